@@ -1,0 +1,24 @@
+"""The Kafka wire protocol for Python, and a Spark data pipeline on top.
+
+The rooms: `spec` (what a message is), `codec` and `messages` (bytes <-> values), `records` (batches, headers), `rpc` (frames,
+negotiation), `client`, `broker`, `spark`, `cli`. Nothing heavy is imported until it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from tagwire.codec.classes import message_class as message_class
+
+__all__ = ["__version__", "message_class"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "message_class":
+        from tagwire.codec.classes import message_class
+
+        return message_class
+    raise AttributeError(f"module 'tagwire' has no attribute {name!r}")

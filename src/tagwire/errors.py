@@ -1,0 +1,270 @@
+"""The error tree, and Kafka's error codes.
+
+Everything tagwire raises on purpose is a `TagwireError`. Bad bytes raise `DecodeError`, bad values `EncodeError`; a broker's
+refusal is a `KafkaError` carrying an `Error`. Source of the codes: facts/kafka_protocol.md section 7.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class TagwireError(Exception):
+    """Root of every error tagwire raises."""
+
+
+class SpecError(TagwireError):
+    """A message specification breaks a rule of the spec language. The text names file, field and rule."""
+
+
+class SchemaError(SpecError):
+    """A schema built in code breaks a rule of the spec language."""
+
+
+class EncodeError(TagwireError):
+    """A value cannot be written: wrong type, out of range, or null where null is not allowed."""
+
+
+class DecodeError(TagwireError):
+    """Bytes do not hold what they should.
+
+    Attributes:
+        path: where in the value, such as `MetadataResponse.topics[3].partitions[0].leader_id`; "" when unknown.
+        offset: byte position in the input, or None when unknown.
+    """
+
+    def __init__(self, message: str, *, path: str = "", offset: int | None = None) -> None:
+        self.path = path
+        self.offset = offset
+        where = path + (f" at byte {offset}" if offset is not None else "")
+        super().__init__(f"{where}: {message}" if where else message)
+        self._init = (message, path, offset)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        message, path, offset = self._init
+        return _rebuild_decode_error, (type(self), message, path, offset)
+
+
+def _rebuild_decode_error(kind: type[DecodeError], message: str, path: str, offset: int | None) -> DecodeError:
+    return kind(message, path=path, offset=offset)
+
+
+class CorruptRecordError(DecodeError):
+    """A record batch fails its checksum or contradicts itself."""
+
+
+class UnsupportedVersionError(TagwireError):
+    """A version is not served, not shared with the peer, or cannot carry a value that was set."""
+
+
+class ConfigError(TagwireError):
+    """An option is wrong. The text names the option, its value and what is allowed."""
+
+
+class StorageError(TagwireError):
+    """A data directory is not ours, is in use, or cannot be read or written."""
+
+
+class ConnectError(TagwireError):
+    """No broker could be reached. The text names every address tried and why it failed."""
+
+
+class ConnectionLostError(TagwireError):
+    """The peer closed or reset the connection while an answer was due."""
+
+
+class RequestTimeoutError(TagwireError):
+    """No answer within the request's time."""
+
+
+class ProtocolError(TagwireError):
+    """The peer broke the protocol of the connection: frame size, correlation id, unsolicited bytes."""
+
+
+class KafkaError(TagwireError):
+    """A broker answered with an error code.
+
+    Attributes:
+        error: the `Error`; `UNKNOWN_SERVER_ERROR` for a code that is in no table.
+        code: the code as received.
+    """
+
+    def __init__(self, code: int, message: str = "") -> None:
+        self.code = int(code)
+        self.error = Error.of(code)
+        self.message = message
+        super().__init__(f"{self.error.name} ({self.code})" + (f": {message}" if message else ""))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.code, self.message)
+
+    @property
+    def retriable(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.error.retriable
+
+    @property
+    def refreshes_metadata(self) -> bool:
+        """Whether the cluster's metadata should be fetched again before a retry."""
+        return self.error.refreshes_metadata
+
+
+class Error(IntEnum):
+    """Kafka's error codes. A row is name = code, flags: R retriable, M also refreshes metadata."""
+
+    retriable: bool
+    refreshes_metadata: bool
+
+    def __new__(cls, code: int, flags: str) -> Error:
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.retriable = "R" in flags
+        member.refreshes_metadata = "M" in flags
+        return member
+
+    @classmethod
+    def of(cls, code: int) -> Error:
+        """The member for `code`; `UNKNOWN_SERVER_ERROR` for one that is in no table."""
+        return _BY_CODE.get(int(code), cls.UNKNOWN_SERVER_ERROR)
+
+    UNKNOWN_SERVER_ERROR = -1, ""
+    NONE = 0, ""
+    OFFSET_OUT_OF_RANGE = 1, ""
+    CORRUPT_MESSAGE = 2, "R"
+    UNKNOWN_TOPIC_OR_PARTITION = 3, "RM"
+    INVALID_FETCH_SIZE = 4, ""
+    LEADER_NOT_AVAILABLE = 5, "RM"
+    NOT_LEADER_OR_FOLLOWER = 6, "RM"
+    REQUEST_TIMED_OUT = 7, "R"
+    BROKER_NOT_AVAILABLE = 8, ""
+    REPLICA_NOT_AVAILABLE = 9, "RM"
+    MESSAGE_TOO_LARGE = 10, ""
+    STALE_CONTROLLER_EPOCH = 11, ""
+    OFFSET_METADATA_TOO_LARGE = 12, ""
+    NETWORK_EXCEPTION = 13, "RM"
+    COORDINATOR_LOAD_IN_PROGRESS = 14, "R"
+    COORDINATOR_NOT_AVAILABLE = 15, "R"
+    NOT_COORDINATOR = 16, "R"
+    INVALID_TOPIC_EXCEPTION = 17, ""
+    RECORD_LIST_TOO_LARGE = 18, ""
+    NOT_ENOUGH_REPLICAS = 19, "R"
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20, "R"
+    INVALID_REQUIRED_ACKS = 21, ""
+    ILLEGAL_GENERATION = 22, ""
+    INCONSISTENT_GROUP_PROTOCOL = 23, ""
+    INVALID_GROUP_ID = 24, ""
+    UNKNOWN_MEMBER_ID = 25, ""
+    INVALID_SESSION_TIMEOUT = 26, ""
+    REBALANCE_IN_PROGRESS = 27, ""
+    INVALID_COMMIT_OFFSET_SIZE = 28, ""
+    TOPIC_AUTHORIZATION_FAILED = 29, ""
+    GROUP_AUTHORIZATION_FAILED = 30, ""
+    CLUSTER_AUTHORIZATION_FAILED = 31, ""
+    INVALID_TIMESTAMP = 32, ""
+    UNSUPPORTED_SASL_MECHANISM = 33, ""
+    ILLEGAL_SASL_STATE = 34, ""
+    UNSUPPORTED_VERSION = 35, ""
+    TOPIC_ALREADY_EXISTS = 36, ""
+    INVALID_PARTITIONS = 37, ""
+    INVALID_REPLICATION_FACTOR = 38, ""
+    INVALID_REPLICA_ASSIGNMENT = 39, ""
+    INVALID_CONFIG = 40, ""
+    NOT_CONTROLLER = 41, "R"
+    INVALID_REQUEST = 42, ""
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43, ""
+    POLICY_VIOLATION = 44, ""
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45, ""
+    DUPLICATE_SEQUENCE_NUMBER = 46, ""
+    INVALID_PRODUCER_EPOCH = 47, ""
+    INVALID_TXN_STATE = 48, ""
+    INVALID_PRODUCER_ID_MAPPING = 49, ""
+    INVALID_TRANSACTION_TIMEOUT = 50, ""
+    CONCURRENT_TRANSACTIONS = 51, "R"
+    TRANSACTION_COORDINATOR_FENCED = 52, ""
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, ""
+    SECURITY_DISABLED = 54, ""
+    OPERATION_NOT_ATTEMPTED = 55, ""
+    KAFKA_STORAGE_ERROR = 56, "RM"
+    LOG_DIR_NOT_FOUND = 57, ""
+    SASL_AUTHENTICATION_FAILED = 58, ""
+    UNKNOWN_PRODUCER_ID = 59, ""
+    REASSIGNMENT_IN_PROGRESS = 60, ""
+    DELEGATION_TOKEN_AUTH_DISABLED = 61, ""
+    DELEGATION_TOKEN_NOT_FOUND = 62, ""
+    DELEGATION_TOKEN_OWNER_MISMATCH = 63, ""
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64, ""
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, ""
+    DELEGATION_TOKEN_EXPIRED = 66, ""
+    INVALID_PRINCIPAL_TYPE = 67, ""
+    NON_EMPTY_GROUP = 68, ""
+    GROUP_ID_NOT_FOUND = 69, ""
+    FETCH_SESSION_ID_NOT_FOUND = 70, "R"
+    INVALID_FETCH_SESSION_EPOCH = 71, "R"
+    LISTENER_NOT_FOUND = 72, "RM"
+    TOPIC_DELETION_DISABLED = 73, ""
+    FENCED_LEADER_EPOCH = 74, "RM"
+    UNKNOWN_LEADER_EPOCH = 75, "R"
+    UNSUPPORTED_COMPRESSION_TYPE = 76, ""
+    STALE_BROKER_EPOCH = 77, ""
+    OFFSET_NOT_AVAILABLE = 78, "R"
+    MEMBER_ID_REQUIRED = 79, ""
+    PREFERRED_LEADER_NOT_AVAILABLE = 80, "RM"
+    GROUP_MAX_SIZE_REACHED = 81, ""
+    FENCED_INSTANCE_ID = 82, ""
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83, "RM"
+    ELECTION_NOT_NEEDED = 84, "RM"
+    NO_REASSIGNMENT_IN_PROGRESS = 85, ""
+    GROUP_SUBSCRIBED_TO_TOPIC = 86, ""
+    INVALID_RECORD = 87, ""
+    UNSTABLE_OFFSET_COMMIT = 88, "R"
+    THROTTLING_QUOTA_EXCEEDED = 89, "R"
+    PRODUCER_FENCED = 90, ""
+    RESOURCE_NOT_FOUND = 91, ""
+    DUPLICATE_RESOURCE = 92, ""
+    UNACCEPTABLE_CREDENTIAL = 93, ""
+    INCONSISTENT_VOTER_SET = 94, ""
+    INVALID_UPDATE_VERSION = 95, ""
+    FEATURE_UPDATE_FAILED = 96, ""
+    PRINCIPAL_DESERIALIZATION_FAILURE = 97, ""
+    SNAPSHOT_NOT_FOUND = 98, ""
+    POSITION_OUT_OF_RANGE = 99, ""
+    UNKNOWN_TOPIC_ID = 100, "RM"
+    DUPLICATE_BROKER_REGISTRATION = 101, ""
+    BROKER_ID_NOT_REGISTERED = 102, ""
+    INCONSISTENT_TOPIC_ID = 103, "RM"
+    INCONSISTENT_CLUSTER_ID = 104, ""
+    TRANSACTIONAL_ID_NOT_FOUND = 105, ""
+    FETCH_SESSION_TOPIC_ID_ERROR = 106, "R"
+    INELIGIBLE_REPLICA = 107, ""
+    NEW_LEADER_ELECTED = 108, ""
+    OFFSET_MOVED_TO_TIERED_STORAGE = 109, ""
+    FENCED_MEMBER_EPOCH = 110, ""
+    UNRELEASED_INSTANCE_ID = 111, ""
+    UNSUPPORTED_ASSIGNOR = 112, ""
+    STALE_MEMBER_EPOCH = 113, ""
+    MISMATCHED_ENDPOINT_TYPE = 114, ""
+    UNSUPPORTED_ENDPOINT_TYPE = 115, ""
+    UNKNOWN_CONTROLLER_ID = 116, ""
+    UNKNOWN_SUBSCRIPTION_ID = 117, ""
+    TELEMETRY_TOO_LARGE = 118, ""
+    INVALID_REGISTRATION = 119, ""
+    TRANSACTION_ABORTABLE = 120, ""
+    INVALID_RECORD_STATE = 121, ""
+    SHARE_SESSION_NOT_FOUND = 122, "R"
+    INVALID_SHARE_SESSION_EPOCH = 123, "R"
+    FENCED_STATE_EPOCH = 124, ""
+    INVALID_VOTER_KEY = 125, ""
+    DUPLICATE_VOTER = 126, ""
+    VOTER_NOT_FOUND = 127, ""
+    INVALID_REGULAR_EXPRESSION = 128, ""
+    REBOOTSTRAP_REQUIRED = 129, ""
+    STREAMS_INVALID_TOPOLOGY = 130, ""
+    STREAMS_INVALID_TOPOLOGY_EPOCH = 131, ""
+    STREAMS_TOPOLOGY_FENCED = 132, ""
+    SHARE_SESSION_LIMIT_REACHED = 133, "R"
+    GROUP_DELETION_FAILED = 134, ""
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135, ""
+    CONTROLLER_ID_NOT_REGISTERED = 136, ""
+
+
+_BY_CODE: dict[int, Error] = {int(member): member for member in Error}
