@@ -1,0 +1,7 @@
+"""Bytes <-> values: programs for the kernel, message classes, Kafka's JSON form."""
+
+from __future__ import annotations
+
+from tagwire.codec.classes import MessageObject, Structure, build_class, message_class
+
+__all__ = ["MessageObject", "Structure", "build_class", "message_class"]

@@ -1,0 +1,232 @@
+"""Message classes: one class per message and per struct, for all versions.
+
+Objects are mutable records with slots: keyword-only construction, `==`, repr, copy, pickle and pattern matching by attribute; being
+mutable they are not hashable. Objects made by `decode` are acyclic data and are left out of the garbage collector's lists: a cycle
+that a user builds through such an object is not collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from tagwire.codec import json_form
+from tagwire.codec.program import compile_program
+from tagwire.codec.secrets import SECRET_FIELDS
+from tagwire.errors import UnsupportedVersionError
+from tagwire.kernel.messages import Program
+from tagwire.spec import Absent, Message, Struct, Versions, load
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Structure:
+    """Base of every message and struct object."""
+
+    __slots__ = ("_unknown_tags",)
+    __hash__ = None  # type: ignore[assignment]
+    _fields: ClassVar[tuple[str, ...]] = ()
+    _secrets: ClassVar[frozenset[str]] = frozenset()
+    _home: ClassVar[tuple[Message | str, str]]
+    _unknown_tags: dict[int, bytes] | None
+
+    @property
+    def unknown_tags(self) -> dict[int, bytes]:
+        """Tagged fields that the spec does not declare, as {tag: raw bytes}. They are written again in the order of their tags."""
+        if self._unknown_tags is None:
+            self._unknown_tags = {}
+        return self._unknown_tags
+
+    @unknown_tags.setter
+    def unknown_tags(self, value: dict[int, bytes]) -> None:
+        self._unknown_tags = value
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        if (self._unknown_tags or None) != (other._unknown_tags or None):  # type: ignore[attr-defined]
+            return False
+        return all(getattr(self, name) == getattr(other, name) for name in self._fields)
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={'<secret>' if name in self._secrets else _shown(getattr(self, name))}" for name in self._fields]
+        if self._unknown_tags:
+            shown.append(f"unknown_tags={self._unknown_tags!r}")
+        return f"{type(self).__qualname__}({', '.join(shown)})"
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        values = {name: _picklable(getattr(self, name)) for name in self._fields}
+        return _restore, (*self._home, values, self._unknown_tags)
+
+
+class MessageObject(Structure):
+    """Base of every message object: a struct that can be encoded and decoded by itself."""
+
+    __slots__ = ()
+    spec: ClassVar[Message]
+    api_key: ClassVar[int]
+    valid_versions: ClassVar[Versions]
+    _classes: ClassVar[Mapping[str, type]]
+    _programs: ClassVar[dict[int, Program]]
+
+    def encode(self, version: int) -> bytes:
+        """The message's bytes at `version`, without frame or header.
+
+        Raises:
+            EncodeError: a value has the wrong type, is out of range, or is null where the version allows none; names the field.
+            UnsupportedVersionError: the message has no such version, or a field that the version cannot carry is set.
+        """
+        return _program(type(self), version).encode(self)  # type: ignore[no-any-return]
+
+    @classmethod
+    def decode(cls, data: Buffer, version: int, *, lenient: bool = False) -> Self:
+        """The message that `data` holds, all of it.
+
+        Args:
+            data: the body's bytes; fields of type records stay views into it.
+            version: the version it was written at.
+            lenient: read as Kafka's Java reader does, trailing bytes and all, instead of strictly.
+
+        Raises:
+            DecodeError: with the field's path and the byte offset.
+            UnsupportedVersionError: the message has no such version.
+        """
+        return _program(cls, version).decode(data, 0, lenient, True)[0]  # type: ignore[no-any-return]
+
+    @classmethod
+    def decode_prefix(cls, data: Buffer, version: int, *, start: int = 0, lenient: bool = False) -> tuple[Self, int]:
+        """The message that starts at byte `start` of `data`, and the position after it: for headers, which a body follows."""
+        return _program(cls, version).decode(data, start, lenient, False)  # type: ignore[no-any-return]
+
+    def to_json(self, version: int) -> dict[str, Any]:
+        """Kafka's JSON form of the message at `version` (facts 1.8)."""
+        _check(type(self), version)
+        return json_form.to_json(self.spec, self, version)
+
+    @classmethod
+    def from_json(cls, doc: Mapping[str, Any], version: int) -> Self:
+        """The message that `doc` describes at `version`. A missing key means the default; an unknown key is a DecodeError."""
+        _check(cls, version)
+        return json_form.from_json(cls.spec, doc, version, cls._classes)  # type: ignore[no-any-return]
+
+
+def message_class(spec: Message | Path | str) -> type[MessageObject]:
+    """The class of one message, for all its versions.
+
+    Args:
+        spec: a model, the path of a spec file, or JSON text.
+
+    Raises:
+        SpecError: the spec breaks a rule.
+    """
+    message = spec if isinstance(spec, Message) else load(spec)
+    return build_class(message, home=message)
+
+
+def build_class(message: Message, *, home: Message | str) -> type[MessageObject]:
+    """The class of `message`; `home` is what a pickle refers to: the model itself, or the name of a catalog message."""
+    classes: dict[str, type] = {}
+    for struct in (*message.structs, message.root):
+        classes[struct.name] = _struct_class(struct, message, home, classes)
+    root: Any = classes[message.root.name]
+    for name, kind in classes.items():
+        if kind is not root:
+            setattr(root, name, kind)
+    root.spec = message
+    root.api_key = message.api_key
+    root.valid_versions = message.valid_versions
+    root._classes = classes
+    root._programs = {}
+    return root  # type: ignore[no-any-return]
+
+
+def _struct_class(struct: Struct, message: Message, home: Message | str, classes: dict[str, type]) -> type:
+    is_root = struct is message.root
+    attributes = tuple(field.attribute for field in struct.fields)
+    name = struct.name if is_root else f"{message.name}.{struct.name}"
+    secrets = frozenset(field.attribute for field in struct.fields if (struct.name, field.name) in SECRET_FIELDS)
+    namespace: dict[str, Any] = {
+        "__slots__": attributes,
+        "__module__": "tagwire.messages",
+        "__qualname__": name,
+        "__doc__": f"{struct.name}, versions {struct.versions}.",
+        "__match_args__": attributes,
+        "__init__": _initializer(struct, name, classes),
+        "_fields": attributes,
+        "_secrets": secrets,
+        "_home": (home, struct.name),
+    }
+    return type(struct.name, (MessageObject if is_root else Structure,), namespace)
+
+
+def _initializer(struct: Struct, name: str, classes: dict[str, type]) -> Callable[..., None]:
+    """A keyword-only `__init__` with every field's default in its signature."""
+    scope: dict[str, Any] = {"_MISSING": _MISSING}
+    parameters: list[str] = []
+    lines: list[str] = []
+    for number, field in enumerate(struct.fields):
+        attribute = field.attribute
+        scope[f"_default_{number}"] = field.default
+        if isinstance(field.default, Absent):
+            scope[f"_make_{number}"] = list if field.default is Absent.EMPTY_ARRAY else classes[field.type.element]
+            parameters.append(f"{attribute}=_MISSING")
+            lines.append(f"    self.{attribute} = _make_{number}() if {attribute} is _MISSING else {attribute}")
+        else:
+            parameters.append(f"{attribute}=_default_{number}")
+            lines.append(f"    self.{attribute} = {attribute}")
+    lines.append("    self._unknown_tags = None if unknown_tags is None else dict(unknown_tags)")
+    parameters.append("unknown_tags=None")
+    source = f"def __init__(self, *, {', '.join(parameters)}):\n" + "\n".join(lines) + "\n"
+    exec(compile(source, f"<{name}.__init__>", "exec"), scope)
+    initializer: Callable[..., None] = scope["__init__"]
+    initializer.__qualname__ = f"{name}.__init__"
+    return initializer
+
+
+class _Missing:
+    """Stands in a signature for a default that is made anew for each object."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+_MISSING = _Missing()
+
+
+def _program(cls: type[MessageObject], version: int) -> Program:
+    program = cls._programs.get(version)
+    if program is None:
+        _check(cls, version)
+        program = cls._programs[version] = compile_program(cls.spec, version, cls._classes)
+    return program
+
+
+def _check(cls: type[MessageObject], version: int) -> None:
+    if version not in cls.valid_versions:
+        raise UnsupportedVersionError(f"{cls.spec.name} has no version {version}: it has {cls.valid_versions}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, memoryview):
+        return f"<{value.nbytes} bytes>"
+    return repr(value)
+
+
+def _picklable(value: object) -> object:
+    return bytes(value) if isinstance(value, memoryview) else value
+
+
+def _restore(home: Message | str, struct: str, values: dict[str, Any], unknown_tags: dict[int, bytes] | None) -> Any:
+    return _class_at(home)._classes[struct](**values, unknown_tags=unknown_tags)
+
+
+@cache
+def _class_at(home: Message | str) -> type[MessageObject]:
+    if isinstance(home, Message):
+        return build_class(home, home=home)
+    from tagwire import messages
+
+    found: type[MessageObject] = getattr(messages, home)
+    return found

@@ -1,0 +1,139 @@
+"""Kafka's JSON form of a message, both ways (facts/kafka_protocol.md 1.8).
+
+Keys are the spec's names with the first letter in lower case; uuids are url-safe base64, bytes standard base64; tagged fields at
+their default are left out. Unlike Kafka's reader, a missing key means the default; an unknown key is an error.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from tagwire.errors import DecodeError
+from tagwire.spec import Absent, Field, Message, Struct
+
+
+def to_json(message: Message, value: Any, version: int) -> dict[str, Any]:
+    """`value`, an object of the message's class, as Kafka's JSON form at `version`."""
+    return _write_struct(message.root, value, version)
+
+
+def from_json(message: Message, doc: object, version: int, classes: Mapping[str, type]) -> Any:
+    """The object that `doc` describes at `version`.
+
+    Raises:
+        DecodeError: with the path of the key that is unknown or holds the wrong thing.
+    """
+    return _read_struct(message.root, doc, version, classes, message.name)
+
+
+def _write_struct(struct: Struct, value: Any, version: int) -> dict[str, Any]:
+    doc: dict[str, Any] = {}
+    for field in struct.fields:
+        if version not in field.versions:
+            continue
+        item = getattr(value, field.attribute)
+        if field.is_tagged(version) and is_default(field, item):
+            continue
+        doc[field.json_name] = _write(field, item, version)
+    return doc
+
+
+def is_default(field: Field, value: Any) -> bool:
+    """Whether `value` is the default of `field`, as facts 1.7 compares."""
+    if field.default is Absent.EMPTY_ARRAY:
+        return value is not None and len(value) == 0
+    if field.default is Absent.STRUCT:
+        return value is not None and value == type(value)()
+    if value is None or field.default is None:
+        return value is field.default
+    return bool(value == field.default)
+
+
+def _write(field: Field, value: Any, version: int) -> Any:
+    if value is None:
+        return None
+    if field.type.is_array:
+        return [_write_element(field, item, version) for item in value]
+    return _write_element(field, value, version)
+
+
+def _write_element(field: Field, value: Any, version: int) -> Any:
+    if field.struct is not None:
+        return _write_struct(field.struct, value, version)
+    kind = field.type.element
+    if kind == "uuid":
+        return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii")
+    if kind in ("bytes", "records"):
+        return base64.b64encode(value).decode("ascii")
+    if kind == "float64":
+        return float(value)
+    return value
+
+
+def _read_struct(struct: Struct, doc: object, version: int, classes: Mapping[str, type], path: str) -> Any:
+    if not isinstance(doc, Mapping):
+        raise DecodeError(f"needs an object, not {doc!r}", path=path)
+    fields = {field.json_name: field for field in struct.fields if version in field.versions}
+    values: dict[str, Any] = {}
+    for key, item in doc.items():
+        field = fields.get(key)
+        if field is None:
+            raise DecodeError(f"no such key at version {version}", path=f"{path}.{key}")
+        values[field.attribute] = _read(field, item, version, classes, f"{path}.{key}")
+    return classes[struct.name](**values)
+
+
+def _read(field: Field, item: object, version: int, classes: Mapping[str, type], path: str) -> Any:
+    if item is None:
+        if version not in field.nullable_versions and field.type.element != "records":
+            raise DecodeError("cannot be null", path=path)
+        return None
+    if not field.type.is_array:
+        return _read_element(field, item, version, classes, path)
+    if not isinstance(item, list):
+        raise DecodeError(f"needs an array, not {item!r}", path=path)
+    return [_read_element(field, each, version, classes, f"{path}[{i}]") for i, each in enumerate(item)]
+
+
+def _read_element(field: Field, item: object, version: int, classes: Mapping[str, type], path: str) -> Any:
+    if field.struct is not None:
+        return _read_struct(field.struct, item, version, classes, path)
+    kind = field.type.element
+    if kind == "bool":
+        return _of_type(item, bool, "true or false", path)
+    if kind == "float64":
+        if isinstance(item, bool) or not isinstance(item, float | int):
+            raise DecodeError(f"needs a number, not {item!r}", path=path)
+        return float(item)
+    if kind == "string":
+        return _of_type(item, str, "text", path)
+    if kind == "uuid":
+        raw = _base64(item, path, url_safe=True)
+        if len(raw) != 16:
+            raise DecodeError("needs 22 characters of url-safe base64", path=path)
+        return uuid.UUID(bytes=raw)
+    if kind in ("bytes", "records"):
+        return _base64(item, path, url_safe=False)
+    if isinstance(item, bool):
+        raise DecodeError(f"needs a whole number, not {item!r}", path=path)
+    return _of_type(item, int, "a whole number", path)
+
+
+def _of_type(item: object, kind: type, what: str, path: str) -> Any:
+    if not isinstance(item, kind):
+        raise DecodeError(f"needs {what}, not {item!r}", path=path)
+    return item
+
+
+def _base64(item: object, path: str, *, url_safe: bool) -> bytes:
+    if not isinstance(item, str):
+        raise DecodeError(f"needs base64 text, not {item!r}", path=path)
+    text = item + "=" * (-len(item) % 4)
+    try:
+        return base64.b64decode(text, altchars=b"-_" if url_safe else None, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise DecodeError(f"not base64: {error}", path=path) from None

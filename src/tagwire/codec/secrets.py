@@ -1,0 +1,23 @@
+"""Fields whose values never appear in a repr: credentials, tokens, and what SCRAM derives from passwords."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SECRET_FIELDS: Final = frozenset(
+    {
+        ("SaslAuthenticateRequest", "AuthBytes"),
+        ("SaslAuthenticateResponse", "AuthBytes"),
+        ("CreateDelegationTokenResponse", "Hmac"),
+        ("RenewDelegationTokenRequest", "Hmac"),
+        ("ExpireDelegationTokenRequest", "Hmac"),
+        ("DescribedDelegationToken", "Hmac"),
+        ("ScramCredentialUpsertion", "Salt"),
+        ("ScramCredentialUpsertion", "SaltedPassword"),
+        ("UserScramCredentialRecord", "Salt"),
+        ("UserScramCredentialRecord", "StoredKey"),
+        ("UserScramCredentialRecord", "ServerKey"),
+        ("EnvelopeRequest", "RequestPrincipal"),
+    }
+)
+"""(struct or message name, field name)."""
