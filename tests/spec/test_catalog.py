@@ -184,7 +184,7 @@ def fields_of(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def layout(struct: Struct, version: int, path: str) -> list[str]:
-    """The fields that `version` writes in the struct at `path`, in order; `#` marks a tagged one, `?` a nullable one."""
+    """The fields that `version` writes in the struct at `path`, in order; `#` marks tagged ones, `?` nullable ones."""
     here = [field for field in struct.fields if version in field.versions]
     if path:
         head, _, rest = path.partition(".")
