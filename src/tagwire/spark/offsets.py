@@ -1,0 +1,177 @@
+"""Planning a read: which offsets of which partitions, in how many pieces.
+
+Nothing here talks to a broker or to Spark. The offsets of a checkpoint are written as Spark's Kafka connector writes
+them, `{"topic":{"0":23}}`, each the next offset to read, so that a query can take over the connector's checkpoint.
+Source: facts/spark_data_source.md sections 1.3 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from tagwire.errors import ConfigError
+from tagwire.spark.options import EARLIEST, LATEST, Bound, Offsets, Partition
+
+Document = dict[str, dict[str, int]]
+"""Offsets as they stand in a checkpoint: topic, partition as text, next offset."""
+
+
+class OffsetRange(NamedTuple):
+    """Offsets `start` up to but not including `end` of one partition."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """How many offsets; a compacted topic holds fewer records."""
+        return self.end - self.start
+
+
+def to_document(offsets: Mapping[Partition, int]) -> Document:
+    """Offsets as a checkpoint document, in one order, because Spark compares offsets by their text."""
+    document: Document = {}
+    for topic, index in sorted(offsets):
+        document.setdefault(topic, {})[str(index)] = offsets[topic, index]
+    return document
+
+
+def from_document(document: object) -> Offsets:
+    """Offsets from a checkpoint document.
+
+    Raises:
+        ConfigError: the document is not of the connector's shape, so the checkpoint belongs to something else.
+    """
+    try:
+        offsets = {
+            (topic, int(index)): offset
+            for topic, partitions in document.items()  # type: ignore[attr-defined]
+            for index, offset in partitions.items()
+        }
+    except (AttributeError, ValueError):
+        offsets = None
+    if offsets is None or not all(type(offset) is int and offset >= 0 for offset in offsets.values()):
+        raise ConfigError(
+            f'checkpoint: {str(document)[:200]} is not like {{"topic":{{"0":23}}}}; it is of another kind of source'
+        )
+    return offsets
+
+
+def resolve(bound: Bound, option: str, earliest: Offsets, latest: Offsets) -> Offsets:
+    """The offset that `bound` means for each partition.
+
+    Args:
+        earliest, latest: first offset kept and next offset to be written; both name every partition that is read.
+
+    Raises:
+        ConfigError: offsets are given for some partitions and not for others, or for partitions that are not read.
+    """
+    if not isinstance(bound, dict):
+        return dict(earliest if bound == EARLIEST else latest)
+    missing, surplus = sorted(latest.keys() - bound.keys()), sorted(bound.keys() - latest.keys())
+    if missing or surplus:
+        wrong = f"misses {_names(missing)}" if missing else f"names {_names(surplus)}, not read here"
+        raise ConfigError(f"option {option}: {wrong}; it has to name each partition once (-2 is earliest, -1 latest)")
+    meaning = {EARLIEST: earliest, LATEST: latest}
+    return {at: meaning[offset][at] if offset in meaning else offset for at, offset in bound.items()}
+
+
+def outside(offsets: Offsets, option: str, earliest: Offsets, latest: Offsets) -> tuple[Offsets, list[str]]:
+    """The offsets moved to what the broker holds, and one sentence for each that had to be moved."""
+    held = {at: min(max(offset, earliest[at]), latest[at]) for at, offset in offsets.items()}
+    said = [
+        f"{option} {offsets[at]} of {_name(at)} is outside {earliest[at]}..{latest[at]}"
+        for at in sorted(held)
+        if held[at] != offsets[at]
+    ]
+    return held, said
+
+
+def take(start: Offsets, latest: Offsets, earliest: Offsets, most: int | None) -> Offsets:
+    """Where a micro-batch ends: at `latest`, or after about `most` offsets, shared by the backlog of each partition.
+
+    A partition with a backlog gets at least one offset, so that a small one is never starved. A partition that `start`
+    does not know begins at its earliest offset.
+    """
+    backlog = {at: end - start.get(at, earliest.get(at, 0)) for at, end in latest.items()}
+    total = sum(size for size in backlog.values() if size > 0)
+    if most is None or total <= most:
+        return dict(latest)
+    return {
+        at: end if backlog[at] <= 0 else end - backlog[at] + min(backlog[at], max(1, most * backlog[at] // total))
+        for at, end in latest.items()
+    }
+
+
+def went_back(start: Offsets, latest: Offsets) -> list[str]:
+    """One sentence for each partition of `start` that is gone or now ends before it: records may have been missed."""
+    gone = [f"{_name(at)} is gone, it was read up to {start[at]}" for at in sorted(start.keys() - latest.keys())]
+    shrunk = [
+        f"{_name(at)} now ends at {latest[at]}, it was read up to {start[at]}"
+        for at in sorted(start.keys() & latest.keys())
+        if latest[at] < start[at]
+    ]
+    return gone + shrunk
+
+
+def backwards(start: Offsets, end: Offsets) -> list[str]:
+    """One sentence for each partition whose read would end before it starts."""
+    return [f"{_name(at)} would be read from {start[at]} to {end[at]}" for at in sorted(start) if end[at] < start[at]]
+
+
+def plan(start: Offsets, end: Offsets, earliest: Offsets) -> tuple[list[OffsetRange], list[str]]:
+    """The ranges from `start` to `end` that the broker still holds, and one sentence for each that it does not.
+
+    A partition that is not in `start` is new and begins at its earliest offset.
+    """
+    ranges: list[OffsetRange] = []
+    said: list[str] = []
+    for at in sorted(end):
+        first = earliest.get(at, end[at])
+        begin = start.get(at, first)
+        if at not in start and first > 0:
+            said.append(f"{_name(at)} is new and already begins at {first}")
+        if begin < first:
+            said.append(f"{_name(at)} begins at {first}, offsets from {begin} on were to be read")
+        begin = max(begin, first)
+        if begin < end[at]:
+            ranges.append(OffsetRange(*at, begin, end[at]))
+    return ranges, said
+
+
+def split(ranges: Iterable[OffsetRange], least: int | None) -> list[OffsetRange]:
+    """The ranges that hold something, cut into about `least` pieces, the large ones into more.
+
+    Ranges too small to be cut are set aside first, so that they do not take a share of the cuts.
+    """
+    whole = [piece for piece in ranges if piece.size > 0]
+    if least is None or len(whole) >= least:
+        return whole
+    total = sum(piece.size for piece in whole)
+    small = {piece for piece in whole if _pieces(piece.size, total, least) == 1}
+    total -= sum(piece.size for piece in small)
+    least = max(least - len(small), 1)
+    pieces = {piece: 1 if piece in small else _pieces(piece.size, total, least) for piece in whole}
+    return [part for piece in whole for part in _cut(piece, pieces[piece])]
+
+
+def _pieces(size: int, total: int, least: int) -> int:
+    return min(size, max(1, (2 * size * least + total) // (2 * total)))
+
+
+def _cut(piece: OffsetRange, pieces: int) -> list[OffsetRange]:
+    edges = [piece.start + piece.size * i // pieces for i in range(pieces + 1)]
+    return [piece._replace(start=start, end=end) for start, end in pairwise(edges)]
+
+
+def _name(at: Partition) -> str:
+    return f"{at[0]}-{at[1]}"
+
+
+def _names(partitions: list[Partition]) -> str:
+    shown = ", ".join(_name(at) for at in partitions[:5])
+    return shown + (f" and {len(partitions) - 5} more" if len(partitions) > 5 else "")

@@ -1,0 +1,122 @@
+"""The options of the data source: what is allowed, what it means, what is said when it is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tagwire.errors import ConfigError
+from tagwire.spark.options import EARLIEST, LATEST, batch_bounds, parse, stream_start
+
+BROKER = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
+FLIGHTS = {**BROKER, "subscribe": "flights"}
+
+
+def test_defaults_are_those_of_sparks_kafka_connector():
+    options = parse(FLIGHTS)
+    assert options.selection.subscribe == ("flights",)
+    assert options.client == {"bootstrap.servers": "127.0.0.1:9092"}
+    assert options.fail_on_data_loss is True
+    assert options.include_headers is False
+    assert options.max_offsets_per_trigger is None
+    assert options.min_partitions is None
+    assert batch_bounds(options) == (EARLIEST, LATEST)
+    assert stream_start(options) == LATEST
+
+
+def test_names_are_matched_in_any_case_because_spark_lowers_them():
+    options = parse({"KAFKA.Bootstrap.Servers": "h:1", "subscribePATTERN": "fl.*", "includeheaders": "TRUE"})
+    assert options.selection.pattern == "fl.*"
+    assert options.include_headers is True
+
+
+def test_kafka_properties_pass_without_their_prefix():
+    assert parse({**FLIGHTS, "kafka.client.id": "me"}).client["client.id"] == "me"
+
+
+def test_a_path_from_load_is_left_to_spark():
+    assert parse({**FLIGHTS, "path": "somewhere"}) == parse(FLIGHTS)
+
+
+def test_assigned_partitions_are_sorted():
+    assert parse({**BROKER, "assign": '{"b":[2,0],"a":[1]}'}).selection.assign == {"b": (0, 2), "a": (1,)}
+
+
+def test_subscribed_topics_are_trimmed_and_named_once():
+    assert parse({**BROKER, "subscribe": "a, b,a"}).selection.subscribe == ("a", "b")
+
+
+def test_a_pattern_has_to_match_the_whole_name():
+    selection = parse({**BROKER, "subscribePattern": "fl.ghts|x"}).selection
+    assert [t for t in ("flights", "flights2", "myflights", "x") if selection.matches(t)] == ["flights", "x"]
+
+
+def test_offsets_per_partition_are_read_with_their_marks():
+    options = parse(
+        {**FLIGHTS, "startingOffsets": '{"flights":{"0":23,"10":-2}}', "endingOffsets": '{"flights":{"0":-1}}'}
+    )
+    assert batch_bounds(options) == ({("flights", 0): 23, ("flights", 10): EARLIEST}, {("flights", 0): LATEST})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"subscribe": "t"}, "kafka.bootstrap.servers: missing"),
+        ({"subscribe": "t", "kafka.bootstrap.servers": " "}, "kafka.bootstrap.servers: missing"),
+        (BROKER, "assign or subscribe or subscribePattern: missing"),
+        ({**FLIGHTS, "assign": '{"t":[0]}'}, "assign and subscribe: set together"),
+        ({**FLIGHTS, "startingOfsets": "latest"}, "startingOfsets='latest': unknown"),
+        ({**FLIGHTS, "includeHeaders": "yes"}, "includeHeaders='yes': needs true or false"),
+        ({**FLIGHTS, "failOnDataLoss": ""}, "failOnDataLoss='': needs true or false"),
+        ({**FLIGHTS, "maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger='0': needs a whole number above 0"),
+        ({**FLIGHTS, "maxOffsetsPerTrigger": "1e3"}, "maxOffsetsPerTrigger='1e3'"),
+        ({**FLIGHTS, "minPartitions": "-1"}, "minPartitions='-1'"),
+        ({**FLIGHTS, "minPartitions": "9" * 30}, "minPartitions="),
+        ({**FLIGHTS, "kafka.auto.offset.reset": "earliest"}, "kafka.auto.offset.reset: cannot be set"),
+        ({**FLIGHTS, "kafka.key.deserializer": "x"}, "kafka.key.deserializer: cannot be set"),
+        ({**BROKER, "subscribe": "a,,b"}, "subscribe='a,,b'"),
+        ({**BROKER, "subscribe": ""}, "subscribe=''"),
+        ({**BROKER, "subscribePattern": "("}, "subscribePattern='(': not a regular expression"),
+        ({**BROKER, "subscribePattern": ""}, "subscribePattern=''"),
+        ({**BROKER, "assign": "flights"}, "assign='flights'"),
+        ({**BROKER, "assign": "{}"}, "names no topic"),
+        ({**BROKER, "assign": '{"t":[]}'}, "'t' needs its partitions"),
+        ({**BROKER, "assign": '{"t":[0,0]}'}, "'t' needs its partitions, each once"),
+        ({**BROKER, "assign": '{"t":[true]}'}, "'t' needs its partitions"),
+        ({**BROKER, "assign": '{"t":["0"]}'}, "'t' needs its partitions"),
+        ({**FLIGHTS, "startingOffsets": "first"}, "startingOffsets='first'"),
+        ({**FLIGHTS, "startingOffsets": "[]"}, "not a JSON object"),
+        ({**FLIGHTS, "startingOffsets": '{"t":3}'}, "topic 't' needs its partitions"),
+        ({**FLIGHTS, "startingOffsets": '{"t":{"0":-3}}'}, "t-0 has no offset -3"),
+        ({**FLIGHTS, "startingOffsets": '{"t":{"0":1.5}}'}, "t-0 has no offset 1.5"),
+        ({**FLIGHTS, "startingOffsets": '{"t":{"0":true}}'}, "t-0 has no offset True"),
+        ({**FLIGHTS, "startingOffsets": '{"t":{"00":1}}'}, "'t' has no partition '00'"),
+        ({**FLIGHTS, "startingOffsets": '{"t":{"0":1,"0":2}}'}, "stands there twice"),
+        ({**FLIGHTS, "endingOffsets": "[" * 100_000}, "endingOffsets="),
+    ],
+)
+def test_a_wrong_option_is_named_in_one_line(options, said):
+    with pytest.raises(ConfigError) as caught:
+        parse(options)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("option ")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "extra", [{"startingOffsets": "latest"}, {"startingOffsets": '{"flights":{"0":-1}}'}, {"endingOffsets": "earliest"}]
+)
+def test_a_batch_read_of_nothing_is_refused(extra):
+    options = parse({**FLIGHTS, **extra})
+    with pytest.raises(ConfigError, match=next(iter(extra))):
+        batch_bounds(options)
+
+
+def test_a_stream_has_no_end():
+    with pytest.raises(ConfigError, match="endingOffsets: only for batch"):
+        stream_start(parse({**FLIGHTS, "endingOffsets": "latest"}))
+
+
+def test_a_stream_may_start_at_the_latest_of_one_partition():
+    options = parse({**FLIGHTS, "startingOffsets": '{"flights":{"0":-1}}'})
+    assert stream_start(options) == {("flights", 0): LATEST}
