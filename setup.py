@@ -45,9 +45,7 @@ def kernels() -> list[Extension]:
         return []
     from Cython.Build import cythonize
 
-    extensions = [
-        Extension(f"tagwire.kernel.{path.stem}", [str(path)], extra_compile_args=["-O3"]) for path in KERNELS
-    ]
+    extensions = [Extension(f"tagwire.kernel.{path.stem}", [str(path)], extra_compile_args=["-O3"]) for path in KERNELS]
     return cythonize(extensions, language_level=3, build_dir="build/cython")
 
 

@@ -1,8 +1,8 @@
 """Message classes: one class per message and per struct, for all versions.
 
-Objects are mutable records with slots: keyword-only construction, `==`, repr, copy, pickle and pattern matching by attribute; being
-mutable they are not hashable. Objects made by `decode` are acyclic data and are left out of the garbage collector's lists: a cycle
-that a user builds through such an object is not collected.
+Objects are mutable records with slots: keyword-only construction, `==`, repr, copy, pickle and pattern matching by
+attribute; being mutable they are not hashable. Objects made by `decode` are acyclic data and are left out of the
+garbage collector's lists: a cycle that a user builds through such an object is not collected.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Structure:
 
     @property
     def unknown_tags(self) -> dict[int, bytes]:
-        """Tagged fields that the spec does not declare, as {tag: raw bytes}. They are written again in the order of their tags."""
+        """Tagged fields that the spec does not declare, {tag: raw bytes}; written again in the order of their tags."""
         if self._unknown_tags is None:
             self._unknown_tags = {}
         return self._unknown_tags
@@ -51,7 +51,9 @@ class Structure:
         return all(getattr(self, name) == getattr(other, name) for name in self._fields)
 
     def __repr__(self) -> str:
-        shown = [f"{name}={'<secret>' if name in self._secrets else _shown(getattr(self, name))}" for name in self._fields]
+        shown = []
+        for name in self._fields:
+            shown.append(f"{name}={'<secret>' if name in self._secrets else _shown(getattr(self, name))}")
         if self._unknown_tags:
             shown.append(f"unknown_tags={self._unknown_tags!r}")
         return f"{type(self).__qualname__}({', '.join(shown)})"
@@ -75,7 +77,7 @@ class MessageObject(Structure):
         """The message's bytes at `version`, without frame or header.
 
         Raises:
-            EncodeError: a value has the wrong type, is out of range, or is null where the version allows none; names the field.
+            EncodeError: a value has the wrong type, is out of range, or is null where it may not be; names the field.
             UnsupportedVersionError: the message has no such version, or a field that the version cannot carry is set.
         """
         return _program(type(self), version).encode(self)  # type: ignore[no-any-return]
@@ -97,7 +99,7 @@ class MessageObject(Structure):
 
     @classmethod
     def decode_prefix(cls, data: Buffer, version: int, *, start: int = 0, lenient: bool = False) -> tuple[Self, int]:
-        """The message that starts at byte `start` of `data`, and the position after it: for headers, which a body follows."""
+        """The message at byte `start` of `data`, and the position after it: for headers, which a body follows."""
         return _program(cls, version).decode(data, start, lenient, False)  # type: ignore[no-any-return]
 
     def to_json(self, version: int) -> dict[str, Any]:
@@ -107,7 +109,7 @@ class MessageObject(Structure):
 
     @classmethod
     def from_json(cls, doc: Mapping[str, Any], version: int) -> Self:
-        """The message that `doc` describes at `version`. A missing key means the default; an unknown key is a DecodeError."""
+        """The message that `doc` describes. A missing key means the default; an unknown key is a DecodeError."""
         _check(cls, version)
         return json_form.from_json(cls.spec, doc, version, cls._classes)  # type: ignore[no-any-return]
 

@@ -1,7 +1,8 @@
 """Kafka's JSON form of a message, both ways (facts/kafka_protocol.md 1.8).
 
-Keys are the spec's names with the first letter in lower case; uuids are url-safe base64, bytes standard base64; tagged fields at
-their default are left out. Unlike Kafka's reader, a missing key means the default; an unknown key is an error.
+Keys are the spec's names with the first letter in lower case; uuids are url-safe base64, bytes standard base64; tagged
+fields at their default are left out. Unlike Kafka's reader, a missing key means the default; an unknown key is an
+error.
 """
 
 from __future__ import annotations

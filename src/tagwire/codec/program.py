@@ -1,6 +1,7 @@
 """(Message, version) -> program: the flat table of operations that the kernel runs.
 
-Here the spec language ends: which fields a version has, in which form, what stands for the others. The kernel below only follows rows.
+Here the spec language ends: which fields a version has, in which form, what stands for the others. The kernel below
+only follows rows.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class _Compiler:
         )
 
     def _struct(self, struct: Struct) -> list[int]:
-        """Appends the rows of `struct`: positional fields, then tags in ascending order, then fields that are not here."""
+        """Appends the rows of `struct`: positional fields, tags in ascending order, then fields that are not here."""
         version = self.version
         here = [field for field in struct.fields if version in field.versions]
         tagged = [field for field in struct.fields if field.tag is not None and self._tags_exist(field)]

@@ -16,7 +16,8 @@ from types import ModuleType
 
 def _uncompiled(name: str, path: Path) -> ModuleType:
     spec = spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

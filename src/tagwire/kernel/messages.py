@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Runs message programs: bytes -> message objects, and back.
 
-A program is a flat table of operations, one row per field (tagwire.codec.program builds it and knows the spec language; this
-module knows only the layouts of facts/kafka_protocol.md section 2). Valid Python that also compiles; the `if cython.compiled`
-branches hold what only machine code can do: slots by offset, and memory written in place.
+A program is a flat table of operations, one row per field (tagwire.codec.program builds it and knows the spec language;
+this module knows only the layouts of facts/kafka_protocol.md section 2). Valid Python that also compiles; the
+`if cython.compiled` branches hold what only machine code can do: slots by offset, and memory written in place.
 """
 
 import struct
@@ -78,9 +78,9 @@ class Program:
         structs: per struct six row numbers: fields from, to; tags from, to; absent fields from, to.
         classes: per struct the class of its objects.
         attributes: per slot number the attribute's name.
-        defaults: per row the default: the value itself, `list` for a new empty list, or a class for a struct of defaults.
-        absence: per row None, or the text that says in which versions the field exists: writing it with a value that is not
-            its default is refused. A row whose text is "" is silently left out.
+        defaults: per row the default: the value itself, `list` for a new empty list, a class for a struct of defaults.
+        absence: per row None, or the text that says in which versions the field exists: writing it with a value that is
+            not its default is refused. A row whose text is "" is silently left out.
     """
 
     name: object
@@ -194,9 +194,7 @@ class Decoder:
     def run(self, whole: cython.bint) -> object:
         result = self.struct_at(0)
         if whole and not self.lenient and self.at != self.end:
-            raise DecodeError(
-                f"{self.end - self.at} bytes follow the message", path=self.described(), offset=self.at
-            )
+            raise DecodeError(f"{self.end - self.at} bytes follow the message", path=self.described(), offset=self.at)
         return result, self.at
 
     @cython.cfunc
@@ -483,7 +481,7 @@ class Decoder:
         if length > MAX_STRING:
             raise self.failure(f"a string of {length} bytes: the limit is {MAX_STRING}")
         if length > self.end - self.at:
-            raise self.failure(f"{'compact ' if flags & COMPACT else ''}length {length} runs past the end ({self.end - self.at} bytes left)")
+            raise self.past_the_end(flags, length)
         at: cython.Py_ssize_t = self.at
         self.at = at + length
         if length == 0:
@@ -501,12 +499,17 @@ class Decoder:
             raise self.failure("not UTF-8") from None
 
     @cython.cfunc
+    def past_the_end(self, flags: cython.int, length: cython.longlong) -> object:
+        kind = "compact length" if flags & COMPACT else "length"
+        return self.failure(f"{kind} {length} runs past the end ({self.end - self.at} bytes left)")
+
+    @cython.cfunc
     def data_bytes(self, operation: cython.int, flags: cython.int) -> object:
         length: cython.longlong = self.length(flags, 4, "length")
         if length < 0:
             return None
         if length > self.end - self.at:
-            raise self.failure(f"{'compact ' if flags & COMPACT else ''}length {length} runs past the end ({self.end - self.at} bytes left)")
+            raise self.past_the_end(flags, length)
         at: cython.Py_ssize_t = self.at
         self.at = at + length
         if operation == RECORDS:
@@ -637,7 +640,7 @@ class Encoder:
     @cython.cfunc
     @cython.exceptval(-1)
     def insert_size(self, start: cython.Py_ssize_t) -> cython.int:
-        """Writes the size of what stands after the one byte kept free at `start`, moving it where the size takes more."""
+        """Writes the size of what stands after the byte kept free at `start`, moving it where the size takes more."""
         size: cython.Py_ssize_t = self.at - start - 1
         width: cython.int = 1
         rest: cython.Py_ssize_t = size >> 7

@@ -27,7 +27,7 @@ def implicit_default(kind: FieldType) -> Any:
 
 
 def parse_default(text: str, kind: FieldType) -> Any:
-    """The value `text` means for a field of type `kind`; the text `null` means None. Raises ValueError saying what is legal."""
+    """The value `text` means for a field of type `kind`; the text `null` means None. ValueError says what is legal."""
     if kind.element == "records":
         return None
     if text == "" and kind.element != "string":

@@ -1,7 +1,7 @@
 """What a message is: the model that a specification is parsed into.
 
-Source: facts/kafka_protocol.md section 1. The model is plain immutable data; `tagwire.spec.parse` checks every rule before it
-builds one, so whoever holds a `Message` holds a valid one.
+Source: facts/kafka_protocol.md section 1. The model is plain immutable data; `tagwire.spec.parse` checks every rule
+before it builds one, so whoever holds a `Message` holds a valid one.
 """
 
 from __future__ import annotations

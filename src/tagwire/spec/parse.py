@@ -16,11 +16,36 @@ from tagwire.spec.model import PRIMITIVES, Field, FieldType, Message, Struct
 from tagwire.spec.versions import NONE, Versions
 
 MESSAGE_KEYS = frozenset(
-    "type name validVersions deprecatedVersions flexibleVersions fields apiKey listeners latestVersionUnstable commonStructs".split()
+    (
+        "type",
+        "name",
+        "validVersions",
+        "deprecatedVersions",
+        "flexibleVersions",
+        "fields",
+        "apiKey",
+        "listeners",
+        "latestVersionUnstable",
+        "commonStructs",
+    )
 )
 FIELD_KEYS = frozenset(
-    "name type versions fields nullableVersions default ignorable mapKey tag taggedVersions flexibleVersions entityType "
-    "about zeroCopy".split()
+    (
+        "name",
+        "type",
+        "versions",
+        "fields",
+        "nullableVersions",
+        "default",
+        "ignorable",
+        "mapKey",
+        "tag",
+        "taggedVersions",
+        "flexibleVersions",
+        "entityType",
+        "about",
+        "zeroCopy",
+    )
 )
 STRUCT_KEYS = frozenset({"name", "versions", "deprecatedVersions", "fields"})
 MESSAGE_TYPES = ("request", "response", "header", "metadata", "data", "coordinator-key", "coordinator-value")
@@ -160,7 +185,7 @@ class _Parser:
             name = self._text(struct, "name", "commonStructs") or ""
             self._unknown_keys(struct, STRUCT_KEYS, name)
             if not _NAME.fullmatch(name) or not name[0].isupper():
-                self.problem(f"commonStructs {name!r}", "a struct's name starts with a capital and is letters and digits")
+                self.problem(f"commonStructs {name!r}", "a struct's name is letters and digits, a capital first")
             if name in self.common:
                 self.problem(name, "declared twice among the commonStructs")
             self.common[name] = struct

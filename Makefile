@@ -1,0 +1,54 @@
+# The two commands of the README: `make run` and `make test`. Each sets itself up.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+KERNELS := $(wildcard src/tagwire/kernel/*.py src/tagwire/kernel/*.pxd)
+READY := $(VENV)/.ready
+
+# make run BOOTSTRAP=host:9092 TOPIC=t OUT=dir lands a topic of your own broker.
+BOOTSTRAP ?=
+TOPIC ?=
+OUT ?= out
+HEADERS ?=
+WHAT ?= all
+PYTEST ?=
+
+.PHONY: run test lint bench wheel setup clean
+
+run: setup
+	$(BIN)/tagwire land --to "$(OUT)" $(if $(BOOTSTRAP),--bootstrap "$(BOOTSTRAP)") $(if $(TOPIC),--topic "$(TOPIC)") \
+		$(if $(HEADERS),--headers "$(HEADERS)")
+
+# The whole suite runs on the compiled kernels; what depends on them runs again on the same source uncompiled.
+test: setup
+	$(BIN)/python -m pytest -q $(PYTEST)
+	TAGWIRE_PURE=1 $(BIN)/python -m pytest -q tests/kernel tests/spec tests/codec tests/records tests/rpc $(PYTEST)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup
+	$(BIN)/python bench/run.py $(WHAT)
+
+wheel: setup
+	rm -rf dist
+	$(BIN)/python -m build --wheel --outdir dist .
+	@ls dist/*.whl
+
+setup: $(READY)
+
+$(READY): pyproject.toml setup.py constraints.txt scripts/prerequisites.sh $(KERNELS)
+	@PYTHON="$(PYTHON)" bash scripts/prerequisites.sh
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt pip setuptools wheel Cython
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[spark,flights,dev]"
+	$(BIN)/python setup.py -q build_ext --inplace
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist out src/*.egg-info
+	find src -name '*.so' -delete
