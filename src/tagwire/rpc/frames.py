@@ -57,7 +57,7 @@ def size_prefix(size: int) -> bytes:
 class Frames:
     """Cuts a stream of bytes into frames, however it was split on the way.
 
-    Bytes come in through `receive(data)`, or without a copy by reading into `space()` and then telling `received(count)`.
+    Bytes come in through `receive(data)`, or without a copy by reading into `space()` and telling `received(count)`.
     """
 
     def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
@@ -89,7 +89,7 @@ class Frames:
         self._keep(data)
 
     def space(self) -> memoryview:
-        """Where the next bytes from the peer may be written; never empty, and valid until any other method is called."""
+        """Where the next bytes from the peer may be written; never empty, valid until any other method is called."""
         if self._body is not None and self._filled < self._size:
             if self._filled == len(self._body):
                 room = bytearray(min(self._size, self._filled * ROOM_GROWTH))

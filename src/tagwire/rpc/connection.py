@@ -1,0 +1,270 @@
+"""One connection's protocol, without the socket: bytes in, events out, in either role.
+
+A client encodes requests with `send` and reads `Response` events; answers come in the order of the requests, and each
+must carry the correlation id of the oldest request still unanswered (facts/kafka_protocol.md 3.1). A broker reads
+`Request` events and encodes answers with `send_response`, in the order of the requests.
+
+    connection = Connection("client", client_id="example")
+    sock.sendall(connection.send(messages.MetadataRequest(topics=None), version=12))
+    while (event := connection.next_event()) is NEED_DATA:
+        connection.receive(sock.recv(65536))
+
+An error raised by `next_event` is final: the connection is to be closed, and every later call raises it again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from tagwire import messages
+from tagwire.errors import ConnectionLostError, DecodeError, Error, ProtocolError, TagwireError
+from tagwire.rpc.events import (
+    CLOSED,
+    NEED_DATA,
+    AnyRequest,
+    Request,
+    Response,
+    Signal,
+    UnservedRequest,
+    Unsupported,
+    UnsupportedApiVersions,
+)
+from tagwire.rpc.frames import Frames, Limits, size_prefix
+from tagwire.rpc.headers import (
+    API_VERSIONS,
+    CORRELATION_ID_BYTES,
+    PRODUCE,
+    RequestHeader,
+    decode_request_header,
+    encode_request_header,
+    encode_response_header,
+    response_body_position,
+    response_correlation_id,
+)
+from tagwire.rpc.names import api_name
+from tagwire.rpc.negotiation import Range
+
+# Kafka's clients keep the highest eight for the exchanges of SASL (facts 3.2).
+FIRST_RESERVED_CORRELATION_ID: Final = 2_147_483_640
+LOWEST_CORRELATION_ID: Final = -2_147_483_648
+
+Event = Request | UnsupportedApiVersions | UnservedRequest | Response | Unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A request whose answer is still to come."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+
+    def __str__(self) -> str:
+        return f"{api_name(self.api_key)} v{self.version} (correlation id {self.correlation_id})"
+
+
+class Connection:
+    """The protocol state of one connection.
+
+    Args:
+        role: "client" sends requests, "broker" answers them.
+        limits: what is accepted from the peer.
+        client_id: the client's name for itself in every request header; a client's only.
+        served: a broker's only: {API key: (lowest, highest version)}; what lies outside is told as `UnservedRequest`,
+            or as `UnsupportedApiVersions`, instead of as a `Request`. None: every API and version there is.
+        lenient: decode as Kafka's Java reader does instead of strictly.
+    """
+
+    def __init__(
+        self,
+        role: Literal["client", "broker"],
+        limits: Limits | None = None,
+        *,
+        client_id: str | None = None,
+        served: Mapping[int, Range] | None = None,
+        lenient: bool = False,
+    ) -> None:
+        self.role = role
+        self._client_id = client_id
+        self._served = served
+        self._lenient = lenient
+        self._frames = Frames((limits or Limits()).max_frame_bytes)
+        self._due: deque[_Due] = deque()
+        self._unanswered: deque[AnyRequest] = deque()
+        self._next_correlation_id = 0
+        self._eof = False
+        self._error: TagwireError | None = None
+
+    # Bytes in ------------------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes | bytearray | memoryview) -> None:
+        """Takes bytes from the peer; no bytes at all mean that it has closed its side."""
+        if data:
+            self._frames.receive(data)
+        else:
+            self._eof = True
+
+    def space(self) -> memoryview:
+        """Where the next bytes may be read to directly, instead of through `receive`: call `received` after it."""
+        return self._frames.space()
+
+    def received(self, count: int) -> None:
+        """Tells that `count` bytes were written at the start of the last `space()`; 0 means that the peer closed its
+        side."""
+        if count:
+            self._frames.received(count)
+        else:
+            self._eof = True
+
+    # Events out ----------------------------------------------------------------------------------------------------
+
+    def next_event(self) -> Event | Signal:
+        """The next event; NEED_DATA while a frame is incomplete; CLOSED when the peer is gone and nothing is due.
+
+        Raises:
+            ProtocolError: a frame size that cannot be, a wrong correlation id, an answer that nothing asked for.
+            DecodeError: a header, or the body of an answer, does not hold what it should.
+            ConnectionLostError: the peer closed the connection inside a frame, or while answers were due.
+        """
+        if self._error is not None:
+            raise self._error
+        try:
+            frame = self._frames.next_frame()
+            if frame is None:
+                return self._at_end() if self._eof else NEED_DATA
+            return self._answer(frame) if self.role == "client" else self._request(frame)
+        except TagwireError as error:
+            self._error = error
+            raise
+
+    @property
+    def due(self) -> int:
+        """How many requests are still to be answered: by the peer for a client, by us for a broker."""
+        return len(self._due) + len(self._unanswered)
+
+    def _at_end(self) -> Signal:
+        if self._due:
+            raise ConnectionLostError(f"the broker closed the connection; {self._due[0]} was still to be answered")
+        if not self._frames.is_empty:
+            raise ConnectionLostError("the peer closed the connection in the middle of a frame")
+        return CLOSED
+
+    # A client's side -----------------------------------------------------------------------------------------------
+
+    def send(self, message: Any, version: int, *, correlation_id: int | None = None) -> bytes:
+        """The frame of a request. Produce with acks=0 is never answered; everything else is.
+
+        Args:
+            message: a request object.
+            correlation_id: None takes the next one.
+
+        Raises:
+            EncodeError: a value cannot be written.
+            UnsupportedVersionError: the message has no such version, or it cannot carry a field that is set.
+        """
+        number = self._next_correlation_id if correlation_id is None else correlation_id
+        api = message.api_key
+        body = message.encode(version)
+        header = encode_request_header(RequestHeader(api, version, number, self._client_id))
+        if correlation_id is None:
+            following = number + 1
+            self._next_correlation_id = (
+                LOWEST_CORRELATION_ID if following == FIRST_RESERVED_CORRELATION_ID else following
+            )
+        if not (api == PRODUCE and message.acks == 0):
+            self._due.append(_Due(api, version, number))
+        return b"".join((size_prefix(len(header) + len(body)), header, body))
+
+    def _answer(self, frame: memoryview) -> Response | Unsupported:
+        number = response_correlation_id(frame)
+        if not self._due:
+            raise ProtocolError(f"the broker sent an answer that nothing asked for, correlation id {number}")
+        due = self._due[0]
+        if number != due.correlation_id:
+            raise ProtocolError(f"the broker answered correlation id {number} where {due} was due")
+        self._due.popleft()
+        if len(frame) == CORRELATION_ID_BYTES:
+            return Unsupported(due.api_key, due.version, number)
+        body = frame[response_body_position(frame, due.api_key, due.version, lenient=self._lenient) :]
+        version = due.version
+        if due.api_key == API_VERSIONS:
+            version, message = self._api_versions(body, version)
+        else:
+            message = messages.response(due.api_key).decode(body, version, lenient=self._lenient)
+        return Response(due.api_key, version, number, message)
+
+    def _api_versions(self, body: memoryview, version: int) -> tuple[int, Any]:
+        """The answer to ApiVersions: a refusal comes in the layout of version 0, whatever version was asked (facts
+        3.3)."""
+        kind = messages.ApiVersionsResponse
+        refused = int.from_bytes(body[:2], "big", signed=True) == Error.UNSUPPORTED_VERSION
+        for attempt in (0, version) if refused else (version, 0):
+            try:
+                return attempt, kind.decode(body, attempt, lenient=self._lenient)
+            except DecodeError:
+                continue
+        return version, kind.decode(body, version, lenient=self._lenient)
+
+    # A broker's side -----------------------------------------------------------------------------------------------
+
+    def _request(self, frame: memoryview) -> Request | UnsupportedApiVersions | UnservedRequest:
+        header, position = decode_request_header(frame, lenient=self._lenient)
+        event: Request | UnsupportedApiVersions | UnservedRequest
+        if self._serves(header):
+            event = Request(header, frame[position:], self._lenient)
+        elif header.api_key == API_VERSIONS:
+            event = UnsupportedApiVersions(header)
+        else:
+            event = UnservedRequest(header)
+        self._unanswered.append(event)
+        return event
+
+    def _serves(self, header: RequestHeader) -> bool:
+        if self._served is not None:
+            lowest, highest = self._served.get(header.api_key, (0, -1))
+            return lowest <= header.api_version <= highest
+        try:
+            return header.api_version in messages.request(header.api_key).valid_versions
+        except KeyError:
+            return False
+
+    def send_response(self, request: Request | UnsupportedApiVersions, message: Any) -> bytes:
+        """The frame of an answer, in the request's version; version 0 for an `UnsupportedApiVersions`.
+
+        Args:
+            message: a response object, or None where the request is to have no answer (Produce with acks=0): no bytes
+                then.
+
+        Raises:
+            EncodeError, UnsupportedVersionError: the message cannot be written.
+            ProtocolError: `request` is not the oldest one unanswered.
+        """
+        self._check_oldest(request)
+        if message is None:
+            self._unanswered.popleft()
+            return b""
+        version = 0 if isinstance(request, UnsupportedApiVersions) else request.version
+        body = message.encode(version)
+        header = encode_response_header(request.api_key, version, request.correlation_id)
+        self._unanswered.popleft()
+        return b"".join((size_prefix(len(header) + len(body)), header, body))
+
+    def send_unsupported(self, request: AnyRequest) -> bytes:
+        """The frame that says "request not supported by server": the correlation id alone (KIP-35, its sub-proposal).
+
+        Raises:
+            ProtocolError: `request` is not the oldest one unanswered.
+        """
+        self._check_oldest(request)
+        self._unanswered.popleft()
+        number = request.correlation_id.to_bytes(CORRELATION_ID_BYTES, "big", signed=True)
+        return size_prefix(len(number)) + number
+
+    def _check_oldest(self, request: AnyRequest) -> None:
+        if not self._unanswered or self._unanswered[0] is not request:
+            raise ProtocolError(
+                f"{request} cannot be answered now: answers go in the order of the requests, one to each"
+            )

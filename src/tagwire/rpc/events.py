@@ -1,0 +1,106 @@
+"""What a connection has to tell: requests to a broker, responses to a client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from tagwire import messages
+from tagwire.rpc.headers import RequestHeader
+from tagwire.rpc.names import api_name
+
+
+class Signal(Enum):
+    """Answers of `next_event` that are no event."""
+
+    NEED_DATA = "more bytes are needed"
+    CLOSED = "the peer has closed the connection, with nothing due"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+NEED_DATA = Signal.NEED_DATA
+CLOSED = Signal.CLOSED
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnyRequest:
+    """What every request to a broker tells, served or not."""
+
+    header: RequestHeader
+
+    @property
+    def api_key(self) -> int:
+        return self.header.api_key
+
+    @property
+    def version(self) -> int:
+        return self.header.api_version
+
+    @property
+    def correlation_id(self) -> int:
+        return self.header.correlation_id
+
+    @property
+    def client_id(self) -> str:
+        """The client's name for itself, "" where it gave none."""
+        return self.header.client_id or ""
+
+    def __str__(self) -> str:
+        return f"{api_name(self.api_key)} v{self.version} from client {self.client_id!r}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request(AnyRequest):
+    """A request that the broker serves. The body is decoded when asked for.
+
+    Attributes:
+        body: the bytes after the header.
+    """
+
+    body: memoryview = field(repr=False)
+    lenient: bool = False
+
+    def decode(self) -> Any:
+        """The request's message. Raises DecodeError naming the field: the connection is then to be closed."""
+        return messages.request(self.api_key).decode(self.body, self.version, lenient=self.lenient)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnsupportedApiVersions(AnyRequest):
+    """ApiVersions in a version the broker does not know. Its body stays unread; the answer, error 35 naming the range
+    served, goes out in the layout of version 0 (KIP-511)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnservedRequest(AnyRequest):
+    """An API, or a version of one, that the broker does not serve. Kafka closes the connection on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer from a broker.
+
+    Attributes:
+        version: the layout the message was read in: the request's version, or 0 where ApiVersions was refused.
+    """
+
+    api_key: int
+    version: int
+    correlation_id: int
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """An answer of a correlation id and nothing else: the broker does not support the request (KIP-35, its
+    sub-proposal)."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+
+    def __str__(self) -> str:
+        return f"the broker does not support {api_name(self.api_key)} v{self.version}"

@@ -1,0 +1,109 @@
+"""Request headers v1 and v2, response headers v0 and v1 (facts/kafka_protocol.md 3.2).
+
+| header      | fields |
+|-------------|--------|
+| request v0  | int16 API key, int16 API version, int32 correlation id; ControlledShutdown v0 alone |
+| request v1  | v0, nullable string client id (always with an int16 length) |
+| request v2  | v1, tag section |
+| response v0 | int32 correlation id |
+| response v1 | v0, tag section |
+
+The flexible versions of an API travel under request v2 and response v1, by comparing numbers: a version above every
+valid one has its header all the same. ApiVersions answers under response v0, always, so that a client can read the
+refusal of a version that the broker does not know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from tagwire import messages
+from tagwire.errors import DecodeError
+from tagwire.spec.api_keys import API_NAMES
+
+PRODUCE: Final = 0
+CONTROLLED_SHUTDOWN: Final = 7
+API_VERSIONS: Final = 18
+
+CORRELATION_ID_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHeader:
+    """What stands before a request's body.
+
+    Attributes:
+        client_id: None where the client sent null.
+        unknown_tags: the tag section of header v2: {tag: raw bytes}.
+    """
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None = None
+    unknown_tags: dict[int, bytes] = field(default_factory=dict)
+
+
+def request_header_version(api: int, version: int) -> int:
+    """0, 1 or 2. Raises KeyError for a key that no API has."""
+    if api == CONTROLLED_SHUTDOWN and version == 0:
+        return 0
+    return 2 if messages.request(api).spec.is_flexible(version) else 1
+
+
+def response_header_version(api: int, version: int) -> int:
+    """0 or 1. Raises KeyError for a key that no API has."""
+    if api == API_VERSIONS:
+        return 0
+    return 1 if messages.response(api).spec.is_flexible(version) else 0
+
+
+def encode_request_header(header: RequestHeader) -> bytes:
+    """The header's bytes. Raises KeyError for a key that no API has, EncodeError for a value that does not fit."""
+    message = messages.RequestHeader(
+        request_api_key=header.api_key,
+        request_api_version=header.api_version,
+        correlation_id=header.correlation_id,
+        client_id=header.client_id,
+        unknown_tags=header.unknown_tags,
+    )
+    return message.encode(request_header_version(header.api_key, header.api_version))
+
+
+def decode_request_header(frame: memoryview, *, lenient: bool = False) -> tuple[RequestHeader, int]:
+    """The header at the start of a request frame, and the position after it.
+
+    For a key that no API has, nothing tells which header this is: the fields of v1 are read, which v2 starts with too.
+
+    Raises:
+        DecodeError: the bytes are no header.
+    """
+    if len(frame) < 4:
+        raise DecodeError(f"the frame ends after {len(frame)} bytes", path="RequestHeader", offset=0)
+    api = int.from_bytes(frame[:2], "big", signed=True)
+    version = int.from_bytes(frame[2:4], "big", signed=True)
+    header_version = request_header_version(api, version) if api in API_NAMES else 1
+    header, end = messages.RequestHeader.decode_prefix(frame, header_version, lenient=lenient)
+    return RequestHeader(api, version, header.correlation_id, header.client_id, header.unknown_tags), end
+
+
+def encode_response_header(api: int, version: int, correlation_id: int) -> bytes:
+    """The bytes before the body of an answer to (api, version). Raises KeyError for a key that no API has."""
+    return messages.ResponseHeader(correlation_id=correlation_id).encode(response_header_version(api, version))
+
+
+def response_correlation_id(frame: memoryview) -> int:
+    """The correlation id that every response starts with. Raises DecodeError where it is cut short."""
+    if len(frame) < CORRELATION_ID_BYTES:
+        raise DecodeError(f"the frame ends after {len(frame)} bytes", path="ResponseHeader", offset=0)
+    return int.from_bytes(frame[:CORRELATION_ID_BYTES], "big", signed=True)
+
+
+def response_body_position(frame: memoryview, api: int, version: int, *, lenient: bool = False) -> int:
+    """Where the body starts in the answer to (api, version). Raises DecodeError; KeyError for a key that no API
+    has."""
+    header_version = response_header_version(api, version)
+    if header_version == 0:
+        return CORRELATION_ID_BYTES
+    return messages.ResponseHeader.decode_prefix(frame, header_version, lenient=lenient)[1]
