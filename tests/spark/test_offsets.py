@@ -105,8 +105,8 @@ def test_micro_batches_under_a_limit_reach_the_end_without_going_back(start, siz
 
 def test_partitions_that_are_gone_or_went_back_are_named():
     assert went_back({A0: 10, A1: 10, B0: 10}, {A0: 10, A1: 4}) == [
-        "b-0 is gone, it was read up to 10",
-        "a-1 now ends at 4, it was read up to 10",
+        "b-0 is gone, 10 was reached",
+        "a-1 now ends at 4, 10 was reached",
     ]
 
 

@@ -107,15 +107,18 @@ def take(start: Offsets, latest: Offsets, earliest: Offsets, most: int | None) -
     }
 
 
+def gone(start: Offsets, present: Offsets) -> list[str]:
+    """One sentence for each partition of `start` that is not `present` any more."""
+    return [f"{_name(at)} is gone, {start[at]} was reached" for at in sorted(start.keys() - present.keys())]
+
+
 def went_back(start: Offsets, latest: Offsets) -> list[str]:
     """One sentence for each partition of `start` that is gone or now ends before it: records may have been missed."""
-    gone = [f"{_name(at)} is gone, it was read up to {start[at]}" for at in sorted(start.keys() - latest.keys())]
-    shrunk = [
-        f"{_name(at)} now ends at {latest[at]}, it was read up to {start[at]}"
+    return gone(start, latest) + [
+        f"{_name(at)} now ends at {latest[at]}, {start[at]} was reached"
         for at in sorted(start.keys() & latest.keys())
         if latest[at] < start[at]
     ]
-    return gone + shrunk
 
 
 def backwards(start: Offsets, end: Offsets) -> list[str]:

@@ -1,0 +1,76 @@
+"""The columns of a topic in Spark: those of Spark's Kafka connector, in its order, all of them nullable.
+
+Source: facts/spark_data_source.md sections 1.1, 1.2 and 4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from tagwire.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HEADERS = "headers"
+_HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+_TYPES: dict[str, DataType] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    HEADERS: ArrayType(_HEADER),
+}
+_IN_RECORDS = {"timestampType": "timestamp_type"}
+
+
+def topic_schema(include_headers: bool) -> StructType:
+    """The schema of a read that names no schema of its own."""
+    return StructType([StructField(name, kind) for name, kind in _TYPES.items() if include_headers or name != HEADERS])
+
+
+def record_columns(schema: StructType, include_headers: bool) -> tuple[str, ...]:
+    """The columns of `tagwire.records.to_arrow` that fill `schema`, in its order: only these are decoded.
+
+    Raises:
+        ConfigError: the schema names a column that a topic does not have, or has with another type.
+    """
+    if not schema.fields:
+        raise ConfigError("schema: names no column")
+    for field in schema.fields:
+        if field.name not in _TYPES:
+            raise ConfigError(f"schema column {field.name}: a topic has {', '.join(_TYPES)}")
+        if field.name == HEADERS and not include_headers:
+            raise ConfigError("schema column headers: needs option includeHeaders=true")
+        expected = _TYPES[field.name]
+        if field.dataType != expected:
+            raise ConfigError(
+                f"schema column {field.name}: is {field.dataType.simpleString()}, a topic has {expected.simpleString()}"
+            )
+    return tuple(_IN_RECORDS.get(name, name) for name in schema.fieldNames())
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The one Arrow schema Spark takes for `schema`; it compares names, types and flags exactly."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    settings: dict[str, Any] = {"timezone": "UTC"}
+    try:
+        return to_arrow_schema(schema, **settings)
+    except TypeError:  # before PySpark 4.1 the zone is always UTC
+        return to_arrow_schema(schema)

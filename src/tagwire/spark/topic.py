@@ -1,0 +1,112 @@
+"""The data source `tagwire`: topics as Spark tables, batch and streaming, in Arrow batches.
+
+    spark.read.format("tagwire").option("kafka.bootstrap.servers", "h:9092").option("subscribe", "flights").load()
+
+Options and columns are those of Spark's Kafka connector. A schema given with `.schema(...)` names the columns that are
+read; the others are not decoded. Reading in batches works from PySpark 4.0 on, streaming from 4.2 on.
+Source: facts/spark_data_source.md sections 1 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from tagwire.errors import ConfigError
+from tagwire.spark.cluster import Cluster
+from tagwire.spark.columns import arrow_schema, record_columns, topic_schema
+from tagwire.spark.fetch import read_range
+from tagwire.spark.offsets import OffsetRange, backwards, outside, plan, resolve, split
+from tagwire.spark.options import TopicOptions, batch_bounds, parse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class TopicDataSource(DataSource):
+    """Format `tagwire`. A wrong option is a `ConfigError` at load, a wrong column one when the read is planned."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(options)
+        self.topic_options = parse(options)
+
+    @classmethod
+    def name(cls) -> str:
+        return "tagwire"
+
+    def schema(self) -> StructType:
+        return topic_schema(self.topic_options.include_headers)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return TopicReader(self.topic_options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        try:
+            from tagwire.spark.stream import TopicStreamReader
+        except ImportError:
+            raise ConfigError("format tagwire: reading as a stream needs PySpark 4.2 or newer") from None
+        return TopicStreamReader(self.topic_options, schema)
+
+
+class TopicSlice(InputPartition):
+    """One task: a range of offsets of one partition."""
+
+    def __init__(self, span: OffsetRange) -> None:
+        super().__init__(tuple(span))
+
+
+class SliceReader:
+    """The part of a read that runs in the workers."""
+
+    def __init__(self, options: TopicOptions, schema: StructType) -> None:
+        self.options = options
+        self.columns = record_columns(schema, options.include_headers)
+        self.arrow_schema = arrow_schema(schema)
+        self.cluster = Cluster(options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one task as Arrow batches of exactly the schema Spark asked for."""
+        if partition.value is None:  # what Spark makes of a plan without tasks
+            return iter(())
+        return read_range(
+            OffsetRange(*partition.value),
+            self.options.client,
+            self.columns,
+            self.arrow_schema,
+            fail_on_data_loss=self.options.fail_on_data_loss,
+        )
+
+
+class TopicReader(SliceReader, DataSourceReader):
+    """A batch read: what the partitions hold between two bounds, fixed when the read is planned."""
+
+    def __init__(self, options: TopicOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self.starting, self.ending = batch_bounds(options)
+
+    def partitions(self) -> list[InputPartition]:
+        """The tasks of the read.
+
+        Raises:
+            ConfigError: the bounds do not fit the partitions, or the broker does not hold them (failOnDataLoss).
+            KafkaError, ConnectError: as the brokers answer.
+        """
+        try:
+            earliest, latest = self.cluster.held()
+        finally:
+            self.cluster.close()
+        start = resolve(self.starting, "startingOffsets", earliest, latest)
+        end = resolve(self.ending, "endingOffsets", earliest, latest)
+        start, early = outside(start, "startingOffsets", earliest, latest)
+        end, late = outside(end, "endingOffsets", earliest, latest)
+        lost = early + late
+        if lost and self.options.fail_on_data_loss:
+            raise ConfigError(f"option {'; '.join(lost)} (failOnDataLoss=false reads what there is)")
+        wrong = backwards(start, end)
+        if wrong:
+            raise ConfigError(f"option startingOffsets: {'; '.join(wrong)}")
+        ranges, _ = plan(start, end, earliest)
+        return [TopicSlice(span) for span in split(ranges, self.options.min_partitions)]
