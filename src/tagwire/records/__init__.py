@@ -1,0 +1,30 @@
+"""Record batches: bytes to `Record` objects and to Arrow, and back.
+
+    for batch in records.read(data):
+        for record in batch.records(): ...
+    table = records.to_arrow(data)
+    data = records.write([Record(b"key", b"value", headers=[("origin", b"EWR")])], compression="lz4")
+
+`to_arrow` and `from_arrow` import pyarrow when they are first asked for; nothing else here does.
+"""
+
+from __future__ import annotations
+
+from tagwire.records.batch import BatchHeader, RecordBatch, batch_headers, next_offset, place, read
+from tagwire.records.compression import CODECS, compress, decompress
+from tagwire.records.record import Record
+from tagwire.records.writer import write
+
+__all__ = [
+    "CODECS",
+    "BatchHeader",
+    "Record",
+    "RecordBatch",
+    "batch_headers",
+    "compress",
+    "decompress",
+    "next_offset",
+    "place",
+    "read",
+    "write",
+]

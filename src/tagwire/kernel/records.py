@@ -1,0 +1,314 @@
+"""Records of a batch (magic 2), from bytes to column buffers or to objects.
+
+Layout (facts 5.3): a record is a varint length and that many bytes: int8 attributes, varlong timestamp delta, varint
+offset delta, varint key length and key, varint value length and value, varint header count, headers. Length -1 is null.
+Every varint, length and count is checked against its record before it is used. A fault is told at the byte of the
+payload (the records after the batch's 61-byte header, decompressed) plus the caller's `origin`.
+
+Compiled, buffers are read and written through pointers; uncompiled, the same names are the memoryviews themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import cython
+
+from tagwire.errors import CorruptRecordError
+
+if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_FromStringAndSize
+
+COMPILED: bool = cython.compiled
+
+MIN_RECORD_SIZE = 7
+"""Bytes of the smallest record: bounds a batch's claimed count before anything is allocated for it."""
+
+SLACK = 32
+"""Bytes a column's data buffer needs beyond what it will hold: short fields are copied in whole blocks."""
+
+_FAULTS = {
+    1: "a varint runs past the end",
+    2: "a varint is longer than its type",
+    3: "record length {} does not fit into what is left of the batch",
+    4: "key length {} does not fit into the record",
+    5: "value length {} does not fit into the record",
+    6: "header count {} does not fit into the record",
+    7: "header key length {} does not fit into the record",
+    8: "header value length {} does not fit into the record",
+    9: "{} bytes are left after the record's last field",
+    10: "offset delta {} does not ascend within the batch's range",
+    11: "{} bytes are left after the last record",
+    12: "timestamp {} ms does not fit into microseconds",
+}
+
+_ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+
+
+def text(data: bytes) -> str:
+    """UTF-8 with U+FFFD for each malformed sequence, as Java counts them: an encoded surrogate is one, not three."""
+    return _ENCODED_SURROGATE.sub(b"\xef\xbf\xbd", data).decode("utf-8", "replace")
+
+
+def uncleared(size: cython.Py_ssize_t) -> bytearray:
+    """A bytearray whose bytes are anything: clearing a decompression's room costs as much as filling it."""
+    if cython.compiled:
+        return PyByteArray_FromStringAndSize(cython.NULL, size)
+    else:
+        return bytearray(size)
+
+
+def _fault(code: int, detail: int, base_offset: int, index: int, at: int) -> CorruptRecordError:
+    return CorruptRecordError(
+        _FAULTS[code].format(detail), path=f"batch at offset {base_offset}, record {index}", offset=at
+    )
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _long_varint(
+    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t, bits: cython.int
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """A zigzag varint of any length: (value, next position), or position -1 cut short, -2 too long for `bits`."""
+    raw: cython.ulonglong = 0
+    byte: cython.ulonglong
+    shift: cython.int = 0
+    while at < end:
+        byte = src[at]
+        at += 1
+        if shift + 7 > bits and (byte & 127) >> (bits - shift):
+            return 0, -2
+        raw |= (byte & 127) << shift
+        if byte < 128:
+            value: cython.longlong = raw >> 1
+            sign: cython.longlong = raw & 1
+            return value ^ -sign, at
+        shift += 7
+        if shift >= bits:
+            return 0, -2
+    return 0, -1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _varint(
+    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t, bits: cython.int
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """A zigzag varint of `bits` (32 or 64); one and two bytes are the common lengths and take no call."""
+    low: cython.longlong
+    high: cython.longlong
+    if at + 2 <= end:
+        low = src[at]
+        if low < 128:
+            return (low >> 1) ^ -(low & 1), at + 1
+        high = src[at + 1]
+        if high < 128:
+            low = (low & 127) | (high << 7)
+            return (low >> 1) ^ -(low & 1), at + 2
+    return _long_varint(src, at, end, bits)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _record(
+    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> tuple[
+    cython.int,  # 0 or a fault
+    cython.Py_ssize_t,  # position of the first header, or of the fault
+    cython.longlong,  # end of the record, or the fault's detail
+    cython.longlong,  # timestamp delta
+    cython.longlong,  # offset delta
+    cython.Py_ssize_t,  # key: start
+    cython.longlong,  # key: length or -1
+    cython.Py_ssize_t,  # value: start
+    cython.longlong,  # value: length or -1
+    cython.longlong,  # header count
+]:
+    """The fields of the record at `at`, headers apart."""
+    size: cython.longlong
+    past: cython.Py_ssize_t
+    time: cython.longlong
+    delta: cython.longlong
+    key: cython.longlong
+    value: cython.longlong
+    count: cython.longlong
+    key_at: cython.Py_ssize_t
+    value_at: cython.Py_ssize_t
+    size, past = _varint(src, at, end, 32)
+    if past < 0:
+        return cython.cast(cython.int, -past), at, 0, 0, 0, 0, 0, 0, 0, 0
+    if size < 1 or size > end - past:
+        return 3, at, size, 0, 0, 0, 0, 0, 0, 0
+    end = past + cython.cast(cython.Py_ssize_t, size)
+    at = past + 1
+    time, past = _varint(src, at, end, 64)
+    if past < 0:
+        return cython.cast(cython.int, -past), at, 0, 0, 0, 0, 0, 0, 0, 0
+    at = past
+    delta, past = _varint(src, at, end, 32)
+    if past < 0:
+        return cython.cast(cython.int, -past), at, 0, 0, 0, 0, 0, 0, 0, 0
+    at = past
+    key, past = _varint(src, at, end, 32)
+    if past < 0:
+        return cython.cast(cython.int, -past), at, 0, 0, 0, 0, 0, 0, 0, 0
+    if key < -1 or key > end - past:
+        return 4, at, key, 0, 0, 0, 0, 0, 0, 0
+    key_at = past
+    at = past + (cython.cast(cython.Py_ssize_t, key) if key > 0 else 0)
+    value, past = _varint(src, at, end, 32)
+    if past < 0:
+        return cython.cast(cython.int, -past), at, 0, 0, 0, 0, 0, 0, 0, 0
+    if value < -1 or value > end - past:
+        return 5, at, value, 0, 0, 0, 0, 0, 0, 0
+    value_at = past
+    at = past + (cython.cast(cython.Py_ssize_t, value) if value > 0 else 0)
+    count, past = _varint(src, at, end, 32)
+    if past < 0:
+        return cython.cast(cython.int, -past), at, 0, 0, 0, 0, 0, 0, 0, 0
+    if count < 0 or count > (end - past) // 2:
+        return 6, at, count, 0, 0, 0, 0, 0, 0, 0
+    return 0, past, end, time, delta, key_at, key, value_at, value, count
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _header(
+    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> tuple[
+    cython.int,  # 0 or a fault
+    cython.Py_ssize_t,  # position after the header, or of the fault
+    cython.Py_ssize_t,  # key: start
+    cython.longlong,  # key: length, or the fault's detail
+    cython.Py_ssize_t,  # value: start
+    cython.longlong,  # value: length or -1
+]:
+    """The header at `at`."""
+    key: cython.longlong
+    value: cython.longlong
+    past: cython.Py_ssize_t
+    key_at: cython.Py_ssize_t
+    key, past = _varint(src, at, end, 32)
+    if past < 0:
+        return cython.cast(cython.int, -past), at, 0, 0, 0, 0
+    if key < 0 or key > end - past:
+        return 7, at, 0, key, 0, 0
+    key_at = past
+    at = past + cython.cast(cython.Py_ssize_t, key)
+    value, past = _varint(src, at, end, 32)
+    if past < 0:
+        return cython.cast(cython.int, -past), at, 0, 0, 0, 0
+    if value < -1 or value > end - past:
+        return 8, at, 0, value, 0, 0
+    at = past + (cython.cast(cython.Py_ssize_t, value) if value > 0 else 0)
+    return 0, at, key_at, key, past, value
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _shifted(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
+    """base + delta, wrapping as Java's long does: a batch that spans more than 2^63 ms still reads back as written."""
+    if cython.compiled:
+        return cython.cast(cython.longlong, cython.cast(cython.ulonglong, base) + cython.cast(cython.ulonglong, delta))
+    else:
+        return (base + delta + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+@cython.cfunc
+@cython.inline
+def _bytes(src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, size: cython.longlong) -> bytes:
+    if cython.compiled:
+        return src[at : at + size]
+    else:
+        return bytes(src[at : at + size])
+
+
+@cython.cfunc
+def _text(src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, size: cython.longlong) -> str:
+    try:
+        if cython.compiled:
+            return src[at : at + size].decode("utf-8")
+        else:
+            return str(src[at : at + size], "utf-8")
+    except UnicodeDecodeError:
+        return text(_bytes(src, at, size))
+
+
+def objects(
+    payload: cython.const[cython.uchar][::1],
+    count: cython.longlong,
+    origin: cython.Py_ssize_t,
+    base_offset: cython.longlong,
+    last_delta: cython.longlong,
+    base_timestamp: cython.longlong,
+    append_timestamp: cython.longlong,
+    appended: cython.bint,
+    make: Callable[..., object],
+) -> list[Any]:
+    """Every record of a payload as make(key, value, headers, timestamp, offset); all of them or CorruptRecordError.
+
+    With `appended`, every record's timestamp is `append_timestamp`. headers is a tuple of (str, bytes or None).
+    """
+    src: cython.pointer[cython.const[cython.uchar]]
+    if cython.compiled:
+        src = cython.address(payload[0])
+    else:
+        src = payload
+    at: cython.Py_ssize_t = 0
+    end: cython.Py_ssize_t = payload.shape[0]
+    index: cython.longlong
+    after: cython.longlong = -1
+    code: cython.int
+    past: cython.Py_ssize_t
+    stop: cython.longlong
+    time: cython.longlong
+    delta: cython.longlong
+    key_at: cython.Py_ssize_t
+    key: cython.longlong
+    value_at: cython.Py_ssize_t
+    value: cython.longlong
+    headers: cython.longlong
+    made: list[object] = []
+    none: tuple[object, ...] = ()
+    for index in range(count):
+        code, past, stop, time, delta, key_at, key, value_at, value, headers = _record(src, at, end)
+        if code:
+            raise _fault(code, stop, base_offset, index, origin + past)
+        if delta <= after or delta > last_delta:
+            raise _fault(10, delta, base_offset, index, origin + at)
+        after = delta
+        pairs = none
+        if headers:
+            found: list[object] = []
+            for _ in range(headers):
+                code, past, name_at, name, data_at, data = _header(src, past, cython.cast(cython.Py_ssize_t, stop))
+                if code:
+                    raise _fault(code, data if code == 8 else name, base_offset, index, origin + past)
+                found.append((_text(src, name_at, name), _bytes(src, data_at, data) if data >= 0 else None))
+            pairs = tuple(found)
+        if past != stop:
+            raise _fault(9, stop - past, base_offset, index, origin + past)
+        at = past
+        made.append(
+            make(
+                _bytes(src, key_at, key) if key >= 0 else None,
+                _bytes(src, value_at, value) if value >= 0 else None,
+                pairs,
+                append_timestamp if appended else _shifted(base_timestamp, time),
+                base_offset + delta,
+            )
+        )
+    if at != end:
+        raise _fault(11, end - at, base_offset, count, origin + at)
+    return made

@@ -1,0 +1,125 @@
+"""The codecs of record batches: none, gzip, snappy, lz4, zstd, framed as Kafka frames them (facts 5.6).
+
+Every decompression takes a limit and stops at it while it runs, so a small batch cannot claim the machine's memory.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import cramjam
+
+from tagwire.errors import ConfigError, CorruptRecordError
+from tagwire.kernel.records import uncleared
+from tagwire.records import lz4_frame, snappy_stream
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+"""Codec names by their id in a batch's attributes."""
+
+_LEVELS = {"gzip": (1, 9), "lz4": (0, 12), "zstd": (-131072, 22)}
+_GZIP_MEMBER = b"\x1f\x8b\x08"
+_GZIP_HEADER_SIZE = 10
+_GZIP_PIECE = 1 << 16
+
+
+def default_limit(size: int) -> int:
+    """Most bytes that `size` compressed bytes may become where no limit is named: 64 times as many and 1 MiB."""
+    return 64 * size + (1 << 20)
+
+
+def codec_id(codec: str, level: int | None = None) -> int:
+    """The id of `codec` in a batch's attributes. Raises ConfigError for an unknown codec or a level it has not."""
+    if codec not in CODECS:
+        raise ConfigError(f"compression {codec!r} is unknown; allowed: {', '.join(CODECS)}")
+    if level is not None:
+        if codec not in _LEVELS:
+            raise ConfigError(f"compression {codec} takes no level, got {level}")
+        low, high = _LEVELS[codec]
+        if not low <= level <= high:
+            raise ConfigError(f"compression level {level} is not in {codec}'s range {low}..{high}")
+    return CODECS.index(codec)
+
+
+def compress(codec: str, data: bytes | bytearray | memoryview, level: int | None = None) -> bytes:
+    """`data` as one stream of `codec`; level None is the codec's default (gzip 6, lz4 fast, zstd 3).
+
+    Raises ConfigError for an unknown codec or level.
+    """
+    codec_id(codec, level)
+    if codec == "gzip":
+        compressor = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, 31)
+        return compressor.compress(data) + compressor.flush()
+    if codec == "snappy":
+        return snappy_stream.compress(data)
+    if codec == "lz4":
+        return lz4_frame.compress(data, level)
+    if codec == "zstd":
+        return bytes(cramjam.zstd.compress(data, 3 if level is None else level))
+    return bytes(data)
+
+
+def decompress(
+    codec: str, data: bytes | bytearray | memoryview, limit: int | None = None, *, path: str = ""
+) -> memoryview:
+    """The content of a stream of `codec`, at most `limit` bytes (None: `default_limit`).
+
+    Raises CorruptRecordError, prefixed with `path`, when the stream is broken or holds more; ConfigError for an unknown
+    codec. Codec none gives `data` itself whatever its size: it is in memory already.
+    """
+    codec_id(codec)
+    view = memoryview(data).cast("B")
+    if codec == "none":
+        return view
+    if limit is None:
+        limit = default_limit(len(view))
+    try:
+        return memoryview(_DECOMPRESS[codec](view, limit))
+    except CorruptRecordError as error:
+        raise CorruptRecordError(str(error), path=path) from None
+
+
+def _gunzip(data: memoryview, limit: int) -> bytearray:
+    """Every member; what follows the last one and is not a member is ignored, as Java does."""
+    out = bytearray()
+    at = 0
+    while True:
+        member = zlib.decompressobj(31)
+        while not member.eof:
+            if at == len(data):
+                raise CorruptRecordError("gzip data is cut short")
+            piece: bytes | memoryview = data[at : at + _GZIP_PIECE]
+            at += len(piece)
+            while piece and not member.eof:
+                try:
+                    out += member.decompress(piece, _GZIP_PIECE)
+                except zlib.error as error:
+                    raise CorruptRecordError(f"gzip data is broken: {error}") from None
+                if len(out) > limit:
+                    raise CorruptRecordError(f"gzip data holds more than {limit} bytes")
+                piece = member.unconsumed_tail
+        at -= len(member.unused_data)
+        if len(data) - at < _GZIP_HEADER_SIZE or data[at : at + 3] != _GZIP_MEMBER:
+            return out
+
+
+def _unzstd(data: memoryview, limit: int) -> bytearray:
+    if not data:
+        return bytearray()
+    # A frame need not state its size: guess, and grow fourfold while the answer is that the buffer is too small.
+    size = min(limit, 16 * len(data) + 4096)
+    while True:
+        out = uncleared(size)
+        try:
+            del out[cramjam.zstd.decompress_into(data, out) :]
+        except cramjam.DecompressionError as error:
+            if "write whole buffer" not in str(error):
+                raise CorruptRecordError(f"zstd data is broken: {error}") from None
+            if size == limit:
+                raise CorruptRecordError(f"zstd data holds more than {limit} bytes") from None
+            del out
+            size = min(limit, 4 * size)
+        else:
+            return out
+
+
+_DECOMPRESS = {"gzip": _gunzip, "snappy": snappy_stream.decompress, "lz4": lz4_frame.decompress, "zstd": _unzstd}

@@ -1,0 +1,85 @@
+"""LZ4 frames as Kafka has them (facts 5.6): the first frame counts, later ones and garbage after it are ignored.
+
+Written with independent blocks, which is all that Kafka's Java reader takes. Read with linked blocks too: other clients
+write them. A content size and a content checksum in the frame are ignored, as the Java reader does.
+"""
+
+from __future__ import annotations
+
+import cramjam
+
+from tagwire.errors import CorruptRecordError
+from tagwire.kernel.records import uncleared
+
+MAGIC = b"\x04\x22\x4d\x18"
+_BLOCK_SIZES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
+
+
+def compress(data: bytes | bytearray | memoryview, level: int | None) -> bytes:
+    """One frame of independent blocks. Levels 0-2 are the fast compressor (the default), 3-12 the slow ones."""
+    compressor = cramjam.lz4.Compressor(level=level or 0, content_checksum=False, block_linked=False)
+    compressor.compress(bytes(data))
+    return bytes(compressor.finish())
+
+
+def decompress(data: memoryview, limit: int) -> bytearray:
+    """The content of the first frame. Raises CorruptRecordError: not a frame, broken, or more than `limit` bytes."""
+    frame, size = _first_frame(data)
+    out = uncleared(min(size, limit))
+    try:
+        del out[cramjam.lz4.decompress_into(frame, out) :]
+    except cramjam.DecompressionError as error:
+        if size > limit:
+            raise CorruptRecordError(f"lz4 data is broken or holds more than {limit} bytes: {error}") from None
+        raise CorruptRecordError(f"lz4 data is broken: {error}") from None
+    return out
+
+
+def _first_frame(data: memoryview) -> tuple[memoryview | bytes, int]:
+    """The first frame without content size and checksum, and the most bytes that its blocks can hold."""
+    if len(data) < 7 or data[:4] != MAGIC:
+        raise CorruptRecordError("lz4 data does not start with a frame header")
+    flags, block = data[4], data[5]
+    version, reserved = flags >> 6, flags & 0b11
+    block_checksum, content_size, content_checksum = flags & 0x10, flags & 0x08, flags & 0x04
+    if version != 1 or reserved or block & 0b10001111 or block >> 4 not in _BLOCK_SIZES:
+        raise CorruptRecordError(f"lz4 frame descriptor {flags:02x} {block:02x} is not valid")
+    blocks = 7 + (8 if content_size else 0)
+    descriptor = data[4 : blocks - 1]
+    if len(data) < blocks or data[blocks - 1] != _header_checksum(descriptor):
+        raise CorruptRecordError("lz4 frame header fails its checksum")
+    block_size = _BLOCK_SIZES[block >> 4]
+    at, size = blocks, 0
+    while True:
+        length = int.from_bytes(data[at : at + 4], "little") & 0x7FFFFFFF
+        stored = len(data) > at + 3 and data[at + 3] & 0x80
+        at += 4
+        if at > len(data) or length > len(data) - at:
+            raise CorruptRecordError("lz4 frame is cut short")
+        if length == 0:
+            break
+        size += length if stored else block_size
+        at += length + (4 if block_checksum else 0)
+    if not content_size and not content_checksum:
+        return data[:at], size
+    plain = bytes((flags & ~0x0C, block))
+    return b"".join((MAGIC, plain, bytes((_header_checksum(plain),)), data[blocks:at])), size
+
+
+def _header_checksum(descriptor: bytes | memoryview) -> int:
+    """Second byte of xxHash32 (seed 0) of a descriptor, which is shorter than xxHash's 16-byte stripes."""
+    value = (0x165667B1 + len(descriptor)) & 0xFFFFFFFF
+    whole = len(descriptor) // 4 * 4
+    for at in range(0, whole, 4):
+        value += int.from_bytes(descriptor[at : at + 4], "little") * 0xC2B2AE3D
+        value = _rotated(value, 17) * 0x27D4EB2F & 0xFFFFFFFF
+    for byte in descriptor[whole:]:
+        value = _rotated(value + byte * 0x165667B1, 11) * 0x9E3779B1 & 0xFFFFFFFF
+    value = (value ^ value >> 15) * 0x85EBCA77 & 0xFFFFFFFF
+    value = (value ^ value >> 13) * 0xC2B2AE3D & 0xFFFFFFFF
+    return (value ^ value >> 16) >> 8 & 0xFF
+
+
+def _rotated(value: int, bits: int) -> int:
+    value &= 0xFFFFFFFF
+    return (value << bits | value >> 32 - bits) & 0xFFFFFFFF
