@@ -159,7 +159,7 @@ class Connection:
 
         Args:
             message: a request object.
-            correlation_id: None takes the next one.
+            correlation_id: None takes the one after the last.
 
         Raises:
             EncodeError: a value cannot be written.
@@ -169,11 +169,8 @@ class Connection:
         api = message.api_key
         body = message.encode(version)
         header = encode_request_header(RequestHeader(api, version, number, self._client_id))
-        if correlation_id is None:
-            following = number + 1
-            self._next_correlation_id = (
-                LOWEST_CORRELATION_ID if following == FIRST_RESERVED_CORRELATION_ID else following
-            )
+        following = number + 1
+        self._next_correlation_id = LOWEST_CORRELATION_ID if following == FIRST_RESERVED_CORRELATION_ID else following
         if not (api == PRODUCE and message.acks == 0):
             self._due.append(_Due(api, version, number))
         return b"".join((size_prefix(len(header) + len(body)), header, body))
