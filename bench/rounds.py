@@ -1,4 +1,4 @@
-"""Contenders taking turns: the same work, alternating inside every round, medians and their ratio to the first contender.
+"""Contenders taking turns: the same work, alternating inside every round, medians and ratios to the first contender.
 
 Machines are noisy; what a neighbour does hits all contenders of a round alike, so ratios say more than seconds.
 """
