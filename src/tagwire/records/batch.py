@@ -27,7 +27,7 @@ CODEC_MASK, APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x
 CRC_AT, CRC_FROM = 17, 21
 _SMALLEST_LENGTH = 14
 _MAGIC_AT = 16
-_PLACE = Struct(">q4xi")
+_OFFSET, _EPOCH, _EPOCH_AT = Struct(">q"), Struct(">i"), 12
 _MAX_OFFSET = (1 << 63) - 1
 
 
@@ -238,7 +238,8 @@ def place(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) ->
 
     Both stand outside the checksum, so nothing else changes.
     """
-    _PLACE.pack_into(batch, 0, base_offset, leader_epoch)
+    _OFFSET.pack_into(batch, 0, base_offset)
+    _EPOCH.pack_into(batch, _EPOCH_AT, leader_epoch)
 
 
 def _positions(view: memoryview) -> Iterator[int]:
