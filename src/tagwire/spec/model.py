@@ -80,6 +80,8 @@ class Field:
         nullable_versions: where it may be null.
         tagged_versions: where it travels in the tag section instead of in its position.
         tag: its tag, or None.
+        optional: whether it is an optional field of the seed's dialect (KIP-482 as first written): `versions` and
+            `tagged_versions` are then the message's optional versions.
         default: a Python value, None for null, or an `Absent` member.
         flexible_versions: overrides the message's flexible versions for this field alone, or None.
         struct: the struct of a struct or struct array, else None.
@@ -99,6 +101,7 @@ class Field:
     zero_copy: bool = False
     about: str = ""
     struct: Struct | None = None
+    optional: bool = False
 
     @property
     def json_name(self) -> str:
@@ -111,7 +114,7 @@ class Field:
         return snake_case(self.name)
 
     def is_tagged(self, version: int) -> bool:
-        """Whether the field travels in the tag section at `version`."""
+        """Whether the field travels in the tag section, or the optional-buffer, at `version`."""
         return self.tag is not None and version in self.tagged_versions
 
 
@@ -132,6 +135,7 @@ class Message:
         type: request, response, header, metadata, data, coordinator-key or coordinator-value.
         api_key: the API's key, the record's id or type; -1 where there is none.
         flexible_versions: where strings and arrays are compact and structs end in a tag section.
+        optional_versions: where structs begin with an optional-buffer (the seed's dialect); none in Kafka's messages.
         listeners: which listeners serve a request: broker, controller, zkBroker.
         latest_version_unstable: whether the highest version is not served by default.
         root: the message's own fields.
@@ -148,6 +152,7 @@ class Message:
     latest_version_unstable: bool
     root: Struct
     structs: tuple[Struct, ...] = ()
+    optional_versions: Versions = NONE
 
     @property
     def fields(self) -> tuple[Field, ...]:

@@ -1,18 +1,23 @@
 """The spec language: JSON text -> `Message`, every rule checked (facts/kafka_protocol.md 1.1 to 1.6).
 
+A spec uses one dialect of extension: tagged fields as Kafka ships them, or optional fields as KIP-482 first had them
+(`versionsWithOptional`, `optionalFields`; draft_dialects.md section 1).
+
 A file's problems are collected and raised together, one line each: file, field path, rule.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tagwire.errors import SpecError
 from tagwire.spec.defaults import implicit_default, parse_default
 from tagwire.spec.json_text import parse_json
-from tagwire.spec.model import PRIMITIVES, Field, FieldType, Message, Struct
+from tagwire.spec.keys import Keys
+from tagwire.spec.model import PRIMITIVES, Field, FieldType, Message, Struct, snake_case
 from tagwire.spec.versions import NONE, Versions
 
 MESSAGE_KEYS = frozenset(
@@ -27,6 +32,8 @@ MESSAGE_KEYS = frozenset(
         "listeners",
         "latestVersionUnstable",
         "commonStructs",
+        "versionsWithOptional",
+        "optionalFields",
     )
 )
 FIELD_KEYS = frozenset(
@@ -45,9 +52,11 @@ FIELD_KEYS = frozenset(
         "entityType",
         "about",
         "zeroCopy",
+        "optionalFields",
     )
 )
-STRUCT_KEYS = frozenset({"name", "versions", "deprecatedVersions", "fields"})
+OPTIONAL_FIELD_KEYS = frozenset({"name", "type", "tag", "nullable", "default", "about", "fields", "optionalFields"})
+STRUCT_KEYS = frozenset({"name", "versions", "deprecatedVersions", "fields", "optionalFields"})
 MESSAGE_TYPES = ("request", "response", "header", "metadata", "data", "coordinator-key", "coordinator-value")
 KEYED_TYPES = ("request", "response", "metadata", "coordinator-key", "coordinator-value")
 LISTENERS = ("broker", "controller", "zkBroker")
@@ -59,7 +68,9 @@ ENTITY_TYPES = {
     "producerId": "int64",
     "brokerId": "int32",
 }
+MAX_OPTIONAL_TAG = 65535
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
+_HEX_TAG = re.compile(r"0x[0-9a-fA-F]+", re.ASCII)
 
 
 def load(source: Path | str) -> Message:
@@ -93,41 +104,35 @@ def parse(text: str, file: str = "<text>") -> Message:
     return message
 
 
-class _Parser:
-    """One file being read: what is wrong so far, and the structs named so far."""
+class _Parser(Keys):
+    """One file being read: the structs named so far."""
 
     def __init__(self, file: str) -> None:
-        self.file = file
-        self.problems: list[str] = []
+        super().__init__(file)
         self.name = "?"
         self.flexible = NONE
+        self.optional = NONE
         self.common: dict[str, dict[str, Any]] = {}
         self.structs: dict[str, Struct] = {}
         self.building: list[str] = []
 
-    def problem(self, path: str, rule: str) -> None:
-        where = f"{self.file}, {path}" if path else self.file
-        line = f"{where}: {rule}"
-        if line not in self.problems:
-            self.problems.append(line)
-
     # -- the whole message
 
     def message(self, doc: dict[str, Any]) -> Message | None:
-        self.name = self._text(doc, "name", "") or "?"
-        self._unknown_keys(doc, MESSAGE_KEYS, "")
-        kind = self._text(doc, "type", "")
+        self.name = self.text(doc, "name", "") or "?"
+        self.unknown_keys(doc, MESSAGE_KEYS, "")
+        kind = self.text(doc, "type", "")
         if kind not in MESSAGE_TYPES:
             self.problem("", f"type must be one of {', '.join(MESSAGE_TYPES)}, not {kind!r}")
         if self.name == "?":
             self.problem("", "name is missing")
-        valid = self._versions(doc, "validVersions", "", None)
+        valid = self.versions(doc, "validVersions", "", None)
         if valid is None:
             self.problem("", "validVersions is missing")
             valid = NONE
         if valid.is_open:
             self.problem("", f"validVersions {valid} does not specify a maximum version")
-        api_key = self._integer(doc, "apiKey", "", -1)
+        api_key = self.integer(doc, "apiKey", "", -1)
         if kind in KEYED_TYPES and "apiKey" not in doc:
             self.problem("", f"a {kind} needs an apiKey")
         if kind == "request" and not self.name.endswith("Request"):
@@ -135,38 +140,42 @@ class _Parser:
         if kind == "response" and not self.name.endswith("Response"):
             self.problem("", "the name of a response must end in Response")
         listeners = self._listeners(doc, kind or "")
-        unstable = self._boolean(doc, "latestVersionUnstable", "", False)
+        unstable = self.boolean(doc, "latestVersionUnstable", "", False)
         if unstable and kind != "request":
             self.problem("", "latestVersionUnstable belongs to requests only")
         root = Struct(self.name, valid, ())
         if valid:
-            self.flexible = self._message_flexibility(doc)
+            self._dialect(doc)
             if kind == "coordinator-key" and (str(valid) != "0" or self.flexible):
                 self.problem("", "a coordinator-key must have validVersions 0 and flexibleVersions none")
             self._common_structs(doc)
-            root = Struct(self.name, valid, self._fields(doc, "fields", "", valid, top_level=True))
+            root = Struct(self.name, valid, self._fields(doc, "", valid, top_level=True))
             self._unused_common_structs()
         return Message(
             name=self.name,
             type=kind or "",
             api_key=api_key,
             valid_versions=valid,
-            deprecated_versions=self._versions(doc, "deprecatedVersions", "", NONE) or NONE,
+            deprecated_versions=self.versions(doc, "deprecatedVersions", "", NONE) or NONE,
             flexible_versions=self.flexible,
             listeners=listeners,
             latest_version_unstable=unstable,
             root=root,
             structs=tuple(self.structs.values()),
+            optional_versions=self.optional,
         )
 
-    def _message_flexibility(self, doc: dict[str, Any]) -> Versions:
-        flexible = self._versions(doc, "flexibleVersions", "", None)
+    def _dialect(self, doc: dict[str, Any]) -> None:
+        """Notes where the message is flexible, and where it has optional fields: not both in one spec."""
+        optional = self.versions(doc, "versionsWithOptional", "", None)
+        flexible = self.versions(doc, "flexibleVersions", "", None if optional is None else NONE)
         if flexible is None:
             self.problem("", "flexibleVersions is missing: write none or N+")
-            return NONE
-        if flexible and not flexible.is_open:
+        elif flexible and not flexible.is_open:
             self.problem("", f"flexibleVersions {flexible} must be none or open-ended (N+)")
-        return flexible
+        self.flexible, self.optional = flexible or NONE, optional or NONE
+        if self.flexible and self.optional:
+            self.problem("", "versionsWithOptional and flexibleVersions exclude each other")
 
     def _listeners(self, doc: dict[str, Any], kind: str) -> tuple[str, ...]:
         listeners = doc.get("listeners")
@@ -181,9 +190,9 @@ class _Parser:
         return tuple(str(listener) for listener in listeners)
 
     def _common_structs(self, doc: dict[str, Any]) -> None:
-        for struct in self._objects(doc, "commonStructs", ""):
-            name = self._text(struct, "name", "commonStructs") or ""
-            self._unknown_keys(struct, STRUCT_KEYS, name)
+        for struct in self.objects(doc, "commonStructs", ""):
+            name = self.text(struct, "name", "commonStructs") or ""
+            self.unknown_keys(struct, STRUCT_KEYS, name)
             if not _NAME.fullmatch(name) or not name[0].isupper():
                 self.problem(f"commonStructs {name!r}", "a struct's name is letters and digits, a capital first")
             if name in self.common:
@@ -194,46 +203,72 @@ class _Parser:
         """Checks the common structs that no field names, without making them part of the message."""
         for name in self.common:
             if name not in self.structs:
+                used = dict(self.structs)
                 self._common_struct(name, name)
-                self.structs.pop(name, None)
+                self.structs = used
 
     # -- fields
 
     def _fields(
-        self, doc: dict[str, Any], key: str, path: str, parent: Versions, *, top_level: bool = False
+        self, doc: dict[str, Any], path: str, parent: Versions, *, top_level: bool = False
     ) -> tuple[Field, ...]:
-        fields: list[Field] = []
-        names: set[str] = set()
-        tags: dict[int, str] = {}
-        for raw in self._objects(doc, key, path):
-            name = self._text(raw, "name", path) or ""
+        """The fields of one struct, its optional ones last."""
+        names: dict[str, str] = {}
+        fields = [
+            field
+            for raw, name, here in self._named(doc, "fields", path, names)
+            if (field := self._field(raw, name, here, parent, top_level))
+        ]
+        optional = [
+            field
+            for raw, name, here in self._named(doc, "optionalFields", path, names)
+            if (field := self._optional_field(raw, name, here, parent))
+        ]
+        if doc.get("optionalFields") is not None and not self.optional:
+            self.problem(path, "optionalFields need versionsWithOptional")
+        tags = self._distinct_tags(fields, path)
+        if tags and sorted(tags) != list(range(len(tags))):
+            missing = next(tag for tag in range(len(tags)) if tag not in tags)
+            self.problem(path, f"tags must be contiguous from 0: {missing} is missing")
+        self._distinct_tags(optional, path)
+        return (*fields, *optional)
+
+    def _named(
+        self, doc: dict[str, Any], key: str, path: str, taken: dict[str, str]
+    ) -> Iterator[tuple[dict[str, Any], str, str]]:
+        """The objects under `key` with their names and paths; a name that is no name is a problem and left out."""
+        for raw in self.objects(doc, key, path):
+            name = self.text(raw, "name", path) or ""
             here = f"{path}.{name}" if path else name
             if not _NAME.fullmatch(name):
                 self.problem(here, f"the name {name!r} must be letters and digits, a letter first")
                 continue
-            if name in names:
+            if name in taken:
                 self.problem(here, "the name is already taken in this struct")
-            names.add(name)
-            field = self._field(raw, name, here, parent, top_level)
-            if field is None:
+            elif (attribute := snake_case(name)) in taken.values():
+                self.problem(here, f"the attribute {attribute} is already taken in this struct")
+            taken[name] = snake_case(name)
+            yield raw, name, here
+
+    def _distinct_tags(self, fields: list[Field], path: str) -> set[int]:
+        tags: dict[int, str] = {}
+        for field in fields:
+            if field.tag is None:
                 continue
-            if field.tag is not None:
-                if field.tag in tags:
-                    self.problem(here, f"tag {field.tag} is already taken by {tags[field.tag]}")
-                tags[field.tag] = name
-            fields.append(field)
-        if tags and sorted(tags) != list(range(len(tags))):
-            missing = next(tag for tag in range(len(tags)) if tag not in tags)
-            self.problem(path, f"tags must be contiguous from 0: {missing} is missing")
-        return tuple(fields)
+            if field.tag in tags:
+                shown = f"0x{field.tag:04x}" if field.optional else str(field.tag)
+                here, other = (f"{path}.{name}" if path else name for name in (field.name, tags[field.tag]))
+                self.problem(here, f"tag {shown} is already taken by {other}")
+            tags[field.tag] = field.name
+        return set(tags)
 
     def _field(self, raw: dict[str, Any], name: str, path: str, parent: Versions, top_level: bool) -> Field | None:
-        self._unknown_keys(raw, FIELD_KEYS, path)
+        self.unknown_keys(raw, FIELD_KEYS, path)
         kind = self._type(raw, path)
         if kind is None:
             return None
-        tagged = self._versions(raw, "taggedVersions", path, NONE) or NONE
-        versions = self._versions(raw, "versions", path, tagged if tagged else None)
+        tagged = self.versions(raw, "taggedVersions", path, NONE) or NONE
+        versions = self.versions(raw, "versions", path, tagged if tagged else None)
         inline = kind.is_struct and raw.get("fields") is not None
         if versions is None or (inline and raw.get("versions") is None):
             self.problem(path, "versions is missing")
@@ -244,12 +279,12 @@ class _Parser:
         flexible = self.flexible if field_flexible is None else field_flexible
         if tagged and not flexible.covers(tagged):
             self.problem(path, f"taggedVersions {tagged} reach outside the flexible versions {flexible}")
-        map_key = self._boolean(raw, "mapKey", path, False)
+        map_key = self.boolean(raw, "mapKey", path, False)
         if map_key and top_level:
             self.problem(path, "mapKey is not allowed on a message's own field")
         if map_key and tag is not None:
             self.problem(path, "mapKey is not allowed on a tagged field")
-        zero_copy = self._boolean(raw, "zeroCopy", path, False)
+        zero_copy = self.boolean(raw, "zeroCopy", path, False)
         if zero_copy and (kind.is_array or kind.element != "bytes"):
             self.problem(path, "zeroCopy is for bytes only")
         return Field(
@@ -260,17 +295,60 @@ class _Parser:
             tagged_versions=tagged,
             tag=tag,
             default=self._default(raw, path, kind, versions, nullable),
-            ignorable=self._boolean(raw, "ignorable", path, False),
+            ignorable=self.boolean(raw, "ignorable", path, False),
             map_key=map_key,
             entity_type=self._entity_type(raw, path, kind),
             flexible_versions=field_flexible,
             zero_copy=zero_copy,
-            about=self._text(raw, "about", path) or "",
+            about=self.text(raw, "about", path) or "",
             struct=self._struct(raw, path, kind, versions & parent),
         )
 
+    def _optional_field(self, raw: dict[str, Any], name: str, path: str, parent: Versions) -> Field | None:
+        self.unknown_keys(raw, OPTIONAL_FIELD_KEYS, path)
+        kind = self._type(raw, path)
+        if kind is None:
+            return None
+        if kind.is_array and kind.is_struct:
+            self.problem(path, "an array of structs cannot be an optional field")
+        nullable = self.boolean(raw, "nullable", path, False)
+        if nullable and not kind.is_nullable_kind:
+            self.problem(path, f"a {kind} cannot be nullable")
+        versions = self.optional & parent
+        return Field(
+            name=name,
+            type=kind,
+            versions=versions,
+            nullable_versions=versions if nullable else NONE,
+            tagged_versions=versions,
+            tag=self._optional_tag(raw, path),
+            default=self._optional_default(raw, path, kind, nullable),
+            about=self.text(raw, "about", path) or "",
+            struct=self._struct(raw, path, kind, versions),
+            optional=True,
+        )
+
+    def _optional_tag(self, raw: dict[str, Any], path: str) -> int:
+        tag = raw.get("tag")
+        if isinstance(tag, str) and _HEX_TAG.fullmatch(tag):
+            tag = int(tag, 16)
+        if isinstance(tag, bool) or not isinstance(tag, int) or not 0 <= tag <= MAX_OPTIONAL_TAG:
+            self.problem(path, f"tag must be a number from 0 to 65535 or its hexadecimal text (0x0001), not {tag!r}")
+            return 0
+        return tag
+
+    def _optional_default(self, raw: dict[str, Any], path: str, kind: FieldType, nullable: bool) -> Any:
+        """In this dialect the default is what is given, null included; else null if nullable; else the type's zero."""
+        if "default" not in raw:
+            return None if nullable else implicit_default(kind)
+        given = "null" if raw["default"] is None else raw["default"]
+        default = self._parsed_default(given, path, kind)
+        if default is None and kind.element != "records" and not nullable:
+            self.problem(path, "the default is null, but the field is not nullable")
+        return default
+
     def _type(self, raw: dict[str, Any], path: str) -> FieldType | None:
-        text = (self._text(raw, "type", path) or "").strip()
+        text = (self.text(raw, "type", path) or "").strip()
         if not text:
             self.problem(path, "type is missing")
             return None
@@ -285,12 +363,13 @@ class _Parser:
         if element not in PRIMITIVES and (not _NAME.fullmatch(element) or not element[0].isupper()):
             self.problem(path, f"{text!r} is no type: a primitive, a struct's name with a capital, or [] before one")
             return None
-        if raw.get("fields") is not None and element in PRIMITIVES and not is_array:
-            self.problem(path, f"a {element} cannot have fields")
+        for key in ("fields", "optionalFields"):
+            if raw.get(key) is not None and element in PRIMITIVES and not is_array:
+                self.problem(path, f"a {element} cannot have {key}")
         return FieldType(element, is_array)
 
     def _nullability(self, raw: dict[str, Any], path: str, kind: FieldType) -> Versions:
-        nullable = self._versions(raw, "nullableVersions", path, NONE) or NONE
+        nullable = self.versions(raw, "nullableVersions", path, NONE) or NONE
         if nullable and not kind.is_nullable_kind:
             self.problem(path, f"a {kind} cannot be nullable")
             return NONE
@@ -303,7 +382,7 @@ class _Parser:
             if tagged:
                 self.problem(path, "taggedVersions without a tag")
             return None
-        tag = self._integer(raw, "tag", path, 0)
+        tag = self.integer(raw, "tag", path, 0)
         if tag < 0:
             self.problem(path, f"tag {tag} is negative")
         if not tagged:
@@ -322,7 +401,7 @@ class _Parser:
     def _field_flexibility(self, raw: dict[str, Any], path: str, kind: FieldType) -> Versions | None:
         if raw.get("flexibleVersions") is None:
             return None
-        flexible = self._versions(raw, "flexibleVersions", path, NONE) or NONE
+        flexible = self.versions(raw, "flexibleVersions", path, NONE) or NONE
         if kind.is_array or kind.element not in ("string", "bytes"):
             self.problem(path, "flexibleVersions can be overridden only on string and bytes")
         if not self.flexible.covers(flexible):
@@ -333,18 +412,21 @@ class _Parser:
         given = raw.get("default")
         if given is None:
             return implicit_default(kind)
-        text = str(given).lower() if isinstance(given, bool) else str(given)
-        try:
-            default = parse_default(text, kind)
-        except ValueError as error:
-            self.problem(path, str(error))
-            return implicit_default(kind)
+        default = self._parsed_default(given, path, kind)
         if default is None and kind.element != "records" and not nullable.covers(versions):
             self.problem(path, f"the default is null, but only {nullable} of the versions {versions} are nullable")
         return default
 
+    def _parsed_default(self, given: Any, path: str, kind: FieldType) -> Any:
+        text = str(given).lower() if isinstance(given, bool) else str(given)
+        try:
+            return parse_default(text, kind)
+        except ValueError as error:
+            self.problem(path, str(error))
+            return implicit_default(kind)
+
     def _entity_type(self, raw: dict[str, Any], path: str, kind: FieldType) -> str:
-        entity = self._text(raw, "entityType", path) or "unknown"
+        entity = self.text(raw, "entityType", path) or "unknown"
         if entity not in ENTITY_TYPES:
             self.problem(path, f"entityType {entity!r} is none of {', '.join(ENTITY_TYPES)}")
             return "unknown"
@@ -360,14 +442,14 @@ class _Parser:
             return None
         name = kind.element
         if name in self.common:
-            if raw.get("fields") is not None:
+            if raw.get("fields") is not None or raw.get("optionalFields") is not None:
                 self.problem(path, f"{name} is a common struct: the field must not give fields of its own")
             return self._common_struct(name, path)
         if name in self.structs or name in self.building:
             self.problem(path, f"the struct {name} is declared twice: use commonStructs to share it")
             return None
         self.building.append(name)
-        struct = Struct(name, versions, self._fields(raw, "fields", path, versions))
+        struct = Struct(name, versions, self._fields(raw, path, versions))
         self.building.pop()
         self.structs[name] = struct
         return struct
@@ -379,69 +461,12 @@ class _Parser:
             self.problem(path, f"the struct {name} contains itself")
             return None
         raw = self.common[name]
-        versions = self._versions(raw, "versions", name, None)
+        versions = self.versions(raw, "versions", name, None)
         if versions is None:
             self.problem(name, "versions is missing")
             versions = NONE
         self.building.append(name)
-        struct = Struct(name, versions, self._fields(raw, "fields", name, versions))
+        struct = Struct(name, versions, self._fields(raw, name, versions))
         self.building.pop()
         self.structs[name] = struct
         return struct
-
-    # -- values: like Kafka's parser, scalars may be spelled as text or as numbers
-
-    def _unknown_keys(self, doc: dict[str, Any], known: frozenset[str], path: str) -> None:
-        for key in doc:
-            if key not in known:
-                self.problem(path, f"unknown key {key!r}")
-
-    def _objects(self, doc: dict[str, Any], key: str, path: str) -> list[dict[str, Any]]:
-        value = doc.get(key)
-        items = [] if value is None else value if isinstance(value, list) else [value]
-        for item in items:
-            if not isinstance(item, dict):
-                self.problem(path, f"{key} must hold objects, not {item!r}")
-        return [item for item in items if isinstance(item, dict)]
-
-    def _text(self, doc: dict[str, Any], key: str, path: str) -> str | None:
-        value = doc.get(key)
-        if value is None or isinstance(value, str):
-            return value
-        self.problem(path, f"{key} must be text, not {value!r}")
-        return None
-
-    def _integer(self, doc: dict[str, Any], key: str, path: str, absent: int) -> int:
-        value = doc.get(key)
-        if value is None:
-            return absent
-        try:
-            if isinstance(value, bool | float):
-                raise ValueError
-            return int(value)
-        except (TypeError, ValueError):
-            self.problem(path, f"{key} must be a whole number, not {value!r}")
-            return absent
-
-    def _boolean(self, doc: dict[str, Any], key: str, path: str, absent: bool) -> bool:
-        value = doc.get(key)
-        if value is None:
-            return absent
-        if isinstance(value, bool):
-            return value
-        if value in ("true", "false"):
-            return bool(value == "true")
-        self.problem(path, f"{key} must be true or false, not {value!r}")
-        return absent
-
-    def _versions(self, doc: dict[str, Any], key: str, path: str, absent: Versions | None) -> Versions | None:
-        value = doc.get(key)
-        if value is None or (isinstance(value, str) and not value.strip()):
-            return absent
-        try:
-            if isinstance(value, bool) or not isinstance(value, str | int):
-                raise ValueError(f"{value!r} is no version range")
-            return Versions.parse(str(value))
-        except ValueError as error:
-            self.problem(path, f"{key}: {error}")
-            return absent

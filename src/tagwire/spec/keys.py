@@ -1,0 +1,87 @@
+"""The keys of a spec's JSON objects, and the problems found on the way.
+
+Like Kafka's parser, scalars may be spelled as text or as numbers; `null` means that the key is absent
+(facts/kafka_protocol.md 1.1). A wrong value is noted as a problem and read as if absent, so that one pass finds
+everything that is wrong in a file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire.spec.versions import Versions
+
+
+class Keys:
+    """Typed access to keys, for one file.
+
+    Attributes:
+        file: the file's name, for the problems.
+        problems: one line each: file, field path, rule.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[str] = []
+
+    def problem(self, path: str, rule: str) -> None:
+        """Notes that the field at `path` breaks `rule`."""
+        where = f"{self.file}, {path}" if path else self.file
+        line = f"{where}: {rule}"
+        if line not in self.problems:
+            self.problems.append(line)
+
+    def unknown_keys(self, doc: dict[str, Any], known: frozenset[str], path: str) -> None:
+        for key in doc:
+            if key not in known:
+                self.problem(path, f"unknown key {key!r}")
+
+    def objects(self, doc: dict[str, Any], key: str, path: str) -> list[dict[str, Any]]:
+        value = doc.get(key)
+        items = [] if value is None else value if isinstance(value, list) else [value]
+        for item in items:
+            if not isinstance(item, dict):
+                self.problem(path, f"{key} must hold objects, not {item!r}")
+        return [item for item in items if isinstance(item, dict)]
+
+    def text(self, doc: dict[str, Any], key: str, path: str) -> str | None:
+        value = doc.get(key)
+        if value is None or isinstance(value, str):
+            return value
+        self.problem(path, f"{key} must be text, not {value!r}")
+        return None
+
+    def integer(self, doc: dict[str, Any], key: str, path: str, absent: int) -> int:
+        value = doc.get(key)
+        if value is None:
+            return absent
+        try:
+            if isinstance(value, bool | float):
+                raise ValueError
+            return int(value)
+        except (TypeError, ValueError):
+            self.problem(path, f"{key} must be a whole number, not {value!r}")
+            return absent
+
+    def boolean(self, doc: dict[str, Any], key: str, path: str, absent: bool) -> bool:
+        value = doc.get(key)
+        if value is None:
+            return absent
+        if isinstance(value, bool):
+            return value
+        if value in ("true", "false"):
+            return bool(value == "true")
+        self.problem(path, f"{key} must be true or false, not {value!r}")
+        return absent
+
+    def versions(self, doc: dict[str, Any], key: str, path: str, absent: Versions | None) -> Versions | None:
+        value = doc.get(key)
+        if value is None or (isinstance(value, str) and not value.strip()):
+            return absent
+        try:
+            if isinstance(value, bool) or not isinstance(value, str | int):
+                raise ValueError(f"{value!r} is no version range")
+            return Versions.parse(str(value))
+        except ValueError as error:
+            self.problem(path, f"{key}: {error}")
+            return absent
