@@ -20,6 +20,7 @@ from tagwire.errors import CorruptRecordError
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_FromStringAndSize
+    from cython.cimports.libc.string import memcpy
 
 COMPILED: bool = cython.compiled
 
@@ -294,7 +295,7 @@ def objects(
             for _ in range(headers):
                 code, past, name_at, name, data_at, data = _header(src, past, cython.cast(cython.Py_ssize_t, stop))
                 if code:
-                    raise _fault(code, data if code == 8 else name, base_offset, index, origin + past)
+                    raise _fault(code, name, base_offset, index, origin + past)
                 found.append((_text(src, name_at, name), _bytes(src, data_at, data) if data >= 0 else None))
             pairs = tuple(found)
         if past != stop:
@@ -312,3 +313,278 @@ def objects(
     if at != end:
         raise _fault(11, end - at, base_offset, count, origin + at)
     return made
+
+
+@cython.cclass
+class Strings:
+    """The buffers of one variable-size column in Arrow's layout, filled row by row.
+
+    valid: a bit per row. ends: int32, one more than there are rows. data: the bytes, with SLACK to spare; None in a list
+    column, whose `size` counts elements. size: bytes or elements so far. nulls: rows that are null.
+    """
+
+    valid: cython.uchar[::1]
+    ends: cython.int[::1]
+    data: cython.uchar[::1]
+    size = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    nulls = cython.declare(cython.Py_ssize_t, visibility="readonly")
+
+    def __init__(self, valid: memoryview, ends: memoryview, data: memoryview | None) -> None:
+        self.size = 0
+        self.nulls = 0
+        self.data = data
+        self.move(valid, ends)
+        self.ends[0] = 0
+
+    def move(self, valid: memoryview, ends: memoryview) -> None:
+        """Goes on in larger buffers, which start with what is in the present ones."""
+        self.valid = valid
+        self.ends = ends
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.boundscheck(False)
+@cython.wraparound(False)
+@cython.initializedcheck(False)
+def _end_row(column: Strings, row: cython.Py_ssize_t, valid: cython.bint) -> cython.void:
+    """Ends `row` of a column at its present size. Rows come in order, so a byte of validity is cleared by its first."""
+    column.ends[row + 1] = cython.cast(cython.int, column.size)
+    if row & 7 == 0:
+        column.valid[row >> 3] = valid
+    elif valid:
+        column.valid[row >> 3] |= 1 << (row & 7)
+    if not valid:
+        column.nulls += 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.boundscheck(False)
+@cython.wraparound(False)
+@cython.initializedcheck(False)
+def _append(
+    column: Strings,
+    row: cython.Py_ssize_t,
+    src: cython.pointer[cython.const[cython.uchar]],
+    at: cython.Py_ssize_t,
+    size: cython.longlong,
+    end: cython.Py_ssize_t,
+) -> cython.void:
+    """Appends `size` bytes from `at` as `row`, or null for -1.
+
+    Short ones are copied as a block of 16 or 32 bytes where the source has as many left: the column has SLACK.
+    """
+    to: cython.Py_ssize_t = column.size
+    if size > 0:
+        if cython.compiled:
+            if size <= 16 and at + 16 <= end:
+                memcpy(cython.address(column.data[to]), src + at, 16)
+            elif size <= 32 and at + 32 <= end:
+                memcpy(cython.address(column.data[to]), src + at, 32)
+            else:
+                memcpy(cython.address(column.data[to]), src + at, size)
+        else:
+            column.data[to : to + size] = src[at : at + size]
+        column.size = to + size
+    _end_row(column, row, size >= 0)
+
+
+@cython.cclass
+class Columns:
+    """Where decoded records go: offsets and timestamps (int64), timestamp types (int32) and `Strings`; None if unwanted.
+
+    lists, names and data are the headers: a list per row over the columns of header keys and header values, together or
+    not at all. All are large enough for every row and byte to come, names and data perhaps not for every header.
+    """
+
+    offsets: cython.longlong[::1]
+    timestamps: cython.longlong[::1]
+    kinds: cython.int[::1]
+    key: Strings
+    value: Strings
+    lists: Strings
+    names: Strings
+    data: Strings
+    rows = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    ascii_names = cython.declare(cython.bint, visibility="readonly")
+    _index: cython.longlong
+    _at: cython.Py_ssize_t
+    _after: cython.longlong
+
+    def __init__(
+        self,
+        offsets: memoryview | None,
+        timestamps: memoryview | None,
+        kinds: memoryview | None,
+        key: Strings | None,
+        value: Strings | None,
+        lists: Strings | None,
+        names: Strings | None,
+        data: Strings | None,
+    ) -> None:
+        self.offsets = offsets
+        self.timestamps = timestamps
+        self.kinds = kinds
+        self.key = key
+        self.value = value
+        self.lists = lists
+        self.names = names
+        self.data = data
+        self.rows = 0
+        self.ascii_names = True
+        self._index = 0
+        self._at = 0
+        self._after = -1
+
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
+    @cython.initializedcheck(False)
+    def decode(
+        self,
+        payload: cython.const[cython.uchar][::1],
+        count: cython.longlong,
+        origin: cython.Py_ssize_t,
+        base_offset: cython.longlong,
+        last_delta: cython.longlong,
+        base_timestamp: cython.longlong,
+        append_timestamp: cython.longlong,
+        appended: cython.bint,
+        first: cython.longlong,
+        limit: cython.longlong,
+        microseconds: cython.bint,
+    ) -> int:
+        """Appends a payload's records whose offset is in first..limit-1; 0 when done.
+
+        Otherwise how many headers names and data must have room for: enlarge them and call again with the same
+        arguments. Raises CorruptRecordError; the columns are of no use after it.
+        """
+        src: cython.pointer[cython.const[cython.uchar]]
+        if cython.compiled:
+            src = cython.address(payload[0])
+        else:
+            src = payload
+        key: Strings = self.key
+        value: Strings = self.value
+        lists: Strings = self.lists
+        names: Strings = self.names
+        data: Strings = self.data
+        has_offsets: cython.bint = self.offsets is not None
+        has_timestamps: cython.bint = self.timestamps is not None
+        has_kinds: cython.bint = self.kinds is not None
+        has_key: cython.bint = key is not None
+        has_value: cython.bint = value is not None
+        has_headers: cython.bint = lists is not None
+        room: cython.Py_ssize_t = names.ends.shape[0] - 1 if cython.compiled and has_headers else 0
+        end: cython.Py_ssize_t = payload.shape[0]
+        row: cython.Py_ssize_t = self.rows
+        index: cython.longlong = self._index
+        at: cython.Py_ssize_t = self._at
+        after: cython.longlong = self._after
+        wanted: cython.Py_ssize_t = 0
+        seen: cython.uchar = 0
+        named: cython.Py_ssize_t = names.size if has_headers else 0
+        code: cython.int = 0
+        fault_at: cython.Py_ssize_t = 0
+        detail: cython.longlong = 0
+        past: cython.Py_ssize_t
+        stop: cython.longlong
+        time: cython.longlong
+        delta: cython.longlong
+        key_at: cython.Py_ssize_t
+        key_size: cython.longlong
+        value_at: cython.Py_ssize_t
+        value_size: cython.longlong
+        found: cython.longlong
+        header: cython.longlong
+        element: cython.Py_ssize_t
+        name_at: cython.Py_ssize_t
+        name_size: cython.longlong
+        data_at: cython.Py_ssize_t
+        data_size: cython.longlong
+        keep: cython.bint
+        most: cython.longlong = 9223372036854775
+        if not cython.compiled and has_headers:
+            room = len(names.ends) - 1
+        with cython.nogil:
+            while index < count:
+                code, past, stop, time, delta, key_at, key_size, value_at, value_size, found = _record(src, at, end)
+                if code:
+                    fault_at = past
+                    detail = stop
+                    break
+                if delta <= after or delta > last_delta:
+                    code = 10
+                    fault_at = at
+                    detail = delta
+                    break
+                keep = first <= base_offset + delta < limit
+                if found:
+                    if has_headers and keep and lists.size + found > room:
+                        wanted = lists.size + cython.cast(cython.Py_ssize_t, found)
+                        break
+                    for header in range(found):
+                        code, past, name_at, name_size, data_at, data_size = _header(
+                            src, past, cython.cast(cython.Py_ssize_t, stop)
+                        )
+                        if code:
+                            fault_at = past
+                            detail = name_size
+                            break
+                        if has_headers and keep:
+                            element = lists.size
+                            _append(names, element, src, name_at, name_size, end)
+                            _append(data, element, src, data_at, data_size, end)
+                            lists.size = element + 1
+                    if code:
+                        break
+                if past != stop:
+                    code = 9
+                    fault_at = past
+                    detail = stop - past
+                    break
+                if keep:
+                    if has_key:
+                        _append(key, row, src, key_at, key_size, end)
+                    if has_value:
+                        _append(value, row, src, value_at, value_size, end)
+                    if has_headers:
+                        _end_row(lists, row, found > 0)
+                    if has_offsets:
+                        self.offsets[row] = base_offset + delta
+                    if has_timestamps:
+                        time = append_timestamp if appended else _shifted(base_timestamp, time)
+                        if microseconds:
+                            if time > most or time < -most:
+                                code = 12
+                                fault_at = at
+                                detail = time
+                                break
+                            time *= 1000
+                        self.timestamps[row] = time
+                    if has_kinds:
+                        self.kinds[row] = appended
+                    row += 1
+                after = delta
+                at = past
+                index += 1
+            if has_headers:
+                for past in range(named, names.size):
+                    seen |= names.data[past]
+        if not code and not wanted and at != end:
+            code = 11
+            fault_at = at
+            detail = end - at
+        if code:
+            raise _fault(code, detail, base_offset, index, origin + fault_at)
+        self.rows = row
+        if seen > 127:
+            self.ascii_names = False
+        self._index = index if wanted else 0
+        self._at = at if wanted else 0
+        self._after = after if wanted else -1
+        return wanted

@@ -10,21 +10,39 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tagwire.records.batch import BatchHeader, RecordBatch, batch_headers, next_offset, place, read
 from tagwire.records.compression import CODECS, compress, decompress
 from tagwire.records.record import Record
 from tagwire.records.writer import write
+
+if TYPE_CHECKING:
+    from tagwire.records.arrow import arrow_chunks, arrow_schema, to_arrow
 
 __all__ = [
     "CODECS",
     "BatchHeader",
     "Record",
     "RecordBatch",
+    "arrow_chunks",
+    "arrow_schema",
     "batch_headers",
     "compress",
     "decompress",
     "next_offset",
     "place",
     "read",
+    "to_arrow",
     "write",
 ]
+
+_IN_ARROW = ("arrow_chunks", "arrow_schema", "to_arrow")
+
+
+def __getattr__(name: str) -> object:
+    if name in _IN_ARROW:
+        from tagwire.records import arrow
+
+        return getattr(arrow, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
