@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tagwire.codec.classes import message_class as message_class
+    from tagwire.codec import Field as Field
+    from tagwire.codec import Schema as Schema
+    from tagwire.codec import message_class as message_class
 
-__all__ = ["__version__", "message_class"]
+__all__ = ["Field", "Schema", "__version__", "message_class"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "message_class":
-        from tagwire.codec.classes import message_class
+    if name in __all__:
+        from tagwire import codec
 
-        return message_class
+        return getattr(codec, name)
     raise AttributeError(f"module 'tagwire' has no attribute {name!r}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tagwire.spec.evolution import Finding, diff
 from tagwire.spec.model import Absent, Field, FieldType, Message, Struct
 from tagwire.spec.parse import load
 from tagwire.spec.versions import Versions
 
-__all__ = ["Absent", "Field", "FieldType", "Message", "Struct", "Versions", "load"]
+__all__ = ["Absent", "Field", "FieldType", "Finding", "Message", "Struct", "Versions", "diff", "load"]
