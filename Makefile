@@ -14,7 +14,7 @@ HEADERS ?=
 WHAT ?= all
 PYTEST ?=
 
-.PHONY: run test lint bench wheel setup clean
+.PHONY: run test lint bench stubs wheel setup clean
 
 run: setup
 	$(BIN)/tagwire land --to "$(OUT)" $(if $(BOOTSTRAP),--bootstrap "$(BOOTSTRAP)") $(if $(TOPIC),--topic "$(TOPIC)") \
@@ -33,6 +33,9 @@ lint: setup
 
 bench: setup
 	$(BIN)/python bench/run.py $(WHAT)
+
+stubs: setup
+	$(BIN)/python -m tagwire.codec.stubs src/tagwire/messages.pyi
 
 wheel: setup
 	rm -rf dist

@@ -1,7 +1,7 @@
 """The Kafka wire protocol for Python, and a Spark data pipeline on top.
 
-The rooms: `spec` (what a message is), `codec` and `messages` (bytes <-> values), `records` (batches, headers), `rpc` (frames,
-negotiation), `client`, `broker`, `spark`, `cli`. Nothing heavy is imported until it is used.
+The rooms: `spec` (what a message is), `codec` and `messages` (bytes <-> values), `records` (batches, headers), `rpc`
+(frames, negotiation), `client`, `broker`, `spark`, `cli`. Nothing heavy is imported until it is used.
 """
 
 from __future__ import annotations
