@@ -1,0 +1,117 @@
+"""A local Spark session for the jobs of this package: quiet, on this machine alone, running this Python.
+
+What Java and Spark have to say goes into a log file, so that a person sees the job and not its engine.
+Source of the settings: facts/spark_data_source.md sections 0 and 6.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tagwire.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.ansi.enabled": "true",
+}
+"""What a job needs of its session, whoever started it."""
+
+_CONTEXT = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+_JAVA = "Spark needs Java 17 or newer"
+
+
+@contextmanager
+def session(log: Path) -> Iterator[SparkSession]:
+    """A session of its own with `SETTINGS`: of the Spark that already runs in this process, else of a local one.
+
+    Args:
+        log: file that takes the output of a local Spark; its directory exists.
+
+    Raises:
+        ConfigError: there is no PySpark or no Java that can run it.
+    """
+    try:
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ConfigError(f"the job needs PySpark: pip install 'tagwire[spark]' ({error})") from None
+    running = SparkContext._active_spark_context
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # PySpark 4.3 about pandas 3, which nothing here uses
+        context = running or _local(log)
+        spark = SparkSession(context).newSession()
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
+    try:
+        yield spark
+    finally:
+        if running is None:
+            context.stop()
+
+
+def _local(log: Path) -> SparkContext:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    java = find_java()
+    # Workers run `python3` of the PATH unless told otherwise, which in a virtual environment is another Python.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    conf = SparkConf(loadDefaults=False).setMaster("local[*]").setAppName("tagwire")
+    for name, value in (_CONTEXT | SETTINGS).items():
+        conf.set(name, value)
+    gateway = None
+    if SparkContext._gateway is None:
+        with log.open("wb") as output:
+            try:
+                gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+            except PySparkRuntimeError:
+                raise ConfigError(_why_java_left(java, log)) from None
+    context = SparkContext(conf=conf, gateway=gateway)
+    context.setLogLevel("ERROR")
+    # Prints a Java trace, as JSON, for every failed query; the failure itself is raised.
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    return context
+
+
+def find_java() -> str:
+    """The Java that will run Spark.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is None:
+        raise ConfigError(f"{_JAVA}: there is no java on the PATH and JAVA_HOME is not set")
+    if not os.access(java, os.X_OK):
+        raise ConfigError(f"{_JAVA}: JAVA_HOME={home} holds no bin/java")
+    return java
+
+
+def _why_java_left(java: str, log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    if any("UnsupportedClassVersionError" in line for line in lines):
+        return f"{_JAVA}: {java} is older"
+    return f"{_JAVA}: {java} ended at once, saying {(lines or ['nothing'])[-1][:200]!r}"

@@ -1,0 +1,266 @@
+"""A Parquet table on disk that grows by whole micro-batches, each exactly once, for every reader of Parquet.
+
+    OUT/table/date=2013-07-04/batch-00000012-0003.parquet   the table, and nothing else
+    OUT/_staging/...                                        a batch while it is written
+    OUT/_tagwire/table.json                                 whose table this is; `lock` beside it
+    OUT/_checkpoint/                                        what the streaming query remembers, unless it is elsewhere
+
+A file is named by its micro-batch. Spark runs a micro-batch again, under its number and with its offsets, until the
+checkpoint says it is done; before it is written again whatever it, or a later one, left in the table is removed. So the
+table holds each batch once, wherever the job was killed. Files are on disk before they are moved into the table, and
+moved before Spark is told: the table is never behind its checkpoint, not even after a power cut.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tagwire.errors import StorageError
+
+_FORMAT = 1
+_BATCH_FILE = re.compile(r"batch-(\d{8,19})-\d{4,}\.parquet")
+_MARK = "_tagwire.json"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a table was begun with. A later run has to agree with it.
+
+    Attributes:
+        id: unique; stands in the table and in its checkpoint.
+        cluster_id: of the brokers, as they name themselves; "" when they do not.
+        headers: names of the headers that are columns.
+        text: whether key and value are strings.
+    """
+
+    id: str
+    topic: str
+    cluster_id: str
+    headers: tuple[str, ...]
+    text: bool
+
+
+class Table:
+    """The table under `out`, with the checkpoint of the query that fills it.
+
+    Raises:
+        StorageError: from every method: the directory is not ours, is in use, or the disk fails; it names the path.
+    """
+
+    def __init__(self, out: str | Path, checkpoint: str | Path | None = None) -> None:
+        if "://" in str(out) or "://" in str(checkpoint or ""):
+            raise StorageError(f"{out}: the table and its checkpoint stand in local directories")
+        self.out = Path(out).absolute()
+        self.checkpoint = Path(checkpoint).absolute() if checkpoint else self.out / "_checkpoint"
+        self.data = self.out / "table"
+        self.state = self.out / "_tagwire"
+        self._staging = self.out / "_staging"
+        self._run = uuid.uuid4().hex
+
+    def inspect(self) -> None:
+        """Look whether a table can stand here; writes nothing."""
+        for path in (self.out, self.checkpoint):
+            if path.exists() and not path.is_dir():
+                raise StorageError(f"{path}: not a directory")
+        if self.out.exists() and any(self.out.iterdir()) and not self.state.is_dir():
+            raise StorageError(f"{self.out}: holds other files and no table of ours; choose another directory")
+        if self.checkpoint.exists() and any(self.checkpoint.iterdir()) and not (self.checkpoint / _MARK).exists():
+            raise StorageError(f"{self.checkpoint}: holds other files and no checkpoint of ours; choose another one")
+        self.identity()
+
+    def identity(self) -> Identity | None:
+        """Whose table this is; None where none was begun."""
+        found = _read_json(self.state / "table.json")
+        if found is None:
+            return None
+        try:
+            if found.pop("format") != _FORMAT:
+                raise StorageError(f"{self.state}/table.json: written by another version of tagwire")
+            return Identity(**{**found, "headers": tuple(found["headers"])})
+        except (KeyError, TypeError):
+            raise StorageError(f"{self.state}/table.json: does not describe a table") from None
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the directory for one job; the lock ends with the process, however it ends."""
+        import fcntl
+
+        with _storage(self.state):
+            self.state.mkdir(parents=True, exist_ok=True)
+            file = (self.state / "lock").open("a+")
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.seek(0)
+                raise StorageError(f"{self.out}: in use by process {file.read().strip() or '?'}") from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def judge(self, topic: str, cluster_id: str, headers: Sequence[str] | None, text: bool | None) -> Identity:
+        """What a table of this topic is or would be here; writes nothing.
+
+        Args:
+            headers, text: None takes what the table was begun with.
+
+        Raises:
+            StorageError: the table is of another topic, cluster or shape, or its checkpoint is not its own.
+        """
+        known = self.identity()
+        if known is None:
+            known = Identity(uuid.uuid4().hex, topic, cluster_id, tuple(headers or ()), bool(text))
+        self._refuse_other(known, topic, cluster_id, headers, text)
+        self._refuse_leftovers(known)
+        return known
+
+    def claim(self, identity: Identity) -> None:
+        """Begin the table that `judge` found good, or take it up again. Needs the lock."""
+        with _storage(self.out):
+            _write_json(self.state / "table.json", {"format": _FORMAT, **asdict(identity)})
+            self.data.mkdir(exist_ok=True)
+            self.checkpoint.mkdir(parents=True, exist_ok=True)
+            _write_json(self.checkpoint / _MARK, {"format": _FORMAT, "id": identity.id})
+
+    def files(self) -> list[Path]:
+        """The files of the table, in order."""
+        with _storage(self.data):
+            return sorted(self.data.glob("*/*.parquet")) if self.data.is_dir() else []
+
+    def clear(self, batch: int) -> int:
+        """Remove what this batch or a later one left in the table and in staging; how many files of the table."""
+        with _storage(self.data):
+            left = [path for path in self.files() if _batch_of(path) >= batch]
+            for path in left:
+                path.unlink()
+                with suppress(OSError):
+                    path.parent.rmdir()
+            shutil.rmtree(self._staging, ignore_errors=True)
+        return len(left)
+
+    def stage(self, batch: int) -> Path:
+        """A directory, not there yet, to write a batch into. No other run writes there, not even a dying one."""
+        with _storage(self._staging):
+            (self._staging / self._run).mkdir(parents=True, exist_ok=True)
+        return self._staging / self._run / f"batch-{batch}"
+
+    def publish(self, batch: int, staged: Path, moved: Callable[[Path], None] = lambda path: None) -> list[Path]:
+        """Move the files of a staged batch into the table.
+
+        Args:
+            staged: holds `date=.../*.parquet`.
+            moved: told each file as it appears in the table.
+        """
+        files: list[Path] = []
+        with _storage(self.data):
+            sources = sorted(staged.glob("*/*.parquet"))
+            for source in sources:
+                _sync(source)
+            for number, source in enumerate(sources):
+                target = self.data / source.parent.name / f"batch-{batch:08d}-{number:04d}.parquet"
+                target.parent.mkdir(exist_ok=True)
+                source.rename(target)
+                files.append(target)
+                moved(target)
+            for directory in {path.parent for path in files} | {self.data}:
+                _sync(directory)
+            shutil.rmtree(self._staging / self._run, ignore_errors=True)
+        return files
+
+    def _refuse_other(
+        self, known: Identity, topic: str, cluster_id: str, headers: Sequence[str] | None, text: bool | None
+    ) -> None:
+        if known.topic != topic:
+            raise StorageError(f"{self.out}: holds topic {known.topic!r}, not {topic!r}; choose another directory")
+        if known.cluster_id and cluster_id and known.cluster_id != cluster_id:
+            clusters = f"of cluster {known.cluster_id}, not of {cluster_id}"
+            raise StorageError(f"{self.out}: holds {topic!r} {clusters}; choose another directory")
+        if headers is not None and tuple(headers) != known.headers:
+            raise StorageError(
+                f"{self.out}: was begun with headers {','.join(known.headers) or '(none)'}, "
+                f"not {','.join(headers) or '(none)'}; its columns stay as they are"
+            )
+        if text is not None and text != known.text:
+            raise StorageError(
+                f"{self.out}: was begun with key and value as {'text' if known.text else 'bytes'}; its columns stay so"
+            )
+
+    def _refuse_leftovers(self, known: Identity) -> None:
+        """Refuse a table and a checkpoint that do not belong together: rows would be lost or repeated."""
+        mark = _read_json(self.checkpoint / _MARK)
+        files = self.files()
+        landed = max(map(_batch_of, files), default=-1)
+        planned, done = _newest(self.checkpoint / "offsets"), _newest(self.checkpoint / "commits")
+        if mark is not None and mark.get("id") != known.id:
+            raise StorageError(f"{self.checkpoint}: is the checkpoint of another table")
+        if mark is None and files:
+            raise StorageError(
+                f"{self.data}: holds rows, but its checkpoint is not in {self.checkpoint}; give the checkpoint it was "
+                "landed with, or another directory"
+            )
+        if landed > planned:
+            raise StorageError(
+                f"{self.checkpoint}: is older than the table (batch {planned} against {landed}); restore the newer one"
+            )
+        if done >= 0 and not self.data.is_dir():
+            raise StorageError(
+                f"{self.data}: is gone, its checkpoint {self.checkpoint} is not; remove that too to land from the start"
+            )
+
+
+@contextmanager
+def _storage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{error.filename or path}: {error.strerror or error}") from error
+
+
+def _batch_of(path: Path) -> int:
+    """The micro-batch that wrote a file; -1 for a file somebody else put there, such as a compacted one."""
+    named = _BATCH_FILE.fullmatch(path.name)
+    return int(named[1]) if named else -1
+
+
+def _newest(log: Path) -> int:
+    """The newest batch number in one of Spark's checkpoint logs: files named 0, 1, 2, ...; -1 when there is none."""
+    return max((int(path.name) for path in log.glob("[0-9]*") if path.name.isdecimal()), default=-1)
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise StorageError(f"{path}: not ours")
+    return found
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write a small file so that it is there whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(value, indent=1) + "\n", "utf-8")
+    _sync(part)
+    part.rename(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,249 @@
+"""The table on disk: each batch once wherever the process stops, and nothing that is not ours is touched."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tagwire.errors import StorageError
+from tagwire.spark.table import Table
+
+DATES = ("2013-01-01", "2013-01-02", "2013-12-31")
+ROWS = 4
+
+
+class Killed(BaseException):
+    """The process stops here."""
+
+
+class Job:
+    """A landing job and Spark's checkpoint, as far as the table sees them: batches are planned, written, committed."""
+
+    def __init__(self, out: Path, until: int) -> None:
+        self.out = out
+        self.until = until
+
+    def run(self, kill_after: int | None = None) -> None:
+        """Land every batch not committed; stop dead after so many steps."""
+        self.steps = 0
+        self.kill_after = kill_after
+        table = Table(self.out)
+        table.inspect()
+        self.step()
+        with table.lock():
+            table.claim(table.judge("t", "c", ("h",), None))
+            self.step()
+            for batch in range(self.newest(table, "commits") + 1, self.until):
+                self.log(table, "offsets", batch)
+                self.step()
+                table.clear(batch)
+                self.step()
+                staged = table.stage(batch)
+                for number, date in enumerate(DATES):
+                    write_rows(staged / f"date={date}" / f"part-{number}.parquet", number, batch * ROWS, ROWS)
+                    self.step()
+                table.publish(batch, staged, moved=lambda path: self.step())
+                self.step()
+                self.log(table, "commits", batch)
+                self.step()
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps == self.kill_after:
+            raise Killed
+
+    def log(self, table: Table, kind: str, batch: int) -> None:
+        (table.checkpoint / kind).mkdir(exist_ok=True)
+        (table.checkpoint / kind / str(batch)).write_text("v1\n")
+
+    def newest(self, table: Table, kind: str) -> int:
+        return max((int(path.name) for path in (table.checkpoint / kind).glob("*")), default=-1)
+
+
+def write_rows(path: Path, partition: int, start: int, count: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    offsets = pa.array(range(start, start + count), pa.int64())
+    pq.write_table(pa.table({"partition": pa.array([partition] * count, pa.int32()), "offset": offsets}), path)
+
+
+def rows_of(out: Path) -> Counter[tuple[int, int]]:
+    if not list((out / "table").rglob("*.parquet")):
+        return Counter()
+    found = ds.dataset(out / "table", format="parquet", partitioning="hive").to_table(columns=["partition", "offset"])
+    return Counter(zip(found["partition"].to_pylist(), found["offset"].to_pylist()))
+
+
+def all_rows(batches: int) -> Counter[tuple[int, int]]:
+    return Counter((partition, offset) for partition in range(len(DATES)) for offset in range(batches * ROWS))
+
+
+@settings(max_examples=60, deadline=None)
+@given(kills=st.lists(st.integers(1, 30), max_size=4))
+def test_wherever_a_job_is_killed_and_run_again_every_row_is_there_once(tmp_path_factory, kills):
+    out = tmp_path_factory.mktemp("out") / "t"
+    job = Job(out, until=3)
+    for kill_after in kills:
+        try:
+            job.run(kill_after)
+        except Killed:
+            assert set(rows_of(out).values()) <= {1}
+    job.run()
+    assert rows_of(out) == all_rows(3)
+    before = {path: path.stat().st_mtime_ns for path in Table(out).files()}
+    job.run()
+    assert {path: path.stat().st_mtime_ns for path in Table(out).files()} == before
+
+
+def test_the_table_holds_parquet_files_in_date_directories_and_nothing_else(tmp_path):
+    Job(tmp_path / "t", until=2).run()
+    found = sorted(str(path.relative_to(tmp_path / "t/table")) for path in (tmp_path / "t/table").rglob("*.*"))
+    assert found == sorted(
+        f"date={date}/batch-{batch:08d}-{number:04d}.parquet" for batch in range(2) for number, date in enumerate(DATES)
+    )
+    assert {path.name for path in (tmp_path / "t").iterdir()} == {"table", "_tagwire", "_checkpoint", "_staging"}
+
+
+def test_a_batch_written_again_after_a_crash_replaces_later_batches_too(tmp_path):
+    job = Job(tmp_path / "t", until=3)
+    job.run()
+    (tmp_path / "t/_checkpoint/commits/1").unlink()
+    (tmp_path / "t/_checkpoint/commits/2").unlink()
+    job.run()
+    assert rows_of(tmp_path / "t") == all_rows(3)
+
+
+def test_a_directory_with_other_files_is_left_alone(tmp_path):
+    (tmp_path / "thesis.doc").write_text("mine")
+    with pytest.raises(StorageError, match="holds other files"):
+        Table(tmp_path).inspect()
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.doc"]
+
+
+def test_a_file_in_the_place_of_the_directory_is_named(tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(StorageError, match="out: not a directory"):
+        Table(tmp_path / "out").inspect()
+
+
+def test_a_table_somewhere_else_than_on_this_machine_is_refused():
+    with pytest.raises(StorageError, match="s3://bucket/t: "):
+        Table("s3://bucket/t")
+
+
+def test_a_checkpoint_of_another_program_is_left_alone(tmp_path):
+    (tmp_path / "cp/offsets").mkdir(parents=True)
+    with pytest.raises(StorageError, match="no checkpoint of ours"):
+        Table(tmp_path / "t", tmp_path / "cp").inspect()
+
+
+def test_two_jobs_cannot_write_one_table(tmp_path):
+    first, second = Table(tmp_path / "t"), Table(tmp_path / "t")
+    with first.lock(), pytest.raises(StorageError, match=r"in use by process \d+"), second.lock():
+        pytest.fail("both hold the lock")
+    with second.lock():
+        held = (tmp_path / "t/_tagwire/lock").open()
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def landed(out: Path, checkpoint: Path | None = None, headers: tuple[str, ...] = ("h",)) -> Table:
+    """A table with one batch in it."""
+    table = Table(out, checkpoint)
+    with table.lock():
+        table.claim(table.judge("t", "c", headers, None))
+    job = Job(out, until=1)
+    job.log(table, "offsets", 0)
+    staged = table.stage(0)
+    write_rows(staged / "date=2013-01-01" / "a.parquet", 0, 0, ROWS)
+    table.publish(0, staged)
+    job.log(table, "commits", 0)
+    return table
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("u", "c", None, None), "holds topic 't', not 'u'"),
+        (("t", "d", None, None), "of cluster c, not of d"),
+        (("t", "c", ("h", "i"), None), "was begun with headers h, not h,i"),
+        (("t", "c", (), None), r"was begun with headers h, not \(none\)"),
+        (("t", "c", None, True), "key and value as bytes"),
+    ],
+)
+def test_a_table_stays_what_it_was_begun_as(tmp_path, asked, said):
+    table = landed(tmp_path / "t")
+    with pytest.raises(StorageError, match=said):
+        table.judge(*asked)
+
+
+@pytest.mark.parametrize("asked", [("t", "c", None, None), ("t", "", ("h",), False)])
+def test_a_table_is_taken_up_again_by_what_it_was_begun_with(tmp_path, asked):
+    table = landed(tmp_path / "t")
+    assert table.judge(*asked) == table.identity()
+
+
+def test_a_checkpoint_of_another_table_is_refused(tmp_path):
+    landed(tmp_path / "a", tmp_path / "cp")
+    with pytest.raises(StorageError, match="is the checkpoint of another table"):
+        Table(tmp_path / "b", tmp_path / "cp").judge("t", "c", (), None)
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_table_without_its_checkpoint_is_refused(tmp_path):
+    landed(tmp_path / "t", tmp_path / "cp")
+    with pytest.raises(StorageError, match=r"its checkpoint is not in .*_checkpoint"):
+        Table(tmp_path / "t").judge("t", "c", None, None)
+
+
+def test_a_checkpoint_older_than_the_table_is_refused(tmp_path):
+    table = landed(tmp_path / "t")
+    (table.checkpoint / "offsets/0").unlink()
+    with pytest.raises(StorageError, match=r"older than the table \(batch -1 against 0\)"):
+        table.judge("t", "c", None, None)
+
+
+def test_a_checkpoint_without_its_table_is_refused(tmp_path):
+    table = landed(tmp_path / "t")
+    for path in table.files():
+        path.unlink()
+        path.parent.rmdir()
+    table.data.rmdir()
+    with pytest.raises(StorageError, match=r"is gone, its checkpoint .* is not"):
+        table.judge("t", "c", None, None)
+
+
+def test_days_that_somebody_removed_are_not_missed(tmp_path):
+    table = landed(tmp_path / "t")
+    for path in table.files():
+        path.unlink()
+    assert table.judge("t", "c", None, None) == table.identity()
+
+
+def test_files_of_others_in_the_table_are_left_alone(tmp_path):
+    table = landed(tmp_path / "t")
+    write_rows(table.data / "date=2013-01-01" / "compacted.parquet", 0, 100, ROWS)
+    assert table.clear(0) == 1
+    assert [path.name for path in table.files()] == ["compacted.parquet"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 2}', '{"format": 1, "id": "x"}'])
+def test_a_damaged_description_of_the_table_is_named(tmp_path, text):
+    table = landed(tmp_path / "t")
+    (table.state / "table.json").write_text(text)
+    with pytest.raises(StorageError, match=r"table\.json"):
+        table.inspect()
+
+
+def test_the_description_is_written_whole(tmp_path):
+    table = landed(tmp_path / "t")
+    assert json.loads((table.state / "table.json").read_text())["topic"] == "t"
+    assert not list(table.state.glob("*.part"))
