@@ -22,6 +22,12 @@ RECORD_OVERHEAD = 36
 HEADER_OVERHEAD = 10
 """Most bytes a header takes beyond its key and value: two 5-byte varints."""
 
+_FAULTS = {
+    1: "timestamp {} is not -1 (none) or 0..2^63-1 ms",
+    2: "the column's ends contradict each other",
+    3: "a header or its key is null",
+}
+
 
 @cython.cfunc
 @cython.inline
@@ -207,3 +213,166 @@ def _fill(payload: cython.uchar[::1], parts: list, shapes: list, base: cython.lo
             at = _put_bytes(out, at, parts[header])
         part += 2 * headers
     return at
+
+
+@cython.cclass
+class Slices:
+    """A variable-size column in Arrow's layout, to be read: bit `shift + row` of valid, rows between ends, data.
+
+    valid is None where no row is null; data is None in a list column.
+    """
+
+    valid: cython.const[cython.uchar][::1]
+    shift: cython.Py_ssize_t
+    ends: cython.const[cython.int][::1]
+    data: cython.const[cython.uchar][::1]
+    has_valid: cython.bint
+    limit: cython.longlong
+
+    def __init__(
+        self, valid: memoryview | None, shift: int, ends: memoryview, data: memoryview | None, limit: int
+    ) -> None:
+        """`limit`: what no end may pass, the size of the data or the number of a list's elements."""
+        self.valid = valid
+        self.shift = shift
+        self.ends = ends
+        self.data = data
+        self.has_valid = valid is not None
+        self.limit = limit
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.boundscheck(False)
+@cython.wraparound(False)
+@cython.initializedcheck(False)
+def _slice_size(column: Slices, row: cython.Py_ssize_t) -> cython.longlong:
+    """Bytes or elements of `row`, -1 for null, -2 where the column's ends contradict themselves."""
+    bit: cython.Py_ssize_t
+    if column.has_valid:
+        bit = column.shift + row
+        if not column.valid[bit >> 3] >> (bit & 7) & 1:
+            return -1
+    start: cython.longlong = column.ends[row]
+    stop: cython.longlong = column.ends[row + 1]
+    if start < 0 or stop < start or stop > column.limit:
+        return -2
+    return stop - start
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.boundscheck(False)
+@cython.wraparound(False)
+@cython.initializedcheck(False)
+def _put_slice(
+    out: cython.p_uchar, at: cython.Py_ssize_t, column: Slices, row: cython.Py_ssize_t, size: cython.longlong
+) -> cython.Py_ssize_t:
+    """Writes the length of a row and the row."""
+    at = _put(out, at, size)
+    if size <= 0:
+        return at
+    start: cython.Py_ssize_t = column.ends[row]
+    if cython.compiled:
+        memcpy(out + at, cython.address(column.data[start]), size)
+    else:
+        out[at : at + size] = column.data[start : start + size]
+    return at + cython.cast(cython.Py_ssize_t, size)
+
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+@cython.initializedcheck(False)
+def encode_columns(
+    payload: cython.uchar[::1],
+    timestamps: cython.const[cython.longlong][::1],
+    key: Slices,
+    value: Slices,
+    lists: Slices | None,
+    names: Slices | None,
+    data: Slices | None,
+) -> tuple[int, int]:
+    """Rows as a payload, into `payload`: (bytes written, greatest timestamp). Timestamps in ms, -1 for none.
+
+    lists, names and data are the headers, together or not at all. `payload` has room for the columns' bytes and the
+    overheads; columns whose ends would pass it are refused. Raises EncodeError naming the row that cannot be written.
+    """
+    out: cython.p_uchar
+    if cython.compiled:
+        out = cython.address(payload[0])
+    else:
+        out = payload
+    count: cython.Py_ssize_t = timestamps.shape[0]
+    room: cython.Py_ssize_t = payload.shape[0]
+    base: cython.longlong = timestamps[0]
+    greatest: cython.longlong = -1
+    at: cython.Py_ssize_t = 0
+    row: cython.Py_ssize_t = 0
+    header: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    elapsed: cython.longlong
+    key_size: cython.longlong
+    value_size: cython.longlong
+    name_size: cython.longlong
+    data_size: cython.longlong
+    found: cython.longlong
+    first: cython.Py_ssize_t = 0
+    has_headers: cython.bint = lists is not None
+    fault: cython.int = 0
+    with cython.nogil:
+        while row < count:
+            if timestamps[row] < -1:
+                fault = 1
+                break
+            if timestamps[row] > greatest:
+                greatest = timestamps[row]
+            elapsed = _elapsed(base, timestamps[row])
+            key_size = _slice_size(key, row)
+            value_size = _slice_size(value, row)
+            found = 0
+            if has_headers:
+                found = _slice_size(lists, row)
+                if found > 0:
+                    first = lists.ends[row]
+            if key_size < -1 or value_size < -1 or found < -1:
+                fault = 2
+                break
+            if found < 0:
+                found = 0
+            size = 1 + _size(elapsed) + _size(row) + _size(key_size) + _size(value_size) + _size(found)
+            if key_size > 0:
+                size += cython.cast(cython.Py_ssize_t, key_size)
+            if value_size > 0:
+                size += cython.cast(cython.Py_ssize_t, value_size)
+            for header in range(first, first + found):
+                name_size = _slice_size(names, header)
+                data_size = _slice_size(data, header)
+                if name_size < 0 or data_size < -1:
+                    fault = 3 if name_size == -1 else 2
+                    break
+                size += _size(name_size) + cython.cast(cython.Py_ssize_t, name_size) + _size(data_size)
+                if data_size > 0:
+                    size += cython.cast(cython.Py_ssize_t, data_size)
+            if fault:
+                break
+            if size + 5 > room - at:
+                fault = 2
+                break
+            at = _put(out, at, size)
+            out[at] = 0
+            at = _put(out, at + 1, elapsed)
+            at = _put(out, at, row)
+            at = _put_slice(out, at, key, row, key_size)
+            at = _put_slice(out, at, value, row, value_size)
+            at = _put(out, at, found)
+            for header in range(first, first + found):
+                at = _put_slice(out, at, names, header, _slice_size(names, header))
+                at = _put_slice(out, at, data, header, _slice_size(data, header))
+            row += 1
+    if fault:
+        raise EncodeError(f"row {row}: {_FAULTS[fault].format(timestamps[row])}")
+    return at, greatest

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 from tagwire.records.batch import BatchHeader, RecordBatch, batch_headers, next_offset, place, read
 from tagwire.records.compression import CODECS, compress, decompress
 from tagwire.records.record import Record
-from tagwire.records.writer import write
+from tagwire.records.writer import BatchOptions, write
 
 if TYPE_CHECKING:
-    from tagwire.records.arrow import arrow_chunks, arrow_schema, to_arrow
+    from tagwire.records.arrow import arrow_chunks, arrow_schema, from_arrow, to_arrow
 
 __all__ = [
     "CODECS",
     "BatchHeader",
+    "BatchOptions",
     "Record",
     "RecordBatch",
     "arrow_chunks",
@@ -30,6 +31,7 @@ __all__ = [
     "batch_headers",
     "compress",
     "decompress",
+    "from_arrow",
     "next_offset",
     "place",
     "read",
@@ -37,7 +39,7 @@ __all__ = [
     "write",
 ]
 
-_IN_ARROW = ("arrow_chunks", "arrow_schema", "to_arrow")
+_IN_ARROW = ("arrow_chunks", "arrow_schema", "from_arrow", "to_arrow")
 
 
 def __getattr__(name: str) -> object:

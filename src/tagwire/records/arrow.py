@@ -1,4 +1,4 @@
-"""Record batches to Arrow: many batches into one set of buffers.
+"""Record batches to and from Arrow: many batches of a log into one set of buffers, rows into one batch.
 
 Making a pyarrow.RecordBatch costs some 15 microseconds whatever it holds, so a whole fetch becomes one (or, with
 `arrow_chunks`, as few as the memory for them allows), never one for each batch of the log.
@@ -7,14 +7,17 @@ Making a pyarrow.RecordBatch costs some 15 microseconds whatever it holds, so a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, Unpack
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tagwire.errors import ConfigError, DecodeError
+from tagwire.errors import ConfigError, DecodeError, EncodeError
+from tagwire.kernel import record_writing as writing
 from tagwire.kernel import records as kernel
 from tagwire.records.batch import APPEND_TIME, CODEC_MASK, HEADER_SIZE, BatchHeader, Data, batch_headers
 from tagwire.records.compression import default_limit
+from tagwire.records.writer import BatchOptions, check, seal
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers")
 """Every column there is; `arrow_schema` has their types."""
@@ -143,6 +146,104 @@ def arrow_chunks(
                 pending, rows, size, given = [], 0, 0, after
     if after != given:
         yield selection.build(pending), after
+
+
+def from_arrow(batch: pa.RecordBatch, **options: Unpack[BatchOptions]) -> bytes:
+    """One record batch of the rows of `batch`, in order; b"" for no rows. `options` are `BatchOptions`.
+
+    Four columns are looked at, and no other. key, value: binary or string of any kind; a missing one is all null.
+    timestamp: any timestamp, or integer milliseconds; null or missing is -1, finer units are cut to milliseconds.
+    headers: list<struct<key, value>> of binary or string; a null list is no headers. How many rows go into one batch is
+    the caller's choice.
+
+    Raises EncodeError for a column of another type, naming it, for a row that cannot be written (a null header key, a
+    timestamp below -1), or when the batch passes 2 GiB; ConfigError as `write` does.
+    """
+    check(options)
+    if not batch.num_rows:
+        return b""
+    key, value = (_binary(_column(batch, name), name) for name in ("key", "value"))
+    columns = [_slices(key), _slices(value), *_header_slices(_column(batch, "headers"))]
+    room = sum(size for _, size in columns) + batch.num_rows * writing.RECORD_OVERHEAD
+    payload = memoryview(kernel.uncleared(room))
+    times = _milliseconds(_column(batch, "timestamp"))
+    size, max_timestamp = writing.encode_columns(payload, times, *(view for view, _ in columns))
+    return seal(payload[:size], batch.num_rows, times[0], max_timestamp, options)
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    position = batch.schema.get_field_index(name)
+    return pa.nulls(batch.num_rows) if position < 0 else batch.column(position)
+
+
+def _binary(column: pa.Array, name: str) -> pa.Array:
+    """`column` with the layout of binary, which is string's too."""
+    if column.type in (pa.binary(), pa.string()):
+        return column
+    try:
+        return column.cast(pa.binary())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise EncodeError(f"column {name} is {column.type}, not binary or string of less than 2 GiB") from None
+
+
+def _milliseconds(column: pa.Array) -> memoryview:
+    kind = column.type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise EncodeError(f"column timestamp is {kind}, not a timestamp or integer milliseconds")
+    try:
+        if pa.types.is_timestamp(kind):
+            column = column.cast(pa.timestamp("ms", kind.tz), safe=False)
+        column = pc.fill_null(column.cast(pa.int64()), -1)
+    except pa.ArrowInvalid as error:
+        raise EncodeError(f"column timestamp does not fit into int64 milliseconds: {error}") from None
+    return _viewed(column.buffers()[1], "q")[column.offset : column.offset + len(column)]
+
+
+_Slices = tuple[writing.Slices | None, int]
+"""The kernel's view of a column, and the most bytes that writing the column takes."""
+
+
+def _slices(column: pa.Array) -> _Slices:
+    valid, ends, data = column.buffers()
+    ends = _viewed(ends, "i")[column.offset : column.offset + len(column) + 1]
+    view = writing.Slices(
+        _viewed(valid, "B") if column.null_count else None,
+        column.offset,
+        ends,
+        _viewed(data, "B") if data else memoryview(b""),
+        data.size if data else 0,
+    )
+    return view, ends[-1] - ends[0]
+
+
+def _header_slices(column: pa.Array) -> tuple[_Slices, _Slices, _Slices]:
+    """Of the lists, the header keys and the header values; None where there is no header at all."""
+    absent = (None, 0), (None, 0), (None, 0)
+    if column.null_count == len(column):
+        return absent
+    kind = column.type
+    pairs = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None
+    if pairs is None or not pa.types.is_struct(pairs) or sorted(field.name for field in pairs) != ["key", "value"]:
+        raise EncodeError(f"column headers is {kind}, not list<struct<key, value>>")
+    if pa.types.is_large_list(kind):
+        column = column.cast(pa.list_(pairs))
+    first, last = column.offsets[0].as_py(), column.offsets[-1].as_py()
+    if first == last:
+        return absent
+    elements = column.values.slice(first, last - first)
+    fields = dict(zip((field.name for field in pairs), elements.flatten()))
+    lists = writing.Slices(
+        _viewed(column.buffers()[0], "B") if column.null_count else None,
+        column.offset,
+        _viewed(pc.subtract(column.offsets, pa.scalar(first, pa.int32())).buffers()[1], "i"),
+        None,
+        last - first,
+    )
+    return (
+        (lists, (last - first) * writing.HEADER_OVERHEAD),
+        _slices(_binary(fields["key"], "headers key")),
+        _slices(_binary(fields["value"], "headers value")),
+    )
 
 
 _Payload = tuple[BatchHeader, memoryview]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
+from typing import TypedDict, Unpack
 
 from crc32c import crc32c
 
@@ -16,91 +18,79 @@ TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 _MAX_SIZE = (1 << 31) - 1
 
 
-def write(
-    records: Iterable[Record],
-    *,
-    compression: str = "none",
-    level: int | None = None,
-    base_offset: int = 0,
-    timestamp_type: str = "CreateTime",
-    partition_leader_epoch: int = -1,
-    producer_id: int = -1,
-    producer_epoch: int = -1,
-    base_sequence: int = -1,
-) -> bytes:
-    """One record batch of `records`, in order, at offsets base_offset, base_offset + 1, ...; b"" for no records.
+class BatchOptions(TypedDict, total=False):
+    """What a batch says about itself, for `write` and `from_arrow`.
 
-    The records' own offsets are not looked at. `level` is the codec's compression level (None: its default).
-    Raises EncodeError naming the record that cannot be written, or when the batch passes 2 GiB; ConfigError for an
-    unknown compression, level or timestamp type.
+    compression: none (the default), gzip, snappy, lz4 or zstd; level: its level, None for the codec's default.
+    base_offset: offset of the first record (0); the others follow without gaps.
+    timestamp_type: "CreateTime" (the default), or "LogAppendTime", whose readers take the greatest timestamp for all.
+    partition_leader_epoch, producer_id, producer_epoch, base_sequence: -1, for none, by default.
     """
+
+    compression: str
+    level: int | None
+    base_offset: int
+    timestamp_type: str
+    partition_leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+
+
+def write(records: Iterable[Record], **options: Unpack[BatchOptions]) -> bytes:
+    """One record batch of `records`, in order; b"" for no records. `options` are `BatchOptions`.
+
+    The records' own offsets are not looked at. Raises EncodeError naming the record that cannot be written, or when the
+    batch passes 2 GiB; ConfigError for an unknown compression, level or timestamp type.
+    """
+    check(options)
     rows = list(records)
-    codec_id(compression, level)
-    _timestamp_type_id(timestamp_type)
     if not rows:
         return b""
     payload, base_timestamp, max_timestamp = kernel.encode(rows)
-    return seal(
-        payload,
-        len(rows),
-        base_timestamp,
-        max_timestamp,
-        compression=compression,
-        level=level,
-        base_offset=base_offset,
-        timestamp_type=timestamp_type,
-        partition_leader_epoch=partition_leader_epoch,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-    )
+    return seal(payload, len(rows), base_timestamp, max_timestamp, options)
+
+
+def check(options: BatchOptions) -> int:
+    """The attributes that `options` make. Raises ConfigError for an unknown compression, level or timestamp type."""
+    timestamp_type = options.get("timestamp_type", "CreateTime")
+    if timestamp_type not in TIMESTAMP_TYPES:
+        raise ConfigError(f"timestamp type {timestamp_type!r} is unknown; allowed: {', '.join(TIMESTAMP_TYPES)}")
+    codec = codec_id(options.get("compression", "none"), options.get("level"))
+    return codec | (APPEND_TIME if timestamp_type == "LogAppendTime" else 0)
 
 
 def seal(
-    payload: bytes | bytearray | memoryview,
-    count: int,
-    base_timestamp: int,
-    max_timestamp: int,
-    *,
-    compression: str,
-    level: int | None,
-    base_offset: int,
-    timestamp_type: str,
-    partition_leader_epoch: int,
-    producer_id: int,
-    producer_epoch: int,
-    base_sequence: int,
+    payload: bytearray | memoryview, count: int, base_timestamp: int, max_timestamp: int, options: BatchOptions
 ) -> bytes:
-    """The batch of `count` encoded records: payload compressed, header before it, checksum over both. See `write`."""
-    attributes = codec_id(compression, level) | _timestamp_type_id(timestamp_type)
-    stored = compress(compression, payload, level) if compression != "none" else payload
+    """The batch of `count` encoded records: payload compressed, header before it, checksum over both."""
+    attributes = check(options)
+    codec = options.get("compression", "none")
+    stored = payload if codec == "none" else compress(codec, payload, options.get("level"))
     size = HEADER_SIZE + len(stored)
     if size > _MAX_SIZE:
         raise EncodeError(f"a batch of {size} bytes passes the format's {_MAX_SIZE}")
     header = bytearray(HEADER_SIZE)
-    HEADER.pack_into(
-        header,
-        0,
-        base_offset,
-        size - PREFIX_SIZE,
-        partition_leader_epoch,
-        2,
-        0,
-        attributes,
-        count - 1,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        count,
-    )
+    try:
+        HEADER.pack_into(
+            header,
+            0,
+            options.get("base_offset", 0),
+            size - PREFIX_SIZE,
+            options.get("partition_leader_epoch", -1),
+            2,
+            0,
+            attributes,
+            count - 1,
+            base_timestamp,
+            max_timestamp,
+            options.get("producer_id", -1),
+            options.get("producer_epoch", -1),
+            options.get("base_sequence", -1),
+            count,
+        )
+    except struct.error as error:
+        raise EncodeError(f"a batch header cannot hold {options}: {error}") from None
     crc = crc32c(stored, crc32c(header[CRC_FROM:]))
     header[CRC_AT:CRC_FROM] = int(crc).to_bytes(4, "big")
     return b"".join((header, stored))
-
-
-def _timestamp_type_id(timestamp_type: str) -> int:
-    if timestamp_type not in TIMESTAMP_TYPES:
-        raise ConfigError(f"timestamp type {timestamp_type!r} is unknown; allowed: {', '.join(TIMESTAMP_TYPES)}")
-    return APPEND_TIME if timestamp_type == "LogAppendTime" else 0
