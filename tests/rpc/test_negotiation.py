@@ -1,4 +1,4 @@
-"""Version choice, intersections over brokers, features: the seed's scenario, and the numbers of Kafka's client tests."""
+"""Version choice, intersections over brokers, features: the seed's scenario and the numbers of Kafka's own tests."""
 
 from __future__ import annotations
 

@@ -1,0 +1,290 @@
+"""A client of a cluster: finds brokers, keeps one connection to each, routes requests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+from tagwire.client.config import FetchSettings, ProduceSettings, Settings, addresses_of, parse
+from tagwire.client.metadata import (
+    NO_NODE,
+    ClusterMetadata,
+    Node,
+    TopicMetadata,
+    TopicPartition,
+    cluster_metadata,
+    metadata_request,
+)
+from tagwire.client.offsets import list_offsets
+from tagwire.client.retry import Retry
+from tagwire.client.transport import Link
+from tagwire.errors import ConnectError, ConnectionLostError, Error, KafkaError, TagwireError
+from tagwire.rpc import Excluded, Range, api_name
+
+# A topic that was just created may still be unknown to the broker that is asked; one that is unknown for longer is
+# missing.
+UNKNOWN_TOPIC_PATIENCE: Final = 2.0
+
+_NOTHING: Excluded = {}
+
+
+class Client:
+    """A client of one cluster, for one thread.
+
+    Connections are opened when they are needed; on each, ApiVersions is asked first and every API is spoken at the
+    highest version that both sides have. The first contact is tried once at each bootstrap address; whatever is lost
+    later is tried again, with pauses, until `timeout` has passed.
+
+        with Client("kafka-1:9092,kafka-2:9092") as client:
+            for name, topic in client.metadata().topics.items(): ...
+
+    Args:
+        bootstrap: where to start, "HOST:PORT,HOST:PORT".
+        client_id: the client's name for itself, in every request.
+        timeout: seconds that one operation may take, its retries included.
+        excluded: versions never to use, by API name: `{"Fetch": [12]}`.
+
+    Raises:
+        ConfigError: `bootstrap` is no list of addresses.
+    """
+
+    def __init__(
+        self, bootstrap: str, *, client_id: str = "tagwire", timeout: float = 30.0, excluded: Excluded = _NOTHING
+    ) -> None:
+        self.timeout = timeout
+        self.fetch_settings = FetchSettings()
+        self.produce_settings = ProduceSettings()
+        self._bootstrap = addresses_of(bootstrap)
+        self._client_id = client_id
+        self._excluded = excluded
+        self._links: dict[tuple[str, int], Link] = {}
+        self._nodes: dict[int, Node] = {}
+        self._topics: dict[str, TopicMetadata] = {}
+        self._controller = NO_NODE
+        self._negotiated: dict[int, int] = {}
+        self._met = False
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> Self:
+        """A client set up by Kafka's own property names (tagwire.client.config says which are read).
+
+        Readers and producers made of it start from what the properties say of fetching and producing. Raises
+        ConfigError.
+        """
+        settings: Settings = parse(properties)
+        client = cls(settings.bootstrap, client_id=settings.client_id, timeout=settings.timeout)
+        client.fetch_settings = settings.fetch
+        client.produce_settings = settings.produce
+        return client
+
+    def close(self) -> None:
+        """Closes every connection. The client may be used again; it connects anew."""
+        for link in self._links.values():
+            link.close()
+        self._links.clear()
+        self._met = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Requests ------------------------------------------------------------------------------------------------------
+
+    def request(self, message: Any, *, node: int | None = None, version: int | None = None) -> Any:
+        """Sends one request and waits for its answer. It is sent once: what to do about an error is the caller's to
+        say.
+
+        Args:
+            message: any request object of `tagwire.messages`.
+            node: the broker to ask; None asks any.
+            version: None speaks the highest version in common.
+
+        Returns:
+            The response object; None for Produce with acks=0. Error codes inside it are left as they are.
+
+        Raises:
+            UnsupportedVersionError, EncodeError: nothing was sent.
+            ConnectError, ConnectionLostError, RequestTimeoutError, ProtocolError, DecodeError: no answer that can be
+            read.
+        """
+        deadline = self.deadline()
+        link = self.link(node, deadline)
+        return link.wait(self.send(link, message, deadline, version), deadline)
+
+    def versions(self, node: int | None = None) -> dict[int, Range]:
+        """{API key: (lowest, highest)} as the broker answered, APIs that tagwire does not know included."""
+        return dict(self.link(node, self.deadline()).ranges)
+
+    def negotiated(self) -> dict[str, int]:
+        """{API name: version} of what was asked so far; the lowest where brokers differ."""
+        return {api_name(api): version for api, version in sorted(self._negotiated.items())}
+
+    def metadata(self, topics: Iterable[str] | None = None, *, allow_auto_create: bool = False) -> ClusterMetadata:
+        """The cluster, and these topics; None asks for all topics. What a topic lacks is in its `error`, not raised.
+
+        Args:
+            allow_auto_create: whether the broker may create a topic that is missing, if it is set to do so.
+
+        Raises:
+            ConnectError, RequestTimeoutError, ...: as `request`; KafkaError where the whole question is refused.
+        """
+        return self.refresh(topics, self.deadline(), allow_auto_create=allow_auto_create)
+
+    def list_offsets(self, partitions: Mapping[tuple[str, int], int]) -> dict[TopicPartition, int]:
+        """An offset of each partition: `EARLIEST` the first one kept, `LATEST` the next to be written, or the first
+        record at or after a timestamp in milliseconds (-1 where there is none).
+
+        Raises:
+            KafkaError: naming the partition; UNKNOWN_TOPIC_OR_PARTITION for one that does not exist.
+        """
+        return list_offsets(self, partitions, self.deadline())
+
+    # What Producer, Reader and Admin build on ----------------------------------------------------------------------
+
+    def deadline(self) -> float:
+        """The `time.monotonic` second at which an operation that starts now has to be done."""
+        return time.monotonic() + self.timeout
+
+    def link(self, node: int | None, deadline: float) -> Link:
+        """The connection to a broker, opened where there is none; None takes any broker.
+
+        Raises ConnectError, ConnectionLostError, RequestTimeoutError, ProtocolError, UnsupportedVersionError.
+        """
+        if node is None:
+            return self._any_link(deadline)
+        if node not in self._nodes:
+            self.refresh([], deadline)
+        found = self._nodes.get(node)
+        if found is None:
+            known = ", ".join(map(str, self._nodes.values())) or "none"
+            raise ConnectError(f"no broker {node} in the cluster; known: {known}")
+        return self._link_to((found.host, found.port), str(found), deadline)
+
+    def send(self, link: Link, message: Any, deadline: float, version: int | None = None) -> Any:
+        """Sends on `link`, remembering the version. Returns what `link.wait` takes; raises as `Link.send`."""
+        pending = link.send(message, deadline, version)
+        lowest = self._negotiated.get(message.api_key, pending.version)
+        self._negotiated[message.api_key] = min(lowest, pending.version)
+        return pending
+
+    def controller(self, deadline: float) -> Link:
+        """The connection to the broker that takes changes of topics: any one where the cluster names none (KRaft)."""
+        if self._controller not in self._nodes:
+            self.refresh([], deadline)
+        return self.link(self._controller if self._controller in self._nodes else None, deadline)
+
+    def refresh(
+        self, topics: Iterable[str] | None, deadline: float, *, allow_auto_create: bool = False
+    ) -> ClusterMetadata:
+        """Asks Metadata, trying other brokers and other times until the deadline, and remembers the answer."""
+        message = metadata_request(topics, allow_auto_create=allow_auto_create)
+        retry = Retry(deadline)
+        while True:
+            try:
+                link = self._any_link(deadline)
+                response = link.wait(self.send(link, message, deadline), deadline)
+                if response.error_code:
+                    raise KafkaError(response.error_code, "metadata")
+                break
+            except TagwireError as error:
+                if not self._met:
+                    raise
+                retry.wait(error)
+        cluster = cluster_metadata(response)
+        self._nodes = cluster.brokers
+        self._controller = cluster.controller_id
+        self._topics.update(cluster.topics)
+        return cluster
+
+    def topic(self, name: str, deadline: float, *, allow_auto_create: bool = False) -> TopicMetadata:
+        """A topic that exists, as last heard or asked now.
+
+        Raises:
+            KafkaError: it does not exist, or may not be used; the text names it.
+        """
+        retry = Retry(deadline)
+        missing_until = min(deadline, time.monotonic() + UNKNOWN_TOPIC_PATIENCE)
+        while True:
+            found = self._topics.get(name)
+            if found is not None and not found.error and found.partitions:
+                return found
+            found = self.refresh([name], deadline, allow_auto_create=allow_auto_create).topics.get(name)
+            if found is not None and not found.error and found.partitions:
+                return found
+            error = KafkaError(found.error if found else Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
+            if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION and time.monotonic() >= missing_until:
+                raise error
+            retry.wait(error)
+
+    def leader(self, at: TopicPartition, deadline: float) -> int:
+        """The node that leads a partition, as last heard or asked now.
+
+        Raises:
+            KafkaError: LEADER_NOT_AVAILABLE while it has none, which is worth another attempt; otherwise as `topic`.
+        """
+        topic = self.topic(at.topic, deadline)
+        partition = topic.partitions.get(at.partition)
+        if partition is None:
+            raise KafkaError(
+                Error.UNKNOWN_TOPIC_OR_PARTITION,
+                f"partition {at}: topic {at.topic!r} has {len(topic.partitions)} partitions",
+            )
+        if partition.leader == NO_NODE:
+            self.forget([at.topic])
+            raise KafkaError(Error.LEADER_NOT_AVAILABLE, f"partition {at} has no leader")
+        return partition.leader
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Drops what is known of these topics: the next question about them asks the cluster."""
+        for name in topics:
+            self._topics.pop(name, None)
+
+    def _any_link(self, deadline: float) -> Link:
+        for address, link in list(self._links.items()):
+            if self._usable(address, link):
+                return link
+        known = [((node.host, node.port), str(node)) for node in self._nodes.values()]
+        known += [(address, f"broker at {address[0]}:{address[1]}") for address in self._bootstrap]
+        failures: dict[tuple[str, int], TagwireError] = {}
+        for address, name in known:
+            if address not in failures:
+                try:
+                    return self._link_to(address, name, deadline)
+                except (ConnectError, ConnectionLostError) as error:
+                    failures[address] = error
+        errors = list(failures.values())
+        if len(errors) == 1 and isinstance(errors[0], ConnectionLostError):
+            raise errors[0]
+        raise ConnectError(f"no broker can be reached: {', '.join(map(str, errors))}")
+
+    def _link_to(self, address: tuple[str, int], name: str, deadline: float) -> Link:
+        link = self._links.get(address)
+        if link is None or not self._usable(address, link):
+            link = Link.open(
+                *address, broker=name, client_id=self._client_id, excluded=self._excluded, deadline=deadline
+            )
+            self._links[address] = link
+            self._met = True
+        link.broker = name
+        return link
+
+    def _usable(self, address: tuple[str, int], link: Link) -> bool:
+        """Whether the link still stands: a broker ends a connection that was idle for long without a word."""
+        if not link.in_flight:
+            link.poll()
+        if link.closed:
+            self._links.pop(address, None)
+        return not link.closed
+
+
+def connect(client: Client | str | Sequence[str]) -> tuple[Client, bool]:
+    """The client itself, or a new one for bootstrap addresses; and whether it is new, for the caller to close."""
+    if isinstance(client, Client):
+        return client, False
+    return Client(client if isinstance(client, str) else ",".join(client)), True

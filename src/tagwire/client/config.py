@@ -1,0 +1,187 @@
+"""Kafka's client properties, text to checked settings.
+
+Read:
+
+| property | what it sets |
+|----------|--------------|
+| bootstrap.servers | where to start: HOST:PORT,HOST:PORT |
+| client.id | the name in every request |
+| request.timeout.ms | how long one request, and one operation with its retries, may take |
+| fetch.max.bytes, max.partition.fetch.bytes | bounds of one Fetch; above 128 MiB they mean 128 MiB |
+| fetch.max.wait.ms, fetch.min.bytes | how long a Fetch waits, and for how much |
+| acks, compression.type, batch.size, linger.ms, retries, delivery.timeout.ms | of a producer |
+| security.protocol, isolation.level, enable.idempotence | accepted where they ask for what is done anyway |
+
+A property whose neglect would weaken security or guarantees is refused; any other is left alone, so that a
+configuration written for another client can be handed over whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tagwire.errors import ConfigError
+from tagwire.records import CODECS
+
+MAX_INT: Final = 2**31 - 1
+
+# A broker may answer with one batch more than was asked for; the sum stays below what the client takes as one frame.
+MAX_FRAME_BYTES: Final = 256 * 1024 * 1024
+MAX_FETCH_BYTES: Final = MAX_FRAME_BYTES // 2
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """How a reader asks: sizes in bytes, wait in milliseconds."""
+
+    max_bytes: int = 16 * 1024 * 1024
+    max_partition_bytes: int = 4 * 1024 * 1024
+    max_wait_ms: int = 500
+    min_bytes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceSettings:
+    """How a producer sends. `linger` and `timeout` in seconds; `linger` None waits for full batches or a flush."""
+
+    acks: int = -1
+    compression: str = "none"
+    batch_bytes: int = 256 * 1024
+    linger: float | None = None
+    retries: int = MAX_INT
+    timeout: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a client is told. `timeout` in seconds."""
+
+    bootstrap: str
+    client_id: str = "tagwire"
+    timeout: float = 30.0
+    fetch: FetchSettings = field(default_factory=FetchSettings)
+    produce: ProduceSettings = field(default_factory=ProduceSettings)
+
+
+# Properties that promise what this client does not do: the only value that changes nothing.
+_ONLY: Final = {
+    "security.protocol": "PLAINTEXT",
+    "isolation.level": "read_uncommitted",
+    "enable.idempotence": "false",
+}
+_REFUSED: Final = re.compile(r"(sasl|ssl|security)\..*|transactional\.id")
+
+
+def parse(properties: Mapping[str, str]) -> Settings:
+    """The settings that `properties` give, defaults for the rest.
+
+    Raises:
+        ConfigError: naming the property, its value and what is allowed.
+    """
+    found: dict[str, dict[str, Any]] = {"": {}, "fetch": {}, "produce": {}}
+    for name, value in properties.items():
+        text = str(value).strip()
+        if name in _READ:
+            section, field_name, read = _READ[name]
+            found[section][field_name] = read(name, text)
+        elif name in _ONLY:
+            if text.lower() != _ONLY[name].lower():
+                raise wrong(name, text, f"only {_ONLY[name]}")
+        elif _REFUSED.fullmatch(name):
+            raise wrong(
+                name, "..." if "password" in name else text, "none: connections are plain, without TLS and SASL"
+            )
+    if "bootstrap" not in found[""]:
+        raise ConfigError("property bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
+    return Settings(fetch=FetchSettings(**found["fetch"]), produce=ProduceSettings(**found["produce"]), **found[""])
+
+
+def wrong(name: str, value: object, allowed: str) -> ConfigError:
+    """The error about a property's value."""
+    return ConfigError(f"property {name}={value}: allowed is {allowed}")
+
+
+def acks_of(value: str | int, name: str = "acks") -> int:
+    """-1, 0 or 1 from how people write it: "all", -1, 0, 1. Raises ConfigError."""
+    text = str(value).strip().lower()
+    if text not in ("all", "-1", "0", "1"):
+        raise wrong(name, value, "all, 0 or 1")
+    return -1 if text == "all" else int(text)
+
+
+def compression_of(value: str, name: str = "compression") -> str:
+    """A codec's name. Raises ConfigError."""
+    if value not in CODECS:
+        raise wrong(name, value, ", ".join(CODECS))
+    return value
+
+
+def addresses_of(bootstrap: str) -> list[tuple[str, int]]:
+    """(host, port) pairs from `HOST:PORT,HOST:PORT`; an IPv6 host stands in brackets. Raises ConfigError."""
+    addresses = [_address(entry.strip(), bootstrap) for entry in bootstrap.split(",") if entry.strip()]
+    if not addresses:
+        raise wrong("bootstrap.servers", repr(bootstrap), "HOST:PORT,HOST:PORT")
+    return addresses
+
+
+def _address(entry: str, bootstrap: str) -> tuple[str, int]:
+    match = re.fullmatch(r"(?:\[([^\[\]\s]+)\]|([^:\s\[\]]+)):(\d{1,5})", entry, re.ASCII)
+    if match is None or not 0 < int(match[3]) < 65536:
+        raise wrong("bootstrap.servers", repr(bootstrap), f"HOST:PORT,HOST:PORT, which {entry!r} is not")
+    return match[1] or match[2], int(match[3])
+
+
+def _bootstrap(name: str, text: str) -> str:
+    addresses_of(text)
+    return text
+
+
+def _text(name: str, text: str) -> str:
+    return text
+
+
+def _acks(name: str, text: str) -> int:
+    return acks_of(text, name)
+
+
+def _compression(name: str, text: str) -> str:
+    return compression_of(text, name)
+
+
+def _whole(lowest: int, highest: int) -> Callable[[str, str], int]:
+    def read(name: str, text: str) -> int:
+        if not re.fullmatch(r"-?\d{1,10}", text, re.ASCII) or not lowest <= int(text) <= highest:
+            raise wrong(name, text, f"a whole number from {lowest} to {highest}")
+        return int(text)
+
+    return read
+
+
+def _fetch_bytes(name: str, text: str) -> int:
+    return min(_whole(1, MAX_INT)(name, text), MAX_FETCH_BYTES)
+
+
+def _seconds(lowest_ms: int) -> Callable[[str, str], float]:
+    read_ms = _whole(lowest_ms, MAX_INT)
+    return lambda name, text: read_ms(name, text) / 1000
+
+
+# Property -> which settings, which of their fields, how to read it.
+_READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
+    "bootstrap.servers": ("", "bootstrap", _bootstrap),
+    "client.id": ("", "client_id", _text),
+    "request.timeout.ms": ("", "timeout", _seconds(1)),
+    "fetch.max.bytes": ("fetch", "max_bytes", _fetch_bytes),
+    "max.partition.fetch.bytes": ("fetch", "max_partition_bytes", _fetch_bytes),
+    "fetch.max.wait.ms": ("fetch", "max_wait_ms", _whole(0, MAX_INT)),
+    "fetch.min.bytes": ("fetch", "min_bytes", _whole(0, MAX_INT)),
+    "acks": ("produce", "acks", _acks),
+    "compression.type": ("produce", "compression", _compression),
+    "batch.size": ("produce", "batch_bytes", _whole(1, MAX_INT)),
+    "linger.ms": ("produce", "linger", _seconds(0)),
+    "retries": ("produce", "retries", _whole(0, MAX_INT)),
+    "delivery.timeout.ms": ("produce", "timeout", _seconds(1)),
+}

@@ -1,0 +1,111 @@
+"""What a cluster says about itself: brokers, topics, partitions and who leads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tagwire import messages
+from tagwire.errors import Error
+
+NO_NODE = -1
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a topic. Prints as `flights-3`."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A broker at the address it advertises."""
+
+    id: int
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"broker {self.id} at {self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    """A partition's place in the cluster.
+
+    Attributes:
+        leader: node id, -1 where there is none at the moment.
+        leader_epoch: -1 where the broker does not tell.
+        error: `Error.NONE`, or why the partition cannot be used now.
+    """
+
+    index: int
+    leader: int
+    leader_epoch: int = -1
+    error: Error = Error.NONE
+    replicas: tuple[int, ...] = ()
+    in_sync: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """A topic. `error` is `Error.NONE` for one that exists; `partitions` are keyed by their index."""
+
+    name: str
+    error: Error = Error.NONE
+    is_internal: bool = False
+    partitions: dict[int, PartitionMetadata] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetadata:
+    """One answer to Metadata.
+
+    Attributes:
+        cluster_id: None where the broker does not tell.
+        controller_id: the node that takes changes of topics, -1 where none is known.
+        brokers: by node id.
+        topics: those asked for, by name; all of them where none was named.
+    """
+
+    cluster_id: str | None
+    controller_id: int
+    brokers: dict[int, Node]
+    topics: dict[str, TopicMetadata]
+
+
+def metadata_request(topics: Iterable[str] | None, *, allow_auto_create: bool = False) -> Any:
+    """The request about these topics, None for all."""
+    kind = messages.MetadataRequest
+    named = None if topics is None else [kind.MetadataRequestTopic(name=name) for name in topics]
+    return kind(topics=named, allow_auto_topic_creation=allow_auto_create)
+
+
+def cluster_metadata(response: Any) -> ClusterMetadata:
+    """What a MetadataResponse says. Topics without a name, which only answers by topic id have, are left out."""
+    return ClusterMetadata(
+        cluster_id=response.cluster_id,
+        controller_id=response.controller_id,
+        brokers={broker.node_id: Node(broker.node_id, broker.host, broker.port) for broker in response.brokers},
+        topics={topic.name: _topic(topic) for topic in response.topics if topic.name is not None},
+    )
+
+
+def _topic(topic: Any) -> TopicMetadata:
+    partitions = {
+        partition.partition_index: PartitionMetadata(
+            partition.partition_index,
+            partition.leader_id,
+            partition.leader_epoch,
+            Error.of(partition.error_code),
+            tuple(partition.replica_nodes),
+            tuple(partition.isr_nodes),
+        )
+        for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
+    }
+    return TopicMetadata(topic.name, Error.of(topic.error_code), topic.is_internal, partitions)

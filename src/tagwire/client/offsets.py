@@ -1,0 +1,98 @@
+"""ListOffsets: where partitions begin and end, and where a time lies in them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from tagwire import messages
+from tagwire.client.metadata import TopicPartition
+from tagwire.client.retry import Retry, is_retriable
+from tagwire.errors import Error, KafkaError, TagwireError
+
+if TYPE_CHECKING:
+    from tagwire.client.client import Client
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+
+
+def list_offsets(client: Client, wanted: Mapping[tuple[str, int], int], deadline: float) -> dict[TopicPartition, int]:
+    """See `Client.list_offsets`. Partitions whose leader has moved are asked again until the deadline."""
+    left = {TopicPartition(*at): timestamp for at, timestamp in wanted.items()}
+    found: dict[TopicPartition, int] = {}
+    retry = Retry(deadline)
+    while True:
+        failed = _ask_leaders(client, left, found, deadline)
+        left = {at: timestamp for at, timestamp in left.items() if at not in found}
+        if not left:
+            return {TopicPartition(*at): found[TopicPartition(*at)] for at in wanted}
+        client.forget({at.topic for at in left})
+        retry.wait(failed or KafkaError(Error.UNKNOWN_SERVER_ERROR, f"no offset of {next(iter(left))} in the answer"))
+
+
+def _ask_leaders(
+    client: Client, wanted: Mapping[TopicPartition, int], found: dict[TopicPartition, int], deadline: float
+) -> TagwireError | None:
+    """One question to each leader, all on their way at once. Fills `found`; returns an error that is worth a retry."""
+    failed: TagwireError | None = None
+    asked = []
+    for node, partitions in by_leader(client, wanted, deadline).items():
+        try:
+            link = client.link(node, deadline)
+            message = _request({at: wanted[at] for at in partitions})
+            asked.append((link, client.send(link, message, deadline)))
+        except TagwireError as error:
+            failed = _retriable(error)
+    for link, pending in asked:
+        try:
+            failed = _take(link.wait(pending, deadline), found) or failed
+        except TagwireError as error:
+            failed = _retriable(error)
+    return failed
+
+
+def by_leader(client: Client, partitions: Iterable[TopicPartition], deadline: float) -> dict[int, list[TopicPartition]]:
+    """Partitions by the node that leads them. Waits for leaders that are missing; raises as `Client.leader`."""
+    found: dict[int, list[TopicPartition]] = defaultdict(list)
+    retry = Retry(deadline)
+    for at in partitions:
+        while True:
+            try:
+                found[client.leader(at, deadline)].append(at)
+                break
+            except KafkaError as error:
+                if error.error is not Error.LEADER_NOT_AVAILABLE:
+                    raise
+                retry.wait(error)
+    return found
+
+
+def _request(wanted: Mapping[TopicPartition, int]) -> Any:
+    kind = messages.ListOffsetsRequest
+    topics: dict[str, list[Any]] = defaultdict(list)
+    for at, timestamp in wanted.items():
+        topics[at.topic].append(kind.ListOffsetsPartition(partition_index=at.partition, timestamp=timestamp))
+    return kind(
+        replica_id=-1,
+        topics=[kind.ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+    )
+
+
+def _take(response: Any, found: dict[TopicPartition, int]) -> TagwireError | None:
+    failed: TagwireError | None = None
+    for topic in response.topics:
+        for partition in topic.partitions:
+            at = TopicPartition(topic.name, partition.partition_index)
+            if partition.error_code:
+                failed = _retriable(KafkaError(partition.error_code, f"offsets of partition {at}"))
+            else:
+                found[at] = partition.offset
+    return failed
+
+
+def _retriable(error: TagwireError) -> TagwireError:
+    if not is_retriable(error):
+        raise error
+    return error

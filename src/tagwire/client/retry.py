@@ -1,0 +1,46 @@
+"""Trying again: which errors are worth it, and how long to wait between attempts."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Final
+
+from tagwire.errors import ConnectError, ConnectionLostError, KafkaError, TagwireError
+
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 1.0
+
+
+def is_retriable(error: TagwireError) -> bool:
+    """Whether the same request may succeed later: the broker says so, or the connection broke."""
+    if isinstance(error, KafkaError):
+        return error.retriable
+    return isinstance(error, ConnectionLostError | ConnectError)
+
+
+def pause_before(attempt: int) -> float:
+    """Seconds to wait before attempt number `attempt` (1 is the first repetition): doubling, bounded, with jitter.
+
+    The jitter keeps clients that lost the same broker from coming back all at once.
+    """
+    longest: float = min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE)
+    return longest * random.uniform(0.8, 1.2)
+
+
+class Retry:
+    """Counts the attempts of one operation up to a deadline (`time.monotonic` seconds)."""
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.attempts = 0
+
+    def wait(self, error: TagwireError) -> None:
+        """Sleeps before the next attempt. Raises `error` when it is not worth one, or when the time is up."""
+        if not is_retriable(error):
+            raise error
+        self.attempts += 1
+        pause = pause_before(self.attempts)
+        if time.monotonic() + pause >= self.deadline:
+            raise error
+        time.sleep(pause)

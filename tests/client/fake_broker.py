@@ -1,0 +1,351 @@
+"""Brokers that answer as a test tells them to, over real sockets on the loopback interface.
+
+A `FakeCluster` keeps topics in memory and serves ApiVersions, Metadata, ListOffsets, Produce, Fetch, CreateTopics and
+DeleteTopics from one or several addresses. `cluster.script("Fetch", action, ...)` says what happens to the next
+requests of an API instead: each action is one of the classes below, or a function from the request to the response.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tagwire import messages, records
+from tagwire.errors import Error
+from tagwire.rpc import NEED_DATA, Connection, Request, UnsupportedApiVersions, api_name
+
+SERVED = {0: (3, 12), 1: (4, 12), 2: (1, 7), 3: (0, 12), 18: (0, 5), 19: (2, 7), 20: (1, 6)}
+
+
+class Close:
+    """Close the connection instead of answering."""
+
+
+class Silence:
+    """Never answer."""
+
+
+@dataclass
+class Raw:
+    """Send these bytes instead of an answer."""
+
+    data: bytes
+
+
+@dataclass
+class Late:
+    """Answer as usual, after some seconds."""
+
+    seconds: float
+
+
+@dataclass
+class Piecemeal:
+    """Answer as usual, a few bytes at a time."""
+
+    step: int
+
+
+@dataclass
+class LostAnswer:
+    """Do what was asked, then close the connection instead of answering."""
+
+
+Action = Any
+
+
+@dataclass
+class FakePartition:
+    leader: int
+    start: int = 0
+    end: int = 0
+    batches: list[tuple[int, int, bytes]] = field(default_factory=list)  # base offset, next offset, bytes
+
+    def append(self, data: bytes) -> int:
+        """Appends one batch, as a broker does; returns its base offset."""
+        placed = bytearray(data)
+        records.place(placed, self.end, 0)
+        return self.put(bytes(placed))
+
+    def put(self, data: bytes) -> int:
+        """Keeps a batch at the offsets it says it has: for logs with gaps."""
+        header = next(records.batch_headers(data))
+        self.batches.append((header.base_offset, header.next_offset, data))
+        self.end = header.next_offset
+        return header.base_offset
+
+    def read(self, offset: int, limit: int) -> bytes:
+        """The batches from the one that holds `offset` on, at least one, cut off at `limit` bytes as a broker may."""
+        found = b"".join(data for _, after, data in self.batches if after > offset)
+        first = next((len(data) for _, after, data in self.batches if after > offset), 0)
+        return found[: max(limit, first)]
+
+
+class FakeCluster:
+    """One or several brokers sharing topics. A context manager; `bootstrap` has every address."""
+
+    def __init__(self, nodes: int = 1, *, served: dict[int, tuple[int, int]] | None = None) -> None:
+        self.served = dict(SERVED if served is None else served)
+        self.topics: dict[str, list[FakePartition]] = {}
+        self.controller = 0
+        self.auto_create = False
+        self.seen: list[tuple[int, str, int, Any]] = []  # node, API, version, message
+        self.lock = threading.RLock()
+        self._scripts: dict[str, deque[Action]] = defaultdict(deque)
+        self.brokers = [FakeBroker(self, node) for node in range(nodes)]
+
+    def __enter__(self) -> FakeCluster:
+        for broker in self.brokers:
+            broker.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for broker in self.brokers:
+            broker.stop()
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers)
+
+    def topic(self, name: str, partitions: int = 1) -> list[FakePartition]:
+        """Makes a topic, its partitions led by the brokers in turn."""
+        self.topics[name] = [FakePartition(leader=i % len(self.brokers)) for i in range(partitions)]
+        return self.topics[name]
+
+    def script(self, api: str, *actions: Action) -> None:
+        self._scripts[api].extend(actions)
+
+    def next_action(self, api: str) -> Action:
+        queue = self._scripts[api]
+        return queue.popleft() if queue else None
+
+    def asked(self, api: str) -> list[Any]:
+        """The requests of one API that came in so far, in order."""
+        with self.lock:
+            return [message for _, name, _, message in self.seen if name == api]
+
+    def versions_asked(self, api: str) -> list[int]:
+        with self.lock:
+            return [version for _, name, version, _ in self.seen if name == api]
+
+    # Default answers -----------------------------------------------------------------------------------------------
+
+    def answer(self, api: str, message: Any, node: int) -> Any:
+        handler: Callable[[Any, int], Any] = getattr(self, f"_{api}")
+        with self.lock:
+            return handler(message, node)
+
+    def _ApiVersions(self, message: Any, node: int) -> Any:  # noqa: N802
+        kind = messages.ApiVersionsResponse
+        entries = [
+            kind.ApiVersion(api_key=api, min_version=low, max_version=high) for api, (low, high) in self.served.items()
+        ]
+        return kind(api_keys=entries)
+
+    def _Metadata(self, message: Any, node: int) -> Any:  # noqa: N802
+        kind = messages.MetadataResponse
+        names = list(self.topics) if message.topics is None else [topic.name for topic in message.topics]
+        for name in names:
+            if name not in self.topics and self.auto_create and message.allow_auto_topic_creation:
+                self.topic(name, 2)
+        return kind(
+            brokers=[
+                kind.MetadataResponseBroker(node_id=broker.node, host="127.0.0.1", port=broker.port)
+                for broker in self.brokers
+            ],
+            cluster_id="fake",
+            controller_id=self.controller,
+            topics=[self._described(kind, name) for name in names],
+        )
+
+    def _described(self, kind: Any, name: str) -> Any:
+        if name not in self.topics:
+            return kind.MetadataResponseTopic(name=name, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)
+        partitions = [
+            kind.MetadataResponsePartition(partition_index=index, leader_id=partition.leader)
+            for index, partition in enumerate(self.topics[name])
+        ]
+        return kind.MetadataResponseTopic(name=name, partitions=partitions, is_internal=name.startswith("__"))
+
+    def _find(self, name: str, index: int, node: int) -> tuple[FakePartition | None, Error]:
+        partitions = self.topics.get(name, [])
+        if index >= len(partitions):
+            return None, Error.UNKNOWN_TOPIC_OR_PARTITION
+        if partitions[index].leader != node:
+            return None, Error.NOT_LEADER_OR_FOLLOWER
+        return partitions[index], Error.NONE
+
+    def _ListOffsets(self, message: Any, node: int) -> Any:  # noqa: N802
+        kind = messages.ListOffsetsResponse
+        topics = []
+        for topic in message.topics:
+            found = []
+            for asked in topic.partitions:
+                partition, error = self._find(topic.name, asked.partition_index, node)
+                entry = kind.ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error)
+                if partition is not None:
+                    entry.offset = {-2: partition.start, -1: partition.end}.get(asked.timestamp, -1)
+                found.append(entry)
+            topics.append(kind.ListOffsetsTopicResponse(name=topic.name, partitions=found))
+        return kind(topics=topics)
+
+    def _Produce(self, message: Any, node: int) -> Any:  # noqa: N802
+        kind = messages.ProduceResponse
+        topics = []
+        for topic in message.topic_data:
+            found = []
+            for data in topic.partition_data:
+                partition, error = self._find(topic.name, data.index, node)
+                base = partition.append(bytes(data.records)) if partition is not None else -1
+                found.append(kind.PartitionProduceResponse(index=data.index, error_code=error, base_offset=base))
+            topics.append(kind.TopicProduceResponse(name=topic.name, partition_responses=found))
+        return None if message.acks == 0 else kind(responses=topics)
+
+    def _Fetch(self, message: Any, node: int) -> Any:  # noqa: N802
+        kind = messages.FetchResponse
+        topics, left = [], message.max_bytes
+        for topic in message.topics:
+            found = []
+            for asked in topic.partitions:
+                partition, error = self._find(topic.topic, asked.partition, node)
+                entry = kind.PartitionData(partition_index=asked.partition, error_code=error, high_watermark=-1)
+                if partition is not None:
+                    entry.high_watermark = partition.end
+                    if not partition.start <= asked.fetch_offset <= partition.end:
+                        entry.error_code = Error.OFFSET_OUT_OF_RANGE
+                    elif left > 0:
+                        entry.records = partition.read(asked.fetch_offset, min(left, asked.partition_max_bytes))
+                        left -= len(entry.records)
+                found.append(entry)
+            topics.append(kind.FetchableTopicResponse(topic=topic.topic, partitions=found))
+        return kind(responses=topics)
+
+    def _CreateTopics(self, message: Any, node: int) -> Any:  # noqa: N802
+        kind = messages.CreateTopicsResponse
+        results = []
+        for topic in message.topics:
+            error = Error.NONE
+            if node != self.controller:
+                error = Error.NOT_CONTROLLER
+            elif topic.name in self.topics:
+                error = Error.TOPIC_ALREADY_EXISTS
+            elif not message.validate_only:
+                self.topic(topic.name, topic.num_partitions)
+            results.append(kind.CreatableTopicResult(name=topic.name, error_code=error, error_message=None))
+        return kind(topics=results)
+
+    def _DeleteTopics(self, message: Any, node: int) -> Any:  # noqa: N802
+        kind = messages.DeleteTopicsResponse
+        names = [topic.name for topic in message.topics] or message.topic_names
+        results = []
+        for name in names:
+            known = self.topics.pop(name, None) is not None
+            error = Error.NONE if known else Error.UNKNOWN_TOPIC_OR_PARTITION
+            results.append(kind.DeletableTopicResult(name=name, error_code=error))
+        return kind(responses=results)
+
+
+class FakeBroker:
+    """One address. Every connection has a thread of its own, which ends with it."""
+
+    def __init__(self, cluster: FakeCluster, node: int) -> None:
+        self.cluster = cluster
+        self.node = node
+        self.port = 0
+        self.connections = 0
+        self._listener: socket.socket | None = None
+        self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Listens, at the port it had before if it had one."""
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = self._listener.getsockname()[1]
+        self._run(self._accept, self._listener)
+
+    def stop(self) -> None:
+        """Stops listening and drops every connection."""
+        if self._listener is not None:
+            self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+            self._listener = None
+        self.drop()
+        for thread in self._threads:
+            thread.join(timeout=10)
+
+    def drop(self) -> None:
+        """Ends every connection, as a broker that goes down does."""
+        for sock in self._sockets:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+
+    def _run(self, target: Callable[[socket.socket], None], sock: socket.socket) -> None:
+        thread = threading.Thread(target=target, args=(sock,), daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                sock, _ = listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            self._sockets.append(sock)
+            self._run(self._serve, sock)
+
+    def _serve(self, sock: socket.socket) -> None:
+        connection = Connection("broker", served=self.cluster.served)
+        with sock:
+            try:
+                while True:
+                    while (event := connection.next_event()) is NEED_DATA:
+                        connection.receive(sock.recv(65536))
+                    if not isinstance(event, Request | UnsupportedApiVersions) or not self._reply(
+                        sock, connection, event
+                    ):
+                        return
+            except OSError:
+                return
+
+    def _reply(self, sock: socket.socket, connection: Connection, event: Request | UnsupportedApiVersions) -> bool:
+        """Does what the script or the default says. False ends the connection."""
+        cluster, api = self.cluster, api_name(event.api_key)
+        message = event.decode() if isinstance(event, Request) else None
+        with cluster.lock:
+            cluster.seen.append((self.node, api, event.version, message))
+            action = cluster.next_action(api)
+        if isinstance(action, Close):
+            return False
+        if isinstance(action, Silence | Raw):
+            connection.send_response(event, None)
+            sock.sendall(action.data if isinstance(action, Raw) else b"")
+            return True
+        if isinstance(action, Late):
+            time.sleep(action.seconds)
+        answer: Any
+        if isinstance(event, UnsupportedApiVersions):
+            answer = self._refusal()
+        elif callable(action):
+            answer = action(message)
+        else:
+            answer = cluster.answer(api, message, self.node)
+        if isinstance(action, LostAnswer):
+            return False
+        data = connection.send_response(event, answer)
+        step = action.step if isinstance(action, Piecemeal) else max(len(data), 1)
+        for at in range(0, len(data), step):
+            sock.sendall(data[at : at + step])
+        return True
+
+    def _refusal(self) -> Any:
+        low, high = self.cluster.served[18]
+        entry = messages.ApiVersionsResponse.ApiVersion(api_key=18, min_version=low, max_version=high)
+        return messages.ApiVersionsResponse(error_code=Error.UNSUPPORTED_VERSION, api_keys=[entry])
