@@ -1,0 +1,59 @@
+"""An annotated dump covers every byte of a message, and stops where the bytes stop making sense."""
+
+from __future__ import annotations
+
+import pytest
+
+from tagwire import messages
+from tagwire.codec.annotate import Span, annotate
+from tagwire.errors import DecodeError, UnsupportedVersionError
+
+
+def a_message() -> messages.CreateTopicsRequest:
+    kind = messages.CreateTopicsRequest
+    topic = kind.CreatableTopic(
+        name="é",
+        num_partitions=3,
+        replication_factor=1,
+        configs=[kind.CreatableTopicConfig(name="a", value=None)],
+        unknown_tags={7: b"\x01\x02"},
+    )
+    return kind(topics=[topic], timeout_ms=1000)
+
+
+@pytest.mark.parametrize("version", list(a_message().valid_versions))
+def test_spans_follow_each_other_and_cover_every_byte(version: int) -> None:
+    message = a_message()
+    if not message.spec.is_flexible(version):
+        message.topics[0].unknown_tags = {}
+    data = message.encode(version)
+    position = 0
+    for span in annotate(message.spec, data, version):
+        assert span.start == position
+        position = span.end
+    assert position == len(data)
+
+
+def test_a_span_says_where_what_and_by_which_rule() -> None:
+    spans = list(annotate(a_message().spec, a_message().encode(7), 7))
+    assert Span(1, 4, "topics[0].name", "string", "'é'", "length plus 1 as uvarint, 0 is null") in spans
+    assert any(span.path == "topics[0].(unknown tag 7)" and span.value == "0102" for span in spans)
+    assert any(span.path == "topics[0].configs[0].value" and span.value == "null" for span in spans)
+
+
+def test_what_made_sense_is_told_before_the_error() -> None:
+    data = a_message().encode(7)
+    spans = annotate(a_message().spec, data[:3], 7)
+    assert next(spans).path == "topics[]"
+    with pytest.raises(DecodeError, match=r"CreateTopicsRequest v7, topics\[0\].name at byte 2: needs 2 bytes"):
+        list(spans)
+
+
+def test_bytes_after_the_message_are_an_error() -> None:
+    with pytest.raises(DecodeError, match="1 bytes follow"):
+        list(annotate(a_message().spec, a_message().encode(7) + b"\0", 7))
+
+
+def test_a_version_the_message_does_not_have_is_refused() -> None:
+    with pytest.raises(UnsupportedVersionError, match="has no version 99"):
+        list(annotate(a_message().spec, b"", 99))
