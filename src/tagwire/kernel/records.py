@@ -20,7 +20,7 @@ from tagwire.errors import CorruptRecordError
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_FromStringAndSize
-    from cython.cimports.libc.string import memcpy
+    from cython.cimports.libc.string import memcpy, memset
 
 COMPILED: bool = cython.compiled
 
@@ -103,14 +103,15 @@ def _varint(
     """A zigzag varint of `bits` (32 or 64); one and two bytes are the common lengths and take no call."""
     low: cython.longlong
     high: cython.longlong
-    if at + 2 <= end:
+    if at < end:
         low = src[at]
         if low < 128:
             return (low >> 1) ^ -(low & 1), at + 1
-        high = src[at + 1]
-        if high < 128:
-            low = (low & 127) | (high << 7)
-            return (low >> 1) ^ -(low & 1), at + 2
+        if at + 1 < end:
+            high = src[at + 1]
+            if high < 128:
+                low = (low & 127) | (high << 7)
+                return (low >> 1) ^ -(low & 1), at + 2
     return _long_varint(src, at, end, bits)
 
 
@@ -174,7 +175,7 @@ def _record(
     count, past = _varint(src, at, end, 32)
     if past < 0:
         return cython.cast(cython.int, -past), at, 0, 0, 0, 0, 0, 0, 0, 0
-    if count < 0 or count > (end - past) // 2:
+    if count < 0 or count > (end - past) >> 1:
         return 6, at, count, 0, 0, 0, 0, 0, 0, 0
     return 0, past, end, time, delta, key_at, key, value_at, value, count
 
@@ -315,6 +316,17 @@ def objects(
     return made
 
 
+@cython.cfunc
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def _set_all(bits: cython.uchar[::1]) -> cython.void:
+    """Every row valid, until it is found to be null."""
+    if cython.compiled:
+        memset(cython.address(bits[0]), 255, bits.shape[0])
+    else:
+        bits[:] = b"\xff" * len(bits)
+
+
 @cython.cclass
 class Strings:
     """The buffers of one variable-size column in Arrow's layout, filled row by row.
@@ -333,11 +345,16 @@ class Strings:
         self.size = 0
         self.nulls = 0
         self.data = data
-        self.move(valid, ends)
+        self.valid = valid
+        self.ends = ends
         self.ends[0] = 0
+        _set_all(valid)
 
-    def move(self, valid: memoryview, ends: memoryview) -> None:
-        """Goes on in larger buffers, which start with what is in the present ones."""
+    def move(self, rows: cython.Py_ssize_t, valid: cython.uchar[::1], ends: cython.int[::1]) -> None:
+        """Goes on in larger buffers, with the `rows` rows that the present ones hold."""
+        _set_all(valid)
+        valid[: (rows + 7) // 8] = self.valid[: (rows + 7) // 8]
+        ends[: rows + 1] = self.ends[: rows + 1]
         self.valid = valid
         self.ends = ends
 
@@ -350,13 +367,10 @@ class Strings:
 @cython.wraparound(False)
 @cython.initializedcheck(False)
 def _end_row(column: Strings, row: cython.Py_ssize_t, valid: cython.bint) -> cython.void:
-    """Ends `row` of a column at its present size. Rows come in order, so a byte of validity is cleared by its first."""
+    """Ends `row` of a column at its present size."""
     column.ends[row + 1] = cython.cast(cython.int, column.size)
-    if row & 7 == 0:
-        column.valid[row >> 3] = valid
-    elif valid:
-        column.valid[row >> 3] |= 1 << (row & 7)
     if not valid:
+        column.valid[row >> 3] &= 255 ^ (1 << (row & 7))
         column.nulls += 1
 
 
@@ -570,7 +584,8 @@ class Columns:
                         self.kinds[row] = appended
                     row += 1
                 after = delta
-                at = past
+                # the same position as `past`, but known from the record's length: the next record need not wait for this
+                at = cython.cast(cython.Py_ssize_t, stop)
                 index += 1
             if has_headers:
                 for past in range(named, names.size):

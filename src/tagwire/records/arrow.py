@@ -318,12 +318,9 @@ class _Strings:
 
     def grow(self, rows: int) -> None:
         """Makes room for `rows` rows, keeping those there are."""
-        old, self.room = self.room, rows
         valid, ends = _allocated((rows + 7) // 8), _allocated(4 * (rows + 1))
-        _viewed(valid, "B")[: (old + 7) // 8] = _viewed(self.valid, "B")[: (old + 7) // 8]
-        _viewed(ends, "i")[: old + 1] = _viewed(self.ends, "i")[: old + 1]
-        self.valid, self.ends = valid, ends
-        self.view.move(_viewed(valid, "B"), _viewed(ends, "i"))
+        self.view.move(self.room, _viewed(valid, "B"), _viewed(ends, "i"))
+        self.valid, self.ends, self.room = valid, ends, rows
 
     def buffers(self) -> list[pa.Buffer | None]:
         """Validity (None when no row is null), ends, and data cut to what it holds if that frees much."""
