@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tagwire.codec.weights import object_weight
 from tagwire.kernel.messages import FLAGS, OPERATIONS, Program
 from tagwire.spec import Absent, Field, Message, Struct, Versions
 
@@ -55,6 +56,7 @@ class _Compiler:
             self.slots,
             self.defaults,
             self.absence,
+            [object_weight(struct, self.version, self.classes) for struct in self.structs],
         )
 
     def _struct(self, struct: Struct) -> list[int]:

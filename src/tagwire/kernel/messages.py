@@ -59,6 +59,17 @@ MAX_DEPTH = cython.declare(cython.int, 64)
 MAX_STRING = cython.declare(cython.longlong, 32767)
 MAX_INT32 = cython.declare(cython.longlong, 2147483647)
 
+# What decoding may take in memory: so many times its input, and so much beyond (facts/hostile_inputs.md). Few bytes can
+# stand for many objects: a struct whose fields are all at their defaults takes one.
+MEMORY_FACTOR = cython.declare(cython.longlong, 64)
+MEMORY_BEYOND = cython.declare(cython.longlong, 1 << 20)
+LIST_WEIGHT = cython.declare(cython.longlong, 64)
+PLACE_WEIGHT = cython.declare(cython.longlong, 20)  # a place in a list, and in the list that it outgrew
+VALUE_WEIGHT = cython.declare(cython.longlong, 32)
+TEXT_WEIGHT = cython.declare(cython.longlong, 56)
+VIEW_WEIGHT = cython.declare(cython.longlong, 192)
+TAG_WEIGHT = cython.declare(cython.longlong, 160)
+
 _UUID_CLASS = uuid.UUID
 _ZERO_UUID = uuid.UUID(int=0)
 _UNPACK_FLOAT = struct.Struct(">d").unpack_from
@@ -81,6 +92,8 @@ class Program:
         defaults: per row the default: the value itself, `list` for a new empty list, a class for a struct of defaults.
         absence: per row None, or the text that says in which versions the field exists: writing it with a value that is
             not its default is refused. A row whose text is "" is silently left out.
+        weights: per struct the bytes of memory that one decoded object takes, without what its strings, bytes and
+            arrays hold.
     """
 
     name: object
@@ -92,9 +105,10 @@ class Program:
     attributes: list
     defaults: list
     absence: list
+    weights: cython.longlong[::1]
     offsets: cython.Py_ssize_t[::1]
 
-    def __init__(self, name, version, flexible, code, structs, classes, slots, defaults, absence):
+    def __init__(self, name, version, flexible, code, structs, classes, slots, defaults, absence, weights):
         self.name = name
         self.version = version
         self.flexible = flexible
@@ -104,6 +118,7 @@ class Program:
         self.attributes = [attribute for _, attribute in slots]
         self.defaults = list(defaults)
         self.absence = list(absence)
+        self.weights = memoryview(array("q", weights))
         if cython.compiled:
             self.offsets = memoryview(array("q", [slot_offset(kind.__dict__[name]) for kind, name in slots] or [0]))
 
@@ -130,10 +145,24 @@ class Program:
     def fresh_default(self, row: cython.Py_ssize_t) -> object:
         default = self.defaults[row]
         if default is list:
-            return []
+            empty: list = []
+            if cython.compiled:
+                untrack(empty)
+            return empty
         if isinstance(default, type):
-            return default()
+            return self.default_struct(self.code[row * 5 + 3])
         return default
+
+    @cython.cfunc
+    def default_struct(self, number: cython.Py_ssize_t) -> object:
+        """A new object of struct `number`, every field at its default."""
+        result = self.create(number)
+        row: cython.Py_ssize_t
+        for row in range(self.structs[number * 6], self.structs[number * 6 + 5]):
+            if self.code[row * 5] != NOT_HERE:
+                self.write(result, self.code[row * 5 + 2], self.fresh_default(row))
+        self.write(result, 0, None)
+        return result
 
     def decode(self, data, at, lenient, whole):
         """The object that starts at byte `at` of `data`, and the position after it.
@@ -172,23 +201,25 @@ class Decoder:
     at: cython.Py_ssize_t
     end: cython.Py_ssize_t
     lenient: cython.bint
+    memory: cython.longlong
     depth: cython.int
     rows: cython.int[::1]
     indices: cython.longlong[::1]
 
     def __init__(self, program, source, at, lenient):
-        view = memoryview(source)
-        if view.format != "B" or view.ndim != 1:
-            view = view.cast("B")
+        view = _bytes_of(memoryview(source))
+        if at < 0 or at > view.nbytes:
+            raise DecodeError(f"starts at byte {at} of {view.nbytes}", path=f"{program.name} v{program.version}")
         self.program = program
         self.source = view
         self.data = view
         self.at = at
         self.end = view.nbytes
+        self.memory = MEMORY_FACTOR * (self.end - self.at) + MEMORY_BEYOND
         self.lenient = lenient
         self.depth = -1
-        self.rows = memoryview(array("i", [-1] * 64))
-        self.indices = memoryview(array("q", [-1] * 64))
+        self.rows = memoryview(array("i", bytes(4 * 64)))
+        self.indices = memoryview(array("q", bytes(8 * 64)))
 
     @cython.cfunc
     def run(self, whole: cython.bint) -> object:
@@ -215,6 +246,14 @@ class Decoder:
     @cython.cfunc
     def failure(self, what: object) -> object:
         return DecodeError(what, path=self.described(), offset=self.at)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def take_memory(self, weight: cython.longlong) -> cython.int:
+        self.memory -= weight
+        if self.memory < 0:
+            raise self.failure(f"takes more than {MEMORY_FACTOR} times the memory of its bytes")
+        return 0
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -304,6 +343,7 @@ class Decoder:
         self.depth += 1
         depth: cython.int = self.depth
         self.rows[depth] = -1
+        self.take_memory(program.weights[number])
         result = program.create(number)
         for row in range(structs[base], structs[base + 1]):
             self.rows[depth] = row
@@ -328,7 +368,7 @@ class Decoder:
         program: Program = self.program
         code: cython.int[::1] = program.code
         count: cython.longlong = self.uvarint()
-        if count == 0:
+        if count == 0 or (self.lenient and count > MAX_INT32):  # to Java a negative count, so an empty section
             return None
         if count * 2 > self.end - self.at:
             raise self.failure(f"{count} tagged fields in {self.end - self.at} bytes")
@@ -356,12 +396,13 @@ class Decoder:
             if found >= 0 and code[found * 5] == NOT_HERE:
                 self.at = start
                 raise self.failure(f"tag {tag} is not valid for version {program.version}")
-            if size > self.end - self.at:
+            if size > self.end - self.at and (found < 0 or not self.lenient):
                 raise self.failure(f"tag {tag} claims {size} bytes, {self.end - self.at} are left")
             start = self.at
             if found < 0:
                 if unknown is None:
                     unknown = {}
+                self.take_memory(TAG_WEIGHT + size)
                 unknown[tag] = bytes(self.source[start : start + size])
                 self.at = start + size
                 continue
@@ -415,6 +456,7 @@ class Decoder:
         if count > self.end - self.at:
             # Every element takes at least a byte, so nothing is allocated for a count that cannot be true.
             raise self.failure(f"{count} elements in {self.end - self.at} bytes")
+        self.take_memory(LIST_WEIGHT + count * (PLACE_WEIGHT if operation == STRUCT else PLACE_WEIGHT + VALUE_WEIGHT))
         result: list = []
         element_flags: cython.int = flags & COMPACT
         i: cython.longlong
@@ -486,6 +528,7 @@ class Decoder:
         self.at = at + length
         if length == 0:
             return ""
+        self.memory -= TEXT_WEIGHT + length
         try:
             if cython.compiled:
                 return PyUnicode_DecodeUTF8(
@@ -513,10 +556,12 @@ class Decoder:
         at: cython.Py_ssize_t = self.at
         self.at = at + length
         if operation == RECORDS:
+            self.memory -= VIEW_WEIGHT
             return self.source[at : at + length]
+        if length == 0:
+            return b""
+        self.memory -= TEXT_WEIGHT + length
         if cython.compiled:
-            if length == 0:
-                return b""
             return PyBytes_FromStringAndSize(cython.cast(cython.p_char, cython.address(self.data[at])), length)
         return bytes(self.data[at : at + length])
 
@@ -540,8 +585,8 @@ class Encoder:
         self.out = bytearray()
         self.at = 0
         self.depth = -1
-        self.rows = memoryview(array("i", [-1] * 64))
-        self.indices = memoryview(array("q", [-1] * 64))
+        self.rows = memoryview(array("i", bytes(4 * 64)))
+        self.indices = memoryview(array("q", bytes(8 * 64)))
         if cython.compiled:
             self.capacity = 0
             self.room(512)
@@ -671,8 +716,11 @@ class Encoder:
         structs: cython.int[::1] = program.structs
         base: cython.Py_ssize_t = number * 6
         row: cython.Py_ssize_t
-        if not isinstance(source, program.classes[number]):
+        # The very class, not what passes for it: slots are read by their offset.
+        if type(source) is not program.classes[number]:
             raise self.failure(f"needs a {program.classes[number].__qualname__}, not {type(source).__name__}")
+        if self.depth + 1 >= MAX_DEPTH:
+            raise self.failure("structs are nested too deeply")
         self.depth += 1
         depth: cython.int = self.depth
         try:
@@ -684,16 +732,16 @@ class Encoder:
                 self.rows[depth] = row
                 self.indices[depth] = -1
                 self.value(row, program.read(source, program.code[row * 5 + 2]))
+            self.rows[depth] = -1
+            unknown = program.read(source, 0)
+            if program.flexible:
+                self.tag_section(source, structs[base + 2], structs[base + 3], unknown, depth)
+            elif unknown:
+                raise UnsupportedVersionError(
+                    f"{self.described()}: tagged fields {list(unknown)} cannot be written: this version is not flexible"
+                )
         except AttributeError:
             raise self.failure("is not set") from None
-        self.rows[depth] = -1
-        unknown = program.read(source, 0)
-        if program.flexible:
-            self.tag_section(source, structs[base + 2], structs[base + 3], unknown, depth)
-        elif unknown:
-            raise UnsupportedVersionError(
-                f"{self.described()}: tagged fields {sorted(unknown)} cannot be written: this version is not flexible"
-            )
         self.depth -= 1
         return 0
 
@@ -719,8 +767,22 @@ class Encoder:
         if default is list:
             return isinstance(value, (list, tuple)) and len(value) == 0
         if isinstance(default, type):
-            return value == default()
+            return self.is_default_struct(self.program.code[row * 5 + 3], value)
         return value == default
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def is_default_struct(self, number: cython.Py_ssize_t, value: object) -> cython.int:
+        """Whether every field of a struct is at its default, and no unknown tag is there."""
+        program: Program = self.program
+        row: cython.Py_ssize_t
+        if type(value) is not program.classes[number] or program.read(value, 0):
+            return False
+        for row in range(program.structs[number * 6], program.structs[number * 6 + 5]):
+            if program.code[row * 5] != NOT_HERE:
+                if not self.is_default(row, program.read(value, program.code[row * 5 + 2])):
+                    return False
+        return True
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -742,9 +804,12 @@ class Encoder:
         for row in range(first, last):
             if code[row * 5] == NOT_HERE:
                 continue
+            self.rows[depth] = row
+            self.indices[depth] = -1
             value = program.read(source, code[row * 5 + 2])
             if not self.is_default(row, value):
                 entries.append((code[row * 5 + 4], row, value))
+        self.rows[depth] = -1
         if unknown:
             self.add_unknown(entries, unknown, first, last)
         self.put_uvarint(len(entries))
@@ -769,15 +834,15 @@ class Encoder:
     def add_unknown(
         self, entries: list, unknown: object, first: cython.Py_ssize_t, last: cython.Py_ssize_t
     ) -> cython.int:
+        if not isinstance(unknown, dict):
+            raise self.failure(f"unknown_tags must be a dict, not {type(unknown).__name__}")
         declared = {self.program.code[row * 5 + 4] for row in range(first, last)}
         for tag, value in unknown.items():
             if not isinstance(tag, int) or not 0 <= tag <= 0xFFFFFFFF:
-                raise self.failure(f"{tag!r} is no tag: unknown_tags maps ints of 32 bits to bytes")
+                raise self.failure(f"{_shown(tag)} is no tag: unknown_tags maps ints of 32 bits to bytes")
             if tag in declared:
                 raise self.failure(f"unknown tag {tag} collides with a declared one")
-            if not isinstance(value, (bytes, bytearray, memoryview)):
-                raise self.failure(f"unknown tag {tag} must hold bytes, not {type(value).__name__}")
-            entries.append((tag, -1, bytes(value)))
+            entries.append((tag, -1, self.copied(value)))
         entries.sort(key=_tag_of)
         return 0
 
@@ -842,7 +907,7 @@ class Encoder:
             return self.put_checked(value, 8, -9223372036854775807 - 1, 9223372036854775807)
         if operation == BOOL:
             if value is not True and value is not False:
-                raise self.failure(f"needs a bool, not {value!r}")
+                raise self.failure(f"needs a bool, not {_shown(value)}")
             return self.put_integer(1 if value else 0, 1)
         if operation == INT8:
             return self.put_checked(value, 1, -128, 127)
@@ -856,24 +921,27 @@ class Encoder:
             return self.put_checked(value, 2, 0, 65535)
         if operation == UINT32:
             return self.put_checked(value, 4, 0, 4294967295)
-        if not isinstance(value, (float, int)):
-            raise self.failure(f"needs a float, not {type(value).__name__}")
-        return self.put_bytes(_PACK_FLOAT(value))
+        if not isinstance(value, (float, int)) or isinstance(value, bool):
+            raise self.failure(f"needs a float, not {_shown(value)}")
+        try:
+            return self.put_bytes(_PACK_FLOAT(value))
+        except OverflowError:
+            raise self.failure(f"{_shown(value)} is out of the range of a float") from None
 
     @cython.cfunc
     @cython.exceptval(-1)
     def put_checked(
         self, value: object, width: cython.int, lowest: cython.longlong, highest: cython.longlong
     ) -> cython.int:
-        if not isinstance(value, int):
-            raise self.failure(f"needs an int, not {type(value).__name__}")
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.failure(f"needs an int, not {_shown(value)}")
         number: cython.longlong
         try:
             number = value
         except OverflowError:
-            raise self.failure(f"{value} is out of range: {lowest} to {highest}") from None
+            raise self.failure(f"{_shown(value)} is out of range: {lowest} to {highest}") from None
         if number < lowest or number > highest:
-            raise self.failure(f"{value} is out of range: {lowest} to {highest}")
+            raise self.failure(f"{_shown(value)} is out of range: {lowest} to {highest}")
         return self.put_integer(number, width)
 
     @cython.cfunc
@@ -888,7 +956,7 @@ class Encoder:
             if cython.compiled:
                 text: cython.p_const_char = PyUnicode_AsUTF8AndSize(value, cython.address(size))
             else:
-                text = value.encode("utf-8")
+                text = str.encode(value, "utf-8")
                 size = len(text)
         except UnicodeEncodeError as error:
             raise self.failure(f"cannot be UTF-8: {error.reason} at character {error.start}") from None
@@ -908,14 +976,40 @@ class Encoder:
     def data_bytes(self, flags: cython.int, value: object) -> cython.int:
         if value is None:
             return self.put_null(flags, 4)
-        if not isinstance(value, (bytes, bytearray, memoryview)):
-            raise self.failure(f"needs bytes, not {type(value).__name__}")
-        data: bytes = value if type(value) is bytes else bytes(value)
+        data: bytes = value if type(value) is bytes else self.copied(value)
         if len(data) > MAX_INT32:
             raise self.failure(f"{len(data)} bytes: the limit is {MAX_INT32}")
         self.put_length(len(data), flags, 4)
         return self.put_bytes(data)
 
+    @cython.cfunc
+    def copied(self, value: object) -> bytes:
+        if not isinstance(value, (bytes, bytearray, memoryview)):
+            raise self.failure(f"needs bytes, not {type(value).__name__}")
+        try:
+            return bytes(value)
+        except ValueError as error:  # a memoryview that was released
+            raise self.failure(f"cannot be read: {error}") from None
+
 
 def _tag_of(entry):
     return entry[0]
+
+
+def _shown(value):
+    """What an error says of a wrong value: a number while it is short, else its type."""
+    if isinstance(value, (bool, float)):
+        return repr(value)
+    if isinstance(value, int) and value.bit_length() <= 128:
+        return str(int(value))
+    return type(value).__name__
+
+
+def _bytes_of(view):
+    """`view` as contiguous bytes: itself, the same memory seen as bytes, or a copy where it has gaps."""
+    if view.format == "B" and view.ndim == 1 and view.c_contiguous:
+        return view
+    try:
+        return view.cast("B")
+    except (TypeError, ValueError):
+        return memoryview(view.tobytes())
