@@ -22,7 +22,8 @@ def response(api_key: int) -> type[MessageObject]:
 def _named(name: str) -> type[MessageObject]:
     found = globals().get(name)
     if found is None:
-        found = globals()[name] = build_class(catalog.message(name), home=name)
+        # Of two threads that build the same class, both go on with the first one kept.
+        found = globals().setdefault(name, build_class(catalog.message(name), home=name))
     return found  # type: ignore[no-any-return]
 
 

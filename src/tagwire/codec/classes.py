@@ -8,9 +8,10 @@ garbage collector's lists: a cycle that a user builds through such an object is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 from tagwire.codec import json_form
 from tagwire.codec.program import compile_program
@@ -40,8 +41,8 @@ class Structure:
         return self._unknown_tags
 
     @unknown_tags.setter
-    def unknown_tags(self, value: dict[int, bytes]) -> None:
-        self._unknown_tags = value
+    def unknown_tags(self, value: Mapping[int, bytes] | None) -> None:
+        self._unknown_tags = None if value is None else dict(value)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -58,9 +59,17 @@ class Structure:
             shown.append(f"unknown_tags={self._unknown_tags!r}")
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
+    def __copy__(self) -> Self:
+        values = {name: getattr(self, name) for name in self._fields}
+        return type(self)(**values, unknown_tags=self._unknown_tags)  # type: ignore[call-arg]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        values = {name: deepcopy(_owned(getattr(self, name)), memo) for name in self._fields}
+        return type(self)(**values, unknown_tags=_owned_tags(self._unknown_tags))  # type: ignore[call-arg]
+
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        values = {name: _picklable(getattr(self, name)) for name in self._fields}
-        return _restore, (*self._home, values, self._unknown_tags)
+        values = {name: _owned(getattr(self, name)) for name in self._fields}
+        return _restore, (*self._home, values, _owned_tags(self._unknown_tags))
 
 
 class MessageObject(Structure):
@@ -104,18 +113,16 @@ class MessageObject(Structure):
 
     def to_json(self, version: int) -> dict[str, Any]:
         """Kafka's JSON form of the message at `version` (facts 1.8)."""
-        _check(type(self), version)
-        return json_form.to_json(self.spec, self, version)
+        return json_form.to_json(self.spec, self, _checked(type(self), version))
 
     @classmethod
     def from_json(cls, doc: Mapping[str, Any], version: int) -> Self:
         """The message that `doc` describes. A missing key means the default; an unknown key is a DecodeError."""
-        _check(cls, version)
-        return json_form.from_json(cls.spec, doc, version, cls._classes)  # type: ignore[no-any-return]
+        return json_form.from_json(cls.spec, doc, _checked(cls, version), cls._classes)  # type: ignore[no-any-return]
 
 
 def message_class(spec: Message | Path | str) -> type[MessageObject]:
-    """The class of one message, for all its versions.
+    """The class of one message, for all its versions; equal specs share one class.
 
     Args:
         spec: a model, the path of a spec file, or JSON text.
@@ -123,8 +130,7 @@ def message_class(spec: Message | Path | str) -> type[MessageObject]:
     Raises:
         SpecError: the spec breaks a rule.
     """
-    message = spec if isinstance(spec, Message) else load(spec)
-    return build_class(message, home=message)
+    return _class_at(spec if isinstance(spec, Message) else load(spec))
 
 
 def build_class(message: Message, *, home: Message | str) -> type[MessageObject]:
@@ -156,6 +162,7 @@ def _struct_class(struct: Struct, message: Message, home: Message | str, classes
         "__doc__": f"{struct.name}, versions {struct.versions}.",
         "__match_args__": attributes,
         "__init__": _initializer(struct, name, classes),
+        "__init_subclass__": classmethod(_refuse_subclass),
         "_fields": attributes,
         "_secrets": secrets,
         "_home": (home, struct.name),
@@ -187,6 +194,10 @@ def _initializer(struct: Struct, name: str, classes: dict[str, type]) -> Callabl
     return initializer
 
 
+def _refuse_subclass(cls: type, **_: object) -> NoReturn:
+    raise TypeError(f"{cls.__mro__[1].__qualname__} cannot be subclassed: decode makes objects of the class itself")
+
+
 class _Missing:
     """Stands in a signature for a default that is made anew for each object."""
 
@@ -198,16 +209,19 @@ _MISSING = _Missing()
 
 
 def _program(cls: type[MessageObject], version: int) -> Program:
-    program = cls._programs.get(version)
+    # Only a plain int may hit the cache: True and 1.0 are equal to 1.
+    program = cls._programs.get(version) if type(version) is int else None
     if program is None:
-        _check(cls, version)
-        program = cls._programs[version] = compile_program(cls.spec, version, cls._classes)
+        number = _checked(cls, version)
+        program = cls._programs[number] = compile_program(cls.spec, number, cls._classes)
     return program
 
 
-def _check(cls: type[MessageObject], version: int) -> None:
-    if version not in cls.valid_versions:
-        raise UnsupportedVersionError(f"{cls.spec.name} has no version {version}: it has {cls.valid_versions}")
+def _checked(cls: type[MessageObject], version: int) -> int:
+    """`version` as a plain int, where the message has it."""
+    if isinstance(version, bool) or version not in cls.valid_versions:
+        raise UnsupportedVersionError(f"{cls.spec.name} has no version {version!r}: it has {cls.valid_versions}")
+    return int(version)
 
 
 def _shown(value: object) -> str:
@@ -216,8 +230,13 @@ def _shown(value: object) -> str:
     return repr(value)
 
 
-def _picklable(value: object) -> object:
+def _owned(value: object) -> object:
+    """`value`, or its bytes where it only looks into memory of another."""
     return bytes(value) if isinstance(value, memoryview) else value
+
+
+def _owned_tags(tags: dict[int, bytes] | None) -> dict[int, bytes] | None:
+    return None if tags is None else {tag: bytes(value) for tag, value in tags.items()}
 
 
 def _restore(home: Message | str, struct: str, values: dict[str, Any], unknown_tags: dict[int, bytes] | None) -> Any:
