@@ -23,7 +23,7 @@ from tagwire.broker.append_time import stamp_append_time
 from tagwire.broker.files import Files
 from tagwire.broker.segment import EMPTY, Placed, Segment
 from tagwire.broker.topic_config import TopicConfig
-from tagwire.errors import StorageError, TagwireError
+from tagwire.errors import Error, KafkaError, StorageError, TagwireError
 from tagwire.records import place, read
 from tagwire.records.batch import HEADER_SIZE
 
@@ -119,6 +119,15 @@ class PartitionLog:
     def is_offline(self) -> bool:
         """Whether a disk error has ended the use of this log until the broker is started again."""
         return self._offline is not None
+
+    def check_leader_epoch(self, epoch: int) -> None:
+        """Refuse a client that knows another leader epoch; -1 stands for one that does not say.
+
+        Raises:
+            KafkaError: FENCED_LEADER_EPOCH for an older one, UNKNOWN_LEADER_EPOCH for a newer.
+        """
+        if epoch not in (-1, self.leader_epoch):
+            raise KafkaError(Error.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else Error.UNKNOWN_LEADER_EPOCH)
 
     def append(self, batches: Sequence[Batch]) -> list[Appended | StorageError]:
         """Write batches at the end, in order. They are read, and safe, only after `flush` or `publish`.
@@ -275,6 +284,7 @@ class PartitionLog:
                 raise StorageError(f"{self.directory}: closing failed: {error}") from error
             finally:
                 self._release()
+                self._offline = self._offline or "it was closed"
 
     def abandon(self, reason: str) -> None:
         """Close the files as they are; nothing is read or written any more."""

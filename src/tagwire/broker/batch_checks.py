@@ -1,0 +1,62 @@
+"""What a producer's batch must be before it may enter a log.
+
+A batch that is stored is served to every reader for as long as it is kept, so what can be told from its header and
+checksum is told here, before anything is written. Source: facts/kafka_protocol.md 5.1, 5.3; facts/hostile_inputs.md
+E.3.
+"""
+
+from __future__ import annotations
+
+from tagwire.broker.log import Batch
+from tagwire.broker.topic_config import TopicConfig
+from tagwire.errors import CorruptRecordError, Error, KafkaError, UnsupportedVersionError
+from tagwire.records import batch_headers
+
+FIRST_VERSION_WITH_ZSTD = 7
+
+
+def check_batch(records: memoryview | None, version: int, config: TopicConfig) -> Batch:
+    """The one batch in `records`, the bytes a Produce request of `version` holds for a partition.
+
+    Raises:
+        KafkaError: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TXN_STATE or
+            UNSUPPORTED_COMPRESSION_TYPE, with what is wrong.
+    """
+    if not records:
+        raise KafkaError(Error.INVALID_RECORD, "there is no record batch")
+    if len(records) > config.max_message_bytes:
+        limit = f"max.message.bytes={config.max_message_bytes}"
+        raise KafkaError(Error.MESSAGE_TOO_LARGE, f"a batch of {len(records)} bytes is over {limit}")
+    if len(records) > config.segment_bytes:
+        limit = f"segment.bytes={config.segment_bytes}"
+        raise KafkaError(Error.RECORD_LIST_TOO_LARGE, f"a batch of {len(records)} bytes is over {limit}")
+    try:
+        header = next(batch_headers(records, verify=True), None)
+    except UnsupportedVersionError as error:
+        raise KafkaError(Error.INVALID_RECORD, str(error)) from None
+    except CorruptRecordError as error:
+        raise KafkaError(Error.CORRUPT_MESSAGE, str(error)) from None
+    if header is None:
+        raise KafkaError(Error.CORRUPT_MESSAGE, f"{len(records)} bytes end inside the batch")
+    if header.size != len(records):
+        raise KafkaError(
+            Error.INVALID_RECORD, f"{len(records) - header.size} bytes follow the batch; only one is taken"
+        )
+    if not header.crc_ok:
+        raise KafkaError(Error.CORRUPT_MESSAGE, f"the batch does not have the checksum {header.crc:08x} it claims")
+    if header.count < 1 or header.last_offset_delta != header.count - 1:
+        claims = f"{header.count} records with last offset delta {header.last_offset_delta}"
+        raise KafkaError(Error.INVALID_RECORD, f"a producer's batch cannot have {claims}")
+    if header.is_control:
+        raise KafkaError(Error.INVALID_RECORD, "a client may not write control records")
+    if header.is_transactional:
+        raise KafkaError(Error.INVALID_TXN_STATE, "transactions are not served")
+    if header.has_delete_horizon or header.timestamp_type != "CreateTime":
+        raise KafkaError(Error.INVALID_RECORD, "a producer's batch cannot have append time or a delete horizon")
+    if header.base_timestamp < -1 or header.max_timestamp < -1:
+        raise KafkaError(Error.INVALID_TIMESTAMP, "a timestamp is below -1")
+    if header.compression == "zstd" and version < FIRST_VERSION_WITH_ZSTD:
+        raise KafkaError(
+            Error.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {FIRST_VERSION_WITH_ZSTD} or newer, not {version}"
+        )
+    return Batch(records, header.last_offset_delta, header.max_timestamp)

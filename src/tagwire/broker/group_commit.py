@@ -1,0 +1,91 @@
+"""Group commit: one write and one fsync for all the batches that wait for a partition.
+
+While one group is on its way to the disk the next one gathers, so the number of syncs follows the disk's speed and
+not the producers' number. The work is done in a thread; the event loop never waits for the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+
+from tagwire.broker.log import Appended, Batch, PartitionLog
+from tagwire.errors import StorageError
+
+logger = logging.getLogger("tagwire.broker")
+
+_Waiting = tuple[Batch, "asyncio.Future[Appended]"]
+
+
+class GroupCommit:
+    """Appends to one log from one event loop.
+
+    Args:
+        log: where the batches go.
+        executor: whose threads write and sync.
+        sync: whether an append waits for the disk (fsync="batch"), or only for the operating system.
+        advanced: called on the event loop whenever more can be read.
+    """
+
+    def __init__(self, log: PartitionLog, executor: Executor, *, sync: bool, advanced: Callable[[], None]) -> None:
+        self._log = log
+        self._executor = executor
+        self._sync = sync
+        self._advanced = advanced
+        self._waiting: list[_Waiting] = []
+        self._running: asyncio.Task[None] | None = None
+
+    def append(self, batch: Batch) -> asyncio.Future[Appended]:
+        """Add a batch after all those added before. The future is done when it is as safe as `sync` asks, and can be
+        read.
+
+        It fails with StorageError when the disk refused, and nothing of the batch will ever be read.
+        """
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append((batch, future))
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+        return future
+
+    async def idle(self) -> None:
+        """Wait until nothing is being written."""
+        while self._running is not None:
+            await asyncio.wait([self._running])
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._waiting:
+                group, self._waiting = self._waiting, []
+                batches = [batch for batch, _ in group]
+                outcome: Sequence[Appended | Exception]
+                try:
+                    outcome = await loop.run_in_executor(self._executor, self._commit, batches)
+                except Exception as error:
+                    logger.exception("%s: appending failed", self._log.directory.name)
+                    outcome = [error] * len(group)
+                for (_, future), result in zip(group, outcome):
+                    if future.done():  # whoever waited has gone
+                        continue
+                    if isinstance(result, Exception):
+                        future.set_exception(result)
+                    else:
+                        future.set_result(result)
+                self._advanced()
+        finally:
+            self._running = None
+
+    def _commit(self, batches: list[Batch]) -> list[Appended | StorageError]:
+        outcome = self._log.append(batches)
+        if all(isinstance(result, StorageError) for result in outcome):
+            return outcome
+        try:
+            if self._sync:
+                self._log.flush()
+            else:
+                self._log.publish()
+        except StorageError as failure:
+            return [failure] * len(outcome)
+        return outcome

@@ -1,0 +1,133 @@
+"""Fetch (key 1): read batches from partitions, waiting a while for them if need be.
+
+Versions 4-12. Whole batches are returned as they are stored, from the one that holds the offset asked for; the very
+first one even if it is larger than every limit, so that a reader never gets stuck. With less than `min_bytes` at hand
+the answer waits for more, at most `max_wait_ms`; an error is answered at once. Sessions are not kept: each answer is
+full, with session id 0, which a client takes as "no session". Source: facts/kafka_protocol.md 3.1, facts/brokers.md
+B.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.log import OffsetOutOfRangeError
+from tagwire.broker.partition import Partition
+from tagwire.broker.served import Call, handles
+from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
+
+Response = messages.FetchResponse
+
+MAX_RESPONSE_BYTES = 57_671_680
+"""The most records one answer holds, whatever the client asks for: 55 MiB, Kafka's own fetch.max.bytes."""
+
+READ_COMMITTED = 1
+NO_SESSION_EPOCHS = (0, -1)
+
+Asked = tuple[Partition | None, Any]
+
+
+@handles(messages.FetchRequest, versions="4-12")
+async def fetch(call: Call) -> Any:
+    request = call.request
+    if request.session_id != 0:
+        return Response(error_code=Error.FETCH_SESSION_ID_NOT_FOUND)
+    if request.session_epoch not in NO_SESSION_EPOCHS:
+        return Response(error_code=Error.INVALID_FETCH_SESSION_EPOCH)
+    topics = call.broker.topics
+    asked = [
+        (topics.partition(topic.topic, wanted.partition), wanted)
+        for topic in request.topics
+        for wanted in topic.partitions
+    ]
+    answers = iter(await _answers(call, asked))
+    return Response(
+        responses=[
+            Response.FetchableTopicResponse(topic=topic.topic, partitions=[next(answers) for _ in topic.partitions])
+            for topic in request.topics
+        ]
+    )
+
+
+async def _answers(call: Call, asked: Sequence[Asked]) -> list[Any]:
+    partitions = [partition for partition, _ in asked if partition is not None]
+    more = asyncio.Event()
+    for partition in partitions:
+        partition.watch(more)
+    try:
+        before = _published(partitions)
+        answers = await _read(call, asked)
+        missing = call.request.min_bytes - sum(len(answer.records) for answer in answers)
+        if missing <= 0 or any(answer.error_code for answer in answers):
+            return answers
+        with suppress(TimeoutError):
+            async with asyncio.timeout(call.request.max_wait_ms / 1000):
+                while _published(partitions) - before < missing and not any(p.deleted for p in partitions):
+                    await more.wait()
+                    more.clear()
+        return answers if _published(partitions) == before else await _read(call, asked)
+    finally:
+        for partition in partitions:
+            partition.unwatch(more)
+
+
+def _published(partitions: Sequence[Partition]) -> int:
+    return sum(partition.log.published_bytes for partition in partitions)
+
+
+async def _read(call: Call, asked: Sequence[Asked]) -> list[Any]:
+    if any(partition and partition.log.end_offset > wanted.fetch_offset for partition, wanted in asked):
+        return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _read_all, call, asked)
+    return _read_all(call, asked)  # nothing there: no file is touched
+
+
+def _read_all(call: Call, asked: Sequence[Asked]) -> list[Any]:
+    left = min(call.request.max_bytes, MAX_RESPONSE_BYTES)
+    nothing_yet = True
+    answers = []
+    for partition, wanted in asked:
+        answer = _read_one(call, partition, wanted, left, nothing_yet)
+        answers.append(answer)
+        left -= len(answer.records)
+        nothing_yet = nothing_yet and not answer.records
+    return answers
+
+
+def _read_one(call: Call, partition: Partition | None, wanted: Any, left: int, whole_first: bool) -> Any:
+    try:
+        if partition is None or partition.deleted:
+            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        log = partition.log
+        log.check_leader_epoch(wanted.current_leader_epoch)
+        start, end = log.start_offset, log.end_offset
+        records = log.read(wanted.fetch_offset, min(wanted.partition_max_bytes, left), whole_first=whole_first)
+    except KafkaError as error:
+        return _refusal(wanted, error.error)
+    except OffsetOutOfRangeError:
+        return _refusal(wanted, Error.OFFSET_OUT_OF_RANGE)
+    except StorageError:
+        return _refusal(wanted, Error.KAFKA_STORAGE_ERROR)
+    except CorruptRecordError:
+        return _refusal(wanted, Error.CORRUPT_MESSAGE)
+    return Response.PartitionData(
+        partition_index=wanted.partition,
+        high_watermark=end,
+        last_stable_offset=end,
+        log_start_offset=start,
+        aborted_transactions=[] if call.request.isolation_level == READ_COMMITTED else None,
+        records=records,
+    )
+
+
+def _refusal(wanted: Any, error: Error) -> Any:
+    return Response.PartitionData(
+        partition_index=wanted.partition,
+        error_code=error,
+        high_watermark=-1,
+        aborted_transactions=None,
+        records=b"",
+    )

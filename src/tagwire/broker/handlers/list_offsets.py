@@ -1,0 +1,71 @@
+"""ListOffsets (key 2): find offsets by time, and the two ends of a partition.
+
+Versions 1-7. A timestamp asks for the first record that is not older. -1 asks for the end, -2 for the start, -3 (from
+version 7) for the record with the greatest timestamp. Where nothing is found, timestamp and offset are -1. Without
+transactions the end is the same for both isolation levels. Source: facts/brokers.md B.3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.log import PartitionLog
+from tagwire.broker.served import Call, handles
+from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
+
+Response = messages.ListOffsetsResponse
+
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+FIRST_VERSION_WITH_MAX_TIMESTAMP = 7
+NOT_FOUND = (-1, -1)
+
+
+@handles(messages.ListOffsetsRequest, versions="1-7")
+async def list_offsets(call: Call) -> Any:
+    # In a thread: a search by time reads files.
+    return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _respond, call)
+
+
+def _respond(call: Call) -> Any:
+    return Response(
+        topics=[
+            Response.ListOffsetsTopicResponse(
+                name=topic.name, partitions=[_answer(call, topic.name, asked) for asked in topic.partitions]
+            )
+            for topic in call.request.topics
+        ]
+    )
+
+
+def _answer(call: Call, topic: str, asked: Any) -> Any:
+    answer = Response.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+    try:
+        partition = call.broker.topics.partition(topic, asked.partition_index)
+        if partition is None:
+            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        partition.log.check_leader_epoch(asked.current_leader_epoch)
+        answer.timestamp, answer.offset = _find(partition.log, asked.timestamp, call.version)
+        answer.leader_epoch = partition.log.leader_epoch if answer.offset >= 0 else -1
+    except KafkaError as error:
+        answer.error_code = error.code
+    except StorageError:
+        answer.error_code = Error.KAFKA_STORAGE_ERROR
+    except CorruptRecordError:
+        answer.error_code = Error.CORRUPT_MESSAGE
+    return answer
+
+
+def _find(log: PartitionLog, timestamp: int, version: int) -> tuple[int, int]:
+    if timestamp == LATEST:
+        return -1, log.end_offset
+    if timestamp == EARLIEST:
+        return -1, log.start_offset
+    if timestamp == MAX_TIMESTAMP and version >= FIRST_VERSION_WITH_MAX_TIMESTAMP:
+        return log.newest() or NOT_FOUND
+    if timestamp < 0:
+        raise KafkaError(
+            Error.UNSUPPORTED_VERSION, f"timestamp {timestamp} asks for nothing known in version {version}"
+        )
+    return log.offset_for_timestamp(timestamp) or NOT_FOUND

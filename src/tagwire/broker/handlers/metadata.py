@@ -1,0 +1,93 @@
+"""Metadata (key 3): tell which brokers and topics there are.
+
+Versions 0-12. The one broker is told at the address the client reached it under. No topics asked for means all (an
+empty list in version 0, null from 1). A missing topic is created when the client and the broker both allow it (before
+version 4 every client does). From version 12 a topic can be asked for by its id. Source: facts/kafka_protocol.md 4,
+facts/brokers.md B.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.node import Node
+from tagwire.broker.partition import Partition
+from tagwire.broker.served import Call, handles
+from tagwire.broker.topics import Topic, check_topic_name
+from tagwire.errors import Error, KafkaError
+
+Response = messages.MetadataResponse
+
+NO_LEADER = -1
+
+
+@handles(messages.MetadataRequest, versions="0-12")
+async def metadata(call: Call) -> Any:
+    request, broker = call.request, call.broker
+    if request.topics is None or (call.version == 0 and not request.topics):
+        topics = [_describe(broker, topic) for topic in broker.topics]
+    else:
+        create = broker.settings.auto_create_topics and request.allow_auto_topic_creation
+        topics = [await _find(broker, asked, create, call.version) for asked in _once(request.topics)]
+    return Response(
+        brokers=[Response.MetadataResponseBroker(node_id=broker.node_id, host=call.host, port=call.port)],
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        topics=topics,
+    )
+
+
+def _once(asked: Iterable[Any]) -> Iterable[Any]:
+    return {(topic.name, topic.topic_id): topic for topic in asked}.values()
+
+
+async def _find(broker: Node, asked: Any, create: bool, version: int) -> Any:
+    if asked.name is None:
+        found = broker.topics.by_id(asked.topic_id)
+        if found is None:
+            name = None if version >= 12 else ""
+            return Response.MetadataResponseTopic(error_code=Error.UNKNOWN_TOPIC_ID, name=name, topic_id=asked.topic_id)
+        return _describe(broker, found)
+    found = broker.topics.get(asked.name)
+    try:
+        if found is None:
+            found = await _create(broker, asked.name, create)
+    except KafkaError as error:
+        return Response.MetadataResponseTopic(error_code=error.code, name=asked.name)
+    return _describe(broker, found)
+
+
+async def _create(broker: Node, name: str, create: bool) -> Topic:
+    check_topic_name(name)
+    if not create:
+        raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+    try:
+        return await broker.topics.create(name, broker.settings.num_partitions, {})
+    except KafkaError as error:
+        found = broker.topics.get(name)
+        if error.error is Error.TOPIC_ALREADY_EXISTS and found is not None:  # by another client, meanwhile
+            return found
+        raise
+
+
+def _describe(broker: Node, topic: Topic) -> Any:
+    return Response.MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[_describe_partition(broker.node_id, partition) for partition in topic.partitions],
+    )
+
+
+def _describe_partition(node_id: int, partition: Partition) -> Any:
+    offline = partition.log.is_offline
+    return Response.MetadataResponsePartition(
+        error_code=Error.LEADER_NOT_AVAILABLE if offline else Error.NONE,
+        partition_index=partition.index,
+        leader_id=NO_LEADER if offline else node_id,
+        leader_epoch=partition.log.leader_epoch,
+        replica_nodes=[node_id],
+        isr_nodes=[] if offline else [node_id],
+        offline_replicas=[node_id] if offline else [],
+    )

@@ -1,0 +1,85 @@
+"""Produce (key 0): append record batches to partitions and say where they landed.
+
+Versions 3-12, advertised from 0: without 0-2 librdkafka turns compression off (KAFKA-18659); a request in one of
+those closes the connection. One batch per partition, magic 2; its bytes are stored unchanged but for base offset and
+leader epoch. acks=1 and acks=all are answered when the batch is as safe as the broker's `fsync` promises. acks=0 is
+not answered at all, so a refusal closes the connection: nothing else would tell the client. Source:
+facts/kafka_protocol.md 3.3, 5.1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.batch_checks import check_batch
+from tagwire.broker.log import Appended
+from tagwire.broker.served import Call, HangUp, handles
+from tagwire.errors import Error, KafkaError, StorageError
+
+Response = messages.ProduceResponse
+
+Outcome = Appended | KafkaError
+
+
+@handles(messages.ProduceRequest, versions="3-12", advertised_from=0, overlaps=True)
+async def produce(call: Call) -> Any:
+    request = call.request
+    data = [(topic.name, partition) for topic in request.topic_data for partition in topic.partition_data]
+    # All are begun before the first is waited for: requests of one connection land in their order, and share a sync.
+    begun = [_begin(call, topic, partition) for topic, partition in data]
+    outcomes = {id(partition): await _settled(outcome) for (_, partition), outcome in zip(data, begun)}
+    if request.acks == 0:
+        for (topic, partition), outcome in zip(data, outcomes.values()):
+            if isinstance(outcome, KafkaError):
+                raise HangUp(f"Produce with acks=0 to {topic}-{partition.index} was refused: {outcome}")
+        return None
+    return Response(
+        responses=[
+            Response.TopicProduceResponse(
+                name=topic.name,
+                partition_responses=[
+                    _answer(call, topic.name, partition.index, outcomes[id(partition)])
+                    for partition in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+def _begin(call: Call, topic: str, data: Any) -> asyncio.Future[Appended] | KafkaError:
+    request, topics = call.request, call.broker.topics
+    if request.acks not in (-1, 0, 1):
+        return KafkaError(Error.INVALID_REQUIRED_ACKS, f"acks={request.acks} is not -1, 0 or 1")
+    found = topics.get(topic)
+    if found is None or not 0 <= data.index < len(found.partitions):
+        return KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {data.index} of topic {topic}")
+    try:
+        return found.partitions[data.index].append(check_batch(data.records, call.version, found.config))
+    except KafkaError as refusal:
+        return refusal
+
+
+async def _settled(begun: asyncio.Future[Appended] | KafkaError) -> Outcome:
+    if isinstance(begun, KafkaError):
+        return begun
+    try:
+        return await begun
+    except StorageError as error:
+        return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
+
+
+def _answer(call: Call, topic: str, index: int, outcome: Outcome) -> Any:
+    if isinstance(outcome, KafkaError):
+        return Response.PartitionProduceResponse(
+            index=index, error_code=outcome.code, base_offset=-1, error_message=outcome.message or None
+        )
+    partition = call.broker.topics.partition(topic, index)
+    return Response.PartitionProduceResponse(
+        index=index,
+        base_offset=outcome.base_offset,
+        log_append_time_ms=outcome.append_time_ms,
+        log_start_offset=partition.log.start_offset if partition else -1,
+    )

@@ -1,0 +1,101 @@
+"""One broker without its sockets: settings, identity, topics, threads for the disk, and upkeep."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from tagwire.broker import upkeep
+from tagwire.broker.data_directory import DataDirectory
+from tagwire.broker.files import Files
+from tagwire.broker.settings import Settings
+from tagwire.broker.topics import Topics
+from tagwire.errors import StorageError
+
+logger = logging.getLogger("tagwire.broker")
+
+# Threads that append and sync, one partition each at a time: they wait for the disk, not for the processor.
+COMMIT_THREADS = 8
+# Threads that read, create and delete; apart, so that a read never stands behind a sync.
+DISK_THREADS = 4
+
+
+class Node:
+    """The state that every request is served from. Opened and closed on the event loop it is used on.
+
+    Attributes:
+        settings: how it was started.
+        node_id, cluster_id: who it is.
+        topics: its topics.
+        disk: threads for reading files.
+    """
+
+    def __init__(self, settings: Settings, files: Files | None = None) -> None:
+        """Take the data directory into use and open every log in it; this may take as long as reading what a crash
+        left.
+
+        Raises:
+            StorageError: the directory is not ours, is in use, or cannot be read or written.
+        """
+        self.settings = settings
+        self._temporary = tempfile.mkdtemp(prefix="tagwire-broker-") if settings.data_dir is None else None
+        self._commits = ThreadPoolExecutor(COMMIT_THREADS, "tagwire-commit")
+        self.disk = ThreadPoolExecutor(DISK_THREADS, "tagwire-disk")
+        self._stopping = asyncio.Event()
+        self._upkeep: list[asyncio.Task[None]] = []
+        try:
+            files = files or Files()
+            self._data = DataDirectory(files, Path(self._temporary or settings.data_dir or ""))
+            self.topics = Topics(files, self._data, self._commits, self.disk, settings.fsync)
+            try:
+                self.topics.load()
+            except BaseException:
+                self.topics.abandon()
+                self._data.close(clean=False)
+                raise
+        except BaseException:
+            self._release()
+            raise
+        self.node_id = self._data.node_id
+        self.cluster_id = self._data.cluster_id
+
+    def start_upkeep(self) -> None:
+        """Begin what is done by the clock."""
+        duties: list[tuple[float, Callable[[], None]]] = [
+            (upkeep.RETENTION_EVERY_S, partial(upkeep.expire, self.topics)),
+            (upkeep.RECOVERY_POINTS_EVERY_S, partial(upkeep.save_recovery_points, self.topics, self._data)),
+        ]
+        if self.settings.fsync == "interval":
+            duties.append((upkeep.SYNC_EVERY_S, partial(upkeep.sync, self.topics)))
+        self._upkeep = [asyncio.create_task(upkeep.every(pause, self._stopping, act)) for pause, act in duties]
+
+    async def close(self) -> None:
+        """Finish every append, bring every log to the disk, and let go of the data directory.
+
+        What the disk refused is logged; the next start then checks every log.
+        """
+        self._stopping.set()
+        await asyncio.gather(*self._upkeep)
+        await self.topics.settle()
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        clean = self.topics.close()
+        upkeep.save_recovery_points(self.topics, self._data)
+        try:
+            self._data.close(clean=clean)
+        except StorageError as error:
+            logger.error("%s", error)
+        self._release()
+
+    def _release(self) -> None:
+        self._commits.shutdown()
+        self.disk.shutdown()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)

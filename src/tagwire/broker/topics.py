@@ -1,0 +1,238 @@
+"""The topics of a broker: found by name or id, created, deleted, opened and closed with their logs.
+
+Creating and deleting take turns and are durable when they return; both leave either all or nothing after a crash. A
+topic exists exactly when the data directory lists it, so directories are made before it is listed and removed after
+it is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID, uuid4
+
+from tagwire.broker.data_directory import DataDirectory, StoredTopic
+from tagwire.broker.files import Files
+from tagwire.broker.loading import create_log, open_log
+from tagwire.broker.partition import Partition
+from tagwire.broker.topic_config import TopicConfig
+from tagwire.errors import ConfigError, Error, KafkaError, StorageError
+
+logger = logging.getLogger("tagwire.broker")
+
+Fsync = Literal["batch", "interval", "never"]
+
+MAX_PARTITIONS = 1000
+"""Partitions one topic can have: each costs a directory, an open file and a few syncs."""
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic that exists."""
+
+    name: str
+    topic_id: UUID
+    configs: Mapping[str, str | None]
+    config: TopicConfig
+    partitions: tuple[Partition, ...]
+
+    @property
+    def stored(self) -> StoredTopic:
+        return StoredTopic(self.name, self.topic_id, len(self.partitions), self.configs)
+
+
+def check_topic_name(name: str) -> None:
+    """Refuse a name that Kafka would: KafkaError INVALID_TOPIC_EXCEPTION. Only checked names may become paths."""
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        shown = name if len(name) <= 60 else name[:60] + "..."
+        raise KafkaError(
+            Error.INVALID_TOPIC_EXCEPTION,
+            f"topic name {shown!r} is not 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', or is '.' or '..'",
+        )
+
+
+class Topics:
+    """Every topic of one data directory.
+
+    Args:
+        files, data: where they are kept.
+        commits: whose threads append; others than `disk`'s, so that reading never waits for a sync.
+        disk: whose threads create and delete.
+        fsync: as in `Settings`.
+    """
+
+    def __init__(self, files: Files, data: DataDirectory, commits: Executor, disk: Executor, fsync: Fsync) -> None:
+        self._files = files
+        self._data = data
+        self._commits = commits
+        self._disk = disk
+        self._sync = fsync == "batch"
+        self._changing = asyncio.Lock()
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[UUID, Topic] = {}
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(sorted(self._by_name.values(), key=lambda topic: topic.name))  # a copy: threads iterate too
+
+    def get(self, name: str) -> Topic | None:
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id: UUID) -> Topic | None:
+        return self._by_id.get(topic_id)
+
+    def partition(self, topic: str, index: int) -> Partition | None:
+        """A partition that exists, or None."""
+        found = self._by_name.get(topic)
+        return found.partitions[index] if found and 0 <= index < len(found.partitions) else None
+
+    def partitions(self) -> Iterator[Partition]:
+        """Every partition of every topic."""
+        return (partition for topic in self for partition in topic.partitions)
+
+    def load(self) -> None:
+        """Open every topic the directory lists; logs are checked and repaired where it was not left in order.
+
+        Raises:
+            StorageError: a partition's directory is missing, another topic's, or cannot be read.
+        """
+        for stored in self._data.topics:
+            try:
+                config = TopicConfig.of(stored.configs)
+            except ConfigError as error:
+                raise StorageError(f"{self._data.path}: topic {stored.name}: {error}") from None
+            partitions = []
+            for index in range(stored.partitions):
+                log = open_log(
+                    self._files,
+                    self._data.check_partition(stored, index),
+                    config,
+                    clean=self._data.was_clean,
+                    recovery_point=self._data.recovery_points.get((stored.name, index), 0),
+                )
+                partitions.append(Partition(stored.name, index, log, self._commits, sync=self._sync))
+            self._add(Topic(stored.name, stored.topic_id, stored.configs, config, tuple(partitions)))
+
+    def check_new(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> TopicConfig:
+        """What `create` checks before it touches the disk.
+
+        Raises:
+            KafkaError: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, INVALID_CONFIG.
+        """
+        check_topic_name(name)
+        if name in self._by_name:
+            raise KafkaError(Error.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
+        if not 1 <= partitions <= MAX_PARTITIONS:
+            raise KafkaError(Error.INVALID_PARTITIONS, f"{partitions} partitions are not 1 to {MAX_PARTITIONS}")
+        try:
+            return TopicConfig.of(configs)
+        except ConfigError as error:
+            raise KafkaError(Error.INVALID_CONFIG, str(error)) from None
+
+    async def create(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> Topic:
+        """Create a topic; it is on the disk when this returns.
+
+        Raises:
+            KafkaError: as `check_new`; KAFKA_STORAGE_ERROR when the disk refused, and nothing of it remains.
+        """
+        # Shielded: a client that goes away must not leave a topic on the disk that this broker does not know.
+        return await asyncio.shield(asyncio.ensure_future(self._create(name, partitions, configs)))
+
+    async def _create(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> Topic:
+        async with self._changing:
+            config = self.check_new(name, partitions, configs)
+            others = [topic.stored for topic in self]
+            topic = await asyncio.get_running_loop().run_in_executor(
+                self._disk, self._make, name, partitions, dict(configs), config, others
+            )
+            self._add(topic)
+            return topic
+
+    def _make(
+        self, name: str, count: int, configs: dict[str, str | None], config: TopicConfig, others: list[StoredTopic]
+    ) -> Topic:
+        topic_id = uuid4()
+        made: list[Partition] = []
+        try:
+            for index in range(count):
+                path = self._data.create_partition(name, index, topic_id)
+                log = create_log(self._files, path, config)
+                made.append(Partition(name, index, log, self._commits, sync=self._sync))
+            self._data.sync()
+            topic = Topic(name, topic_id, configs, config, tuple(made))
+            self._data.save_topics([*others, topic.stored])
+        except OSError as error:
+            self._discard(name, range(count))
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"topic {name} was not created: {error}") from error
+        return topic
+
+    def _add(self, topic: Topic) -> None:
+        self._by_name[topic.name] = topic
+        self._by_id[topic.topic_id] = topic
+
+    async def delete(self, topic: Topic) -> None:
+        """Delete a topic and its records; appends already under way finish first.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION when it has just been deleted; KAFKA_STORAGE_ERROR when the disk
+                refused, and the topic is still there.
+        """
+        await asyncio.shield(asyncio.ensure_future(self._delete(topic)))
+
+    async def _delete(self, topic: Topic) -> None:
+        loop = asyncio.get_running_loop()
+        async with self._changing:
+            if self._by_name.get(topic.name) is not topic:
+                raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name} has just been deleted")
+            del self._by_name[topic.name], self._by_id[topic.topic_id]
+            try:
+                await loop.run_in_executor(self._disk, self._data.save_topics, [other.stored for other in self])
+            except OSError as error:
+                self._add(topic)
+                raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"topic {topic.name} was not deleted: {error}") from error
+            for partition in topic.partitions:
+                partition.mark_deleted()
+                await partition.settle()
+                partition.log.abandon("its topic was deleted")
+            await loop.run_in_executor(self._disk, self._discard, topic.name, range(len(topic.partitions)))
+
+    def _discard(self, name: str, partitions: range) -> None:
+        for index in partitions:
+            try:
+                self._data.discard_partition(name, index)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                logger.warning("%s-%d: %s; what is left goes at the next start", name, index, error)
+
+    async def settle(self) -> None:
+        """Wait until every append, creation and deletion that was begun has been carried out."""
+        async with self._changing:
+            for partition in self.partitions():
+                await partition.settle()
+
+    def recovery_points(self) -> dict[tuple[str, int], int]:
+        """Up to which offset each log is on the disk."""
+        return {(partition.topic, partition.index): partition.log.recovery_point for partition in self.partitions()}
+
+    def close(self) -> bool:
+        """Bring every log to the disk and close it; whether all of that went well."""
+        clean = True
+        for partition in self.partitions():
+            try:
+                partition.log.close()
+            except StorageError as error:
+                logger.error("%s", error)
+                clean = False
+        return clean
+
+    def abandon(self) -> None:
+        """Close every log as it is."""
+        for partition in self.partitions():
+            partition.log.abandon("the broker did not start")

@@ -1,0 +1,66 @@
+"""What the broker does by the clock.
+
+It deletes records that are past their retention, remembers how much of each log is on the disk, and syncs in
+intervals where that was asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from tagwire.broker.data_directory import DataDirectory
+from tagwire.broker.log import PartitionLog
+from tagwire.broker.topics import Topics
+from tagwire.errors import StorageError
+
+logger = logging.getLogger("tagwire.broker")
+
+RETENTION_EVERY_S = 60.0
+RECOVERY_POINTS_EVERY_S = 60.0
+SYNC_EVERY_S = 1.0
+"""With fsync="interval": the longest time for which an acknowledged record may not be on the disk."""
+
+
+def expire(topics: Topics) -> None:
+    """Delete every segment that is past its topic's retention."""
+    now_ms = time.time_ns() // 1_000_000
+    _each(topics, lambda log: log.expire(now_ms))
+
+
+def sync(topics: Topics) -> None:
+    """Bring every log to the disk. A log whose disk refuses goes offline."""
+    _each(topics, PartitionLog.flush)
+
+
+def save_recovery_points(topics: Topics, data: DataDirectory) -> None:
+    """Remember how much of each log need not be checked after a crash."""
+    try:
+        data.save_recovery_points(topics.recovery_points())
+    except OSError as error:
+        logger.error("recovery points were not saved: %s", error)
+
+
+def _each(topics: Topics, act: Callable[[PartitionLog], object]) -> None:
+    for log in _online(topics):
+        try:
+            act(log)
+        except StorageError as error:
+            if not log.is_offline:
+                logger.error("%s", error)
+
+
+def _online(topics: Topics) -> Iterable[PartitionLog]:
+    return [partition.log for partition in topics.partitions() if not partition.log.is_offline]
+
+
+async def every(seconds: float, stopping: asyncio.Event, act: Callable[[], None]) -> None:
+    """Do `act` in a thread, again and again until `stopping` is set; never in the middle of it."""
+    while not stopping.is_set():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), seconds)
+            return
+        await asyncio.to_thread(act)
