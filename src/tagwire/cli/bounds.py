@@ -1,0 +1,70 @@
+"""Where a read of a topic starts and ends, as a person says it: `earliest`, `latest`, an offset, or a time in UTC."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from tagwire.client import Client, TopicPartition
+
+EARLIEST = -2
+LATEST = -1
+_MAX_OFFSET = 2**63 - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One bound of a read. Exactly one of `offset` and `timestamp` is set.
+
+    Attributes:
+        offset: an offset, or `EARLIEST` or `LATEST`.
+        timestamp: milliseconds since 1970; the bound is the first record from then on.
+    """
+
+    offset: int | None = None
+    timestamp: int | None = None
+
+    @property
+    def is_one_offset(self) -> bool:
+        """Whether this names an offset of one partition."""
+        return self.offset is not None and self.offset >= 0
+
+
+def parse_bound(text: str, option: str) -> Bound:
+    """The bound that `text` says.
+
+    Raises:
+        typer.BadParameter: it says none; the text names the option and what is allowed.
+    """
+    words = {"earliest": EARLIEST, "latest": LATEST}
+    if text in words:
+        return Bound(offset=words[text])
+    if re.fullmatch(r"[0-9]+", text):
+        if len(text) > 19 or int(text) > _MAX_OFFSET:
+            raise typer.BadParameter(f"{text[:40]}: no offset is as high", param_hint=f"'{option}'")
+        return Bound(offset=int(text))
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        allowed = "earliest, latest, an offset, or a time in UTC such as 2013-07-04 or 2013-07-04T06:00"
+        raise typer.BadParameter(f"{text[:40]!r} is none of {allowed}", param_hint=f"'{option}'") from None
+    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
+    # Below 0 the protocol's numbers mean other things, and no record is that old.
+    return Bound(timestamp=max((at - _EPOCH) // timedelta(milliseconds=1), 0))
+
+
+def resolve(client: Client, bound: Bound, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    """The offset the bound means in each partition; for a time after the last record, the partition's end."""
+    if bound.offset is not None and bound.offset >= 0:
+        return dict.fromkeys(partitions, bound.offset)
+    asked = bound.timestamp if bound.offset is None else bound.offset
+    assert asked is not None
+    offsets = client.list_offsets(dict.fromkeys(partitions, asked))
+    after = [partition for partition, offset in offsets.items() if offset < 0]
+    return {**offsets, **(client.list_offsets(dict.fromkeys(after, LATEST)) if after else {})}

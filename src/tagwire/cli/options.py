@@ -1,0 +1,34 @@
+"""Options that several commands share, and the reading of `KEY=VALUE`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+BOOTSTRAP = "127.0.0.1:9092"
+
+Bootstrap = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap", metavar="HOST:PORT[,HOST:PORT]", envvar="TAGWIRE_BOOTSTRAP", help="Brokers to start from."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
+
+
+def pairs(values: Iterable[str], option: str) -> list[tuple[str, str]]:
+    """`KEY=VALUE` of a repeated option, in order; the value is all after the first `=`.
+
+    Raises:
+        typer.BadParameter: one has no key or no `=`.
+    """
+    found = []
+    for text in values:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise typer.BadParameter(f"{text!r} is not KEY=VALUE", param_hint=f"'{option}'")
+        found.append((key, value))
+    return found

@@ -1,0 +1,143 @@
+"""A record as one line of JSON: what `consume --json` writes and `produce --json` reads.
+
+    {"topic":"flights","partition":3,"offset":88121,"timestamp":1372917600000,"timestamp_type":"CreateTime",
+     "key":"UA-1545","value":"...","headers":[{"key":"origin","value":"EWR"}]}
+
+Bytes that are UTF-8 stand as a string, others as `{"base64": "..."}`, null as null. Timestamps are milliseconds since
+1970, -1 for none. A line read back gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Any, NamedTuple
+
+from tagwire.cli.terminal import cut, printable, safe_json
+from tagwire.errors import DecodeError
+
+Headers = list[tuple[str, bytes | None]]
+
+_FIELDS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class Line(NamedTuple):
+    """What one line says of a record to produce. `timestamp` and `partition` are None where the line has none."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp: int | None
+    partition: int | None
+
+
+def format_line(
+    topic: str,
+    partition: int,
+    offset: int,
+    timestamp: int,
+    timestamp_type: str,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Headers,
+) -> str:
+    """One record as JSON, without the line's end."""
+    record = {
+        "topic": topic,
+        "partition": partition,
+        "offset": offset,
+        "timestamp": timestamp,
+        "timestamp_type": timestamp_type,
+        "key": _from_bytes(key),
+        "value": _from_bytes(value),
+        "headers": [{"key": name, "value": _from_bytes(content)} for name, content in headers],
+    }
+    return safe_json(_encode(record))
+
+
+def parse_line(text: bytes, number: int) -> Line:
+    """What a line says. Topic, offset and timestamp_type are allowed and mean nothing here: the broker gives them.
+
+    Args:
+        number: the line's number, from 1, for errors.
+
+    Raises:
+        DecodeError: not such a line; the text names the line and the field.
+    """
+    try:
+        fields = json.loads(text, object_pairs_hook=_each_once)
+    except (ValueError, RecursionError) as error:
+        raise _wrong(number, f"not JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise _wrong(number, "not a JSON object")
+    for name in fields:
+        if name not in _FIELDS:
+            raise _wrong(number, f"unknown field {cut(printable(name), 40)!r}; known are {', '.join(_FIELDS)}")
+    if "value" not in fields:
+        raise _wrong(number, "no value; a record without one has null")
+    timestamp = _whole(fields, "timestamp", -(2**63), 2**63 - 1, number)
+    partition = _whole(fields, "partition", 0, 2**31 - 1, number)
+    key = _to_bytes(fields.get("key"), "key", number)
+    value = _to_bytes(fields["value"], "value", number)
+    return Line(key, value, _headers(fields.get("headers"), number), timestamp, partition)
+
+
+def _from_bytes(data: bytes | None) -> str | dict[str, str] | None:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
+
+
+def _to_bytes(value: Any, field: str, number: int) -> bytes | None:
+    if value is None:
+        return None
+    try:
+        if isinstance(value, str):
+            return value.encode()
+        if isinstance(value, dict) and list(value) == ["base64"] and isinstance(value["base64"], str):
+            return base64.b64decode(value["base64"], validate=True)
+    except UnicodeEncodeError as error:
+        raise _wrong(number, f"{field}: not Unicode text: {error.reason}") from None
+    except (binascii.Error, ValueError) as error:
+        raise _wrong(number, f"{field}: not base64: {error}") from None
+    raise _wrong(number, f'{field}: neither text nor null nor {{"base64": "..."}}')
+
+
+def _headers(value: Any, number: int) -> Headers:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise _wrong(number, "headers: not a list")
+    headers: Headers = []
+    for index, header in enumerate(value):
+        field = f"headers[{index}]"
+        if not isinstance(header, dict) or set(header) != {"key", "value"} or not isinstance(header["key"], str):
+            raise _wrong(number, f'{field}: not {{"key": "...", "value": ...}}')
+        _to_bytes(header["key"], f"{field}.key", number)
+        headers.append((header["key"], _to_bytes(header["value"], f"{field}.value", number)))
+    return headers
+
+
+def _whole(fields: dict[str, Any], field: str, lowest: int, highest: int, number: int) -> int | None:
+    value = fields.get(field)
+    if value is None:
+        return None
+    if type(value) is not int or not lowest <= value <= highest:
+        raise _wrong(number, f"{field}: not a whole number from {lowest} to {highest}")
+    return value
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError("a field stands there twice")
+    return fields
+
+
+def _wrong(number: int, why: str) -> DecodeError:
+    return DecodeError(why, path=f"line {number}")

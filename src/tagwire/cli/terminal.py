@@ -1,0 +1,138 @@
+"""What the commands print: text that cannot steer the terminal, and rows in columns.
+
+Keys, values, header names and even topic names come from the wire. Nothing of theirs reaches a person's terminal but
+printable characters: an escape sequence in a record must not move the cursor, set the title or hide a line.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+ELLIPSIS = "…"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+# Printable to Python's eye, yet able to reorder or hide what stands beside them: in JSON only these and C1 need care.
+_UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+
+
+def printable(text: str) -> str:
+    r"""`text` with every control, format and separator character but the space written as an escape, such as `\x1b`."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _NAMED.get(char) or _escape(char) for char in text)
+
+
+def readable(data: bytes | None, limit: int | None = None) -> str:
+    r"""Bytes from the wire as a person reads them: UTF-8 text, other bytes as `\xff`, null as `<null>`.
+
+    Args:
+        limit: how many characters at most; a longer text is cut and ends in an ellipsis. None cuts nothing.
+    """
+    if data is None:
+        return "<null>"
+    if limit is not None:
+        data = data[: 4 * limit + 4]  # enough bytes for limit characters and one more, whatever they are
+    return cut(printable(data.decode("utf-8", "backslashreplace")), limit)
+
+
+def cut(text: str, limit: int | None) -> str:
+    """`text`, or its first `limit - 1` characters and an ellipsis."""
+    if limit is None or len(text) <= limit:
+        return text
+    return text[: max(limit - 1, 0)] + ELLIPSIS
+
+
+def safe_json(line: str) -> str:
+    """JSON text with the characters that could steer a terminal written as JSON's own escapes. Means the same."""
+    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+
+
+def utc(milliseconds: int) -> str:
+    """A record timestamp (ms since 1970, -1 for none) in UTC, as short as it can be told: `2013-07-04 06:00`."""
+    if milliseconds == -1:
+        return "no timestamp"
+    try:
+        at = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"{milliseconds} ms"
+    if at.microsecond:
+        return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}"
+    return f"{at:%Y-%m-%d %H:%M:%S}" if at.second else f"{at:%Y-%m-%d %H:%M}"
+
+
+def print_rows(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[int] = ()) -> None:
+    """Rows under their titles: a table on a terminal, aligned plain text anywhere else.
+
+    Args:
+        numbers: the columns, counted from 0, that are aligned to the right.
+    """
+    rows = [[printable(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _print_table(titles, rows, numbers)
+        return
+    widths = [max(len(row[column]) for row in [titles, *rows]) for column in range(len(titles))]
+    for row in [titles, *rows]:
+        cells = [
+            cell.rjust(width) if column in numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths))
+        ]
+        print("  ".join(cells).rstrip())
+
+
+def _print_table(titles: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column, title in enumerate(titles):
+        table.add_column(Text(title), justify="right" if column in numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console(highlight=False).print(table)
+
+
+@contextmanager
+def progress(what: str, total: int | None = None, *, visible: bool = True) -> Iterator[Callable[[int], None]]:
+    """A count of records that grows on stderr while the work runs; nothing at all where stderr is no terminal.
+
+    Args:
+        total: how many there will be, None when nobody knows.
+        visible: False shows nothing either, for work whose output already moves on the terminal.
+
+    Returns:
+        What to call with how many more are done.
+    """
+    if not (visible and sys.stderr.isatty()):
+        yield lambda more: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = [
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=30),
+        TextColumn("{task.completed:,.0f} records"),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+    ]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(printable(what), total=total, rate="")
+
+        def advance(more: int) -> None:
+            bar.advance(task, more)
+            speed = bar.tasks[0].speed
+            bar.update(task, rate=f"{speed:,.0f}/s" if speed else "")
+
+        yield advance
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    if code < 0x80:
+        return f"\\x{code:02x}"  # from 0x80 on this form is left to bytes that are not UTF-8
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
