@@ -89,13 +89,18 @@ class Table:
         except (KeyError, TypeError):
             raise StorageError(f"{self.state}/table.json: does not describe a table") from None
 
+    def begin(self) -> None:
+        """Make the directory ours, so that a later run knows it again however this one ends."""
+        with _storage(self.state):
+            self.state.mkdir(parents=True, exist_ok=True)
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the directory for one job; the lock ends with the process, however it ends."""
         import fcntl
 
+        self.begin()
         with _storage(self.state):
-            self.state.mkdir(parents=True, exist_ok=True)
             file = (self.state / "lock").open("a+")
         with file:
             try:

