@@ -85,14 +85,18 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self)
+        self._drop_requests()
+
+    def hang_up(self) -> None:
+        """Close the connection without answering anything more."""
+        self._drop_requests()
+        self._transport.abort()
+
+    def _drop_requests(self) -> None:
         self._ending = True
         self._waiting.clear()
         for _, task in self._begun:
             task.cancel()
-
-    def hang_up(self) -> None:
-        """Close the connection without answering anything more."""
-        self._transport.abort()
 
     def _take_requests(self) -> None:
         """Take what requests have arrived, as many as may wait."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from tagwire.broker.topics import MAX_PARTITIONS, Fsync
 from tagwire.errors import ConfigError
 from tagwire.rpc.frames import DEFAULT_MAX_FRAME_BYTES
 
-UNSUPPORTED = ("close", "empty")
+Unsupported = Literal["close", "empty"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class Settings:
     fsync: Fsync = "batch"
     num_partitions: int = 1
     auto_create_topics: bool = True
-    unsupported: str = "close"
+    unsupported: Unsupported = "close"
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
 
     def __post_init__(self) -> None:
         self._check("fsync", self.fsync in get_args(Fsync), " or ".join(get_args(Fsync)))
-        self._check("unsupported", self.unsupported in UNSUPPORTED, " or ".join(UNSUPPORTED))
+        self._check("unsupported", self.unsupported in get_args(Unsupported), " or ".join(get_args(Unsupported)))
         self._check("port", 0 <= self.port <= 65535, "0 to 65535")
         self._check("num_partitions", 1 <= self.num_partitions <= MAX_PARTITIONS, f"1 to {MAX_PARTITIONS}")
         self._check("max_frame_bytes", self.max_frame_bytes >= 1024, "1024 or more")
