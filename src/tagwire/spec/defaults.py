@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 import uuid
 from typing import Any
@@ -13,6 +12,8 @@ from tagwire.spec.model import INTEGER_RANGES, Absent, FieldType
 ZERO_UUID = uuid.UUID(int=0)
 _DECIMAL = re.compile(r"-?\d+", re.ASCII)
 _HEX = re.compile(r"0x[0-9a-fA-F]+", re.ASCII)
+_UUID = re.compile(r"[A-Za-z0-9_-]{22}(==)?", re.ASCII)
+MAX_STRING_BYTES = 32767
 
 
 def implicit_default(kind: FieldType) -> Any:
@@ -30,14 +31,14 @@ def parse_default(text: str, kind: FieldType) -> Any:
     """The value `text` means for a field of type `kind`; the text `null` means None. ValueError says what is legal."""
     if kind.element == "records":
         return None
-    if text == "" and kind.element != "string":
+    if text == "" and (kind.is_array or kind.element != "string"):
         return implicit_default(kind)
     if kind.is_nullable_kind and text == "null":
         return None
     if kind.is_array or kind.is_struct or kind.element == "bytes":
         raise ValueError(f"the default of a {kind} can only be null, not {text!r}")
     if kind.element == "string":
-        return text
+        return _string(text)
     if kind.element in INTEGER_RANGES:
         return _integer(text, kind.element)
     if kind.element == "bool":
@@ -46,10 +47,20 @@ def parse_default(text: str, kind: FieldType) -> Any:
         return text.lower() == "true"
     if kind.element == "float64":
         try:
-            return float(text)
+            return float(text if "_" not in text else "")
         except ValueError:
             raise ValueError(f"{text!r} is no float64") from None
     return _uuid(text)
+
+
+def _string(text: str) -> str:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise ValueError(f"{text!r} cannot be UTF-8") from None
+    if size > MAX_STRING_BYTES:
+        raise ValueError(f"a text of {size} bytes: the limit is {MAX_STRING_BYTES}")
+    return text
 
 
 def _integer(text: str, kind: str) -> int:
@@ -66,10 +77,6 @@ def _integer(text: str, kind: str) -> int:
 
 
 def _uuid(text: str) -> uuid.UUID:
-    try:
-        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError):
-        raw = b""
-    if len(raw) != 16:
+    if not _UUID.fullmatch(text):
         raise ValueError(f"{text!r} is no uuid: write 22 characters of url-safe base64")
-    return uuid.UUID(bytes=raw)
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(text[:22] + "=="))

@@ -7,29 +7,39 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import Any, NoReturn
 
-_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_STRING_OR_TRAILING_COMMA = re.compile(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[\]}])')
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+_STRING_OR_COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+# A comma that no value stands before is no trailing comma: `[,]` is left to be refused.
+_TRAILING_COMMA_OR_NOT = re.compile(_STRING + r"|[\[{,:]\s*,|,(?=\s*[\]}])", re.DOTALL)
 
 
 def parse_json(text: str) -> Any:
     """The value `text` spells. Raises ValueError with line and column, which comments do not shift."""
-    bare = _STRING_OR_COMMENT.sub(_blank_unless_string, text)
-    bare = _STRING_OR_TRAILING_COMMA.sub(_blank_unless_string, bare)
-    return json.loads(bare, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    bare = _STRING_OR_COMMENT.sub(_blank_comment, text)
+    bare = _TRAILING_COMMA_OR_NOT.sub(lambda match: " " if match[0] == "," else match[0], bare)
+    try:
+        return json.loads(bare, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
-def _blank_unless_string(match: re.Match[str]) -> str:
+def _blank_comment(match: re.Match[str]) -> str:
     found = match[0]
-    return found if found[0] == '"' else re.sub(r"[^\n]", " ", found)
+    if found[0] == '"':
+        return found
+    if found[1] == "*" and (len(found) < 4 or not found.endswith("*/")):
+        line = match.string.count("\n", 0, match.start()) + 1
+        raise ValueError(f"the comment that begins in line {line} does not end")
+    return re.sub(r"[^\n]", " ", found)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
+        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise ValueError(f"the key {repeated!r} occurs twice in one object")
     return result
 

@@ -7,9 +7,12 @@ everything that is wrong in a file.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tagwire.spec.versions import Versions
+
+_WHOLE = re.compile(r"-?\d{1,20}", re.ASCII)
 
 
 class Keys:
@@ -56,10 +59,10 @@ class Keys:
         if value is None:
             return absent
         try:
-            if isinstance(value, bool | float):
+            if isinstance(value, bool) or not _WHOLE.fullmatch(str(value)):
                 raise ValueError
             return int(value)
-        except (TypeError, ValueError):
+        except ValueError:
             self.problem(path, f"{key} must be a whole number, not {value!r}")
             return absent
 

@@ -6,6 +6,7 @@ before it builds one, so whoever holds a `Message` holds a valid one.
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,6 +38,11 @@ INTEGER_RANGES: Final = {
 }
 
 PRIMITIVES: Final = frozenset(FIXED_WIDTHS) | {"string", "bytes", "records"}
+
+RESERVED_ATTRIBUTES: Final = frozenset(
+    {"self", "unknown_tags", "encode", "decode", "decode_prefix", "to_json", "from_json"}
+)
+"""Names that every message class has a meaning for."""
 
 
 class Absent(Enum):
@@ -110,8 +116,9 @@ class Field:
 
     @property
     def attribute(self) -> str:
-        """The name of the Python attribute."""
-        return snake_case(self.name)
+        """The name of the Python attribute; one that Python or the message classes need is followed by `_`."""
+        attribute = snake_case(self.name)
+        return f"{attribute}_" if keyword.iskeyword(attribute) or attribute in RESERVED_ATTRIBUTES else attribute
 
     def is_tagged(self, version: int) -> bool:
         """Whether the field travels in the tag section, or the optional-buffer, at `version`."""

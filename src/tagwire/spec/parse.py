@@ -18,7 +18,7 @@ from tagwire.spec.defaults import implicit_default, parse_default
 from tagwire.spec.json_text import parse_json
 from tagwire.spec.keys import Keys
 from tagwire.spec.model import PRIMITIVES, Field, FieldType, Message, Struct, snake_case
-from tagwire.spec.versions import NONE, Versions
+from tagwire.spec.versions import HIGHEST, NONE, Versions
 
 MESSAGE_KEYS = frozenset(
     (
@@ -69,6 +69,7 @@ ENTITY_TYPES = {
     "brokerId": "int32",
 }
 MAX_OPTIONAL_TAG = 65535
+MAX_NESTING = 60
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
 _HEX_TAG = re.compile(r"0x[0-9a-fA-F]+", re.ASCII)
 
@@ -84,7 +85,7 @@ def load(source: Path | str) -> Message:
     path = Path(source)
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a path with a zero byte
         raise SpecError(f"{path}: cannot be read: {error}") from error
     return parse(text, path.name)
 
@@ -126,6 +127,8 @@ class _Parser(Keys):
             self.problem("", f"type must be one of {', '.join(MESSAGE_TYPES)}, not {kind!r}")
         if self.name == "?":
             self.problem("", "name is missing")
+        elif not _NAME.fullmatch(self.name):
+            self.problem("", f"the name {self.name!r} must be letters and digits, a letter first")
         valid = self.versions(doc, "validVersions", "", None)
         if valid is None:
             self.problem("", "validVersions is missing")
@@ -133,8 +136,10 @@ class _Parser(Keys):
         if valid.is_open:
             self.problem("", f"validVersions {valid} does not specify a maximum version")
         api_key = self.integer(doc, "apiKey", "", -1)
-        if kind in KEYED_TYPES and "apiKey" not in doc:
+        if kind in KEYED_TYPES and doc.get("apiKey") is None:
             self.problem("", f"a {kind} needs an apiKey")
+        if not -1 <= api_key <= HIGHEST:
+            self.problem("", f"apiKey {api_key} is out of range: 0 to {HIGHEST}")
         if kind == "request" and not self.name.endswith("Request"):
             self.problem("", "the name of a request must end in Request")
         if kind == "response" and not self.name.endswith("Response"):
@@ -448,17 +453,30 @@ class _Parser(Keys):
         if name in self.structs or name in self.building:
             self.problem(path, f"the struct {name} is declared twice: use commonStructs to share it")
             return None
+        if not self._may_build(name, path):
+            return None
         self.building.append(name)
         struct = Struct(name, versions, self._fields(raw, path, versions))
         self.building.pop()
         self.structs[name] = struct
         return struct
 
+    def _may_build(self, name: str, path: str) -> bool:
+        if name == self.name:
+            self.problem(path, f"the struct {name} has the name of the message")
+        elif len(self.building) >= MAX_NESTING:
+            self.problem(path, f"structs are nested more than {MAX_NESTING} deep")
+        else:
+            return True
+        return False
+
     def _common_struct(self, name: str, path: str) -> Struct | None:
         if name in self.structs:
             return self.structs[name]
         if name in self.building:
             self.problem(path, f"the struct {name} contains itself")
+            return None
+        if not self._may_build(name, path):
             return None
         raw = self.common[name]
         versions = self.versions(raw, "versions", name, None)
