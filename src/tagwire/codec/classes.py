@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn, Self
 from tagwire.codec import json_form
 from tagwire.codec.program import compile_program
 from tagwire.codec.secrets import SECRET_FIELDS
-from tagwire.errors import UnsupportedVersionError
+from tagwire.errors import SpecError, UnsupportedVersionError
 from tagwire.kernel.messages import Program
 from tagwire.spec import Absent, Message, Struct, Versions, load
 
@@ -153,6 +153,9 @@ def build_class(message: Message, *, home: Message | str) -> type[MessageObject]
 def _struct_class(struct: Struct, message: Message, home: Message | str, classes: dict[str, type]) -> type:
     is_root = struct is message.root
     attributes = tuple(field.attribute for field in struct.fields)
+    for field in struct.fields if is_root else ():
+        if field.attribute in ("spec", "api_key", "valid_versions"):
+            raise SpecError(f"{message.name}, {field.name}: its attribute would hide the class's own {field.attribute}")
     name = struct.name if is_root else f"{message.name}.{struct.name}"
     secrets = frozenset(field.attribute for field in struct.fields if (struct.name, field.name) in SECRET_FIELDS)
     namespace: dict[str, Any] = {

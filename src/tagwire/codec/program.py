@@ -57,6 +57,7 @@ class _Compiler:
             self.defaults,
             self.absence,
             [object_weight(struct, self.version, self.classes) for struct in self.structs],
+            [None if self.version in struct.versions else str(struct.versions) for struct in self.structs],
         )
 
     def _struct(self, struct: Struct) -> list[int]:

@@ -94,6 +94,7 @@ class Program:
             not its default is refused. A row whose text is "" is silently left out.
         weights: per struct the bytes of memory that one decoded object takes, without what its strings, bytes and
             arrays hold.
+        missing: per struct None, or the text that says in which versions it exists: it is neither read nor written.
     """
 
     name: object
@@ -106,9 +107,10 @@ class Program:
     defaults: list
     absence: list
     weights: cython.longlong[::1]
+    missing: list
     offsets: cython.Py_ssize_t[::1]
 
-    def __init__(self, name, version, flexible, code, structs, classes, slots, defaults, absence, weights):
+    def __init__(self, name, version, flexible, code, structs, classes, slots, defaults, absence, weights, missing):
         self.name = name
         self.version = version
         self.flexible = flexible
@@ -119,6 +121,7 @@ class Program:
         self.defaults = list(defaults)
         self.absence = list(absence)
         self.weights = memoryview(array("q", weights))
+        self.missing = list(missing)
         if cython.compiled:
             self.offsets = memoryview(array("q", [slot_offset(kind.__dict__[name]) for kind, name in slots] or [0]))
 
@@ -163,6 +166,11 @@ class Program:
                 self.write(result, self.code[row * 5 + 2], self.fresh_default(row))
         self.write(result, 0, None)
         return result
+
+    @cython.cfunc
+    def missing_struct(self, number: cython.Py_ssize_t, path: object) -> object:
+        name = self.classes[number].__name__
+        return UnsupportedVersionError(f"{path}: the struct {name} exists only in versions {self.missing[number]}")
 
     def decode(self, data, at, lenient, whole):
         """The object that starts at byte `at` of `data`, and the position after it.
@@ -340,6 +348,8 @@ class Decoder:
         row: cython.Py_ssize_t
         if self.depth + 1 >= MAX_DEPTH:
             raise self.failure("structs are nested too deeply")
+        if program.missing[number] is not None:
+            raise program.missing_struct(number, self.described())
         self.depth += 1
         depth: cython.int = self.depth
         self.rows[depth] = -1
@@ -721,6 +731,8 @@ class Encoder:
             raise self.failure(f"needs a {program.classes[number].__qualname__}, not {type(source).__name__}")
         if self.depth + 1 >= MAX_DEPTH:
             raise self.failure("structs are nested too deeply")
+        if program.missing[number] is not None:
+            raise program.missing_struct(number, self.described())
         self.depth += 1
         depth: cython.int = self.depth
         try:
