@@ -1,0 +1,143 @@
+"""Which versions of which APIs each Kafka release serves: 0.8.2, 0.9.0, 0.10.0, and 2.8 to the newest.
+
+The table beside this file is made by scripts/rebuild_releases.py. From 2.8 on it states what the specs inside Kafka's
+published client jars say; the three old releases are stated by hand there, with their source. APIs go by key: two have
+changed their name, 56 (AlterIsr until 3.1) and 74 (ListClientMetricsResources until 4.0).
+
+Patch releases share a row named by their line, such as 3.9, unless they serve different ranges: 4.0.0 dropped
+JoinGroup 0-1, 4.0.1 brought them back. Deprecated versions are those of the row's newest patch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from tagwire.errors import ConfigError
+from tagwire.spec.versions import NONE, Versions
+
+Listener = Literal["broker", "zkBroker"]
+"""Who answers: a broker of a KRaft cluster, or one of a ZooKeeper cluster (up to 3.9). Before 2.8, when there was one
+kind, both names mean it. KRaft was a preview in 2.8 to 3.2, and lacked APIs."""
+
+_TABLE: Final = Path(__file__).with_name("releases.json")
+_RANGE: Final = re.compile(r"(?P<versions>\S+)(?: deprecated (?P<deprecated>\S+))?(?P<unstable> unstable)?")
+_PRODUCE: Final = 0
+_CONTROLLED_SHUTDOWN: Final = 7
+_API_VERSIONS: Final = 18
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRange:
+    """What one release serves of one API.
+
+    Attributes:
+        lowest: the oldest version served.
+        highest: the newest version served.
+        deprecated: the versions that the release announces to drop.
+        unstable: whether the newest version that the release knows is unstable: brokers serve it only where
+            `unstable.api.versions.enable` is set.
+    """
+
+    lowest: int
+    highest: int
+    deprecated: Versions = NONE
+    unstable: bool = False
+
+    @property
+    def versions(self) -> Versions:
+        """`lowest` to `highest`."""
+        return Versions(self.lowest, self.highest)
+
+
+def names() -> list[str]:
+    """The releases of the table, oldest first."""
+    return list(_table()["releases"])
+
+
+def patches(release: str) -> list[str]:
+    """The published versions that a release's row stands for, oldest first. Raises ConfigError as `served` does."""
+    return list(_table()["releases"][_row(release)])
+
+
+def served(release: str, *, listener: Listener = "broker", unstable: bool = False) -> dict[int, ApiRange]:
+    """What brokers of `release` answer, by API key in ascending order.
+
+    Args:
+        release: a name of `names()`, or a published version such as 3.9.1.
+        listener: which kind of broker.
+        unstable: whether the brokers' unstable versions are enabled.
+
+    Raises:
+        ConfigError: the table has no such release, or the release no such brokers.
+    """
+    row = _row(release)
+    apis = _apis(row, listener)
+    if not apis:
+        raise ConfigError(f"listener={listener!r}: Kafka {row} has no such brokers: write 'broker'")
+    if unstable:
+        return dict(apis)
+    stable = {key: replace(api, highest=api.highest - 1) if api.unstable else api for key, api in apis.items()}
+    return {key: api for key, api in stable.items() if api.versions}
+
+
+def advertised(release: str, *, listener: Listener = "broker", unstable: bool = False) -> dict[int, ApiRange]:
+    """What brokers of `release` list in their ApiVersions response, which is not quite what they answer.
+
+    From 4.0.0 on Produce is listed from version 0, for clients that find their compression types by it (KAFKA-18659);
+    0.10.0 left out ControlledShutdown 0. Brokers without a telemetry receiver also leave out APIs 71 and 72. Empty for
+    releases that have no ApiVersions. Arguments and errors are those of `served`.
+    """
+    apis = served(release, listener=listener, unstable=unstable)
+    if _API_VERSIONS not in apis:
+        return {}
+    if _PRODUCE in apis:
+        apis[_PRODUCE] = replace(apis[_PRODUCE], lowest=0)
+    if _row(release) == "0.10.0":
+        apis[_CONTROLLED_SHUTDOWN] = replace(apis[_CONTROLLED_SHUTDOWN], lowest=1)
+    return apis
+
+
+@cache
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(_TABLE.read_text(encoding="utf-8"))
+    return table
+
+
+def _row(release: str) -> str:
+    rows: dict[str, list[str]] = _table()["releases"]
+    if release in rows:
+        return release
+    for name, versions in rows.items():
+        if release in versions:
+            return name
+    raise ConfigError(f"release={release!r}: the table has {', '.join(rows)}, and the patches of those")
+
+
+@cache
+def _apis(row: str, listener: str) -> dict[int, ApiRange]:
+    """The row as stated, unstable versions included."""
+    table = _table()
+    if listener not in table["listeners"]:
+        raise ConfigError(f"listener={listener!r}: write one of {', '.join(table['listeners'])}")
+    rows = list(table["releases"])
+    up_to_here = rows[: rows.index(row) + 1]
+    found = {}
+    for line in table["listeners"][listener]:
+        last = next((line["since"][name] for name in reversed(up_to_here) if name in line["since"]), "none")
+        if last != "none":
+            found[line["key"]] = _range(last)
+    return found
+
+
+def _range(text: str) -> ApiRange:
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        raise ConfigError(f"{_TABLE.name}: {text!r} is no range of versions")
+    versions = Versions.parse(match["versions"])
+    deprecated = Versions.parse(match["deprecated"] or "none")
+    return ApiRange(versions.lowest, versions.highest, deprecated, bool(match["unstable"]))
