@@ -95,13 +95,13 @@ def parse(properties: Mapping[str, str]) -> Settings:
                 name, "..." if "password" in name else text, "none: connections are plain, without TLS and SASL"
             )
     if "bootstrap" not in found[""]:
-        raise ConfigError("property bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
+        raise ConfigError("bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
     return Settings(fetch=FetchSettings(**found["fetch"]), produce=ProduceSettings(**found["produce"]), **found[""])
 
 
 def wrong(name: str, value: object, allowed: str) -> ConfigError:
-    """The error about a property's value."""
-    return ConfigError(f"property {name}={value}: allowed is {allowed}")
+    """The error about the value of a property or an option."""
+    return ConfigError(f"{name}={value}: allowed is {allowed}")
 
 
 def acks_of(value: str | int, name: str = "acks") -> int:
@@ -116,6 +116,13 @@ def compression_of(value: str, name: str = "compression") -> str:
     """A codec's name. Raises ConfigError."""
     if value not in CODECS:
         raise wrong(name, value, ", ".join(CODECS))
+    return value
+
+
+def at_least(name: str, value: float | None, lowest: int) -> float | None:
+    """`value`, which may be left out but not be below `lowest`. Raises ConfigError."""
+    if value is not None and value < lowest:
+        raise ConfigError(f"{name}={value}: needs a number from {lowest} on")
     return value
 
 
