@@ -17,7 +17,8 @@ from tagwire.codec import json_form
 from tagwire.codec.program import compile_program
 from tagwire.codec.secrets import SECRET_FIELDS
 from tagwire.errors import SpecError, UnsupportedVersionError
-from tagwire.kernel.messages import Program
+from tagwire.kernel import message_reading, message_writing
+from tagwire.kernel.programs import Program
 from tagwire.spec import Absent, Message, Struct, Versions, load
 
 Buffer = bytes | bytearray | memoryview
@@ -89,7 +90,7 @@ class MessageObject(Structure):
             EncodeError: a value has the wrong type, is out of range, or is null where it may not be; names the field.
             UnsupportedVersionError: the message has no such version, or a field that the version cannot carry is set.
         """
-        return _program(type(self), version).encode(self)  # type: ignore[no-any-return]
+        return message_writing.encode(_program(type(self), version), self)  # type: ignore[no-any-return]
 
     @classmethod
     def decode(cls, data: Buffer, version: int, *, lenient: bool = False) -> Self:
@@ -104,12 +105,12 @@ class MessageObject(Structure):
             DecodeError: with the field's path and the byte offset.
             UnsupportedVersionError: the message has no such version.
         """
-        return _program(cls, version).decode(data, 0, lenient, True)[0]  # type: ignore[no-any-return]
+        return message_reading.decode(_program(cls, version), data, 0, lenient, True)[0]  # type: ignore[no-any-return]
 
     @classmethod
     def decode_prefix(cls, data: Buffer, version: int, *, start: int = 0, lenient: bool = False) -> tuple[Self, int]:
         """The message at byte `start` of `data`, and the position after it: for headers, which a body follows."""
-        return _program(cls, version).decode(data, start, lenient, False)  # type: ignore[no-any-return]
+        return message_reading.decode(_program(cls, version), data, start, lenient, False)  # type: ignore[no-any-return]
 
     def to_json(self, version: int) -> dict[str, Any]:
         """Kafka's JSON form of the message at `version` (facts 1.8)."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tagwire.codec.weights import object_weight
-from tagwire.kernel.messages import FLAGS, OPERATIONS, Program
+from tagwire.kernel.programs import EXTENSIONS, FLAGS, OPERATIONS, Program
 from tagwire.spec import Absent, Field, Message, Struct, Versions
 
 
@@ -49,7 +49,7 @@ class _Compiler:
         return Program(
             self.message.name,
             self.version,
-            self.flexible,
+            EXTENSIONS[self._extension()],
             self.code,
             ranges,
             [self.classes[struct.name] for struct in self.structs],
@@ -60,11 +60,17 @@ class _Compiler:
             [None if self.version in struct.versions else str(struct.versions) for struct in self.structs],
         )
 
+    def _extension(self) -> str:
+        if self.version in self.message.optional_versions:
+            return "optional-buffer"
+        return "tag section" if self.flexible else "none"
+
     def _struct(self, struct: Struct) -> list[int]:
         """Appends the rows of `struct`: positional fields, tags in ascending order, then fields that are not here."""
         version = self.version
         here = [field for field in struct.fields if version in field.versions]
-        tagged = [field for field in struct.fields if field.tag is not None and self._tags_exist(field)]
+        extensible = self._extension() != "none"
+        tagged = [field for field in struct.fields if field.tag is not None and extensible]
         positional = [field for field in here if not field.is_tagged(version)]
         absent = [field for field in struct.fields if version not in field.versions]
         start = len(self.defaults)
@@ -80,10 +86,6 @@ class _Compiler:
         for field in absent:
             self._row(struct, field, self._operation(field), 0, absent_in=field.versions)
         return [start, tags_from, tags_from, tags_to, tags_to, len(self.defaults)]
-
-    def _tags_exist(self, field: Field) -> bool:
-        flexible = self.message.flexible_versions if field.flexible_versions is None else field.flexible_versions
-        return self.flexible and bool(flexible)
 
     def _row(
         self, struct: Struct, field: Field, operation: int, flags: int, *, absent_in: Versions | None = None

@@ -1,6 +1,6 @@
 """Type stubs for the catalog's classes, which are built at run time: the text of `tagwire/messages.pyi`.
 
-    python -m tagwire.codec.stubs src/tagwire/messages.pyi
+python -m tagwire.codec.stubs src/tagwire/messages.pyi
 """
 
 from __future__ import annotations

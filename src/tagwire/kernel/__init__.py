@@ -8,34 +8,31 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+_DIRECTORY = Path(__file__).parent
 
-def _uncompiled(name: str, path: Path) -> ModuleType:
-    spec = spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+
+class _Uncompiled:
+    """Finds the kernels' sources where a compiled build stands beside them."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        parent, _, stem = name.rpartition(".")
+        source = _DIRECTORY / f"{stem}.py"
+        return spec_from_file_location(name, source) if parent == __name__ and source.is_file() else None
 
 
 def _load() -> bool:
-    directory = Path(__file__).parent
-    pure = os.environ.get("TAGWIRE_PURE") == "1"
-    compiled = True
-    for path in sorted(directory.glob("*.py")):
-        if path.name == "__init__.py":
-            continue
-        name = f"{__name__}.{path.stem}"
-        module = _uncompiled(name, path) if pure else import_module(name)
-        globals()[path.stem] = module
-        compiled = compiled and bool(module.COMPILED)
-    return compiled
+    if os.environ.get("TAGWIRE_PURE") == "1":
+        sys.meta_path.insert(0, _Uncompiled)
+    names = sorted(path.stem for path in _DIRECTORY.glob("*.py") if path.name != "__init__.py")
+    return all([import_module(f"{__name__}.{name}").COMPILED for name in names])
 
 
 compiled: bool = _load()

@@ -1,0 +1,576 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""Message objects -> bytes, by a program. Valid Python that also compiles.
+
+The `if cython.compiled` branches hold what only machine code can do: slots by offset, stores to memory.
+"""
+
+import struct
+import uuid
+
+import cython
+
+from tagwire.errors import EncodeError, UnsupportedVersionError
+
+if cython.compiled:
+    from cython.cimports.libc.string import memcpy, memmove
+    from cython.cimports.tagwire.kernel.memory import (
+        PyByteArray_AS_STRING,
+        PyByteArray_Resize,
+        PyBytes_AS_STRING,
+        PyBytes_FromStringAndSize,
+        PyUnicode_AsUTF8AndSize,
+        store16,
+        store32,
+        store64,
+    )
+    from cython.cimports.tagwire.kernel.programs import (
+        ARRAY,
+        BOOL,
+        BYTES,
+        COMPACT,
+        INT8,
+        INT16,
+        INT32,
+        INT64,
+        MAX_DEPTH,
+        NOT_HERE,
+        NULLABLE,
+        OPTIONAL_BUFFER,
+        RECORDS,
+        ROW,
+        SPAN,
+        STRING,
+        STRUCT,
+        TAG_SECTION,
+        TAGGED,
+        UINT16,
+        UINT32,
+        UUID,
+        Program,
+    )
+else:
+    from tagwire.kernel.programs import (
+        ARRAY,
+        BOOL,
+        BYTES,
+        COMPACT,
+        INT8,
+        INT16,
+        INT32,
+        INT64,
+        MAX_DEPTH,
+        NOT_HERE,
+        NULLABLE,
+        OPTIONAL_BUFFER,
+        RECORDS,
+        ROW,
+        SPAN,
+        STRING,
+        STRUCT,
+        TAG_SECTION,
+        TAGGED,
+        UINT16,
+        UINT32,
+        UUID,
+        Program,
+    )
+
+COMPILED = cython.compiled
+
+MAX_STRING = cython.declare(cython.longlong, 32767)
+MAX_INT32 = cython.declare(cython.longlong, 2147483647)
+MAX_OPTIONAL_TAG = 0xFFFF
+MAX_TAG = 0xFFFFFFFF
+
+_UUID_CLASS = uuid.UUID
+_PACK_FLOAT = struct.Struct(">d").pack
+
+
+def encode(program: Program, message):
+    """The bytes of `message`.
+
+    Raises:
+        EncodeError: a value cannot be written; names the field.
+        UnsupportedVersionError: a field that this version cannot carry is set.
+    """
+    encoder: Encoder = Encoder(program)
+    return encoder.run(message)
+
+
+@cython.final
+@cython.cclass
+class Encoder:
+    """One encoding: the bytes so far, and the path to where it is."""
+
+    program: Program
+    out: bytearray
+    at: cython.Py_ssize_t
+    capacity: cython.Py_ssize_t
+    memory: cython.p_char
+    depth: cython.int
+    rows: cython.int[64]
+    indices: cython.longlong[64]
+
+    def __init__(self, program):
+        self.program = program
+        self.out = bytearray()
+        self.at = 0
+        self.depth = -1
+        if cython.compiled:
+            self.capacity = 0
+            self.room(512)
+        else:
+            self.rows = [-1] * MAX_DEPTH
+            self.indices = [-1] * MAX_DEPTH
+
+    @cython.cfunc
+    def run(self, message: object) -> object:
+        try:
+            self.struct_of(0, message)
+        except AttributeError:
+            raise self.failure("is not set") from None
+        if cython.compiled:
+            return PyBytes_FromStringAndSize(self.memory, self.at)
+        return bytes(self.out)
+
+    @cython.cfunc
+    def described(self) -> object:
+        return self.program.path(self.rows, self.indices, self.depth)
+
+    @cython.cfunc
+    def failure(self, what: object) -> object:
+        return EncodeError(f"{self.described()}: {what}")
+
+    # -- bytes
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def room(self, count: cython.Py_ssize_t) -> cython.int:
+        """Makes place for `count` more bytes."""
+        if cython.compiled:
+            if self.at + count > self.capacity:
+                self.capacity = (self.at + count) * 2
+                PyByteArray_Resize(self.out, self.capacity)
+                self.memory = PyByteArray_AS_STRING(self.out)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def put_integer(self, value: cython.longlong, width: cython.int) -> cython.int:
+        if cython.compiled:
+            self.room(width)
+            if width == 4:
+                store32(self.memory + self.at, value)
+            elif width == 2:
+                store16(self.memory + self.at, value)
+            elif width == 8:
+                store64(self.memory + self.at, value)
+            else:
+                self.memory[self.at] = cython.cast(cython.char, value)
+        else:
+            self.out += (value & ((1 << (8 * width)) - 1)).to_bytes(width, "big")
+        self.at += width
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def put_uvarint(self, value: cython.ulonglong) -> cython.int:
+        if cython.compiled:
+            self.room(10)
+            while value > 127:
+                self.memory[self.at] = cython.cast(cython.char, (value & 127) | 128)
+                self.at += 1
+                value >>= 7
+            self.memory[self.at] = cython.cast(cython.char, value)
+            self.at += 1
+        else:
+            while value > 127:
+                self.out.append((value & 127) | 128)
+                value >>= 7
+            self.out.append(value)
+            self.at = len(self.out)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def put_bytes(self, data: bytes) -> cython.int:
+        size: cython.Py_ssize_t = len(data)
+        if cython.compiled:
+            self.room(size)
+            memcpy(self.memory + self.at, PyBytes_AS_STRING(data), size)
+        else:
+            self.out += data
+        self.at += size
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def put_length(self, length: cython.longlong, flags: cython.int, width: cython.int) -> cython.int:
+        """A length or count prefix; -1 writes null."""
+        if flags & COMPACT:
+            return self.put_uvarint(length + 1)
+        return self.put_integer(length, width)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def insert_length(
+        self, start: cython.Py_ssize_t, following: cython.Py_ssize_t, length: cython.Py_ssize_t
+    ) -> cython.int:
+        """Writes `length` as a uvarint at `start`, where one byte was kept free before the `following` ones."""
+        width: cython.int = 1
+        rest: cython.Py_ssize_t = length >> 7
+        while rest:
+            width += 1
+            rest >>= 7
+        if cython.compiled:
+            if width > 1:
+                self.room(width)
+                memmove(self.memory + start + width, self.memory + start + 1, following)
+            self.at = start
+            self.put_uvarint(length)
+            self.at = start + width + following
+        else:
+            value = bytes(self.out[start + 1 :])
+            del self.out[start:]
+            self.put_uvarint(length)
+            self.out += value
+            self.at = len(self.out)
+        return 0
+
+    # -- values
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def struct_of(self, number: cython.Py_ssize_t, source: object) -> cython.int:
+        program: Program = self.program
+        base: cython.Py_ssize_t = number * SPAN
+        first_tag: cython.Py_ssize_t = program.structs[base + 2]
+        depth: cython.int = self.depth + 1
+        row: cython.Py_ssize_t
+        # The very class, not what passes for it: slots are read by their offset.
+        if type(source) is not program.classes[number]:
+            raise self.failure(f"needs a {program.classes[number].__qualname__}, not {type(source).__name__}")
+        if depth >= MAX_DEPTH:
+            raise self.failure("structs are nested too deeply")
+        if program.missing[number] is not None:
+            raise program.missing_struct(number, self.described())
+        self.depth = depth
+        for row in range(program.structs[base + 4], program.structs[base + 5]):
+            self.rows[depth] = row
+            self.indices[depth] = -1
+            self.check_absent(row, program.read(source, program.code[row * ROW + 2]))
+        if program.extension == OPTIONAL_BUFFER:
+            self.optional_buffer(source, first_tag, program.structs[base + 3], depth)
+        for row in range(program.structs[base], program.structs[base + 1]):
+            self.rows[depth] = row
+            self.indices[depth] = -1
+            self.value(row, program.read(source, program.code[row * ROW + 2]))
+        self.rows[depth] = -1
+        if program.extension == TAG_SECTION:
+            self.tag_section(source, first_tag, program.structs[base + 3], depth)
+        elif program.extension != OPTIONAL_BUFFER:
+            unknown = program.read(source, 0)
+            if unknown:
+                raise UnsupportedVersionError(
+                    f"{self.described()}: tagged fields {list(unknown)} cannot be written: this version has none"
+                )
+        self.depth = depth - 1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def check_absent(self, row: cython.Py_ssize_t, value: object) -> cython.int:
+        existing = self.program.absence[row]
+        if existing and not self.is_default(row, value):
+            raise UnsupportedVersionError(
+                f"{self.described()} is not at its default, and exists only in versions {existing}"
+            )
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def is_default(self, row: cython.Py_ssize_t, value: object) -> cython.int:
+        """Whether `value` is the row's default, as facts 1.7 compares."""
+        default = self.program.defaults[row]
+        if value is default:
+            return True
+        if value is None or default is None:
+            return False
+        if default is list:
+            return isinstance(value, (list, tuple)) and len(value) == 0
+        if isinstance(default, type):
+            return self.is_default_struct(self.program.code[row * ROW + 3], value)
+        return value == default
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def is_default_struct(self, number: cython.Py_ssize_t, value: object) -> cython.int:
+        """Whether every field of a struct is at its default, and no unknown tag is there."""
+        program: Program = self.program
+        row: cython.Py_ssize_t
+        if type(value) is not program.classes[number] or program.read(value, 0):
+            return False
+        for row in range(program.structs[number * SPAN], program.structs[number * SPAN + 5]):
+            if program.code[row * ROW] != NOT_HERE:
+                if not self.is_default(row, program.read(value, program.code[row * ROW + 2])):
+                    return False
+        return True
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def tag_section(
+        self, source: object, first: cython.Py_ssize_t, last: cython.Py_ssize_t, depth: cython.int
+    ) -> cython.int:
+        """Writes the tagged fields that are not at their default, and the unknown ones, in the order of their tags."""
+        if first == last and not self.program.read(source, 0):
+            return self.put_uvarint(0)
+        entries: list = self.entries(source, first, last, depth, MAX_TAG)
+        self.put_uvarint(len(entries))
+        start: cython.Py_ssize_t
+        row: cython.Py_ssize_t
+        for tag, row, value in entries:
+            self.put_uvarint(tag)
+            if row < 0:
+                self.put_uvarint(len(value))
+                self.put_bytes(value)
+                continue
+            self.rows[depth] = row
+            self.indices[depth] = -1
+            start = self.at
+            self.put_integer(0, 1)
+            self.value(row, value)
+            self.insert_length(start, self.at - start - 1, self.at - start - 1)
+        self.rows[depth] = -1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def optional_buffer(
+        self, source: object, first: cython.Py_ssize_t, last: cython.Py_ssize_t, depth: cython.int
+    ) -> cython.int:
+        """Like `tag_section`, for the optional-buffer of the first KIP-482 (draft_dialects.md section 1)."""
+        entries: list = self.entries(source, first, last, depth, MAX_OPTIONAL_TAG)
+        start: cython.Py_ssize_t
+        row: cython.Py_ssize_t
+        size: cython.Py_ssize_t
+        for tag, row, value in entries:
+            self.rows[depth] = row
+            self.indices[depth] = -1
+            start = self.at
+            self.put_integer(0, 1)
+            self.put_integer(tag, 2)
+            if row < 0:
+                self.put_bytes(value)
+            else:
+                self.value(row, value)
+            size = self.at - start - 3
+            if size == 0:
+                raise self.failure(f"tag {tag} holds no bytes: its length would end the optional-buffer")
+            self.insert_length(start, size + 2, size << 1)
+        self.rows[depth] = -1
+        return self.put_uvarint(0)
+
+    @cython.cfunc
+    def entries(
+        self,
+        source: object,
+        first: cython.Py_ssize_t,
+        last: cython.Py_ssize_t,
+        depth: cython.int,
+        highest: object,
+    ) -> list:
+        """What extends a struct, as (tag, row, value) in the order of the tags; the row of an unknown tag is -1."""
+        program: Program = self.program
+        row: cython.Py_ssize_t
+        found: list = []
+        for row in range(first, last):
+            if program.code[row * ROW] == NOT_HERE:
+                continue
+            self.rows[depth] = row
+            self.indices[depth] = -1
+            value = program.read(source, program.code[row * ROW + 2])
+            if not self.is_default(row, value):
+                found.append((program.code[row * ROW + 4], row, value))
+        self.rows[depth] = -1
+        unknown = program.read(source, 0)
+        if unknown:
+            self.add_unknown(found, unknown, first, last, highest)
+        return found
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def add_unknown(
+        self, found: list, unknown: object, first: cython.Py_ssize_t, last: cython.Py_ssize_t, highest: object
+    ) -> cython.int:
+        if not isinstance(unknown, dict):
+            raise self.failure(f"unknown_tags must be a dict, not {type(unknown).__name__}")
+        row: cython.Py_ssize_t
+        declared = set()
+        for row in range(first, last):
+            declared.add(self.program.code[row * ROW + 4])
+        for tag, value in unknown.items():
+            if not isinstance(tag, int) or not 0 <= tag <= highest:
+                raise self.failure(f"{_shown(tag)} is no tag: unknown_tags maps ints from 0 to {highest} to bytes")
+            if tag in declared:
+                raise self.failure(f"unknown tag {tag} collides with a declared one")
+            found.append((tag, -1, self.copied(value)))
+        found.sort(key=_tag_of)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def value(self, row: cython.Py_ssize_t, value: object) -> cython.int:
+        code = self.program.code
+        operation: cython.int = code[row * ROW]
+        flags: cython.int = code[row * ROW + 1]
+        child: cython.int = code[row * ROW + 3]
+        if flags & ARRAY:
+            return self.array_of(operation, flags, child, value)
+        if operation == STRUCT and flags & NULLABLE:
+            if flags & TAGGED:
+                self.put_uvarint(0 if value is None else 1)
+            else:
+                self.put_integer(-1 if value is None else 1, 1)
+            if value is None:
+                return 0
+        return self.element(operation, flags, child, value)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def array_of(self, operation: cython.int, flags: cython.int, child: cython.int, value: object) -> cython.int:
+        if value is None:
+            return self.put_null(flags, 4)
+        if not isinstance(value, (list, tuple)):
+            raise self.failure(f"needs a list, not {type(value).__name__}")
+        count: cython.Py_ssize_t = len(value)
+        self.put_length(count, flags, 4)
+        depth: cython.int = self.depth
+        element_flags: cython.int = flags & COMPACT
+        i: cython.Py_ssize_t = 0
+        for item in value:
+            self.indices[depth] = i
+            self.element(operation, element_flags, child, item)
+            i += 1
+        if i != count:
+            raise self.failure("changed its length while it was written")
+        self.indices[depth] = -1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def put_null(self, flags: cython.int, width: cython.int) -> cython.int:
+        if not flags & NULLABLE:
+            raise self.failure("cannot be null")
+        return self.put_length(-1, flags, width)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def element(self, operation: cython.int, flags: cython.int, child: cython.int, value: object) -> cython.int:
+        if operation == STRUCT:
+            return self.struct_of(child, value)
+        if operation == INT32:
+            return self.put_checked(value, 4, -2147483648, 2147483647)
+        if operation == STRING:
+            return self.string(flags, value)
+        if operation == INT16:
+            return self.put_checked(value, 2, -32768, 32767)
+        if operation == INT64:
+            return self.put_checked(value, 8, -9223372036854775807 - 1, 9223372036854775807)
+        if operation == BOOL:
+            if value is not True and value is not False:
+                raise self.failure(f"needs a bool, not {_shown(value)}")
+            return self.put_integer(1 if value else 0, 1)
+        if operation == INT8:
+            return self.put_checked(value, 1, -128, 127)
+        if operation == UUID:
+            if not isinstance(value, _UUID_CLASS):
+                raise self.failure(f"needs a uuid.UUID, not {type(value).__name__}")
+            return self.put_bytes(value.bytes)
+        if operation == RECORDS or operation == BYTES:
+            return self.data_bytes(flags, value)
+        if operation == UINT16:
+            return self.put_checked(value, 2, 0, 65535)
+        if operation == UINT32:
+            return self.put_checked(value, 4, 0, 4294967295)
+        if not isinstance(value, (float, int)) or isinstance(value, bool):
+            raise self.failure(f"needs a float, not {_shown(value)}")
+        try:
+            return self.put_bytes(_PACK_FLOAT(value))
+        except OverflowError:
+            raise self.failure(f"{_shown(value)} is out of the range of a float") from None
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def put_checked(
+        self, value: object, width: cython.int, lowest: cython.longlong, highest: cython.longlong
+    ) -> cython.int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.failure(f"needs an int, not {_shown(value)}")
+        number: cython.longlong
+        try:
+            number = value
+        except OverflowError:
+            raise self.failure(f"{_shown(value)} is out of range: {lowest} to {highest}") from None
+        if number < lowest or number > highest:
+            raise self.failure(f"{_shown(value)} is out of range: {lowest} to {highest}")
+        return self.put_integer(number, width)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def string(self, flags: cython.int, value: object) -> cython.int:
+        if value is None:
+            return self.put_null(flags, 2)
+        if not isinstance(value, str):
+            raise self.failure(f"needs a str, not {type(value).__name__}")
+        size: cython.Py_ssize_t = 0
+        try:
+            if cython.compiled:
+                text: cython.p_const_char = PyUnicode_AsUTF8AndSize(value, cython.address(size))
+            else:
+                text = str.encode(value, "utf-8")
+                size = len(text)
+        except UnicodeEncodeError as error:
+            raise self.failure(f"cannot be UTF-8: {error.reason} at character {error.start}") from None
+        if size > MAX_STRING:
+            raise self.failure(f"{size} bytes of UTF-8: the limit is {MAX_STRING}")
+        self.put_length(size, flags, 2)
+        if cython.compiled:
+            self.room(size)
+            memcpy(self.memory + self.at, text, size)
+            self.at += size
+        else:
+            self.put_bytes(text)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def data_bytes(self, flags: cython.int, value: object) -> cython.int:
+        if value is None:
+            return self.put_null(flags, 4)
+        data: bytes = value if type(value) is bytes else self.copied(value)
+        if len(data) > MAX_INT32:
+            raise self.failure(f"{len(data)} bytes: the limit is {MAX_INT32}")
+        self.put_length(len(data), flags, 4)
+        return self.put_bytes(data)
+
+    @cython.cfunc
+    def copied(self, value: object) -> bytes:
+        if not isinstance(value, (bytes, bytearray, memoryview)):
+            raise self.failure(f"needs bytes, not {type(value).__name__}")
+        try:
+            return bytes(value)
+        except ValueError as error:  # a memoryview that was released
+            raise self.failure(f"cannot be read: {error}") from None
+
+
+def _tag_of(entry):
+    return entry[0]
+
+
+def _shown(value):
+    """What an error says of a wrong value: a number while it is short, else its type."""
+    if isinstance(value, (bool, float)):
+        return repr(value)
+    if isinstance(value, int) and value.bit_length() <= 128:
+        return str(int(value))
+    return type(value).__name__
