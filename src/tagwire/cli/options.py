@@ -7,12 +7,31 @@ from typing import Annotated
 
 import typer
 
+from tagwire.errors import ConfigError
+
 BOOTSTRAP = "127.0.0.1:9092"
+
+
+def addresses(text: str | None) -> str | None:
+    """`text` as it is, which must be HOST:PORT[,HOST:PORT]; None stays None. Raises typer.BadParameter."""
+    if text is not None:
+        from tagwire.client.config import addresses_of
+
+        try:
+            addresses_of(text)
+        except ConfigError:
+            raise typer.BadParameter(f"{text!r} is not HOST:PORT[,HOST:PORT]") from None
+    return text
+
 
 Bootstrap = Annotated[
     str,
     typer.Option(
-        "--bootstrap", metavar="HOST:PORT[,HOST:PORT]", envvar="TAGWIRE_BOOTSTRAP", help="Brokers to start from."
+        "--bootstrap",
+        metavar="HOST:PORT[,HOST:PORT]",
+        envvar="TAGWIRE_BOOTSTRAP",
+        callback=addresses,
+        help="Brokers to start from.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]

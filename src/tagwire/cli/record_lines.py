@@ -77,7 +77,7 @@ def parse_line(text: bytes, number: int) -> Line:
             raise _wrong(number, f"unknown field {cut(printable(name), 40)!r}; known are {', '.join(_FIELDS)}")
     if "value" not in fields:
         raise _wrong(number, "no value; a record without one has null")
-    timestamp = _whole(fields, "timestamp", -(2**63), 2**63 - 1, number)
+    timestamp = _whole(fields, "timestamp", -1, 2**63 - 1, number)
     partition = _whole(fields, "partition", 0, 2**31 - 1, number)
     key = _to_bytes(fields.get("key"), "key", number)
     value = _to_bytes(fields["value"], "value", number)

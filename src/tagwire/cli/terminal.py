@@ -120,7 +120,9 @@ def progress(what: str, total: int | None = None, *, visible: bool = True) -> It
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
     ]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # Rich would send what is printed meanwhile to the display's own stream, away from a redirected stdout.
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
         task = bar.add_task(printable(what), total=total, rate="")
 
         def advance(more: int) -> None:
