@@ -1,18 +1,24 @@
-"""Batches, and file operations that fail or forget, for the broker's tests."""
+"""Batches, a wire to a broker, and file operations that fail or forget, for the broker's tests."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+import socket
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tagwire import messages
+from tagwire.broker import Broker
 from tagwire.broker.files import Buffer, Files
 from tagwire.broker.log import Batch
 from tagwire.records import Record, batch_headers, write
+from tagwire.rpc import NEED_DATA, Connection
 
 
 def make_batch(count: int = 1, timestamp: int = 1000, size: int = 20, compression: str = "none") -> Batch:
@@ -146,3 +152,136 @@ class ForgetfulFiles(Files):
 @pytest.fixture(scope="session")
 def forgetful_files() -> type[ForgetfulFiles]:
     return ForgetfulFiles
+
+
+class Wire:
+    """A client's connection, as low as it goes: any message in any version, any bytes."""
+
+    def __init__(self, bootstrap: str, client_id: str = "test") -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=20)
+        self.rpc = Connection("client", client_id=client_id)
+
+    def send(self, message: Any, version: int) -> None:
+        self.socket.sendall(self.rpc.send(message, version))
+
+    def receive(self) -> Any:
+        """The next answer."""
+        while (event := self.rpc.next_event()) is NEED_DATA:
+            self.rpc.receive(self.socket.recv(65536))
+        return getattr(event, "message", event)
+
+    def ask(self, message: Any, version: int) -> Any:
+        self.send(message, version)
+        return self.receive()
+
+    def is_closed(self) -> bool:
+        """Whether the broker closes the connection without sending anything more."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def create(self, name: str, partitions: int = 1, **configs: str) -> Any:
+        """Create a topic; its outcome. Configurations are given with _ for the dots."""
+        request = messages.CreateTopicsRequest
+        given = [
+            request.CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()
+        ]
+        topic = request.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=given)
+        return self.ask(request(topics=[topic]), 7).topics[0]
+
+    def produce(self, topic: str, records: bytes | None, partition: int = 0, acks: int = -1, version: int = 9) -> Any:
+        """The outcome for the one partition; None with acks=0."""
+        request = produce_request(topic, records, partition, acks)
+        self.send(request, version)
+        return None if acks == 0 else self.receive().responses[0].partition_responses[0]
+
+    def fetch(self, topic: str, offset: int, partition: int = 0, version: int = 12, **options: int) -> Any:
+        """The answer for the one partition."""
+        return self.ask(fetch_request(topic, offset, partition, **options), version).responses[0].partitions[0]
+
+    def offset_at(self, topic: str, timestamp: int, partition: int = 0, version: int = 7) -> Any:
+        """What ListOffsets answers for the one partition."""
+        request = messages.ListOffsetsRequest
+        asked = request.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        topics = [request.ListOffsetsTopic(name=topic, partitions=[asked])]
+        return self.ask(request(replica_id=-1, topics=topics), version).topics[0].partitions[0]
+
+    def metadata(self, *names: str, version: int = 12, create: bool = False) -> Any:
+        request = messages.MetadataRequest
+        topics = [request.MetadataRequestTopic(name=name) for name in names] or None
+        # Before version 4 a client could not say that it wants none created.
+        allow = create if version >= 4 else True
+        return self.ask(request(topics=topics, allow_auto_topic_creation=allow), version)
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def produce_request(topic: str, records: bytes | None, partition: int = 0, acks: int = -1) -> Any:
+    request = messages.ProduceRequest
+    data = request.PartitionProduceData(index=partition, records=records)
+    topics = [request.TopicProduceData(name=topic, partition_data=[data])]
+    return request(acks=acks, timeout_ms=1000, topic_data=topics)
+
+
+def fetch_request(
+    topic: str,
+    offset: int,
+    partition: int = 0,
+    *,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    max_bytes: int = 2**31 - 1,
+    partition_max_bytes: int = 1 << 20,
+    **more: int,
+) -> Any:
+    request = messages.FetchRequest
+    wanted = request.FetchPartition(
+        partition=partition,
+        fetch_offset=offset,
+        partition_max_bytes=partition_max_bytes,
+        current_leader_epoch=more.pop("current_leader_epoch", -1),
+    )
+    topics = [request.FetchTopic(topic=topic, partitions=[wanted])]
+    return request(max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, topics=topics, **more)
+
+
+def records_of(*values: bytes | None, timestamp: int = 1000, compression: str = "none") -> bytes:
+    """One batch, a record per value."""
+    return write(
+        [Record(None, value, timestamp=timestamp + i) for i, value in enumerate(values)], compression=compression
+    )
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with Broker(tmp_path / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[..., Wire]]:
+    """Opens connections that are closed when the test ends."""
+    opened: list[Wire] = []
+
+    def open_one(bootstrap: str, **options: Any) -> Wire:
+        opened.append(Wire(bootstrap, **options))
+        return opened[-1]
+
+    yield open_one
+    for wire in opened:
+        wire.close()
+
+
+@pytest.fixture
+def wire(broker: Broker, connect: Callable[..., Wire]) -> Wire:
+    """A connection to `broker`."""
+    return connect(broker.bootstrap)
+
+
+@pytest.fixture(scope="session")
+def make() -> SimpleNamespace:
+    """Makers of requests and records."""
+    return SimpleNamespace(produce=produce_request, fetch=fetch_request, records=records_of)

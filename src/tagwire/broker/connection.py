@@ -18,7 +18,7 @@ from tagwire.broker.handlers.api_versions import unsupported_version
 from tagwire.broker.node import Node
 from tagwire.broker.served import SERVED, Call, HangUp
 from tagwire.errors import DecodeError, TagwireError
-from tagwire.rpc import CLOSED, NEED_DATA, Connection, Limits, Range, Request, UnservedRequest, UnsupportedApiVersions
+from tagwire.rpc import CLOSED, Connection, Limits, Range, Request, Signal, UnservedRequest, UnsupportedApiVersions
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -69,11 +69,11 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._rpc.received(nbytes)
-        self._take_requests()
+        self._advance()
 
     def eof_received(self) -> bool:
         self._rpc.received(0)
-        self._take_requests()
+        self._advance()
         return True  # what was asked before is still answered
 
     def pause_writing(self) -> None:
@@ -81,7 +81,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._client_reads = True
-        self._begin_requests()
+        self._advance()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self)
@@ -98,37 +98,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         for _, task in self._begun:
             task.cancel()
 
-    def _take_requests(self) -> None:
-        """Take what requests have arrived, as many as may wait."""
-        while not self._ending and not self._is_full():
-            try:
-                event = self._rpc.next_event()
-            except TagwireError as error:
-                logger.info("%s: closed: %s", self._peer, error)
-                self._ending = True
-                break
-            if event is NEED_DATA:
-                break
-            if event is CLOSED:
-                self._ending = True
-                break
-            request = cast(AnyRequest, event)
-            self._waiting.append(request)
-            self._waiting_bytes += _size(request)
+    def _advance(self) -> None:
+        """Take what requests have arrived, begin those that need not wait, and see whether to read on or to close."""
         self._begin_requests()
-
-    def _is_full(self) -> bool:
-        return len(self._waiting) >= MAX_WAITING or self._waiting_bytes >= MAX_WAITING_BYTES
-
-    def _begin_requests(self) -> None:
-        """Begin the requests that need not wait for others, then see whether to read on or to close."""
-        while self._waiting and self._client_reads and self._may_begin(self._waiting[0]):
-            request = self._waiting.popleft()
-            self._waiting_bytes -= _size(request)
-            self._begun_bytes += _size(request)
-            task = asyncio.get_running_loop().create_task(self._handle(request))
-            self._begun.append((request, task))
-            task.add_done_callback(self._answer_done)
+        while not self._ending and not self._is_full() and self._take_request():
+            self._begin_requests()
         if self._ending:
             if not self._waiting and not self._begun:
                 self._transport.close()
@@ -136,9 +110,35 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._reading = not self._reading
             if self._reading:
                 self._transport.resume_reading()
-                self._take_requests()
             else:
                 self._transport.pause_reading()
+
+    def _take_request(self) -> bool:
+        try:
+            event = self._rpc.next_event()
+        except TagwireError as error:
+            logger.info("%s: closed: %s", self._peer, error)
+            self._ending = True
+            return False
+        if isinstance(event, Signal):
+            self._ending = event is CLOSED
+            return False
+        request = cast(AnyRequest, event)
+        self._waiting.append(request)
+        self._waiting_bytes += _size(request)
+        return True
+
+    def _is_full(self) -> bool:
+        return len(self._waiting) >= MAX_WAITING or self._waiting_bytes >= MAX_WAITING_BYTES
+
+    def _begin_requests(self) -> None:
+        while self._waiting and self._client_reads and self._may_begin(self._waiting[0]):
+            request = self._waiting.popleft()
+            self._waiting_bytes -= _size(request)
+            self._begun_bytes += _size(request)
+            task = asyncio.get_running_loop().create_task(self._handle(request))
+            self._begun.append((request, task))
+            task.add_done_callback(self._answer_done)
 
     def _may_begin(self, request: AnyRequest) -> bool:
         if not self._begun:
@@ -172,7 +172,7 @@ class ClientConnection(asyncio.BufferedProtocol):
                 logger.exception("%s: closed on %s: it could not be handled", self._peer, request)
                 self._transport.close()
         if not self._transport.is_closing():
-            self._begin_requests()
+            self._advance()
 
     def _send(self, request: AnyRequest, response: Any) -> None:
         if isinstance(request, UnservedRequest):

@@ -69,7 +69,7 @@ async def _answers(call: Call, asked: Sequence[Asked]) -> list[Any]:
                 while _published(partitions) - before < missing and not any(p.deleted for p in partitions):
                     await more.wait()
                     more.clear()
-        return answers if _published(partitions) == before else await _read(call, asked)
+        return await _read(call, asked)
     finally:
         for partition in partitions:
             partition.unwatch(more)

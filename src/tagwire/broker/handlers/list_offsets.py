@@ -18,6 +18,7 @@ from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 Response = messages.ListOffsetsResponse
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+FIRST_VERSION_WITH_LEADER_EPOCH = 4
 FIRST_VERSION_WITH_MAX_TIMESTAMP = 7
 NOT_FOUND = (-1, -1)
 
@@ -47,7 +48,8 @@ def _answer(call: Call, topic: str, asked: Any) -> Any:
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
         partition.log.check_leader_epoch(asked.current_leader_epoch)
         answer.timestamp, answer.offset = _find(partition.log, asked.timestamp, call.version)
-        answer.leader_epoch = partition.log.leader_epoch if answer.offset >= 0 else -1
+        if call.version >= FIRST_VERSION_WITH_LEADER_EPOCH and answer.offset >= 0:
+            answer.leader_epoch = partition.log.leader_epoch
     except KafkaError as error:
         answer.error_code = error.code
     except StorageError:

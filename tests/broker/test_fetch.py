@@ -1,0 +1,134 @@
+"""Fetch over a socket: what comes back, how much, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+from tagwire.errors import Error
+from tagwire.records import next_offset, read
+
+FAR = 30_000
+
+
+def values(answer):
+    return [record.value for batch in read(answer.records) for record in batch.records()]
+
+
+@pytest.mark.parametrize("version", range(4, 13))
+def test_every_version_reads_from_an_offset_and_tells_the_ends(wire, make, version):
+    wire.create("t")
+    for value in (b"a", b"b", b"c"):
+        wire.produce("t", make.records(value))
+    answer = wire.fetch("t", 1, version=version)
+    assert values(answer) == [b"b", b"c"]
+    assert (answer.error_code, answer.high_watermark, answer.last_stable_offset) == (0, 3, 3)
+    assert answer.log_start_offset == (0 if version >= 5 else -1)
+
+
+def test_at_the_end_there_is_nothing_and_past_it_is_out_of_range(wire, make):
+    wire.create("t")
+    wire.produce("t", make.records(b"a", b"b"))
+    at_end = wire.fetch("t", 2)
+    assert (at_end.error_code, at_end.high_watermark, len(at_end.records)) == (0, 2, 0)
+    for offset in (3, -1, 2**62):
+        assert wire.fetch("t", offset, max_wait_ms=FAR).error_code == Error.OFFSET_OUT_OF_RANGE
+
+
+@pytest.mark.parametrize(("topic", "partition"), [("missing", 0), ("t", 1), ("t", -1), ("..", 0)])
+def test_a_partition_that_does_not_exist_is_unknown_at_once(wire, topic, partition):
+    wire.create("t")
+    answer = wire.fetch(topic, 0, partition=partition, max_wait_ms=FAR)
+    assert answer.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert len(answer.records) == 0
+
+
+def test_a_fetch_waits_until_there_is_something(wire, make, broker, connect):
+    wire.create("t")
+    wire.send(make.fetch("t", 0, max_wait_ms=FAR), 12)
+    other = connect(broker.bootstrap)
+    other.produce("t", make.records(b"late"))
+    assert values(wire.receive().responses[0].partitions[0]) == [b"late"]
+
+
+def test_a_fetch_waits_until_there_is_enough(wire, make, broker, connect):
+    wire.create("t")
+    batch = make.records(b"v" * 100)
+    wire.produce("t", batch)
+    wire.send(make.fetch("t", 0, max_wait_ms=FAR, min_bytes=3 * len(batch)), 12)
+    other = connect(broker.bootstrap)
+    other.produce("t", batch)
+    other.produce("t", batch)
+    assert len(values(wire.receive().responses[0].partitions[0])) == 3
+
+
+def test_a_fetch_answers_with_what_there_is_when_its_time_is_up(wire, make):
+    wire.create("t")
+    wire.produce("t", make.records(b"a"))
+    assert values(wire.fetch("t", 0, max_wait_ms=50, min_bytes=10**6)) == [b"a"]
+    assert values(wire.fetch("t", 1, max_wait_ms=50)) == []
+
+
+def test_a_waiting_fetch_ends_when_its_topic_is_deleted(wire, make, broker, connect):
+    wire.create("t")
+    wire.send(make.fetch("t", 0, max_wait_ms=FAR), 12)
+    other = connect(broker.bootstrap)
+    other.ask(delete_request("t"), 5)
+    assert wire.receive().responses[0].partitions[0].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def delete_request(name):
+    from tagwire import messages
+
+    return messages.DeleteTopicsRequest(topic_names=[name], timeout_ms=1000)
+
+
+def test_partitions_share_max_bytes_and_only_the_very_first_batch_may_exceed_it(wire, make):
+    wire.create("t", 3)
+    batch = make.records(b"v" * 1000)
+    for partition in range(3):
+        wire.produce("t", batch, partition=partition)
+        wire.produce("t", batch, partition=partition)
+    request = make.fetch("t", 0, max_bytes=3 * len(batch))
+    request.topics[0].partitions += make.fetch("t", 0, 1).topics[0].partitions
+    request.topics[0].partitions += make.fetch("t", 0, 2).topics[0].partitions
+    sizes = [len(part.records) // len(batch) for part in wire.ask(request, 12).responses[0].partitions]
+    assert sizes == [2, 1, 0]
+    request.max_bytes = 1
+    sizes = [len(part.records) // len(batch) for part in wire.ask(request, 12).responses[0].partitions]
+    assert sizes == [1, 0, 0]
+
+
+def test_a_whole_topic_is_read_in_order_in_pieces(wire, make):
+    wire.create("t", segment_bytes="4096", index_interval_bytes="200")
+    for number in range(200):
+        wire.produce("t", make.records(b"%d" % number, compression="gzip" if number % 3 else "none"))
+    found, offset = [], 0
+    while offset < 200:
+        answer = wire.fetch("t", offset, partition_max_bytes=700)
+        found += values(answer)
+        offset = next_offset(answer.records)
+    assert found == [b"%d" % number for number in range(200)]
+
+
+def test_a_reader_of_committed_records_gets_an_empty_list_of_aborted_transactions(wire, make):
+    wire.create("t")
+    wire.produce("t", make.records(b"a"))
+    assert wire.fetch("t", 0, isolation_level=1).aborted_transactions == []
+    assert wire.fetch("t", 0, isolation_level=0).aborted_transactions is None
+
+
+def test_there_are_no_sessions(wire, make):
+    wire.create("t")
+    answer = wire.ask(make.fetch("t", 0, session_epoch=0), 12)
+    assert (answer.error_code, answer.session_id, len(answer.responses)) == (0, 0, 1)
+    assert (
+        wire.ask(make.fetch("t", 0, session_id=5, session_epoch=1), 12).error_code == Error.FETCH_SESSION_ID_NOT_FOUND
+    )
+    assert wire.ask(make.fetch("t", 0, session_epoch=1), 12).error_code == Error.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_another_leader_epoch_than_the_present_one_is_refused(wire, make):
+    wire.create("t")
+    wire.produce("t", make.records(b"a"))
+    assert wire.fetch("t", 0, current_leader_epoch=0).error_code == 0
+    assert wire.fetch("t", 0, current_leader_epoch=1).error_code == Error.UNKNOWN_LEADER_EPOCH

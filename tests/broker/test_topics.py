@@ -1,0 +1,248 @@
+"""CreateTopics, DeleteTopics and Metadata over a socket."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from tagwire import messages
+from tagwire.broker import Broker
+from tagwire.errors import Error
+
+NO_ID = UUID(int=0)
+Create = messages.CreateTopicsRequest
+
+BAD_NAMES = ["", ".", "..", "../t", "a/b", "a b", "é", "t\0", "a" * 250, "a:b", "a\\b"]
+
+
+def create(wire, version=7, validate_only=False, **fields):
+    topic = Create.CreatableTopic(**{"name": "t", "num_partitions": 1, "replication_factor": 1, **fields})
+    return wire.ask(Create(topics=[topic], validate_only=validate_only), version).topics[0]
+
+
+def delete(wire, *names, version=5):
+    request = messages.DeleteTopicsRequest
+    if version >= 6:
+        return wire.ask(request(topics=[request.DeleteTopicState(name=name) for name in names]), version).responses
+    return wire.ask(request(topic_names=list(names)), version).responses
+
+
+def names(wire):
+    return [topic.name for topic in wire.metadata().topics]
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+def test_every_version_creates(wire, version):
+    answer = create(wire, version, num_partitions=3)
+    assert (answer.name, answer.error_code) == ("t", 0)
+    if version >= 5:
+        assert (answer.num_partitions, answer.replication_factor) == (3, 1)
+        described = {config.name: (config.value, config.config_source) for config in answer.configs}
+        assert described["retention.ms"] == ("604800000", 5)
+    (topic,) = wire.metadata().topics
+    assert len(topic.partitions) == 3
+    if version >= 7:
+        assert answer.topic_id == topic.topic_id != NO_ID
+
+
+def test_defaults_may_be_asked_for_from_version_4(tmp_path, connect):
+    with Broker(tmp_path / "data", num_partitions=4) as broker:
+        wire = connect(broker.bootstrap)
+        answer = create(wire, num_partitions=-1, replication_factor=-1)
+        assert (answer.error_code, answer.num_partitions) == (0, 4)
+        assert create(wire, 3, name="u", num_partitions=-1).error_code == Error.INVALID_PARTITIONS
+        assert create(wire, 3, name="u", replication_factor=-1).error_code == Error.INVALID_REPLICATION_FACTOR
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_bad_name_is_refused_wherever_it_is_used(wire, broker, tmp_path, name):
+    assert create(wire, name=name).error_code == Error.INVALID_TOPIC_EXCEPTION
+    assert wire.metadata(name, create=True).topics[0].error_code == Error.INVALID_TOPIC_EXCEPTION
+    assert delete(wire, name)[0].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert names(wire) == []
+    assert not [path for path in (tmp_path / "data").iterdir() if path.is_dir()]
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+@pytest.mark.parametrize("name", ["a", "A.b_c-9", "...", "-", "a" * 249])
+def test_a_good_name_is_taken(wire, make, name):
+    assert create(wire, name=name).error_code == 0
+    assert wire.produce(name, make.records(b"v")).error_code == 0
+    assert delete(wire, name)[0].error_code == 0
+
+
+REFUSED = [
+    ({"num_partitions": 0}, Error.INVALID_PARTITIONS),
+    ({"num_partitions": -2}, Error.INVALID_PARTITIONS),
+    ({"num_partitions": 10**9}, Error.INVALID_PARTITIONS),
+    ({"replication_factor": 0}, Error.INVALID_REPLICATION_FACTOR),
+    ({"replication_factor": 3}, Error.INVALID_REPLICATION_FACTOR),
+    ({"configs": [("retention.ms", "1"), ("retention.ms", "2")]}, Error.INVALID_CONFIG),
+    ({"configs": [("retention.ms", None)]}, Error.INVALID_CONFIG),
+    ({"configs": [("retention.ms", "soon")]}, Error.INVALID_CONFIG),
+    ({"configs": [("retention.ms", "-2")]}, Error.INVALID_CONFIG),
+    ({"configs": [("cleanup.policy", "compact")]}, Error.INVALID_CONFIG),
+    ({"configs": [("compression.type", "zstd")]}, Error.INVALID_CONFIG),
+    ({"configs": [("segment.ms", "1000")]}, Error.INVALID_CONFIG),
+    ({"configs": [("no.such.thing", "1")]}, Error.INVALID_CONFIG),
+    ({"assignments": [(0, [1])]}, Error.INVALID_REQUEST),
+    ({"assignments": [(0, [2])], "num_partitions": -1, "replication_factor": -1}, Error.INVALID_REPLICA_ASSIGNMENT),
+    ({"assignments": [(0, [1, 2])], "num_partitions": -1, "replication_factor": -1}, Error.INVALID_REPLICA_ASSIGNMENT),
+    ({"assignments": [(1, [1])], "num_partitions": -1, "replication_factor": -1}, Error.INVALID_REPLICA_ASSIGNMENT),
+]
+
+
+def asked(fields):
+    configs = [Create.CreatableTopicConfig(name=name, value=value) for name, value in fields.get("configs", [])]
+    assignments = [
+        Create.CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
+        for index, brokers in fields.get("assignments", [])
+    ]
+    return {**fields, "configs": configs, "assignments": assignments}
+
+
+@pytest.mark.parametrize(("fields", "error"), REFUSED)
+def test_what_is_not_implemented_is_refused_and_nothing_is_created(wire, tmp_path, fields, error):
+    answer = create(wire, **asked(fields))
+    assert Error.of(answer.error_code) is error
+    assert answer.error_message
+    assert names(wire) == []
+    assert not list((tmp_path / "data").glob("t-*"))
+
+
+def test_partitions_may_be_assigned_to_the_one_broker(wire):
+    fields = {"assignments": [(1, [1]), (0, [1])], "num_partitions": -1, "replication_factor": -1}
+    assert create(wire, **asked(fields)).num_partitions == 2
+
+
+def test_what_is_configured_is_answered_and_outlives_a_restart(tmp_path, connect, make):
+    with Broker(tmp_path / "data") as broker:
+        answer = create(connect(broker.bootstrap), **asked({"configs": [("max.message.bytes", "100")]}))
+        described = {config.name: (config.value, config.config_source) for config in answer.configs}
+        assert described["max.message.bytes"] == ("100", 1)
+    with Broker(tmp_path / "data") as broker:
+        outcome = connect(broker.bootstrap).produce("t", make.records(b"v" * 200))
+        assert outcome.error_code == Error.MESSAGE_TOO_LARGE
+
+
+def test_validating_only_creates_nothing(wire):
+    assert create(wire, validate_only=True).error_code == 0
+    assert create(wire, validate_only=True, num_partitions=0).error_code == Error.INVALID_PARTITIONS
+    assert names(wire) == []
+
+
+def test_a_topic_that_exists_is_not_created_again(wire):
+    assert create(wire).error_code == 0
+    assert create(wire, num_partitions=2).error_code == Error.TOPIC_ALREADY_EXISTS
+    assert create(wire, validate_only=True).error_code == Error.TOPIC_ALREADY_EXISTS
+
+
+def test_a_name_given_twice_is_refused_and_the_others_are_created(wire):
+    topics = [Create.CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("a", "b", "a")]
+    answer = wire.ask(Create(topics=topics), 7)
+    assert {topic.name: topic.error_code for topic in answer.topics} == {"a": Error.INVALID_REQUEST, "b": 0}
+    assert names(wire) == ["b"]
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_every_version_deletes_a_topic_and_its_files(wire, make, tmp_path, version):
+    create(wire, num_partitions=2)
+    wire.produce("t", make.records(b"v"))
+    answer, missing = delete(wire, "t", "missing", version=version)
+    assert (answer.name, answer.error_code) == ("t", 0)
+    assert missing.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert names(wire) == []
+    assert not [path for path in (tmp_path / "data").iterdir() if path.is_dir()]
+
+
+def test_a_topic_can_be_deleted_by_its_id(wire):
+    topic_id = create(wire).topic_id
+    request = messages.DeleteTopicsRequest
+    asked = [request.DeleteTopicState(topic_id=uuid4()), request.DeleteTopicState(topic_id=topic_id)]
+    asked.append(request.DeleteTopicState(name="t", topic_id=topic_id))
+    unknown, deleted, both = wire.ask(request(topics=asked), 6).responses
+    assert (unknown.name, unknown.error_code) == (None, Error.UNKNOWN_TOPIC_ID)
+    assert (deleted.name, deleted.topic_id, deleted.error_code) == ("t", topic_id, 0)
+    assert both.error_code == Error.INVALID_REQUEST
+
+
+def test_a_topic_created_again_is_another_topic_and_empty(wire, make):
+    first = create(wire).topic_id
+    wire.produce("t", make.records(b"v"))
+    delete(wire, "t")
+    assert wire.produce("t", make.records(b"v")).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert create(wire).topic_id != first
+    assert wire.offset_at("t", -1).offset == 0
+
+
+@pytest.mark.parametrize("version", range(13))
+def test_every_version_of_metadata_tells_the_broker_and_its_topics(wire, broker, version):
+    create(wire, name="a", num_partitions=2)
+    create(wire, name="b")
+    answer = wire.metadata(version=version) if version else wire.ask(messages.MetadataRequest(topics=[]), 0)
+    (node,) = answer.brokers
+    assert f"{node.host}:{node.port}" == broker.bootstrap
+    if version >= 1:
+        assert answer.controller_id == node.node_id
+    if version >= 2:
+        assert len(answer.cluster_id) == 22
+    assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("a", 2), ("b", 1)]
+    for partition in answer.topics[0].partitions:
+        assert (partition.error_code, partition.leader_id) == (0, node.node_id)
+        assert partition.replica_nodes == partition.isr_nodes == [node.node_id]
+
+
+def test_no_topics_may_be_asked_for_from_version_1(wire):
+    create(wire)
+    assert wire.ask(messages.MetadataRequest(topics=[]), 1).topics == []
+
+
+def test_asking_for_a_missing_topic_creates_it_when_the_client_allows(wire):
+    assert wire.metadata("t", create=False).topics[0].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert wire.metadata("t", create=True).topics[0].error_code == 0
+    assert names(wire) == ["t"]
+    old = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="old")])
+    assert wire.ask(old, 3).topics[0].error_code == 0
+
+
+def test_a_broker_can_be_told_not_to_create_topics_unasked(tmp_path, connect):
+    with Broker(tmp_path / "data", auto_create_topics=False) as broker:
+        wire = connect(broker.bootstrap)
+        assert wire.metadata("t", create=True).topics[0].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_topic_asked_for_twice_is_told_once(wire):
+    create(wire)
+    assert len(wire.metadata("t", "t").topics) == 1
+
+
+def test_metadata_can_be_asked_for_by_topic_id(wire):
+    topic_id = create(wire).topic_id
+    request = messages.MetadataRequest
+    asked = [request.MetadataRequestTopic(name=None, topic_id=one) for one in (topic_id, uuid4())]
+    found, missing = wire.ask(request(topics=asked), 12).topics
+    assert (found.name, found.error_code) == ("t", 0)
+    assert (missing.name, missing.error_code) == (None, Error.UNKNOWN_TOPIC_ID)
+
+
+def test_topics_and_their_records_outlive_a_restart(tmp_path, connect, make):
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        topic_id = create(wire, num_partitions=2).topic_id
+        wire.produce("t", make.records(b"v"), partition=1)
+        cluster_id = wire.metadata().cluster_id
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        answer = wire.metadata()
+        assert answer.cluster_id == cluster_id
+        assert answer.topics[0].topic_id == topic_id
+        assert wire.offset_at("t", -1, partition=1).offset == 1
+        assert wire.produce("t", make.records(b"v"), partition=1).base_offset == 1
+
+
+def test_topics_without_a_directory_last_as_long_as_the_broker(connect):
+    with Broker() as broker:
+        assert create(connect(broker.bootstrap)).error_code == 0
+    with Broker() as broker:
+        assert names(connect(broker.bootstrap)) == []
