@@ -1,8 +1,8 @@
 """Kafka's JSON form of a message, both ways (facts/kafka_protocol.md 1.8).
 
 Keys are the spec's names with the first letter in lower case; uuids are url-safe base64, bytes standard base64; tagged
-fields at their default are left out. Unlike Kafka's reader, a missing key means the default; an unknown key is an
-error.
+fields at their default are left out, and so are unknown tags. Unlike Kafka's reader, a missing key means the default;
+an unknown key is an error.
 """
 
 from __future__ import annotations
@@ -11,15 +11,30 @@ import base64
 import binascii
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from tagwire.errors import DecodeError
+from tagwire.errors import DecodeError, EncodeError, UnsupportedVersionError
 from tagwire.spec import Absent, Field, Message, Struct
+from tagwire.spec.model import INTEGER_RANGES
+
+PYTHON_TYPES: Final[Mapping[str, Any]] = {
+    "bool": bool,
+    "float64": float | int,
+    "uuid": uuid.UUID,
+    "string": str,
+    "bytes": bytes | bytearray | memoryview,
+    "records": bytes | bytearray | memoryview,
+}
 
 
 def to_json(message: Message, value: Any, version: int) -> dict[str, Any]:
-    """`value`, an object of the message's class, as Kafka's JSON form at `version`."""
-    return _write_struct(message.root, value, version)
+    """`value`, an object of the message's class, as Kafka's JSON form at `version`.
+
+    Raises:
+        EncodeError: a field holds the wrong type, or null where it may not.
+        UnsupportedVersionError: a field that this version cannot carry is set.
+    """
+    return _write_struct(message.root, value, version, f"{message.name} v{version}, ")
 
 
 def from_json(message: Message, doc: object, version: int, classes: Mapping[str, type]) -> Any:
@@ -31,45 +46,67 @@ def from_json(message: Message, doc: object, version: int, classes: Mapping[str,
     return _read_struct(message.root, doc, version, classes, message.name)
 
 
-def _write_struct(struct: Struct, value: Any, version: int) -> dict[str, Any]:
+def _write_struct(struct: Struct, value: Any, version: int, path: str) -> dict[str, Any]:
     doc: dict[str, Any] = {}
     for field in struct.fields:
+        here = path + field.attribute
+        try:
+            item = getattr(value, field.attribute)
+        except AttributeError:
+            raise EncodeError(f"{here}: is not set") from None
         if version not in field.versions:
-            continue
-        item = getattr(value, field.attribute)
-        if field.is_tagged(version) and is_default(field, item):
-            continue
-        doc[field.json_name] = _write(field, item, version)
+            if not field.ignorable and not is_default(field, item):
+                raise UnsupportedVersionError(
+                    f"{here} is not at its default, and exists only in versions {field.versions}"
+                )
+        elif not (field.is_tagged(version) and is_default(field, item)):
+            doc[field.json_name] = _write(field, item, version, here)
     return doc
 
 
 def is_default(field: Field, value: Any) -> bool:
     """Whether `value` is the default of `field`, as facts 1.7 compares."""
     if field.default is Absent.EMPTY_ARRAY:
-        return value is not None and len(value) == 0
+        return isinstance(value, list | tuple) and len(value) == 0
     if field.default is Absent.STRUCT:
-        return value is not None and value == type(value)()
+        return type(value).__name__ == field.type.element and bool(value == type(value)())
     if value is None or field.default is None:
         return value is field.default
     return bool(value == field.default)
 
 
-def _write(field: Field, value: Any, version: int) -> Any:
+def _write(field: Field, value: Any, version: int, path: str) -> Any:
     if value is None:
+        if version not in field.nullable_versions:
+            raise EncodeError(f"{path}: cannot be null")
         return None
-    if field.type.is_array:
-        return [_write_element(field, item, version) for item in value]
-    return _write_element(field, value, version)
+    if not field.type.is_array:
+        return _write_element(field, value, version, path)
+    if not isinstance(value, list | tuple):
+        raise EncodeError(f"{path}: needs a list, not {type(value).__name__}")
+    return [_write_element(field, item, version, f"{path}[{i}]") for i, item in enumerate(value)]
 
 
-def _write_element(field: Field, value: Any, version: int) -> Any:
-    if field.struct is not None:
-        return _write_struct(field.struct, value, version)
+def _write_element(field: Field, value: Any, version: int, path: str) -> Any:
     kind = field.type.element
+    given = type(value).__name__
+    if field.struct is not None:
+        if given != field.struct.name:
+            raise EncodeError(f"{path}: needs a {field.struct.name}, not {given}")
+        return _write_struct(field.struct, value, version, f"{path}.")
+    if not isinstance(value, PYTHON_TYPES.get(kind, int)) or (isinstance(value, bool) and kind != "bool"):
+        raise EncodeError(f"{path}: a {kind} cannot be written from {given}")
+    try:
+        return _as_json(kind, value)
+    except (ValueError, OverflowError) as error:  # a memoryview that was released, an int beyond every float
+        raise EncodeError(f"{path}: {error}") from None
+
+
+def _as_json(kind: str, value: Any) -> Any:
     if kind == "uuid":
         return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii")
     if kind in ("bytes", "records"):
-        return base64.b64encode(value).decode("ascii")
+        return base64.b64encode(bytes(value)).decode("ascii")
     if kind == "float64":
         return float(value)
     return value
@@ -77,7 +114,7 @@ def _write_element(field: Field, value: Any, version: int) -> Any:
 
 def _read_struct(struct: Struct, doc: object, version: int, classes: Mapping[str, type], path: str) -> Any:
     if not isinstance(doc, Mapping):
-        raise DecodeError(f"needs an object, not {doc!r}", path=path)
+        raise DecodeError(f"needs an object, not {_named(doc)}", path=path)
     fields = {field.json_name: field for field in struct.fields if version in field.versions}
     values: dict[str, Any] = {}
     for key, item in doc.items():
@@ -96,7 +133,7 @@ def _read(field: Field, item: object, version: int, classes: Mapping[str, type],
     if not field.type.is_array:
         return _read_element(field, item, version, classes, path)
     if not isinstance(item, list):
-        raise DecodeError(f"needs an array, not {item!r}", path=path)
+        raise DecodeError(f"needs an array, not {_named(item)}", path=path)
     return [_read_element(field, each, version, classes, f"{path}[{i}]") for i, each in enumerate(item)]
 
 
@@ -108,8 +145,11 @@ def _read_element(field: Field, item: object, version: int, classes: Mapping[str
         return _of_type(item, bool, "true or false", path)
     if kind == "float64":
         if isinstance(item, bool) or not isinstance(item, float | int):
-            raise DecodeError(f"needs a number, not {item!r}", path=path)
-        return float(item)
+            raise DecodeError(f"needs a number, not {_named(item)}", path=path)
+        try:
+            return float(item)
+        except OverflowError:
+            raise DecodeError("is out of the range of a float64", path=path) from None
     if kind == "string":
         return _of_type(item, str, "text", path)
     if kind == "uuid":
@@ -119,20 +159,31 @@ def _read_element(field: Field, item: object, version: int, classes: Mapping[str
         return uuid.UUID(bytes=raw)
     if kind in ("bytes", "records"):
         return _base64(item, path, url_safe=False)
-    if isinstance(item, bool):
-        raise DecodeError(f"needs a whole number, not {item!r}", path=path)
-    return _of_type(item, int, "a whole number", path)
+    if isinstance(item, bool) or not isinstance(item, int):
+        raise DecodeError(f"needs a whole number, not {_named(item)}", path=path)
+    lowest, highest = INTEGER_RANGES[kind]
+    if not lowest <= item <= highest:
+        raise DecodeError(f"is out of the range of {kind}: {lowest} to {highest}", path=path)
+    return item
 
 
 def _of_type(item: object, kind: type, what: str, path: str) -> Any:
     if not isinstance(item, kind):
-        raise DecodeError(f"needs {what}, not {item!r}", path=path)
+        raise DecodeError(f"needs {what}, not {_named(item)}", path=path)
     return item
+
+
+def _named(item: object) -> str:
+    """What an error says of a wrong value: its kind in JSON's words, never its content, which may be secret."""
+    if item is None:
+        return "null"
+    kinds: dict[type, str] = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "an array"}
+    return kinds.get(type(item), "an object" if isinstance(item, Mapping) else type(item).__name__)
 
 
 def _base64(item: object, path: str, *, url_safe: bool) -> bytes:
     if not isinstance(item, str):
-        raise DecodeError(f"needs base64 text, not {item!r}", path=path)
+        raise DecodeError(f"needs base64 text, not {_named(item)}", path=path)
     text = item + "=" * (-len(item) % 4)
     try:
         return base64.b64decode(text, altchars=b"-_" if url_safe else None, validate=True)
