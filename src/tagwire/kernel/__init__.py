@@ -32,7 +32,8 @@ def _load() -> bool:
     if os.environ.get("TAGWIRE_PURE") == "1":
         sys.meta_path.insert(0, _Uncompiled)
     names = sorted(path.stem for path in _DIRECTORY.glob("*.py") if path.name != "__init__.py")
-    return all([import_module(f"{__name__}.{name}").COMPILED for name in names])
+    modules = [import_module(f"{__name__}.{name}") for name in names]
+    return all(module.COMPILED for module in modules)
 
 
 compiled: bool = _load()

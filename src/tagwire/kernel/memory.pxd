@@ -3,6 +3,7 @@
 cdef extern from *:
     """
     #include <stdint.h>
+    #include <string.h>
     #include <structmember.h>
 
     static Py_ssize_t tagwire_slot_offset(PyObject *descriptor) {
@@ -31,16 +32,20 @@ cdef extern from *:
         return value;
     }
 
+    /* For classes with slots only: allocated as the collector's, but never entered in its lists. */
     static inline PyObject *tagwire_new_untracked(PyObject *type) {
-        PyObject *object = PyType_GenericAlloc((PyTypeObject *) type, 0);
-        if (object != NULL && PyObject_IS_GC(object))
-            PyObject_GC_UnTrack(object);
+        PyTypeObject *kind = (PyTypeObject *) type;
+        PyObject *object;
+        if (!PyType_IS_GC(kind) || kind->tp_itemsize != 0)
+            return PyType_GenericAlloc(kind, 0);
+        object = _PyObject_GC_New(kind);
+        if (object != NULL)
+            memset((char *) object + sizeof(PyObject), 0, kind->tp_basicsize - sizeof(PyObject));
         return object;
     }
 
     static inline void tagwire_untrack(PyObject *object) {
-        if (PyObject_GC_IsTracked(object))
-            PyObject_GC_UnTrack(object);
+        PyObject_GC_UnTrack(object);
     }
 
     static inline int64_t tagwire_load16(const unsigned char *at) {
@@ -99,3 +104,4 @@ cdef extern from "Python.h":
     object PyList_New(Py_ssize_t size)
     void PyList_SET_ITEM(object items, Py_ssize_t index, object item)
     void Py_INCREF(object item)
+    long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1

@@ -118,7 +118,11 @@ def decode(program: Program, data, at, lenient, whole):
         DecodeError: with the field's path and the byte offset.
     """
     decoder: Decoder = Decoder(program, data, at, lenient)
-    result = decoder.struct_at(0)
+    try:
+        result = decoder.struct_at(0)
+    except UnicodeDecodeError as error:
+        decoder.at = decoder.text + error.start
+        raise decoder.failure("not UTF-8") from None
     if whole and not lenient and decoder.at != decoder.end:
         raise decoder.failure(f"{decoder.end - decoder.at} bytes follow the message")
     return result, decoder.at
@@ -136,6 +140,7 @@ class Decoder:
     at: cython.Py_ssize_t
     end: cython.Py_ssize_t
     memory: cython.longlong
+    text: cython.Py_ssize_t
     lenient: cython.bint
     depth: cython.int
     rows: cython.int[64]
@@ -282,7 +287,10 @@ class Decoder:
         for row in range(program.structs[base], program.structs[base + 1]):
             self.rows[depth] = row
             self.indices[depth] = -1
-            program.write(result, program.code[row * ROW + 2], self.value(row))
+            if cython.compiled:
+                slot_write(result, program.offsets[program.code[row * ROW + 2]], self.value(row))
+            else:
+                program.write(result, program.code[row * ROW + 2], self.value(row))
         if program.extension == TAG_SECTION:
             self.rows[depth] = -1
             unknown = self.tag_section(result, first_tag, program.structs[base + 3], depth)
@@ -442,6 +450,14 @@ class Decoder:
         if cython.compiled:
             result = PyList_New(count)
             untrack(result)
+            if operation == INT32:
+                self.need(4 * count)
+                for i in range(count):
+                    item = load32(self.data + self.at + 4 * i)
+                    Py_INCREF(item)
+                    PyList_SET_ITEM(result, i, item)
+                self.at += 4 * count
+                return result
             for i in range(count):
                 self.indices[depth] = i
                 item = self.element(operation, element_flags, child)
@@ -526,15 +542,12 @@ class Decoder:
         if length == 0:
             return ""
         self.memory -= TEXT_WEIGHT + length
-        try:
-            if cython.compiled:
-                return PyUnicode_DecodeUTF8(cython.cast(cython.p_char, self.data + at), length, cython.NULL)
-            return str(self.data[at : at + length], "utf-8")
-        except UnicodeDecodeError as error:
+        self.text = at
+        if cython.compiled:
             if self.lenient:
-                return str(self.source[at : at + length], "utf-8", "replace")
-            self.at = at + error.start
-            raise self.failure("not UTF-8") from None
+                return PyUnicode_DecodeUTF8(cython.cast(cython.p_char, self.data + at), length, b"replace")
+            return PyUnicode_DecodeUTF8(cython.cast(cython.p_char, self.data + at), length, cython.NULL)
+        return str(self.data[at : at + length], "utf-8", "replace" if self.lenient else "strict")
 
     @cython.cfunc
     def past_the_end(self, flags: cython.int, length: cython.longlong) -> object:

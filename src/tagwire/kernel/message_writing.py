@@ -18,7 +18,9 @@ if cython.compiled:
         PyByteArray_Resize,
         PyBytes_AS_STRING,
         PyBytes_FromStringAndSize,
+        PyLong_AsLongLongAndOverflow,
         PyUnicode_AsUTF8AndSize,
+        slot_read,
         store16,
         store32,
         store64,
@@ -129,6 +131,8 @@ class Encoder:
             self.struct_of(0, message)
         except AttributeError:
             raise self.failure("is not set") from None
+        except UnicodeEncodeError as error:
+            raise self.failure(f"cannot be UTF-8: {error.reason} at character {error.start}") from None
         if cython.compiled:
             return PyBytes_FromStringAndSize(self.memory, self.at)
         return bytes(self.out)
@@ -264,7 +268,10 @@ class Encoder:
         for row in range(program.structs[base], program.structs[base + 1]):
             self.rows[depth] = row
             self.indices[depth] = -1
-            self.value(row, program.read(source, program.code[row * ROW + 2]))
+            if cython.compiled:
+                self.value(row, slot_read(source, program.offsets[program.code[row * ROW + 2]]))
+            else:
+                self.value(row, program.read(source, program.code[row * ROW + 2]))
         self.rows[depth] = -1
         if program.extension == TAG_SECTION:
             self.tag_section(source, first_tag, program.structs[base + 3], depth)
@@ -506,12 +513,13 @@ class Encoder:
     ) -> cython.int:
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.failure(f"needs an int, not {_shown(value)}")
+        overflow: cython.int = 0
         number: cython.longlong
-        try:
+        if cython.compiled:
+            number = PyLong_AsLongLongAndOverflow(value, cython.address(overflow))
+        else:
             number = value
-        except OverflowError:
-            raise self.failure(f"{_shown(value)} is out of range: {lowest} to {highest}") from None
-        if number < lowest or number > highest:
+        if overflow or number < lowest or number > highest:
             raise self.failure(f"{_shown(value)} is out of range: {lowest} to {highest}")
         return self.put_integer(number, width)
 
@@ -523,14 +531,11 @@ class Encoder:
         if not isinstance(value, str):
             raise self.failure(f"needs a str, not {type(value).__name__}")
         size: cython.Py_ssize_t = 0
-        try:
-            if cython.compiled:
-                text: cython.p_const_char = PyUnicode_AsUTF8AndSize(value, cython.address(size))
-            else:
-                text = str.encode(value, "utf-8")
-                size = len(text)
-        except UnicodeEncodeError as error:
-            raise self.failure(f"cannot be UTF-8: {error.reason} at character {error.start}") from None
+        if cython.compiled:
+            text: cython.p_const_char = PyUnicode_AsUTF8AndSize(value, cython.address(size))
+        else:
+            text = str.encode(value, "utf-8")
+            size = len(text)
         if size > MAX_STRING:
             raise self.failure(f"{size} bytes of UTF-8: the limit is {MAX_STRING}")
         self.put_length(size, flags, 2)

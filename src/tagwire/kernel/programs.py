@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """Message programs: what `message_reading` and `message_writing` follow.
 
-A program is a flat table of operations, one row per field. tagwire.codec.program builds it and knows the spec language; the
-kernels know only the layouts of facts/kafka_protocol.md section 2 and, for optional-buffers, draft_dialects.md section 1.
+A program is a flat table of operations, one row per field. tagwire.codec.program builds it and knows the spec
+language; the kernels know only the layouts of facts/kafka_protocol.md section 2 and, for optional-buffers,
+draft_dialects.md section 1.
 """
 
 from array import array
