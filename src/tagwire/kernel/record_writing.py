@@ -12,7 +12,7 @@ import cython
 from tagwire.errors import EncodeError
 
 if cython.compiled:
-    from cython.cimports.libc.string import memcpy
+    from cython.cimports.libc.string import memcpy, memmove
 
 COMPILED: bool = cython.compiled
 
@@ -21,6 +21,11 @@ RECORD_OVERHEAD = 36
 
 HEADER_OVERHEAD = 10
 """Most bytes a header takes beyond its key and value: two 5-byte varints."""
+
+SLACK = 64
+"""Bytes a payload needs beyond what will be written: fixed fields go unchecked, short ones as whole blocks."""
+
+_slack = cython.declare(cython.Py_ssize_t, SLACK)
 
 _FAULTS = {
     1: "timestamp {} is not -1 (none) or 0..2^63-1 ms",
@@ -61,6 +66,9 @@ def _size(value: cython.longlong) -> cython.Py_ssize_t:
 def _put(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
     """Writes `value` as a zigzag varint; returns the position after it."""
     raw: cython.ulonglong = _zigzag(value)
+    if raw < 128:
+        out[at] = raw
+        return at + 1
     while raw > 127:
         out[at] = (raw & 127) | 128
         raw >>= 7
@@ -242,45 +250,63 @@ class Slices:
 
 
 @cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
 @cython.boundscheck(False)
-@cython.wraparound(False)
 @cython.initializedcheck(False)
-def _slice_size(column: Slices, row: cython.Py_ssize_t) -> cython.longlong:
-    """Bytes or elements of `row`, -1 for null, -2 where the column's ends contradict themselves."""
-    bit: cython.Py_ssize_t
-    if column.has_valid:
-        bit = column.shift + row
-        if not column.valid[bit >> 3] >> (bit & 7) & 1:
-            return -1
-    start: cython.longlong = column.ends[row]
-    stop: cython.longlong = column.ends[row + 1]
-    if start < 0 or stop < start or stop > column.limit:
-        return -2
-    return stop - start
+def _pointers(
+    column: Slices | None,
+) -> tuple[
+    cython.pointer[cython.const[cython.uchar]],
+    cython.pointer[cython.const[cython.int]],
+    cython.pointer[cython.const[cython.uchar]],
+]:
+    """Where validity bits, ends and data are read; nowhere for None."""
+    if cython.compiled:
+        if column is None:
+            return cython.NULL, cython.NULL, cython.NULL
+        return cython.address(column.valid[0]), cython.address(column.ends[0]), cython.address(column.data[0])
+    else:
+        return (None, None, None) if column is None else (column.valid, column.ends, column.data)
 
 
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-@cython.boundscheck(False)
-@cython.wraparound(False)
-@cython.initializedcheck(False)
+def _is_null(valid: cython.pointer[cython.const[cython.uchar]], bit: cython.Py_ssize_t) -> cython.bint:
+    return valid[bit >> 3] >> (bit & 7) & 1 == 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def _put_slice(
-    out: cython.p_uchar, at: cython.Py_ssize_t, column: Slices, row: cython.Py_ssize_t, size: cython.longlong
+    out: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    room: cython.Py_ssize_t,
+    ends: cython.pointer[cython.const[cython.int]],
+    data: cython.pointer[cython.const[cython.uchar]],
+    limit: cython.longlong,
+    row: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Writes the length of a row and the row."""
+    """Writes the length of a row and the row; returns the position after it, or -1 where the ends contradict themselves.
+
+    Short rows are copied as a block of 16 or 32 bytes where the source has as many: SLACK is always left in `out`.
+    """
+    start: cython.longlong = ends[row]
+    size: cython.longlong = ends[row + 1] - start
+    if start < 0 or size < 0 or start + size > limit or size + _slack > room - at:
+        return -1
     at = _put(out, at, size)
-    if size <= 0:
-        return at
-    start: cython.Py_ssize_t = column.ends[row]
     if cython.compiled:
-        memcpy(out + at, cython.address(column.data[start]), size)
+        if size <= 16 and start + 16 <= limit:
+            memcpy(out + at, data + start, 16)
+        elif size <= 32 and start + 32 <= limit:
+            memcpy(out + at, data + start, 32)
+        else:
+            memcpy(out + at, data + start, size)
     else:
-        out[at : at + size] = column.data[start : start + size]
+        out[at : at + size] = data[start : start + size]
     return at + cython.cast(cython.Py_ssize_t, size)
 
 
@@ -298,80 +324,115 @@ def encode_columns(
 ) -> tuple[int, int]:
     """Rows as a payload, into `payload`: (bytes written, greatest timestamp). Timestamps in ms, -1 for none.
 
-    lists, names and data are the headers, together or not at all. `payload` has room for the columns' bytes and the
-    overheads; columns whose ends would pass it are refused. Raises EncodeError naming the row that cannot be written.
+    lists, names and data are the headers, together or not at all. `payload` has room for the columns' bytes, the
+    overheads and SLACK; columns that would pass it are refused. Raises EncodeError naming the row that cannot be
+    written.
     """
     out: cython.p_uchar
+    times: cython.pointer[cython.const[cython.longlong]]
     if cython.compiled:
         out = cython.address(payload[0])
+        times = cython.address(timestamps[0])
     else:
         out = payload
+        times = timestamps
+    key_valid, key_ends, key_data = _pointers(key)
+    value_valid, value_ends, value_data = _pointers(value)
+    list_valid, list_ends, _ = _pointers(lists)
+    name_valid, name_ends, name_data = _pointers(names)
+    data_valid, data_ends, data_data = _pointers(data)
+    key_nulls: cython.bint = key.has_valid
+    value_nulls: cython.bint = value.has_valid
+    has_headers: cython.bint = lists is not None
+    list_nulls: cython.bint = lists.has_valid if has_headers else False
+    name_nulls: cython.bint = names.has_valid if has_headers else False
+    data_nulls: cython.bint = data.has_valid if has_headers else False
+    key_limit: cython.longlong = key.limit
+    value_limit: cython.longlong = value.limit
+    list_limit: cython.longlong = lists.limit if has_headers else 0
+    name_limit: cython.longlong = names.limit if has_headers else 0
+    data_limit: cython.longlong = data.limit if has_headers else 0
+    key_shift: cython.Py_ssize_t = key.shift
+    value_shift: cython.Py_ssize_t = value.shift
+    list_shift: cython.Py_ssize_t = lists.shift if has_headers else 0
+    name_shift: cython.Py_ssize_t = names.shift if has_headers else 0
+    data_shift: cython.Py_ssize_t = data.shift if has_headers else 0
     count: cython.Py_ssize_t = timestamps.shape[0]
     room: cython.Py_ssize_t = payload.shape[0]
-    base: cython.longlong = timestamps[0]
+    base: cython.longlong = times[0]
+    time: cython.longlong
     greatest: cython.longlong = -1
     at: cython.Py_ssize_t = 0
+    body: cython.Py_ssize_t
+    width: cython.Py_ssize_t = 1
+    needed: cython.Py_ssize_t
     row: cython.Py_ssize_t = 0
     header: cython.Py_ssize_t
-    size: cython.Py_ssize_t
-    elapsed: cython.longlong
-    key_size: cython.longlong
-    value_size: cython.longlong
-    name_size: cython.longlong
-    data_size: cython.longlong
-    found: cython.longlong
-    first: cython.Py_ssize_t = 0
-    has_headers: cython.bint = lists is not None
+    first: cython.longlong
+    last: cython.longlong
     fault: cython.int = 0
     with cython.nogil:
         while row < count:
-            if timestamps[row] < -1:
+            time = times[row]
+            if time < -1:
                 fault = 1
                 break
-            if timestamps[row] > greatest:
-                greatest = timestamps[row]
-            elapsed = _elapsed(base, timestamps[row])
-            key_size = _slice_size(key, row)
-            value_size = _slice_size(value, row)
-            found = 0
-            if has_headers:
-                found = _slice_size(lists, row)
-                if found > 0:
-                    first = lists.ends[row]
-            if key_size < -1 or value_size < -1 or found < -1:
+            if time > greatest:
+                greatest = time
+            if room - at < _slack:
                 fault = 2
                 break
-            if found < 0:
-                found = 0
-            size = 1 + _size(elapsed) + _size(row) + _size(key_size) + _size(value_size) + _size(found)
-            if key_size > 0:
-                size += cython.cast(cython.Py_ssize_t, key_size)
-            if value_size > 0:
-                size += cython.cast(cython.Py_ssize_t, value_size)
-            for header in range(first, first + found):
-                name_size = _slice_size(names, header)
-                data_size = _slice_size(data, header)
-                if name_size < 0 or data_size < -1:
-                    fault = 3 if name_size == -1 else 2
+            # the length comes first, but is known last: leave it the room that the record before needed
+            body = at + width
+            out[body] = 0
+            at = _put(out, body + 1, _elapsed(base, time))
+            at = _put(out, at, row)
+            if key_nulls and _is_null(key_valid, key_shift + row):
+                at = _put(out, at, -1)
+            else:
+                at = _put_slice(out, at, room, key_ends, key_data, key_limit, row)
+            if at >= 0:
+                if value_nulls and _is_null(value_valid, value_shift + row):
+                    at = _put(out, at, -1)
+                else:
+                    at = _put_slice(out, at, room, value_ends, value_data, value_limit, row)
+            if at < 0:
+                fault = 2
+                break
+            first = 0
+            last = 0
+            if has_headers and not (list_nulls and _is_null(list_valid, list_shift + row)):
+                first = list_ends[row]
+                last = list_ends[row + 1]
+                if first < 0 or last < first or last > list_limit:
+                    fault = 2
                     break
-                size += _size(name_size) + cython.cast(cython.Py_ssize_t, name_size) + _size(data_size)
-                if data_size > 0:
-                    size += cython.cast(cython.Py_ssize_t, data_size)
+            at = _put(out, at, last - first)
+            for header in range(first, last):
+                if name_nulls and _is_null(name_valid, name_shift + header):
+                    fault = 3
+                    break
+                at = _put_slice(out, at, room, name_ends, name_data, name_limit, header)
+                if at >= 0:
+                    if data_nulls and _is_null(data_valid, data_shift + header):
+                        at = _put(out, at, -1)
+                    else:
+                        at = _put_slice(out, at, room, data_ends, data_data, data_limit, header)
+                if at < 0:
+                    fault = 2
+                    break
             if fault:
                 break
-            if size + 5 > room - at:
-                fault = 2
-                break
-            at = _put(out, at, size)
-            out[at] = 0
-            at = _put(out, at + 1, elapsed)
-            at = _put(out, at, row)
-            at = _put_slice(out, at, key, row, key_size)
-            at = _put_slice(out, at, value, row, value_size)
-            at = _put(out, at, found)
-            for header in range(first, first + found):
-                at = _put_slice(out, at, names, header, _slice_size(names, header))
-                at = _put_slice(out, at, data, header, _slice_size(data, header))
+            needed = _size(at - body)
+            if needed != width:
+                if cython.compiled:
+                    memmove(out + body - width + needed, out + body, at - body)
+                else:
+                    out[body - width + needed : at - width + needed] = out[body:at]
+                body += needed - width
+                at += needed - width
+                width = needed
+            _put(out, body - width, at - body)
             row += 1
     if fault:
         raise EncodeError(f"row {row}: {_FAULTS[fault].format(timestamps[row])}")

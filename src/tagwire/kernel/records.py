@@ -45,6 +45,10 @@ _FAULTS = {
     12: "timestamp {} ms does not fit into microseconds",
 }
 
+# what a 32-bit varint reads as when there is none to read
+_CUT_SHORT = cython.declare(cython.longlong, -(1 << 40))
+_TOO_LONG = cython.declare(cython.longlong, -(1 << 41))
+
 _ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
@@ -97,10 +101,10 @@ def _long_varint(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _varint(
-    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t, bits: cython.int
+def _varlong(
+    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """A zigzag varint of `bits` (32 or 64); one and two bytes are the common lengths and take no call."""
+    """A zigzag varint of 64 bits: (value, next position), or a position below 0 as `_long_varint`."""
     low: cython.longlong
     high: cython.longlong
     if at < end:
@@ -112,7 +116,58 @@ def _varint(
             if high < 128:
                 low = (low & 127) | (high << 7)
                 return (low >> 1) ^ -(low & 1), at + 2
-    return _long_varint(src, at, end, bits)
+    return _long_varint(src, at, end, 64)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _long_length(
+    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """A zigzag varint of 32 bits; one that is cut short or too long has a value that no such varint has."""
+    value: cython.longlong
+    past: cython.Py_ssize_t
+    value, past = _long_varint(src, at, end, 32)
+    if past >= 0:
+        return value, past
+    return (_CUT_SHORT if past == -1 else _TOO_LONG), at
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _length(
+    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """A zigzag varint of 32 bits that is rarely negative: (value, next position).
+
+    One that cannot be read is far below 0, so that a check of the value's range finds it and no other check is needed.
+    """
+    low: cython.longlong
+    high: cython.longlong
+    if at < end:
+        low = src[at]
+        if low & 129 == 0:
+            return low >> 1, at + 1
+        if low == 1:
+            return -1, at + 1
+        if low & 1 == 0 and at + 1 < end:
+            high = src[at + 1]
+            if high < 128:
+                return ((low & 127) | (high << 7)) >> 1, at + 2
+    return _long_length(src, at, end)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _cause(code: cython.int, value: cython.longlong) -> cython.int:
+    """The fault of a value out of range: `code`, unless there was no value to read."""
+    if value == _CUT_SHORT:
+        return 1
+    return 2 if value == _TOO_LONG else code
 
 
 @cython.cfunc
@@ -133,7 +188,7 @@ def _record(
     cython.longlong,  # value: length or -1
     cython.longlong,  # header count
 ]:
-    """The fields of the record at `at`, headers apart."""
+    """The fields of the record at `at`, headers apart. The offset delta is for the caller to judge."""
     size: cython.longlong
     past: cython.Py_ssize_t
     time: cython.longlong
@@ -143,40 +198,26 @@ def _record(
     count: cython.longlong
     key_at: cython.Py_ssize_t
     value_at: cython.Py_ssize_t
-    size, past = _varint(src, at, end, 32)
-    if past < 0:
-        return cython.cast(cython.int, -past), at, 0, 0, 0, 0, 0, 0, 0, 0
+    size, past = _length(src, at, end)
     if size < 1 or size > end - past:
-        return 3, at, size, 0, 0, 0, 0, 0, 0, 0
+        return _cause(3, size), at, size, 0, 0, 0, 0, 0, 0, 0
     end = past + cython.cast(cython.Py_ssize_t, size)
     at = past + 1
-    time, past = _varint(src, at, end, 64)
+    time, past = _varlong(src, at, end)
     if past < 0:
         return cython.cast(cython.int, -past), at, 0, 0, 0, 0, 0, 0, 0, 0
-    at = past
-    delta, past = _varint(src, at, end, 32)
-    if past < 0:
-        return cython.cast(cython.int, -past), at, 0, 0, 0, 0, 0, 0, 0, 0
-    at = past
-    key, past = _varint(src, at, end, 32)
-    if past < 0:
-        return cython.cast(cython.int, -past), at, 0, 0, 0, 0, 0, 0, 0, 0
-    if key < -1 or key > end - past:
-        return 4, at, key, 0, 0, 0, 0, 0, 0, 0
-    key_at = past
-    at = past + (cython.cast(cython.Py_ssize_t, key) if key > 0 else 0)
-    value, past = _varint(src, at, end, 32)
-    if past < 0:
-        return cython.cast(cython.int, -past), at, 0, 0, 0, 0, 0, 0, 0, 0
-    if value < -1 or value > end - past:
-        return 5, at, value, 0, 0, 0, 0, 0, 0, 0
-    value_at = past
-    at = past + (cython.cast(cython.Py_ssize_t, value) if value > 0 else 0)
-    count, past = _varint(src, at, end, 32)
-    if past < 0:
-        return cython.cast(cython.int, -past), at, 0, 0, 0, 0, 0, 0, 0, 0
+    delta, at = _length(src, past, end)
+    key, key_at = _length(src, at, end)
+    if key < -1 or key > end - key_at:
+        return _cause(4, key), at, key, 0, 0, 0, 0, 0, 0, 0
+    at = key_at + (cython.cast(cython.Py_ssize_t, key) if key > 0 else 0)
+    value, value_at = _length(src, at, end)
+    if value < -1 or value > end - value_at:
+        return _cause(5, value), at, value, 0, 0, 0, 0, 0, 0, 0
+    at = value_at + (cython.cast(cython.Py_ssize_t, value) if value > 0 else 0)
+    count, past = _length(src, at, end)
     if count < 0 or count > (end - past) >> 1:
-        return 6, at, count, 0, 0, 0, 0, 0, 0, 0
+        return _cause(6, count), at, count, 0, 0, 0, 0, 0, 0, 0
     return 0, past, end, time, delta, key_at, key, value_at, value, count
 
 
@@ -197,22 +238,17 @@ def _header(
     """The header at `at`."""
     key: cython.longlong
     value: cython.longlong
-    past: cython.Py_ssize_t
     key_at: cython.Py_ssize_t
-    key, past = _varint(src, at, end, 32)
-    if past < 0:
-        return cython.cast(cython.int, -past), at, 0, 0, 0, 0
-    if key < 0 or key > end - past:
-        return 7, at, 0, key, 0, 0
-    key_at = past
-    at = past + cython.cast(cython.Py_ssize_t, key)
-    value, past = _varint(src, at, end, 32)
-    if past < 0:
-        return cython.cast(cython.int, -past), at, 0, 0, 0, 0
-    if value < -1 or value > end - past:
-        return 8, at, 0, value, 0, 0
-    at = past + (cython.cast(cython.Py_ssize_t, value) if value > 0 else 0)
-    return 0, at, key_at, key, past, value
+    value_at: cython.Py_ssize_t
+    key, key_at = _length(src, at, end)
+    if key < 0 or key > end - key_at:
+        return _cause(7, key), at, 0, key, 0, 0
+    at = key_at + cython.cast(cython.Py_ssize_t, key)
+    value, value_at = _length(src, at, end)
+    if value < -1 or value > end - value_at:
+        return _cause(8, value), at, 0, value, 0, 0
+    at = value_at + (cython.cast(cython.Py_ssize_t, value) if value > 0 else 0)
+    return 0, at, key_at, key, value_at, value
 
 
 @cython.cfunc
@@ -288,7 +324,7 @@ def objects(
         if code:
             raise _fault(code, stop, base_offset, index, origin + past)
         if delta <= after or delta > last_delta:
-            raise _fault(10, delta, base_offset, index, origin + at)
+            raise _fault(_cause(10, delta), delta, base_offset, index, origin + at)
         after = delta
         pairs = none
         if headers:
@@ -360,52 +396,56 @@ class Strings:
 
 
 @cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
 @cython.boundscheck(False)
-@cython.wraparound(False)
 @cython.initializedcheck(False)
-def _end_row(column: Strings, row: cython.Py_ssize_t, valid: cython.bint) -> cython.void:
-    """Ends `row` of a column at its present size."""
-    column.ends[row + 1] = cython.cast(cython.int, column.size)
-    if not valid:
-        column.valid[row >> 3] &= 255 ^ (1 << (row & 7))
-        column.nulls += 1
+def _pointers(column: Strings | None) -> tuple[cython.p_uchar, cython.p_int, cython.p_uchar]:
+    """Where validity bits, ends and data are written; nowhere for None."""
+    if cython.compiled:
+        if column is None:
+            return cython.NULL, cython.NULL, cython.NULL
+        return cython.address(column.valid[0]), cython.address(column.ends[0]), cython.address(column.data[0])
+    else:
+        return (None, None, None) if column is None else (column.valid, column.ends, column.data)
 
 
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-@cython.boundscheck(False)
-@cython.wraparound(False)
-@cython.initializedcheck(False)
-def _append(
-    column: Strings,
-    row: cython.Py_ssize_t,
+def _copied(
+    dst: cython.p_uchar,
+    to: cython.Py_ssize_t,
     src: cython.pointer[cython.const[cython.uchar]],
     at: cython.Py_ssize_t,
     size: cython.longlong,
     end: cython.Py_ssize_t,
-) -> cython.void:
-    """Appends `size` bytes from `at` as `row`, or null for -1.
+) -> cython.Py_ssize_t:
+    """Copies `size` bytes, none for -1; returns the position after them.
 
-    Short ones are copied as a block of 16 or 32 bytes where the source has as many left: the column has SLACK.
+    Short ones go as a block of 16 or 32 bytes where the source has as many left: the destination has SLACK.
     """
-    to: cython.Py_ssize_t = column.size
-    if size > 0:
-        if cython.compiled:
-            if size <= 16 and at + 16 <= end:
-                memcpy(cython.address(column.data[to]), src + at, 16)
-            elif size <= 32 and at + 32 <= end:
-                memcpy(cython.address(column.data[to]), src + at, 32)
-            else:
-                memcpy(cython.address(column.data[to]), src + at, size)
+    if size <= 0:
+        return to
+    if cython.compiled:
+        if size <= 16 and at + 16 <= end:
+            memcpy(dst + to, src + at, 16)
+        elif size <= 32 and at + 32 <= end:
+            memcpy(dst + to, src + at, 32)
         else:
-            column.data[to : to + size] = src[at : at + size]
-        column.size = to + size
-    _end_row(column, row, size >= 0)
+            memcpy(dst + to, src + at, size)
+    else:
+        dst[to : to + size] = src[at : at + size]
+    return to + cython.cast(cython.Py_ssize_t, size)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _clear(bits: cython.p_uchar, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Marks `row` as null; returns 1, for the count of nulls."""
+    bits[row >> 3] &= 255 ^ (1 << (row & 7))
+    return 1
 
 
 @cython.cclass
@@ -493,7 +533,21 @@ class Columns:
         has_key: cython.bint = key is not None
         has_value: cython.bint = value is not None
         has_headers: cython.bint = lists is not None
-        room: cython.Py_ssize_t = names.ends.shape[0] - 1 if cython.compiled and has_headers else 0
+        key_valid, key_ends, key_data = _pointers(key)
+        value_valid, value_ends, value_data = _pointers(value)
+        list_valid, list_ends, _ = _pointers(lists)
+        _, name_ends, name_data = _pointers(names)
+        data_valid, data_ends, data_data = _pointers(data)
+        keys: cython.Py_ssize_t = key.size if has_key else 0
+        values: cython.Py_ssize_t = value.size if has_value else 0
+        element: cython.Py_ssize_t = lists.size if has_headers else 0
+        named: cython.Py_ssize_t = names.size if has_headers else 0
+        datas: cython.Py_ssize_t = data.size if has_headers else 0
+        null_keys: cython.Py_ssize_t = 0
+        null_values: cython.Py_ssize_t = 0
+        null_lists: cython.Py_ssize_t = 0
+        null_datas: cython.Py_ssize_t = 0
+        room: cython.Py_ssize_t = names.ends.shape[0] - 1 if has_headers else 0
         end: cython.Py_ssize_t = payload.shape[0]
         row: cython.Py_ssize_t = self.rows
         index: cython.longlong = self._index
@@ -501,7 +555,6 @@ class Columns:
         after: cython.longlong = self._after
         wanted: cython.Py_ssize_t = 0
         seen: cython.uchar = 0
-        named: cython.Py_ssize_t = names.size if has_headers else 0
         code: cython.int = 0
         fault_at: cython.Py_ssize_t = 0
         detail: cython.longlong = 0
@@ -514,16 +567,13 @@ class Columns:
         value_at: cython.Py_ssize_t
         value_size: cython.longlong
         found: cython.longlong
-        header: cython.longlong
-        element: cython.Py_ssize_t
+        _header_number: cython.longlong
         name_at: cython.Py_ssize_t
         name_size: cython.longlong
         data_at: cython.Py_ssize_t
         data_size: cython.longlong
         keep: cython.bint
         most: cython.longlong = 9223372036854775
-        if not cython.compiled and has_headers:
-            room = len(names.ends) - 1
         with cython.nogil:
             while index < count:
                 code, past, stop, time, delta, key_at, key_size, value_at, value_size, found = _record(src, at, end)
@@ -532,16 +582,16 @@ class Columns:
                     detail = stop
                     break
                 if delta <= after or delta > last_delta:
-                    code = 10
+                    code = _cause(10, delta)
                     fault_at = at
                     detail = delta
                     break
                 keep = first <= base_offset + delta < limit
                 if found:
-                    if has_headers and keep and lists.size + found > room:
-                        wanted = lists.size + cython.cast(cython.Py_ssize_t, found)
+                    if has_headers and keep and element + found > room:
+                        wanted = element + cython.cast(cython.Py_ssize_t, found)
                         break
-                    for header in range(found):
+                    for _header_number in range(found):
                         code, past, name_at, name_size, data_at, data_size = _header(
                             src, past, cython.cast(cython.Py_ssize_t, stop)
                         )
@@ -550,10 +600,13 @@ class Columns:
                             detail = name_size
                             break
                         if has_headers and keep:
-                            element = lists.size
-                            _append(names, element, src, name_at, name_size, end)
-                            _append(data, element, src, data_at, data_size, end)
-                            lists.size = element + 1
+                            named = _copied(name_data, named, src, name_at, name_size, end)
+                            datas = _copied(data_data, datas, src, data_at, data_size, end)
+                            if data_size < 0:
+                                null_datas += _clear(data_valid, element)
+                            element += 1
+                            name_ends[element] = cython.cast(cython.int, named)
+                            data_ends[element] = cython.cast(cython.int, datas)
                     if code:
                         break
                 if past != stop:
@@ -563,11 +616,19 @@ class Columns:
                     break
                 if keep:
                     if has_key:
-                        _append(key, row, src, key_at, key_size, end)
+                        keys = _copied(key_data, keys, src, key_at, key_size, end)
+                        key_ends[row + 1] = cython.cast(cython.int, keys)
+                        if key_size < 0:
+                            null_keys += _clear(key_valid, row)
                     if has_value:
-                        _append(value, row, src, value_at, value_size, end)
+                        values = _copied(value_data, values, src, value_at, value_size, end)
+                        value_ends[row + 1] = cython.cast(cython.int, values)
+                        if value_size < 0:
+                            null_values += _clear(value_valid, row)
                     if has_headers:
-                        _end_row(lists, row, found > 0)
+                        list_ends[row + 1] = cython.cast(cython.int, element)
+                        if not found:
+                            null_lists += _clear(list_valid, row)
                     if has_offsets:
                         self.offsets[row] = base_offset + delta
                     if has_timestamps:
@@ -588,8 +649,8 @@ class Columns:
                 at = cython.cast(cython.Py_ssize_t, stop)
                 index += 1
             if has_headers:
-                for past in range(named, names.size):
-                    seen |= names.data[past]
+                for past in range(names.size, named):
+                    seen |= name_data[past]
         if not code and not wanted and at != end:
             code = 11
             fault_at = at
@@ -597,6 +658,18 @@ class Columns:
         if code:
             raise _fault(code, detail, base_offset, index, origin + fault_at)
         self.rows = row
+        if has_key:
+            key.size = keys
+            key.nulls += null_keys
+        if has_value:
+            value.size = values
+            value.nulls += null_values
+        if has_headers:
+            lists.size = element
+            lists.nulls += null_lists
+            names.size = named
+            data.size = datas
+            data.nulls += null_datas
         if seen > 127:
             self.ascii_names = False
         self._index = index if wanted else 0

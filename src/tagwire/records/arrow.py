@@ -7,6 +7,7 @@ Making a pyarrow.RecordBatch costs some 15 microseconds whatever it holds, so a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Literal, Unpack
 
 import pyarrow as pa
@@ -47,6 +48,11 @@ def arrow_schema(columns: Sequence[str] = DEFAULT_COLUMNS, *, timestamp_unit: st
     timestamp_type int32 (0 CreateTime, 1 LogAppendTime), headers list<element: struct<key: string, value: binary>>.
     Raises ConfigError for an unknown or repeated column, or an unknown unit.
     """
+    return _schema(tuple(columns), timestamp_unit)
+
+
+@lru_cache(maxsize=64)
+def _schema(columns: tuple[str, ...], timestamp_unit: str) -> pa.Schema:
     if timestamp_unit not in TIMESTAMP_UNITS:
         raise ConfigError(f"timestamp unit {timestamp_unit!r} is unknown; allowed: {', '.join(TIMESTAMP_UNITS)}")
     types = {**_TYPES, "timestamp": pa.timestamp(timestamp_unit, "UTC")}
@@ -164,7 +170,7 @@ def from_arrow(batch: pa.RecordBatch, **options: Unpack[BatchOptions]) -> bytes:
         return b""
     key, value = (_binary(_column(batch, name), name) for name in ("key", "value"))
     columns = [_slices(key), _slices(value), *_header_slices(_column(batch, "headers"))]
-    room = sum(size for _, size in columns) + batch.num_rows * writing.RECORD_OVERHEAD
+    room = sum(size for _, size in columns) + batch.num_rows * writing.RECORD_OVERHEAD + writing.SLACK
     payload = memoryview(kernel.uncleared(room))
     times = _milliseconds(_column(batch, "timestamp"))
     size, max_timestamp = writing.encode_columns(payload, times, *(view for view, _ in columns))
@@ -193,9 +199,11 @@ def _milliseconds(column: pa.Array) -> memoryview:
     try:
         if pa.types.is_timestamp(kind):
             column = column.cast(pa.timestamp("ms", kind.tz), safe=False)
-        column = pc.fill_null(column.cast(pa.int64()), -1)
+        column = column.cast(pa.int64())
     except pa.ArrowInvalid as error:
         raise EncodeError(f"column timestamp does not fit into int64 milliseconds: {error}") from None
+    if column.null_count:
+        column = pc.fill_null(column, -1)
     return _viewed(column.buffers()[1], "q")[column.offset : column.offset + len(column)]
 
 
@@ -230,12 +238,13 @@ def _header_slices(column: pa.Array) -> tuple[_Slices, _Slices, _Slices]:
     first, last = column.offsets[0].as_py(), column.offsets[-1].as_py()
     if first == last:
         return absent
+    ends = column.offsets if first == 0 else pc.subtract(column.offsets, pa.scalar(first, pa.int32()))
     elements = column.values.slice(first, last - first)
     fields = dict(zip((field.name for field in pairs), elements.flatten()))
     lists = writing.Slices(
         _viewed(column.buffers()[0], "B") if column.null_count else None,
         column.offset,
-        _viewed(pc.subtract(column.offsets, pa.scalar(first, pa.int32())).buffers()[1], "i"),
+        _viewed(ends.buffers()[1], "i")[ends.offset :],
         None,
         last - first,
     )
@@ -418,4 +427,4 @@ def _allocated(size: int) -> pa.Buffer:
 
 
 def _viewed(buffer: pa.Buffer, letter: Literal["B", "i", "q"]) -> memoryview:
-    return memoryview(buffer).cast("B").cast(letter)
+    return memoryview(buffer).cast(letter)
