@@ -231,6 +231,7 @@ class Client:
         topic = self.topic(at.topic, deadline)
         partition = topic.partitions.get(at.partition)
         if partition is None:
+            self.forget([at.topic])
             raise KafkaError(
                 Error.UNKNOWN_TOPIC_OR_PARTITION,
                 f"partition {at}: topic {at.topic!r} has {len(topic.partitions)} partitions",
