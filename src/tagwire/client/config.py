@@ -91,8 +91,9 @@ def parse(properties: Mapping[str, str]) -> Settings:
             if text.lower() != _ONLY[name].lower():
                 raise wrong(name, text, f"only {_ONLY[name]}")
         elif _REFUSED.fullmatch(name):
-            raise wrong(
-                name, "..." if "password" in name else text, "none: connections are plain, without TLS and SASL"
+            # The value stays untold: it may be a password, or hold one.
+            raise ConfigError(
+                f"{name}: not supported; connections have no TLS and no SASL, and there are no transactions"
             )
     if "bootstrap" not in found[""]:
         raise ConfigError("bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")

@@ -110,6 +110,7 @@ class Producer:
         batch = self._open.get(at)
         if batch is not None and batch.size + size > self._batch_bytes:
             self._close_batch(batch)
+            self._dispatch()
             if key is None and partition is None:
                 at = self._place(topic, key, partition)
             batch = self._open.get(at)
@@ -118,8 +119,9 @@ class Producer:
         delivery = batch.add(Record(key, value, headers, timestamp), size)
         if batch.size >= self._batch_bytes:
             self._close_batch(batch)
-        if self._linger is not None:
-            self._close_old(time.monotonic() - self._linger)
+            self._dispatch()
+        if self._linger is not None and self._close_old(time.monotonic() - self._linger):
+            self._dispatch()
         return delivery
 
     def send_batch(self, topic: str, partition: int, data: bytes) -> Delivery:
@@ -133,7 +135,8 @@ class Producer:
         batch = whole_batch(at, data)
         if at in self._open:
             self._close_batch(self._open[at])
-        self._enqueue(batch)
+        self._sender.enqueue(batch)
+        self._dispatch()
         return Delivery(batch, 0)
 
     def flush(self) -> None:
@@ -146,6 +149,7 @@ class Producer:
         """
         for batch in list(self._open.values()):
             self._close_batch(batch)
+        self._sender.pump(block=False)
         while not self._sender.idle:
             self._sender.pump(block=True)
         self._sender.raise_first()
@@ -186,6 +190,7 @@ class Producer:
         return places[partition]
 
     def _close_batch(self, batch: Batch) -> None:
+        """Encodes an open batch and hands it to the sender, which sends it when it is told to."""
         del self._open[batch.at]
         sticky = self._sticky[batch.at.topic]
         if sticky.current == batch.at.partition:
@@ -196,14 +201,16 @@ class Producer:
             batch.failed(error)
             self._sender.note(error)
         else:
-            self._enqueue(batch)
+            self._sender.enqueue(batch)
 
-    def _close_old(self, before: float) -> None:
-        for batch in [batch for batch in self._open.values() if batch.created <= before]:
+    def _close_old(self, before: float) -> bool:
+        """Closes the batches that were begun by then. Whether there were any."""
+        old = [batch for batch in self._open.values() if batch.created <= before]
+        for batch in old:
             self._close_batch(batch)
+        return bool(old)
 
-    def _enqueue(self, batch: Batch) -> None:
-        self._sender.enqueue(batch)
+    def _dispatch(self) -> None:
         self._sender.pump(block=False)
         while self._sender.waiting_bytes > BUFFER_BYTES:
             self._sender.pump(block=True)

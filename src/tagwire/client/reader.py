@@ -83,7 +83,6 @@ class Reader:
         self._options: dict[str, Any] = {
             "columns": tuple(columns),
             "timestamp_unit": timestamp_unit,
-            "max_rows": batch_rows,
             "max_decompressed": max_decompressed,
         }
         self._batch_rows = batch_rows
@@ -162,12 +161,14 @@ class Reader:
 
     def _decode(self, chunks: list[Chunk]) -> Iterator[pa.RecordBatch]:
         span, data = chunks[0].span, [chunk.data for chunk in chunks]
+        rows = sum(chunk.rows for chunk in chunks)
+        pieces = max(1, round(rows / self._batch_rows))
         try:
-            yield from self._decoded(span, data)
+            yield from self._decoded(span, data, -(-rows // pieces))
         except (DecodeError, UnsupportedVersionError):
             yield from self._decode_one_by_one(span, data)
 
-    def _decoded(self, span: Span, data: list[memoryview]) -> Iterator[pa.RecordBatch]:
+    def _decoded(self, span: Span, data: list[memoryview], max_rows: int) -> Iterator[pa.RecordBatch]:
         from tagwire.records.arrow import arrow_chunks
 
         chunks = arrow_chunks(
@@ -176,6 +177,7 @@ class Reader:
             end_offset=span.end,
             topic=span.at.topic,
             partition=span.at.partition,
+            max_rows=max(1, max_rows),
             **self._options,
         )
         for batch, after in chunks:
@@ -190,7 +192,8 @@ class Reader:
                 if header.next_offset <= at:
                     continue
                 try:
-                    yield from self._decoded(span, [part[header.position : header.position + header.size]])
+                    batch = part[header.position : header.position + header.size]
+                    yield from self._decoded(span, [batch], header.count)
                 except (DecodeError, UnsupportedVersionError) as error:
                     yield from self._give_small()
                     raise broken(span.at, at, error) from error

@@ -1,0 +1,112 @@
+"""Changing topics: sent to the controller, each refusal named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tagwire import messages
+from tagwire.client import Admin, Client, NewTopic
+from tagwire.errors import ConnectionLostError, Error, KafkaError
+
+from .fake_broker import SERVED, Close, FakeCluster
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster(nodes=3) as three:
+        yield three
+
+
+def test_topics_are_created_listed_and_deleted(cluster: FakeCluster) -> None:
+    with Admin(cluster.bootstrap) as admin:
+        admin.create_topics([NewTopic("b", num_partitions=3, configs={"retention.ms": "-1"}), NewTopic("a")])
+        assert [(topic.name, len(topic.partitions)) for topic in admin.list_topics()] == [("a", 1), ("b", 3)]
+        asked = cluster.asked("CreateTopics")[0].topics[0]
+        assert (asked.num_partitions, asked.replication_factor) == (3, 1)
+        assert [(config.name, config.value) for config in asked.configs] == [("retention.ms", "-1")]
+        admin.delete_topics(["a"])
+        assert [topic.name for topic in admin.list_topics()] == ["b"]
+
+
+def test_changes_go_to_the_controller(cluster: FakeCluster) -> None:
+    cluster.controller = 2
+    with Admin(cluster.bootstrap) as admin:
+        admin.create_topics([NewTopic("t")])
+    assert [node for node, api, _, _ in cluster.seen if api == "CreateTopics"] == [2]
+
+
+def test_a_controller_that_moved_is_found_again(cluster: FakeCluster) -> None:
+    with Client(cluster.bootstrap) as client:
+        Admin(client).create_topics([NewTopic("t")])
+        cluster.controller = 1
+        Admin(client).create_topics([NewTopic("u")])
+    assert [node for node, api, _, _ in cluster.seen if api == "CreateTopics"] == [0, 0, 1]
+
+
+def test_without_a_controller_any_broker_takes_changes(cluster: FakeCluster) -> None:
+    kind = messages.MetadataResponse
+    here = [kind.MetadataResponseBroker(node_id=0, host="127.0.0.1", port=cluster.brokers[0].port)]
+    cluster.script("Metadata", lambda _: kind(brokers=here, controller_id=-1))
+    with Admin(cluster.bootstrap) as admin:
+        admin.create_topics([NewTopic("t")])
+    assert "t" in cluster.topics
+
+
+def test_only_asking_creates_nothing(cluster: FakeCluster) -> None:
+    with Admin(cluster.bootstrap) as admin:
+        admin.create_topics([NewTopic("t")], validate_only=True)
+    assert cluster.topics == {}
+
+
+def test_every_topic_that_was_refused_is_named(cluster: FakeCluster) -> None:
+    cluster.topic("b")
+    cluster.topic("c")
+    with Admin(cluster.bootstrap) as admin:
+        with pytest.raises(KafkaError) as caught:
+            admin.create_topics([NewTopic("a"), NewTopic("b"), NewTopic("c")])
+        assert caught.value.error is Error.TOPIC_ALREADY_EXISTS
+        assert str(caught.value) == (
+            "TOPIC_ALREADY_EXISTS (36): create topic 'b'; TOPIC_ALREADY_EXISTS (36): create topic 'c'"
+        )
+        assert "a" in cluster.topics
+
+
+def test_deleting_what_does_not_exist_names_it(cluster: FakeCluster) -> None:
+    with Admin(cluster.bootstrap) as admin, pytest.raises(KafkaError, match="delete topic 'missing'") as caught:
+        admin.delete_topics(["missing"])
+    assert caught.value.error is Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("version", [1, 3, 5, 6])
+def test_topics_are_deleted_by_name_in_every_version(version: int) -> None:
+    with FakeCluster(served={**SERVED, 20: (0, version)}) as cluster, Admin(cluster.bootstrap) as admin:
+        cluster.topic("t")
+        admin.delete_topics(["t"])
+        assert cluster.topics == {}
+
+
+def test_what_the_broker_says_is_told(cluster: FakeCluster) -> None:
+    kind = messages.CreateTopicsResponse
+
+    def refuse(message: Any) -> Any:
+        said = "retention.ms must be at least -1"
+        return kind(topics=[kind.CreatableTopicResult(name="t", error_code=Error.INVALID_CONFIG, error_message=said)])
+
+    cluster.script("CreateTopics", refuse)
+    with (
+        Admin(cluster.bootstrap) as admin,
+        pytest.raises(
+            KafkaError, match=r"^INVALID_CONFIG \(40\): create topic 't': retention\.ms must be at least -1$"
+        ),
+    ):
+        admin.create_topics([NewTopic("t", configs={"retention.ms": "-2"})])
+
+
+def test_a_change_whose_answer_is_lost_is_not_sent_again(cluster: FakeCluster) -> None:
+    cluster.script("CreateTopics", Close())
+    with Admin(cluster.bootstrap) as admin, pytest.raises(ConnectionLostError, match="CreateTopics v7"):
+        admin.create_topics([NewTopic("t")])
+    assert len(cluster.asked("CreateTopics")) == 1

@@ -1,0 +1,113 @@
+"""Kafka's client properties: what is read, what is refused, what is left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tagwire.client import Client
+from tagwire.client.config import FetchSettings, ProduceSettings, parse
+from tagwire.errors import ConfigError
+
+BOOTSTRAP = {"bootstrap.servers": "a:1,b:2"}
+
+
+def test_nothing_but_addresses_gives_the_defaults() -> None:
+    settings = parse(BOOTSTRAP)
+    assert (settings.bootstrap, settings.client_id, settings.timeout) == ("a:1,b:2", "tagwire", 30.0)
+    assert settings.fetch == FetchSettings()
+    assert settings.produce == ProduceSettings()
+
+
+def test_every_property_that_is_read_sets_what_it_names() -> None:
+    settings = parse(
+        {
+            **BOOTSTRAP,
+            "client.id": "job",
+            "request.timeout.ms": "1500",
+            "fetch.max.bytes": "1000",
+            "max.partition.fetch.bytes": " 900 ",
+            "fetch.max.wait.ms": "0",
+            "fetch.min.bytes": "2",
+            "acks": "1",
+            "compression.type": "zstd",
+            "batch.size": "5000",
+            "linger.ms": "250",
+            "retries": "3",
+            "delivery.timeout.ms": "60000",
+        }
+    )
+    assert (settings.client_id, settings.timeout) == ("job", 1.5)
+    assert settings.fetch == FetchSettings(max_bytes=1000, max_partition_bytes=900, max_wait_ms=0, min_bytes=2)
+    assert settings.produce == ProduceSettings(
+        acks=1, compression="zstd", batch_bytes=5000, linger=0.25, retries=3, timeout=60.0
+    )
+
+
+def test_a_client_can_be_made_of_properties() -> None:
+    client = Client.from_properties({**BOOTSTRAP, "request.timeout.ms": "1500", "acks": "0"})
+    assert (client.timeout, client.produce_settings.acks) == (1.5, 0)
+
+
+def test_fetch_sizes_beyond_what_one_frame_may_have_mean_the_most_there_is() -> None:
+    assert parse({**BOOTSTRAP, "fetch.max.bytes": "2147483647"}).fetch.max_bytes == 128 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("group.id", "g"),
+        ("metadata.max.age.ms", "1"),
+        ("security.protocol", "plaintext"),
+        ("security.protocol", "PLAINTEXT"),
+        ("isolation.level", "read_uncommitted"),
+        ("enable.idempotence", "false"),
+    ],
+)
+def test_what_changes_nothing_is_accepted(name: str, value: str) -> None:
+    assert parse({**BOOTSTRAP, name: value}) == parse(BOOTSTRAP)
+
+
+REFUSED = [
+    ("security.protocol", "SASL_SSL", "allowed is only PLAINTEXT"),
+    ("isolation.level", "read_committed", "allowed is only read_uncommitted"),
+    ("enable.idempotence", "true", "allowed is only false"),
+    ("sasl.mechanism", "PLAIN", "no TLS and no SASL"),
+    ("ssl.truststore.location", "/x", "no TLS and no SASL"),
+    ("security.providers", "x", "no TLS and no SASL"),
+    ("transactional.id", "x", "there are no transactions"),
+    ("acks", "2", "acks=2: allowed is all, 0 or 1"),
+    ("compression.type", "brotli", "compression.type=brotli: allowed is none, gzip"),
+    ("request.timeout.ms", "0", "a whole number from 1"),
+    ("request.timeout.ms", "soon", "a whole number from 1"),
+    ("batch.size", "-1", "a whole number from 1"),
+    ("linger.ms", "1.5", "a whole number from 0"),
+    ("retries", "2147483648", "to 2147483647"),
+    ("fetch.min.bytes", "٣", "a whole number from 0"),
+    ("bootstrap.servers", "nowhere", "HOST:PORT,HOST:PORT"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "says"), REFUSED)
+def test_a_wrong_value_is_refused_by_name(name: str, value: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse({**BOOTSTRAP, name: value})
+    assert name in str(caught.value)
+    assert says in str(caught.value)
+
+
+def test_a_password_is_not_told() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse({**BOOTSTRAP, "ssl.key.password": "hunter2"})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_login_is_not_told_either() -> None:
+    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hunter2";'
+    with pytest.raises(ConfigError) as caught:
+        parse({**BOOTSTRAP, "sasl.jaas.config": login})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_addresses_must_be_given() -> None:
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers: missing"):
+        parse({})
