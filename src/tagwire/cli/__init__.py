@@ -92,17 +92,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     command = typer.main.get_command(app)
     try:
+        if sys.stdout is None:  # started with standard output closed
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # a key in a language that the terminal cannot show
         return command.main(args=arguments, prog_name="tagwire", standalone_mode=False) or 0
     except _UsageError as error:
         where = error.ctx.command_path if error.ctx else "tagwire"
-        _say(f"{error.format_message().rstrip('.')} (see {where} --help)")
+        said = error.format_message().replace("Value error, ", "").rstrip(".")
+        _say(f"{said} (see {where} --help)")
         return 2
     except TagwireError as error:
         _say(str(error))
     except OSError as error:
-        _say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        said = error.strerror or str(error)
+        _say(f"{error.filename}: {said}" if error.filename else said)
     except KeyboardInterrupt:
         return INTERRUPTED
     return 1

@@ -136,7 +136,7 @@ def _span(
         firsts = client.list_offsets(dict.fromkeys(partitions, EARLIEST))
         for at, offset in starts.items():
             if not firsts[at] <= offset <= lasts[at]:
-                held = f"holds {firsts[at]} to {lasts[at] - 1}" if firsts[at] < lasts[at] else "holds no records"
+                held = f"holds {firsts[at]}-{lasts[at] - 1}" if firsts[at] < lasts[at] else "holds no records"
                 raise KafkaError(Error.OFFSET_OUT_OF_RANGE, f"partition {at} {held}, not {offset}")
     return starts, {at: min(ends[at], lasts[at]) for at in partitions}
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import select
 import sys
 from collections.abc import Callable, Iterator
+from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -96,7 +97,7 @@ def produce(
     with (
         _opened(file) as source,
         Producer(bootstrap, acks=acks, compression=compression) as producer,
-        progress(f"to {topic}") as advance,
+        progress(f"to {topic}", visible=not source.isatty()) as advance,
     ):
 
         def settle() -> None:
@@ -169,18 +170,21 @@ class _Sent:
             if first >= 0
         )
         counted = "1 record" if self.count == 1 else f"{self.count:,} records"
+        if self.count and not places:
+            places = "where they stand was not asked (acks 0)"
         return f"{counted} to {printable(self._topic)}" + (f": {printable(places)}" if places else "")
 
 
-def _opened(file: Path | None) -> BinaryIO:
+def _opened(file: Path | None) -> FileIO:
     if file is not None:
-        return file.open("rb", buffering=0)
-    if sys.stdin is not None and sys.stdin.isatty():
+        return FileIO(file)
+    source = FileIO(0, closefd=False)
+    if source.isatty():
         print("one record a line; Ctrl-D ends", file=sys.stderr)
-    return open(0, "rb", buffering=0, closefd=False)
+    return source
 
 
-def _lines(source: BinaryIO, before_waiting: Callable[[], None]) -> Iterator[bytes]:
+def _lines(source: FileIO, before_waiting: Callable[[], None]) -> Iterator[bytes]:
     """The lines of `source` without their ends, as they come.
 
     Args:

@@ -68,6 +68,8 @@ def parse_line(text: bytes, number: int) -> Line:
     """
     try:
         fields = json.loads(text, object_pairs_hook=_each_once)
+    except json.JSONDecodeError as error:
+        raise _wrong(number, f"not JSON: {error.msg} at column {error.colno}") from None
     except (ValueError, RecursionError) as error:
         raise _wrong(number, f"not JSON: {error}") from None
     if not isinstance(fields, dict):

@@ -25,7 +25,8 @@ OwnBootstrap = Annotated[
 def topics(context: typer.Context, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False) -> None:
     """List topics, or create and delete them.
 
-    Records are counted by offsets: compaction and transactions leave fewer to read.
+    The offsets are the lowest and the highest of all partitions; --json tells each. Records are counted by offsets:
+    compaction and transactions leave fewer to read.
 
     \b
     Examples:
@@ -133,9 +134,10 @@ def _describe(client: Client) -> list[dict[str, Any]]:
 def _row(topic: dict[str, Any]) -> tuple[str, ...]:
     partitions = topic["partitions"]
     asked = [partition for partition in partitions if partition["end"] is not None]
-    offsets = "none can be asked now"
-    if asked:
-        offsets = f"{min(each['start'] for each in asked)} to {max(each['end'] for each in asked)}"
-        if len(asked) < len(partitions):
-            offsets += f" ({len(partitions) - len(asked)} without a leader)"
+    filled = [partition for partition in asked if partition["start"] < partition["end"]]
+    offsets = "-"
+    if filled:
+        offsets = f"{min(each['start'] for each in filled)}-{max(each['end'] for each in filled) - 1}"
+    if len(asked) < len(partitions):
+        offsets += f" ({len(partitions) - len(asked)} without a leader)"
     return topic["topic"], str(len(partitions)), offsets, f"{topic['records']:,}"

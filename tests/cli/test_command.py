@@ -1,0 +1,181 @@
+"""The command as a whole: help, version, exit codes, and one line for whatever goes wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+import tagwire
+from tagwire import kernel
+from tagwire.records import Record
+
+COMMANDS = [
+    ("topics",),
+    ("topics", "create"),
+    ("topics", "delete"),
+    ("produce",),
+    ("consume",),
+    ("versions",),
+    ("broker",),
+    ("land",),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_an_example(run, command):
+    ran = run(*command, "--help")
+    assert ran.code == 0
+    assert "Example" in ran.out
+    assert ran.out.count(f"tagwire {' '.join(command)}") >= 2  # the usage line, and an example
+    assert "\x1b" not in ran.out
+
+
+def test_help_lists_every_command(run):
+    listed = run("--help").out.partition("Commands:")[2]
+    assert [line.split()[0] for line in listed.splitlines() if line] == [
+        "topics",
+        "produce",
+        "consume",
+        "versions",
+        "broker",
+        "land",
+    ]
+    assert run().out == run("--help").out
+
+
+def test_the_version_says_whether_kernels_are_compiled(run):
+    said = run("--version").out
+    assert said.startswith(f"tagwire {tagwire.__version__} ")
+    assert ("kernels compiled" in said) == kernel.compiled
+    assert ("not compiled" in said) != kernel.compiled
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; from tagwire.cli import main; main(['--help']); main(['land', '--help']);"
+        "print(sorted({'pyarrow', 'pyspark', 'asyncio', 'rich', 'numpy', 'tagwire.client'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["nope"], "nope"),
+        (["--nope"], "--nope"),
+        (["consume"], "TOPIC"),
+        (["consume", "t", "--from", "yesterday"], "--from"),
+        (["consume", "t", "--to", "x"], "--to"),
+        (["consume", "t", "--follow", "--to", "5"], "--to"),
+        (["consume", "t", "--limit", "0"], "--limit"),
+        (["consume", "t", "--limit", "many"], "--limit"),
+        (["consume", "t", "--partition", "-1"], "--partition"),
+        (["consume", "t", "--bootstrap", "nowhere"], "--bootstrap"),
+        (["consume", "t", "--bootstrap", "host:99999"], "--bootstrap"),
+        (["topics", "nope"], "nope"),
+        (["topics", "create"], "NAME"),
+        (["topics", "create", "t", "--partitions", "0"], "--partitions"),
+        (["topics", "create", "t", "--config", "retention.ms"], "--config"),
+        (["topics", "create", "t", "--bootstrap", "x"], "--bootstrap"),
+        (["produce", "t", "--compression", "bzip"], "--compression"),
+        (["produce", "t", "--acks", "2"], "--acks"),
+        (["produce", "t", "--header", "novalue"], "--header"),
+        (["produce", "t", "--key", "k", "--key-separator", ":"], "--key-separator"),
+        (["produce", "t", "--key-separator", ""], "--key-separator"),
+        (["produce", "t", "--json", "--key", "k"], "--json"),
+        (["produce", "t", "--keep-partitions"], "--keep-partitions"),
+        (["produce", "t", "--file", "/does/not/exist"], "/does/not/exist"),
+        (["versions"], "HOST:PORT"),
+        (["versions", "host"], "host"),
+        (["broker"], "--data"),
+        (["broker", "--data", "d", "--listen", "9092"], "--listen"),
+        (["broker", "--data", "d", "--fsync", "sometimes"], "--fsync"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_misuse_is_told_in_one_line_that_names_it(run, tmp_path, monkeypatch, arguments, named):
+    monkeypatch.chdir(tmp_path)
+    ran = run(*arguments)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith("tagwire: ")
+    assert ran.err.count("\n") == 1
+    assert named in ran.err
+    assert "--help)" in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["topics"],
+        ["topics", "create", "t"],
+        ["topics", "delete", "t"],
+        ["consume", "t"],
+        ["produce", "t", "--file", __file__],
+    ],
+    ids=" ".join,
+)
+def test_a_broker_that_cannot_be_reached_is_named_in_one_line(run, arguments):
+    address = _free_address()
+    ran = run(*arguments, "--bootstrap", address)
+    assert ran.code == 1
+    assert ran.out == ""
+    assert ran.err.startswith("tagwire: ")
+    assert ran.err.count("\n") == 1
+    assert address in ran.err
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(bootstrap, fill):
+    topic = fill([Record(None, b"x" * 1000)] * 2000)
+    command = f"'{sys.executable}' -m tagwire consume {topic} --full --bootstrap {bootstrap} | head -1"
+    ran = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0
+    assert ran.stdout.startswith(f"{topic}/0@0")
+    assert ran.stderr == ""
+
+
+def test_ctrl_c_ends_a_follow_quietly_with_130(bootstrap, fill):
+    topic = fill([Record(b"k", b"v")])
+    with _start("consume", topic, "--follow", "--bootstrap", bootstrap) as process:
+        assert process.stdout.readline().startswith(f"{topic}/0@0")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+    assert (process.returncode, said) == (130, "")
+
+
+def test_progress_stays_on_the_terminal_and_out_of_the_output(bootstrap, fill):
+    topic = fill([Record(b"k", b"v%d" % index) for index in range(5)])
+    terminal, stderr = os.openpty()
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "tagwire", "consume", topic, "--json", "--bootstrap", bootstrap],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            check=True,
+        )
+        assert len(ran.stdout.splitlines()) == 5
+        assert b"\x1b" not in ran.stdout
+        shown = os.read(terminal, 65536)
+        assert topic.encode()[:10] in shown
+        assert b'"value"' not in shown
+    finally:
+        os.close(terminal)
+        os.close(stderr)
+
+
+def _start(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tagwire", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def _free_address() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"

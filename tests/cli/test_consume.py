@@ -1,0 +1,166 @@
+"""`tagwire consume`: what a person sees, what a program gets, where it starts and stops."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tagwire.broker import Broker
+from tagwire.client import Producer
+from tagwire.records import Record
+
+SIX = 1_372_917_600_000  # 2013-07-04 06:00 UTC
+MINUTE = 60_000
+DEPARTURES = [
+    Record(b"UA-%d" % index, b'{"flight":%d}' % index, [("origin", b"EWR")], SIX + index * MINUTE) for index in range(6)
+]
+
+
+def _values(ran) -> list[str]:
+    return [json.loads(line)["value"] for line in ran.out.splitlines()]
+
+
+def test_a_person_sees_place_time_key_headers_and_value(run, fill):
+    topic = fill(DEPARTURES[:1])
+    ran = run("consume", topic)
+    assert ran.code == 0
+    assert ran.out == f'{topic}/0@0  2013-07-04 06:00  key=UA-0  headers: origin=EWR\n  {{"flight":0}}\n'
+
+
+def test_null_empty_and_missing_are_told_apart(run, fill):
+    topic = fill([Record(None, None, [("a", None), ("a", b"")], SIX), Record(b"", b"", [], SIX)])
+    assert run("consume", topic).out.splitlines() == [
+        f"{topic}/0@0  2013-07-04 06:00  headers: a=<null> a=",
+        "  <null>",
+        f"{topic}/0@1  2013-07-04 06:00  key=",
+        "  ",
+    ]
+
+
+def test_control_characters_from_the_wire_do_not_reach_the_terminal(run, fill):
+    evil = b"\x1b]0;owned\x07\x1b[2J\x9b\n\r"
+    topic = fill([Record(evil, evil, [("\x1b[1m\u202e", evil)], SIX)])
+    for arguments in ([], ["--full"], ["--json"]):
+        out = run("consume", topic, *arguments).out
+        assert "".join(out.split("\n")).isprintable()
+        assert out.count("\n") == (1 if "--json" in arguments else 2)
+
+
+def test_long_keys_values_and_headers_are_cut_unless_asked_in_full(run, fill):
+    long = b"x" * 5000
+    topic = fill([Record(long, long, [("h" * 5000, long)], SIX)])
+    short = run("consume", topic).out
+    assert short.count("…") == 4
+    assert max(map(len, short.splitlines())) < 300 + len(topic)
+    full = run("consume", topic, "--full").out
+    assert "…" not in full
+    assert full.count("x" * 5000) == 3
+
+
+def test_json_tells_all_of_a_record(run, fill):
+    topic = fill([Record(b"\xff\x00", "é".encode(), [("a", b"1"), ("a", None)], SIX), Record(None, None, [], SIX)])
+    first, second = map(json.loads, run("consume", topic, "--json").out.splitlines())
+    assert first == {
+        "topic": topic,
+        "partition": 0,
+        "offset": 0,
+        "timestamp": SIX,
+        "timestamp_type": "CreateTime",
+        "key": {"base64": "/wA="},
+        "value": "é",
+        "headers": [{"key": "a", "value": "1"}, {"key": "a", "value": None}],
+    }
+    assert (second["key"], second["value"], second["headers"], second["offset"]) == (None, None, [], 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flights"),
+    [
+        ([], [0, 1, 2, 3, 4, 5]),
+        (["--from", "earliest", "--to", "latest"], [0, 1, 2, 3, 4, 5]),
+        (["--from", "4"], [4, 5]),
+        (["--from", "6"], []),
+        (["--to", "2"], [0, 1]),
+        (["--to", "600"], [0, 1, 2, 3, 4, 5]),
+        (["--from", "2", "--to", "2"], []),
+        (["--from", "3", "--to", "1"], []),
+        (["--from", "latest"], []),
+        (["--from", "2013-07-04"], [0, 1, 2, 3, 4, 5]),
+        (["--from", "2013-07-05"], []),
+        (["--to", "2013-07-05"], [0, 1, 2, 3, 4, 5]),
+        (["--from", "2013-07-04T06:02", "--to", "2013-07-04T06:04"], [2, 3]),
+        (["--limit", "2"], [0, 1]),
+        (["--from", "2013-07-04T06:03:30", "--limit", "1"], [4]),
+    ],
+    ids=lambda value: " ".join(value) if value and isinstance(value[0], str) else "",
+)
+def test_a_read_starts_and_stops_where_it_is_told(run, fill, arguments, flights):
+    ran = run("consume", fill(DEPARTURES), "--json", *arguments)
+    assert ran.code == 0
+    assert _values(ran) == [f'{{"flight":{index}}}' for index in flights]
+
+
+def test_all_partitions_are_read_or_the_one_named(run, fill):
+    topic = fill([Record(b"k%d" % index, b"v%d" % index) for index in range(40)], partitions=4)
+    records = [json.loads(line) for line in run("consume", topic, "--json").out.splitlines()]
+    assert {record["value"] for record in records} == {f"v{index}" for index in range(40)}
+    assert {record["partition"] for record in records} == {0, 1, 2, 3}
+    for partition in range(4):
+        offsets = [record["offset"] for record in records if record["partition"] == partition]
+        assert offsets == list(range(len(offsets)))
+        alone = run("consume", topic, "--json", "--partition", partition).out.splitlines()
+        assert [json.loads(line)["offset"] for line in alone] == offsets
+    assert len(run("consume", topic, "--json", "--limit", 7).out.splitlines()) == 7
+
+
+def test_a_range_without_records_says_so_to_a_person_only(run, fill):
+    topic = fill()
+    assert run("consume", topic) == (0, "", f"no records in this range of {topic}\n")
+    assert run("consume", topic, "--json") == (0, "", "")
+
+
+def test_an_offset_needs_its_partition_where_there_are_several(run, fill):
+    topic = fill([Record(None, b"v")], partitions=2, partition=1)
+    ran = run("consume", topic, "--from", "0")
+    assert ran.code == 2
+    assert "--partition" in ran.err
+    assert run("consume", topic, "--from", "0", "--partition", "1").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--from", "7"], "OFFSET_OUT_OF_RANGE (1): partition {topic}-0 holds 0-5, not 7"),
+        (["--partition", "3"], "UNKNOWN_TOPIC_OR_PARTITION (3): topic '{topic}' has no partition 3"),
+    ],
+)
+def test_what_a_topic_does_not_hold_is_named(run, fill, arguments, said):
+    topic = fill(DEPARTURES)
+    ran = run("consume", topic, *arguments)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("tagwire: " + said.format(topic=topic))
+    assert ran.err.count("\n") == 1
+
+
+def test_an_unknown_topic_is_named_and_not_created(run):
+    ran = run("consume", "nowhere")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == "tagwire: UNKNOWN_TOPIC_OR_PARTITION (3): topic 'nowhere'\n"
+    assert "nowhere" not in run("topics").out
+
+
+def test_a_corrupt_batch_is_named_after_what_stands_before_it(run, tmp_path):
+    with Broker(tmp_path) as broker:
+        with Producer(broker.bootstrap) as producer:
+            for value in (b"first", b"second", b"third"):
+                producer.send("t", value)
+                producer.flush()
+        (segment,) = (tmp_path / "t-0").glob("*.log")
+        segment.write_bytes(segment.read_bytes().replace(b"second", b"sEcond"))
+        ran = run("consume", "t", "--json", "--bootstrap", broker.bootstrap)
+    assert ran.code == 1
+    assert _values(ran) == ["first"]
+    assert ran.err.startswith("tagwire: ")
+    assert "t-0@1" in ran.err
+    assert ran.err.count("\n") == 1

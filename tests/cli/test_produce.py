@@ -1,0 +1,175 @@
+"""`tagwire produce`: lines become records, and a topic can be copied."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tagwire.records import Record
+
+
+@pytest.fixture
+def produce(run, fill, tmp_path):
+    """Writes `data` to a file and produces it to a new topic: (what the command did, the topic)."""
+
+    def produce(data: bytes, *arguments: object, partitions: int = 1):
+        file = tmp_path / "lines"
+        file.write_bytes(data)
+        topic = fill(partitions=partitions)
+        return run("produce", topic, "--file", file, *arguments), topic
+
+    return produce
+
+
+@pytest.fixture
+def held(run):
+    """The records of a topic, as JSON objects in order of partition and offset."""
+
+    def held(topic: str) -> list[dict]:
+        found = [json.loads(line) for line in run("consume", topic, "--json").out.splitlines()]
+        return sorted(found, key=lambda record: (record["partition"], record["offset"]))
+
+    return held
+
+
+@pytest.mark.parametrize(
+    ("data", "values"),
+    [
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\nb", ["a", "b"]),
+        (b"a\n\nb\n", ["a", "", "b"]),
+        (b"a\r\n", ["a\r"]),
+        (b"\xff\n", [{"base64": "/w=="}]),
+        (b"x" * 200_000 + b"\ny", ["x" * 200_000, "y"]),
+        (b"", []),
+    ],
+    ids=["lines", "no end", "empty line", "carriage return", "not utf-8", "longer than a read", "nothing"],
+)
+def test_each_line_is_a_value_byte_for_byte(produce, held, data, values):
+    ran, topic = produce(data)
+    assert ran.code == 0
+    assert [record["value"] for record in held(topic)] == values
+
+
+def test_the_last_word_tells_how_many_and_where(produce):
+    ran, topic = produce(b"a\nb\nc\n")
+    assert ran.out == f"3 records to {topic}: {topic}/0@0-2\n"
+    ran, topic = produce(b"a\n", "--partition", "1", partitions=2)
+    assert ran.out == f"1 record to {topic}: {topic}/1@0\n"
+    ran, topic = produce(b"")
+    assert ran.out == f"0 records to {topic}\n"
+
+
+def test_keys_headers_compression_and_acks_are_as_told(produce, held):
+    ran, topic = produce(b"a\n", "--key", "k", "--header", "h=1", "--header", "h=x=y", "--compression", "zstd")
+    assert ran.code == 0
+    (record,) = held(topic)
+    assert (record["key"], record["value"]) == ("k", "a")
+    assert record["headers"] == [{"key": "h", "value": "1"}, {"key": "h", "value": "x=y"}]
+    for acks in ("all", "1", "0"):
+        ran, topic = produce(b"a\n", "--acks", acks)
+        assert ran.code == 0
+        assert len(held(topic)) == 1
+
+
+def test_a_key_is_parted_from_its_value_at_the_first_separator(produce, held):
+    ran, topic = produce(b"a::1::2\n::x\n", "--key-separator", "::")
+    assert ran.code == 0
+    assert [(record["key"], record["value"]) for record in held(topic)] == [("a", "1::2"), ("", "x")]
+
+
+def test_equal_keys_go_to_one_partition(produce, held):
+    _, topic = produce(b"a:1\nb:2\na:3\nc:4\nb:5\na:6\n", "--key-separator", ":", partitions=5)
+    places: dict[str, set[int]] = {}
+    for record in held(topic):
+        places.setdefault(record["key"], set()).add(record["partition"])
+    assert {key: len(partitions) for key, partitions in places.items()} == {"a": 1, "b": 1, "c": 1}
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_topic_is_copied_with_headers_keys_nulls_binary_and_timestamps(run, fill, produce, held, keep):
+    records = [
+        Record(b"k", b"v", [("a", b"1"), ("a", None), ("b", b"")], 1_372_917_600_000),
+        Record(None, None, [], 1),
+        Record(b"", b"", [], 2),
+        Record(b"\xff\xfe", bytes(range(256)), [("ü", b"\x80")], 3),
+    ]
+    original = fill(records, partitions=3)
+    lines = run("consume", original, "--json").out.encode()
+    ran, copy = produce(lines, "--json", *(["--keep-partitions"] if keep else []), partitions=3)
+    assert ran.code == 0
+    said = ("key", "value", "headers", "timestamp", *(["partition", "offset"] if keep else []))
+    parts = [
+        sorted(([record[field] for field in said] for record in held(topic)), key=lambda record: record[3])
+        for topic in (original, copy)
+    ]
+    assert parts[0] == parts[1]
+    assert len(parts[0]) == 4
+
+
+@pytest.mark.parametrize(
+    ("data", "arguments", "said"),
+    [
+        (b"a:1\nb:2\nnothing\nc:3\n", ["--key-separator", ":"], "line 3: no ':' in it"),
+        (b'{"value":"a"}\n\n{"value":"b"}\n{"value":1}\n', ["--json"], "line 4: value: neither text nor null"),
+    ],
+    ids=["separator", "json"],
+)
+def test_a_bad_line_is_named_and_what_stands_before_it_is_sent_and_told(produce, held, data, arguments, said):
+    ran, topic = produce(data, *arguments)
+    assert ran.code == 1
+    assert ran.out == f"2 records to {topic}: {topic}/0@0-1\n"
+    assert ran.err.startswith(f"tagwire: {said}")
+    assert ran.err.count("\n") == 1
+    assert len(held(topic)) == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "arguments"),
+    [(b"a\n", ["--partition", "9"]), (b'{"value":"a","partition":9}\n', ["--json", "--keep-partitions"])],
+    ids=["option", "line"],
+)
+def test_a_partition_that_does_not_exist_is_named(produce, held, data, arguments):
+    ran, topic = produce(data, *arguments)
+    assert (ran.code, ran.out) == (1, "")
+    assert f"partition {topic}-9" in ran.err
+    assert held(topic) == []
+
+
+def test_a_record_larger_than_the_topic_takes_is_refused_and_others_are_told(run, tmp_path, held):
+    run("topics", "create", "small", "--config", "max.message.bytes=1000")
+    file = tmp_path / "lines"
+    file.write_bytes(b"x" * 5000)
+    ran = run("produce", "small", "--file", file)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("tagwire: MESSAGE_TOO_LARGE (10)")
+    assert "small-0" in ran.err
+    assert held("small") == []
+
+
+def test_lines_that_come_one_by_one_are_sent_as_they_come(run, fill, bootstrap):
+    topic = fill()
+    with (
+        subprocess.Popen(
+            [sys.executable, "-m", "tagwire", "produce", topic, "--bootstrap", bootstrap],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+        subprocess.Popen(
+            [sys.executable, "-m", "tagwire", "consume", topic, "--follow", "--json", "--bootstrap", bootstrap],
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as follower,
+    ):
+        for value in ("first", "second"):
+            process.stdin.write(value + "\n")
+            process.stdin.flush()
+            assert json.loads(follower.stdout.readline())["value"] == value
+        follower.terminate()
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (0, f"2 records to {topic}: {topic}/0@0-1\n", "")

@@ -1,0 +1,86 @@
+"""`tagwire topics`: list, create, delete."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tagwire.broker import Broker
+from tagwire.records import Record
+
+
+def _listed(run) -> dict[str, dict]:
+    return {topic["topic"]: topic for topic in map(json.loads, run("topics", "--json").out.splitlines())}
+
+
+def test_a_list_tells_partitions_offsets_and_records(run, fill):
+    topic = fill([Record(None, b"v")] * 10, partitions=3, partition=1)
+    empty = fill()
+    lines = run("topics").out.splitlines()
+    assert lines[0].split() == ["topic", "partitions", "offsets", "records"]
+    rows = {name: cells for name, *cells in map(str.split, lines)}
+    assert rows[topic] == ["3", "0-9", "10"]
+    assert rows[empty] == ["1", "-", "0"]
+
+
+def test_the_json_list_tells_each_partition(run, fill):
+    topic = fill([Record(None, b"v")] * 4, partitions=2, partition=1)
+    assert _listed(run)[topic] == {
+        "topic": topic,
+        "internal": False,
+        "error": None,
+        "records": 4,
+        "partitions": [
+            {"partition": 0, "leader": 1, "start": 0, "end": 0},
+            {"partition": 1, "leader": 1, "start": 0, "end": 4},
+        ],
+    }
+
+
+def test_a_cluster_without_topics_says_so(run):
+    with Broker() as empty:
+        ran = run("topics", "--bootstrap", empty.bootstrap)
+        assert (ran.code, ran.out) == (0, f"no topics on {empty.bootstrap}\n")
+        assert run("topics", "--json", "--bootstrap", empty.bootstrap).out == ""
+
+
+def test_a_topic_is_created_listed_and_deleted(run):
+    made = run("topics", "create", "made", "--partitions", 4, "--config", "retention.ms=-1")
+    assert (made.code, made.out) == (0, "created made with 4 partitions\n")
+    assert len(_listed(run)["made"]["partitions"]) == 4
+    gone = run("topics", "delete", "made")
+    assert (gone.code, gone.out) == (0, "deleted made\n")
+    assert "made" not in _listed(run)
+
+
+def test_brokers_may_be_named_before_or_after_the_subcommand(run, bootstrap, monkeypatch):
+    monkeypatch.setenv("TAGWIRE_BOOTSTRAP", "127.0.0.1:1")
+    assert run("topics", "--bootstrap", bootstrap, "create", "before").code == 0
+    assert run("topics", "create", "after", "--bootstrap", bootstrap).code == 0
+    assert run("topics", "create", "neither").code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["delete", "missing"], "UNKNOWN_TOPIC_OR_PARTITION (3): delete topic 'missing'"),
+        (["create", "a b"], "INVALID_TOPIC_EXCEPTION (17): create topic 'a b'"),
+        (["create", "t", "--config", "no.such.config=1"], "INVALID_CONFIG (40): create topic 't'"),
+        (["create", "t", "--replication-factor", "3"], "INVALID_REPLICATION_FACTOR (38): create topic 't'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_refusal_names_the_topic_in_one_line(run, arguments, said):
+    ran = run("topics", *arguments)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"tagwire: {said}")
+    assert ran.err.count("\n") == 1
+
+
+def test_a_topic_that_exists_is_not_created_again(run, fill):
+    topic = fill([Record(None, b"v")])
+    ran = run("topics", "create", topic)
+    assert ran.code == 1
+    assert f"TOPIC_ALREADY_EXISTS (36): create topic {topic!r}" in ran.err
+    assert _listed(run)[topic]["records"] == 1
