@@ -133,6 +133,8 @@ class Fetcher:
                 try:
                     waiting[self._client.leader(span.at, self._client.deadline())].append(span)
                 except TagwireError as error:
+                    if isinstance(error, KafkaError) and error.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+                        raise  # it was waited for already
                     span.failed(error, self._client.timeout)
         for node, spans in waiting.items():
             if node not in self._under_way:
