@@ -75,6 +75,18 @@ def test_keys_headers_compression_and_acks_are_as_told(produce, held):
         assert len(held(topic)) == 1
 
 
+def test_bytes_on_the_command_line_that_are_not_text_arrive_as_they_are(produce, held):
+    ran, topic = produce(b"a\n", "--key", "\udcff", "--header", "h=\udcfe")
+    assert ran.code == 0
+    (record,) = held(topic)
+    assert (record["key"], record["headers"][0]["value"]) == ({"base64": "/w=="}, {"base64": "/g=="})
+    ran, topic = produce(b"a\n", "--header", "\udcff=x")  # the key of a header is text
+    assert ran.code == 1
+    assert ran.err.startswith("tagwire: ")
+    assert ran.err.count("\n") == 1
+    assert held(topic) == []
+
+
 def test_a_key_is_parted_from_its_value_at_the_first_separator(produce, held):
     ran, topic = produce(b"a::1::2\n::x\n", "--key-separator", "::")
     assert ran.code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 from collections.abc import Callable, Iterator
@@ -77,20 +78,8 @@ def produce(
         )
     if keep_partitions and not (as_json and partition is None):
         raise typer.BadParameter("needs --json, and no --partition", param_hint="'--keep-partitions'")
-    headers: Headers = [(name, value.encode()) for name, value in pairs(header or [], "--header")]
-    fixed_key = None if key is None else key.encode()
-    separator = None if key_separator is None else key_separator.encode()
-
-    def record(text: bytes, number: int) -> Line:
-        if as_json:
-            return parse_line(text, number)
-        if separator is None:
-            return Line(fixed_key, text, headers, None, None)
-        own_key, found, value = text.partition(separator)
-        if not found:
-            raise DecodeError(f"no {printable(key_separator or '')!r} in it", path=f"line {number}")
-        return Line(own_key, value, headers, None, None)
-
+    headers: Headers = [(name, os.fsencode(value)) for name, value in pairs(header or [], "--header")]
+    record = parse_line if as_json else _plain(key, key_separator, headers)
     from tagwire.client import Producer
 
     sent = _Sent(topic)
@@ -129,6 +118,22 @@ def produce(
             finally:
                 if sent.count or sys.exception() is None:
                     print(sent.summary())
+
+
+def _plain(key: str | None, separator: str | None, headers: Headers) -> Callable[[bytes, int], Line]:
+    """How a line that is not JSON is read."""
+    fixed_key = None if key is None else os.fsencode(key)
+    parting = os.fsencode(separator or "")
+
+    def record(text: bytes, number: int) -> Line:
+        if not parting:
+            return Line(fixed_key, text, headers, None, None)
+        own_key, found, value = text.partition(parting)
+        if not found:
+            raise DecodeError(f"no {separator!r} in it", path=f"line {number}")
+        return Line(own_key, value, headers, None, None)
+
+    return record
 
 
 class _Sent:
