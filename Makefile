@@ -14,7 +14,7 @@ HEADERS ?=
 WHAT ?= all
 PYTEST ?=
 
-.PHONY: run test lint bench stubs wheel setup clean
+.PHONY: run test lint interop bench stubs wheel setup clean
 
 run: setup
 	$(BIN)/tagwire land --to "$(OUT)" $(if $(BOOTSTRAP),--bootstrap "$(BOOTSTRAP)") $(if $(TOPIC),--topic "$(TOPIC)") \
@@ -30,6 +30,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Compares with Kafka's published jars, fetched with Maven and kept under .cache/; what cannot be fetched is NOT RUN.
+interop: setup
+	$(BIN)/python scripts/rebuild_releases.py --check
+	$(BIN)/python -m pytest -q --timeout 600 tests/interop $(PYTEST)
 
 bench: setup
 	$(BIN)/python bench/run.py $(WHAT)

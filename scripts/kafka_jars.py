@@ -102,7 +102,7 @@ def maven(*arguments: str) -> None:
     if program is None:
         raise MavenError("mvn is not on the PATH")
     CACHE.mkdir(exist_ok=True)
-    command = [program, "-q", "-B", f"-Dmaven.repo.local={REPOSITORY}", *arguments]
+    command = [program, "-q", "-B", "-U", f"-Dmaven.repo.local={REPOSITORY}", *arguments]
     why = ""
     for _ in range(TRIES):
         try:
@@ -114,8 +114,8 @@ def maven(*arguments: str) -> None:
             continue
         if done.returncode == 0:
             return
-        errors = [line for line in done.stdout.splitlines() if line.startswith("[ERROR]")]
-        why = errors[0].removeprefix("[ERROR] ") if errors else f"Maven ended with {done.returncode}"
+        _, _, error = done.stdout.partition("[ERROR] ")
+        why = error.splitlines()[0] if error else f"Maven ended with {done.returncode}"
     raise MavenError(why)
 
 

@@ -1,0 +1,74 @@
+"""Java programs of ours that run on Kafka's published jars."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kafka_jars import CACHE, Coordinates, MavenError, classpath, kafka
+
+SOURCES: Final = Path(__file__).parent / "java"
+JSON: Final[Coordinates] = ("com.fasterxml.jackson.core", "jackson-databind", "2.19.0")
+SECONDS: Final = 240
+
+
+class NotRunError(Exception):
+    """What a comparison needs is not to be had here: a jar, or Java itself. The text says what."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Kafka's classes at one release.
+
+    Attributes:
+        release: the published version of all its jars.
+        jars: the client jar, what it needs at run time, and other jars of Kafka's with message classes.
+    """
+
+    release: str
+    jars: tuple[Path, ...]
+
+    @classmethod
+    def fetch(cls, release: str, modules: Sequence[str]) -> Peer:
+        """Fetches the client jar and those of `modules`.
+
+        Raises:
+            NotRunError: one cannot be fetched, or there is no Java to run them with.
+        """
+        if shutil.which("javac") is None or shutil.which("java") is None:
+            raise NotRunError("java and javac (17 or newer) are not both on the PATH")
+        try:
+            alone = [kafka(module, release) for module in modules]
+            found = classpath(release, [kafka("kafka-clients", release), JSON], alone)
+        except MavenError as error:
+            raise NotRunError(f"Kafka {release}: {error}") from None
+        return cls(release, tuple(found))
+
+    def ask(self, program: str, lines: Iterable[str]) -> list[str]:
+        """Runs `program` on the jars; returns a line of answer for each line."""
+        folder = self._compiled(program)
+        path = ":".join(map(str, (folder, *self.jars)))
+        asked = list(lines)
+        done = subprocess.run(
+            ["java", "-Xmx1g", "-cp", path, program],
+            input="".join(line + "\n" for line in asked),
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=SECONDS,
+        )
+        answers = done.stdout.split("\n")[:-1]
+        assert len(answers) == len(asked), done.stderr[-2000:]
+        return answers
+
+    def _compiled(self, program: str) -> Path:
+        folder = CACHE / "classes" / self.release
+        compiler = ["javac", "--release", "17", "-Xlint:all,-path", "-Werror", "-d", str(folder)]
+        command = [*compiler, "-cp", ":".join(map(str, self.jars)), str(SOURCES / f"{program}.java")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return folder
