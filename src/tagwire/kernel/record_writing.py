@@ -12,6 +12,7 @@ import cython
 from tagwire.errors import EncodeError
 
 if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_FromStringAndSize
     from cython.cimports.libc.string import memcpy, memmove
 
 COMPILED: bool = cython.compiled
@@ -32,6 +33,14 @@ _FAULTS = {
     2: "the column's ends contradict each other",
     3: "a header or its key is null",
 }
+
+
+def uncleared(size: cython.Py_ssize_t) -> bytearray:
+    """A bytearray whose bytes are anything, to be written: clearing it first costs as much as filling it."""
+    if cython.compiled:
+        return PyByteArray_FromStringAndSize(cython.NULL, size)
+    else:
+        return bytearray(size)
 
 
 @cython.cfunc
@@ -182,7 +191,7 @@ def encode(records: list[Any]) -> tuple[bytearray, int, int]:
         greatest = max(greatest, timestamp)
         shapes.append((timestamp, len(headers) if headers else 0))
         room += RECORD_OVERHEAD
-    out = bytearray(room)
+    out = uncleared(room)
     size = _fill(out, parts, shapes, base)
     del out[size:]
     return out, base, greatest
@@ -289,7 +298,7 @@ def _put_slice(
     limit: cython.longlong,
     row: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Writes the length of a row and the row; returns the position after it, or -1 where the ends contradict themselves.
+    """Writes the length of a row and the row; returns the position after it, -1 where the ends contradict themselves.
 
     Short rows are copied as a block of 16 or 32 bytes where the source has as many: SLACK is always left in `out`.
     """

@@ -1,4 +1,4 @@
-"""Records of a batch (magic 2), from bytes to column buffers or to objects.
+"""Records of a batch (magic 2), from bytes to column buffers.
 
 Layout (facts 5.3): a record is a varint length and that many bytes: int8 attributes, varlong timestamp delta, varint
 offset delta, varint key length and key, varint value length and value, varint header count, headers. Length -1 is null.
@@ -10,16 +10,11 @@ Compiled, buffers are read and written through pointers; uncompiled, the same na
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from typing import Any
-
 import cython
 
 from tagwire.errors import CorruptRecordError
 
 if cython.compiled:
-    from cython.cimports.cpython.bytearray import PyByteArray_FromStringAndSize
     from cython.cimports.libc.string import memcpy, memset
 
 COMPILED: bool = cython.compiled
@@ -49,23 +44,8 @@ _FAULTS = {
 _CUT_SHORT = cython.declare(cython.longlong, -(1 << 40))
 _TOO_LONG = cython.declare(cython.longlong, -(1 << 41))
 
-_ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
-
-def text(data: bytes) -> str:
-    """UTF-8 with U+FFFD for each malformed sequence, as Java counts them: an encoded surrogate is one, not three."""
-    return _ENCODED_SURROGATE.sub(b"\xef\xbf\xbd", data).decode("utf-8", "replace")
-
-
-def uncleared(size: cython.Py_ssize_t) -> bytearray:
-    """A bytearray whose bytes are anything: clearing a decompression's room costs as much as filling it."""
-    if cython.compiled:
-        return PyByteArray_FromStringAndSize(cython.NULL, size)
-    else:
-        return bytearray(size)
-
-
-def _fault(code: int, detail: int, base_offset: int, index: int, at: int) -> CorruptRecordError:
+def fault(code: int, detail: int, base_offset: int, index: int, at: int) -> CorruptRecordError:
     return CorruptRecordError(
         _FAULTS[code].format(detail), path=f"batch at offset {base_offset}, record {index}", offset=at
     )
@@ -163,7 +143,7 @@ def _length(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _cause(code: cython.int, value: cython.longlong) -> cython.int:
+def cause(code: cython.int, value: cython.longlong) -> cython.int:
     """The fault of a value out of range: `code`, unless there was no value to read."""
     if value == _CUT_SHORT:
         return 1
@@ -174,7 +154,7 @@ def _cause(code: cython.int, value: cython.longlong) -> cython.int:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _record(
+def record_at(
     src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> tuple[
     cython.int,  # 0 or a fault
@@ -200,7 +180,7 @@ def _record(
     value_at: cython.Py_ssize_t
     size, past = _length(src, at, end)
     if size < 1 or size > end - past:
-        return _cause(3, size), at, size, 0, 0, 0, 0, 0, 0, 0
+        return cause(3, size), at, size, 0, 0, 0, 0, 0, 0, 0
     end = past + cython.cast(cython.Py_ssize_t, size)
     at = past + 1
     time, past = _varlong(src, at, end)
@@ -209,15 +189,15 @@ def _record(
     delta, at = _length(src, past, end)
     key, key_at = _length(src, at, end)
     if key < -1 or key > end - key_at:
-        return _cause(4, key), at, key, 0, 0, 0, 0, 0, 0, 0
+        return cause(4, key), at, key, 0, 0, 0, 0, 0, 0, 0
     at = key_at + (cython.cast(cython.Py_ssize_t, key) if key > 0 else 0)
     value, value_at = _length(src, at, end)
     if value < -1 or value > end - value_at:
-        return _cause(5, value), at, value, 0, 0, 0, 0, 0, 0, 0
+        return cause(5, value), at, value, 0, 0, 0, 0, 0, 0, 0
     at = value_at + (cython.cast(cython.Py_ssize_t, value) if value > 0 else 0)
     count, past = _length(src, at, end)
     if count < 0 or count > (end - past) >> 1:
-        return _cause(6, count), at, count, 0, 0, 0, 0, 0, 0, 0
+        return cause(6, count), at, count, 0, 0, 0, 0, 0, 0, 0
     return 0, past, end, time, delta, key_at, key, value_at, value, count
 
 
@@ -225,7 +205,7 @@ def _record(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _header(
+def header_at(
     src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> tuple[
     cython.int,  # 0 or a fault
@@ -242,11 +222,11 @@ def _header(
     value_at: cython.Py_ssize_t
     key, key_at = _length(src, at, end)
     if key < 0 or key > end - key_at:
-        return _cause(7, key), at, 0, key, 0, 0
+        return cause(7, key), at, 0, key, 0, 0
     at = key_at + cython.cast(cython.Py_ssize_t, key)
     value, value_at = _length(src, at, end)
     if value < -1 or value > end - value_at:
-        return _cause(8, value), at, 0, value, 0, 0
+        return cause(8, value), at, 0, value, 0, 0
     at = value_at + (cython.cast(cython.Py_ssize_t, value) if value > 0 else 0)
     return 0, at, key_at, key, value_at, value
 
@@ -255,101 +235,12 @@ def _header(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _shifted(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
+def shifted(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
     """base + delta, wrapping as Java's long does: a batch that spans more than 2^63 ms still reads back as written."""
     if cython.compiled:
         return cython.cast(cython.longlong, cython.cast(cython.ulonglong, base) + cython.cast(cython.ulonglong, delta))
     else:
         return (base + delta + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
-@cython.cfunc
-@cython.inline
-def _bytes(src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, size: cython.longlong) -> bytes:
-    if cython.compiled:
-        return src[at : at + size]
-    else:
-        return bytes(src[at : at + size])
-
-
-@cython.cfunc
-def _text(src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, size: cython.longlong) -> str:
-    try:
-        if cython.compiled:
-            return src[at : at + size].decode("utf-8")
-        else:
-            return str(src[at : at + size], "utf-8")
-    except UnicodeDecodeError:
-        return text(_bytes(src, at, size))
-
-
-def objects(
-    payload: cython.const[cython.uchar][::1],
-    count: cython.longlong,
-    origin: cython.Py_ssize_t,
-    base_offset: cython.longlong,
-    last_delta: cython.longlong,
-    base_timestamp: cython.longlong,
-    append_timestamp: cython.longlong,
-    appended: cython.bint,
-    make: Callable[..., object],
-) -> list[Any]:
-    """Every record of a payload as make(key, value, headers, timestamp, offset); all of them or CorruptRecordError.
-
-    With `appended`, every record's timestamp is `append_timestamp`. headers is a tuple of (str, bytes or None).
-    """
-    src: cython.pointer[cython.const[cython.uchar]]
-    if cython.compiled:
-        src = cython.address(payload[0])
-    else:
-        src = payload
-    at: cython.Py_ssize_t = 0
-    end: cython.Py_ssize_t = payload.shape[0]
-    index: cython.longlong
-    after: cython.longlong = -1
-    code: cython.int
-    past: cython.Py_ssize_t
-    stop: cython.longlong
-    time: cython.longlong
-    delta: cython.longlong
-    key_at: cython.Py_ssize_t
-    key: cython.longlong
-    value_at: cython.Py_ssize_t
-    value: cython.longlong
-    headers: cython.longlong
-    made: list[object] = []
-    none: tuple[object, ...] = ()
-    for index in range(count):
-        code, past, stop, time, delta, key_at, key, value_at, value, headers = _record(src, at, end)
-        if code:
-            raise _fault(code, stop, base_offset, index, origin + past)
-        if delta <= after or delta > last_delta:
-            raise _fault(_cause(10, delta), delta, base_offset, index, origin + at)
-        after = delta
-        pairs = none
-        if headers:
-            found: list[object] = []
-            for _ in range(headers):
-                code, past, name_at, name, data_at, data = _header(src, past, cython.cast(cython.Py_ssize_t, stop))
-                if code:
-                    raise _fault(code, name, base_offset, index, origin + past)
-                found.append((_text(src, name_at, name), _bytes(src, data_at, data) if data >= 0 else None))
-            pairs = tuple(found)
-        if past != stop:
-            raise _fault(9, stop - past, base_offset, index, origin + past)
-        at = past
-        made.append(
-            make(
-                _bytes(src, key_at, key) if key >= 0 else None,
-                _bytes(src, value_at, value) if value >= 0 else None,
-                pairs,
-                append_timestamp if appended else _shifted(base_timestamp, time),
-                base_offset + delta,
-            )
-        )
-    if at != end:
-        raise _fault(11, end - at, base_offset, count, origin + at)
-    return made
 
 
 @cython.cfunc
@@ -367,8 +258,8 @@ def _set_all(bits: cython.uchar[::1]) -> cython.void:
 class Strings:
     """The buffers of one variable-size column in Arrow's layout, filled row by row.
 
-    valid: a bit per row. ends: int32, one more than there are rows. data: the bytes, with SLACK to spare; None in a list
-    column, whose `size` counts elements. size: bytes or elements so far. nulls: rows that are null.
+    valid: a bit per row. ends: int32, one more than there are rows. data: the bytes, with SLACK to spare; None in a
+    list column, whose `size` counts elements. size: bytes or elements so far. nulls: rows that are null.
     """
 
     valid: cython.uchar[::1]
@@ -450,10 +341,10 @@ def _clear(bits: cython.p_uchar, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
 
 @cython.cclass
 class Columns:
-    """Where decoded records go: offsets and timestamps (int64), timestamp types (int32) and `Strings`; None if unwanted.
+    """Where decoded records go: offsets and timestamps (int64), timestamp types (int32) and `Strings`, or None.
 
-    lists, names and data are the headers: a list per row over the columns of header keys and header values, together or
-    not at all. All are large enough for every row and byte to come, names and data perhaps not for every header.
+    lists, names and data are the headers: a list per row over the columns of header keys and header values, together
+    or not at all. All are large enough for every row and byte to come, names and data perhaps not for every header.
     """
 
     offsets: cython.longlong[::1]
@@ -576,13 +467,13 @@ class Columns:
         most: cython.longlong = 9223372036854775
         with cython.nogil:
             while index < count:
-                code, past, stop, time, delta, key_at, key_size, value_at, value_size, found = _record(src, at, end)
+                code, past, stop, time, delta, key_at, key_size, value_at, value_size, found = record_at(src, at, end)
                 if code:
                     fault_at = past
                     detail = stop
                     break
                 if delta <= after or delta > last_delta:
-                    code = _cause(10, delta)
+                    code = cause(10, delta)
                     fault_at = at
                     detail = delta
                     break
@@ -592,7 +483,7 @@ class Columns:
                         wanted = element + cython.cast(cython.Py_ssize_t, found)
                         break
                     for _header_number in range(found):
-                        code, past, name_at, name_size, data_at, data_size = _header(
+                        code, past, name_at, name_size, data_at, data_size = header_at(
                             src, past, cython.cast(cython.Py_ssize_t, stop)
                         )
                         if code:
@@ -632,7 +523,7 @@ class Columns:
                     if has_offsets:
                         self.offsets[row] = base_offset + delta
                     if has_timestamps:
-                        time = append_timestamp if appended else _shifted(base_timestamp, time)
+                        time = append_timestamp if appended else shifted(base_timestamp, time)
                         if microseconds:
                             if time > most or time < -most:
                                 code = 12
@@ -645,7 +536,7 @@ class Columns:
                         self.kinds[row] = appended
                     row += 1
                 after = delta
-                # the same position as `past`, but known from the record's length: the next record need not wait for this
+                # `past` it is, but known from the record's length: the next record need not wait for this one's fields
                 at = cython.cast(cython.Py_ssize_t, stop)
                 index += 1
             if has_headers:
@@ -656,7 +547,7 @@ class Columns:
             fault_at = at
             detail = end - at
         if code:
-            raise _fault(code, detail, base_offset, index, origin + fault_at)
+            raise fault(code, detail, base_offset, index, origin + fault_at)
         self.rows = row
         if has_key:
             key.size = keys

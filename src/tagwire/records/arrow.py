@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from tagwire.errors import ConfigError, DecodeError, EncodeError
 from tagwire.kernel import record_writing as writing
 from tagwire.kernel import records as kernel
+from tagwire.kernel.record_objects import text
 from tagwire.records.batch import APPEND_TIME, CODEC_MASK, HEADER_SIZE, BatchHeader, Data, batch_headers
 from tagwire.records.compression import default_limit
 from tagwire.records.writer import BatchOptions, check, seal
@@ -171,7 +172,7 @@ def from_arrow(batch: pa.RecordBatch, **options: Unpack[BatchOptions]) -> bytes:
     key, value = (_binary(_column(batch, name), name) for name in ("key", "value"))
     columns = [_slices(key), _slices(value), *_header_slices(_column(batch, "headers"))]
     room = sum(size for _, size in columns) + batch.num_rows * writing.RECORD_OVERHEAD + writing.SLACK
-    payload = memoryview(kernel.uncleared(room))
+    payload = memoryview(writing.uncleared(room))
     times = _milliseconds(_column(batch, "timestamp"))
     size, max_timestamp = writing.encode_columns(payload, times, *(view for view, _ in columns))
     return seal(payload[:size], batch.num_rows, times[0], max_timestamp, options)
@@ -418,7 +419,7 @@ class _Buffers:
         try:
             keys.validate(full=True)
         except pa.ArrowInvalid:
-            return pa.array([kernel.text(key) for key in keys.view(pa.binary()).to_pylist()], pa.string())
+            return pa.array([text(key) for key in keys.view(pa.binary()).to_pylist()], pa.string())
         return keys
 
 

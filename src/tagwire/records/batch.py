@@ -12,7 +12,8 @@ from struct import Struct
 from crc32c import crc32c
 
 from tagwire.errors import CorruptRecordError, UnsupportedVersionError
-from tagwire.kernel import records as kernel
+from tagwire.kernel.record_objects import objects
+from tagwire.kernel.records import MIN_RECORD_SIZE
 from tagwire.records.compression import CODECS, decompress
 from tagwire.records.record import Record
 
@@ -144,7 +145,7 @@ class BatchHeader:
         stored = data[self.position + HEADER_SIZE : self.position + self.size]
         if self.attributes & CODEC_MASK:
             stored = decompress(self.compression, stored, limit, path=f"batch at offset {self.base_offset}")
-        if self.count * kernel.MIN_RECORD_SIZE > len(stored):
+        if self.count * MIN_RECORD_SIZE > len(stored):
             raise self.corrupt(f"{self.count} records do not fit into {len(stored)} bytes")
         return stored
 
@@ -181,7 +182,7 @@ class RecordBatch(BatchHeader):
         """
         compressed = self.attributes & CODEC_MASK
         return iter(
-            kernel.objects(
+            objects(
                 self.payload(self.data, max_decompressed),
                 self.count,
                 0 if compressed else HEADER_SIZE,

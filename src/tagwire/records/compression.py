@@ -10,7 +10,7 @@ import zlib
 import cramjam
 
 from tagwire.errors import ConfigError, CorruptRecordError
-from tagwire.kernel.records import uncleared
+from tagwire.kernel.record_writing import uncleared
 from tagwire.records import lz4_frame, snappy_stream
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import cramjam
 
 from tagwire.errors import CorruptRecordError
-from tagwire.kernel.records import uncleared
+from tagwire.kernel.record_writing import uncleared
 
 MAGIC = b"\x04\x22\x4d\x18"
 _BLOCK_SIZES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
