@@ -1,0 +1,89 @@
+"""Messages built in code compile, encode and decode like those of spec files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tagwire import Field, Schema, message_class
+from tagwire.errors import SchemaError, SpecError
+
+OWNER = Schema(Field("name", "string"), Field("mail", "string", nullable=True), name="Owner")
+
+
+def test_a_plain_schema_has_no_optional_buffer() -> None:
+    schema = Schema(Field("id", "int16"), Field("names", "[]string"))
+    message = schema(id=7, names=["a"])
+    assert schema.encode(message).hex() == "0007" + "00000001" + "000161"
+    assert schema.decode(schema.encode(message)) == message
+
+
+def test_a_schema_given_optional_fields_writes_what_the_same_spec_file_writes() -> None:
+    schema = Schema(Field("Baz", "int16"), optional_fields={1: Field("Bar", "string", default="hello world")})
+    file = message_class(
+        """{ "type": "data", "name": "Foo", "validVersions": "0", "versionsWithOptional": "0+",
+             "fields": [{ "name": "Baz", "type": "int16", "versions": "0+" }],
+             "optionalFields": [{ "name": "Bar", "type": "string", "tag": 1, "default": "hello world" }] }"""
+    )
+    for values in ({"baz": 7}, {"baz": 7, "bar": "hey"}):
+        assert schema.encode(schema(**values)) == file(**values).encode(0)
+
+
+def test_an_empty_mapping_of_optional_fields_still_gives_every_struct_its_buffer() -> None:
+    assert Schema(Field("id", "int16"), optional_fields={}).message_class(id=7).encode(0).hex() == "000007"
+
+
+def test_structs_nest_and_one_schema_may_stand_in_several_places() -> None:
+    schema = Schema(Field("owner", OWNER, nullable=True), Field("others", [OWNER]))
+    owner = schema.message_class.Owner
+    message = schema(owner=None, others=[owner(name="a"), owner(name="b", mail="m")])
+    assert schema.encode(message).hex() == "ff" + "00000002" + "0001610000" + "000162" + "00016d"
+    assert schema.decode(schema.encode(message)) == message
+
+
+def test_an_optional_field_left_out_is_null_if_it_may_be_and_zero_if_not() -> None:
+    schema = Schema(optional_fields={1: Field("a", "string", nullable=True), 2: Field("b", "string")})
+    assert (schema().a, schema().b) == (None, "")
+
+
+WRONG: list[tuple[str, Callable[[], Schema], str]] = [
+    ("a name occurs twice", lambda: Schema(Field("a", "int8"), Field("a", "int8")), "name a is already taken"),
+    (
+        "an optional field has a mandatory one's name",
+        lambda: Schema(Field("a", "int8"), optional_fields={1: Field("a", "int8")}),
+        "name a is already taken",
+    ),
+    (
+        "a tag occurs twice",
+        lambda: Schema(optional_fields=[(1, Field("a", "int8")), (1, Field("b", "int8"))]),
+        "tag 1 is already taken by Schema.a",
+    ),
+    ("a tag is out of range", lambda: Schema(optional_fields={65536: Field("a", "int8")}), "0 to 65535"),
+    ("a number is nullable", lambda: Schema(Field("a", "int8", nullable=True)), "cannot be nullable"),
+    ("the type is unknown", lambda: Schema(Field("a", "int7")), "'int7' is no type"),
+    ("the default is of another type", lambda: Schema(Field("a", "int8", default="x")), "is no int8"),
+    ("the default is out of range", lambda: Schema(Field("a", "int8", default=300)), "-128 to 127"),
+    ("the default is null and the field is not", lambda: Schema(Field("a", "string", default=None)), "not nullable"),
+    ("the name is no name", lambda: Schema(Field("a b", "int8")), "must be letters"),
+    (
+        "an optional field is an array of structs",
+        lambda: Schema(optional_fields={1: Field("a", [OWNER])}),
+        "array of structs",
+    ),
+    (
+        "a struct has optional fields and the message has none",
+        lambda: Schema(Field("a", Schema(optional_fields={1: Field("b", "int8")}))),
+        "inside a schema that has none",
+    ),
+]
+
+
+@pytest.mark.parametrize(("build", "said"), [case[1:] for case in WRONG], ids=[case[0] for case in WRONG])
+def test_a_schema_is_refused_when(build: Callable[[], Schema], said: str) -> None:
+    with pytest.raises(SchemaError, match=said):
+        build()
+
+
+def test_a_schema_error_is_a_spec_error() -> None:
+    assert issubclass(SchemaError, SpecError)
