@@ -19,8 +19,8 @@ from tagwire.client.metadata import (
 )
 from tagwire.client.offsets import list_offsets
 from tagwire.client.retry import Retry
-from tagwire.client.transport import Link
-from tagwire.errors import ConnectError, ConnectionLostError, Error, KafkaError, TagwireError
+from tagwire.client.transport import CONNECT_TIMEOUT, Link
+from tagwire.errors import ConnectError, Error, KafkaError, TagwireError
 from tagwire.rpc import Excluded, Range, api_name
 
 # A topic that was just created may still be unknown to the broker that is asked; one that is unknown for longer is
@@ -250,19 +250,20 @@ class Client:
         for address, link in list(self._links.items()):
             if self._usable(address, link):
                 return link
-        known = [((node.host, node.port), str(node)) for node in self._nodes.values()]
-        known += [(address, f"broker at {address[0]}:{address[1]}") for address in self._bootstrap]
-        failures: dict[tuple[str, int], TagwireError] = {}
-        for address, name in known:
-            if address not in failures:
-                try:
-                    return self._link_to(address, name, deadline)
-                except (ConnectError, ConnectionLostError) as error:
-                    failures[address] = error
-        errors = list(failures.values())
-        if len(errors) == 1 and isinstance(errors[0], ConnectionLostError):
-            raise errors[0]
-        raise ConnectError(f"no broker can be reached: {', '.join(map(str, errors))}")
+        known = {(node.host, node.port): str(node) for node in self._nodes.values()}
+        known = {**known, **{at: f"broker at {at[0]}:{at[1]}" for at in self._bootstrap if at not in known}}
+        failures: list[TagwireError] = []
+        for address, name in known.items():
+            # One that accepts and then keeps silent leaves time for the next.
+            is_last = len(failures) == len(known) - 1
+            until = deadline if is_last else min(deadline, time.monotonic() + CONNECT_TIMEOUT)
+            try:
+                return self._link_to(address, name, until)
+            except TagwireError as error:
+                failures.append(error)
+        if len(failures) == 1 and not isinstance(failures[0], ConnectError):
+            raise failures[0]
+        raise ConnectError(f"no broker can be reached: {', '.join(map(str, failures))}")
 
     def _link_to(self, address: tuple[str, int], name: str, deadline: float) -> Link:
         link = self._links.get(address)
