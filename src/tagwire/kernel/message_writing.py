@@ -503,7 +503,7 @@ class Encoder:
             raise self.failure(f"needs a float, not {_shown(value)}")
         try:
             return self.put_bytes(_PACK_FLOAT(value))
-        except OverflowError:
+        except (OverflowError, struct.error):  # an int beyond every float
             raise self.failure(f"{_shown(value)} is out of the range of a float") from None
 
     @cython.cfunc
