@@ -4,33 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from tagwire.codec.classes import MessageObject, build_class
+from tagwire.codec.classes import MessageObject, class_at
 from tagwire.spec import catalog
 from tagwire.spec.api_keys import API_NAMES
 
 
 def request(api_key: int) -> type[MessageObject]:
     """The request class of an API. Raises KeyError for a key that no API has."""
-    return _named(f"{API_NAMES[api_key]}Request")
+    return class_at(f"{API_NAMES[api_key]}Request")
 
 
 def response(api_key: int) -> type[MessageObject]:
     """The response class of an API. Raises KeyError for a key that no API has."""
-    return _named(f"{API_NAMES[api_key]}Response")
-
-
-def _named(name: str) -> type[MessageObject]:
-    found = globals().get(name)
-    if found is None:
-        # Of two threads that build the same class, both go on with the first one kept.
-        found = globals().setdefault(name, build_class(catalog.message(name), home=name))
-    return found  # type: ignore[no-any-return]
+    return class_at(f"{API_NAMES[api_key]}Response")
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("_") or not catalog.contains(name):
         raise AttributeError(f"module 'tagwire.messages' has no message {name!r}")
-    return _named(name)
+    found = globals()[name] = class_at(name)
+    return found
 
 
 def __dir__() -> list[str]:

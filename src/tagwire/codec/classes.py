@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -19,7 +18,7 @@ from tagwire.codec.secrets import SECRET_FIELDS
 from tagwire.errors import SpecError, UnsupportedVersionError
 from tagwire.kernel import message_reading, message_writing
 from tagwire.kernel.programs import Program
-from tagwire.spec import Absent, Message, Struct, Versions, load
+from tagwire.spec import Absent, Message, Struct, Versions, catalog, load
 
 Buffer = bytes | bytearray | memoryview
 
@@ -131,7 +130,7 @@ def message_class(spec: Message | Path | str) -> type[MessageObject]:
     Raises:
         SpecError: the spec breaks a rule.
     """
-    return _class_at(spec if isinstance(spec, Message) else load(spec))
+    return class_at(spec if isinstance(spec, Message) else load(spec))
 
 
 def build_class(message: Message, *, home: Message | str) -> type[MessageObject]:
@@ -244,14 +243,21 @@ def _owned_tags(tags: dict[int, bytes] | None) -> dict[int, bytes] | None:
 
 
 def _restore(home: Message | str, struct: str, values: dict[str, Any], unknown_tags: dict[int, bytes] | None) -> Any:
-    return _class_at(home)._classes[struct](**values, unknown_tags=unknown_tags)
+    return class_at(home)._classes[struct](**values, unknown_tags=unknown_tags)
 
 
-@cache
-def _class_at(home: Message | str) -> type[MessageObject]:
-    if isinstance(home, Message):
-        return build_class(home, home=home)
-    from tagwire import messages
+_built: dict[Message | str, type[MessageObject]] = {}
 
-    found: type[MessageObject] = getattr(messages, home)
+
+def class_at(home: Message | str) -> type[MessageObject]:
+    """The class of a model, or of the catalog's message of that name: always the same one.
+
+    Raises:
+        KeyError: the catalog has no message of that name.
+    """
+    found = _built.get(home)
+    if found is None:
+        message = home if isinstance(home, Message) else catalog.message(home)
+        # Of two threads that build the same class, both go on with the first one kept.
+        found = _built.setdefault(home, build_class(message, home=home))
     return found
