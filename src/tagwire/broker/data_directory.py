@@ -121,7 +121,8 @@ class DataDirectory:
         path = self.partition_path(topic.name, partition)
         found = read_topic_id(self._files, path / PARTITION_FILE)
         if found != topic.topic_id:
-            raise StorageError(f"{path} belongs to a topic with id {uuid_text(found)}, not {uuid_text(topic.topic_id)}")
+            wanted = uuid_text(topic.topic_id)
+            raise StorageError(f"{path / PARTITION_FILE} is of a topic with id {uuid_text(found)}, not {wanted}")
         return path
 
     def sync(self) -> None:

@@ -36,7 +36,7 @@ class Node:
         disk: threads for reading files.
     """
 
-    def __init__(self, settings: Settings, files: Files | None = None) -> None:
+    def __init__(self, settings: Settings, files: Files) -> None:
         """Take the data directory into use and open every log in it; this may take as long as reading what a crash
         left.
 
@@ -50,7 +50,6 @@ class Node:
         self._stopping = asyncio.Event()
         self._upkeep: list[asyncio.Task[None]] = []
         try:
-            files = files or Files()
             self._data = DataDirectory(files, Path(self._temporary or settings.data_dir or ""))
             self.topics = Topics(files, self._data, self._commits, self.disk, settings.fsync)
             try:

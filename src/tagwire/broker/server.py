@@ -7,6 +7,7 @@ import logging
 from types import TracebackType
 
 from tagwire.broker.connection import ClientConnection
+from tagwire.broker.files import Files
 from tagwire.broker.node import Node
 from tagwire.broker.settings import Settings
 from tagwire.errors import ConfigError
@@ -23,8 +24,9 @@ class Server:
         bootstrap: "host:port", where clients find it.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, files: Files | None = None) -> None:
         self._settings = settings
+        self._files = files or Files()
         self._connections: set[ClientConnection] = set()
         self.bootstrap = ""
 
@@ -36,8 +38,7 @@ class Server:
             ConfigError: the address cannot be listened on.
         """
         settings = self._settings
-        # On the loop's own thread: nothing is served before every log is open.
-        self._broker = Node(settings)
+        self._broker = Node(settings, self._files)
         loop = asyncio.get_running_loop()
         try:
             self._listener = await loop.create_server(

@@ -1,0 +1,110 @@
+"""What a broker can be told, and what it answers to what it cannot be told."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from tagwire.broker import Broker
+from tagwire.broker.topic_config import TopicConfig
+from tagwire.errors import ConfigError, TagwireError
+
+WRONG = [
+    ({"fsync": "always"}, "fsync='always' is not batch or interval or never"),
+    ({"unsupported": "ignore"}, "unsupported='ignore' is not close or empty"),
+    ({"port": 65536}, "port=65536 is not 0 to 65535"),
+    ({"num_partitions": 0}, "num_partitions=0 is not 1 to 1000"),
+    ({"max_frame_bytes": 10}, "max_frame_bytes=10 is not 1024 or more"),
+]
+
+
+@pytest.mark.parametrize(("options", "text"), WRONG)
+def test_a_wrong_option_is_named_with_what_is_allowed(options, text):
+    with pytest.raises(ConfigError) as caught:
+        Broker(**options)
+    assert str(caught.value) == text
+
+
+def test_a_port_in_use_is_named_and_the_directory_let_go(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}"):
+            Broker(tmp_path / "data", port=port).start()
+    with Broker(tmp_path / "data"):
+        pass
+
+
+def test_a_host_that_does_not_exist_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"no\.such\.host\.invalid"):
+        Broker(host="no.such.host.invalid").start()
+
+
+def test_a_broker_that_is_not_running_has_no_address():
+    broker = Broker()
+    with pytest.raises(TagwireError, match="not running"):
+        _ = broker.bootstrap
+    broker.start()
+    address = broker.bootstrap
+    broker.start()
+    assert broker.bootstrap == address
+    broker.stop()
+    with pytest.raises(TagwireError, match="not running"):
+        _ = broker.bootstrap
+
+
+def test_a_name_is_listened_on_and_advertised_as_ipv4(connect):
+    with Broker(host="localhost") as broker:
+        (node,) = connect(broker.bootstrap).metadata().brokers
+        assert broker.bootstrap == f"{node.host}:{node.port}"
+        assert node.host == "127.0.0.1"
+
+
+def test_a_broker_on_every_address_advertises_the_one_the_client_reached(connect):
+    with Broker(host="0.0.0.0") as broker:
+        port = broker.bootstrap.rpartition(":")[2]
+        (node,) = connect(f"127.0.0.1:{port}").metadata().brokers
+        assert (node.host, node.port) == ("127.0.0.1", int(port))
+
+
+DEFAULTS = {
+    "segment.bytes": "1073741824",
+    "index.interval.bytes": "4096",
+    "max.message.bytes": "1048588",
+    "retention.ms": "604800000",
+    "retention.bytes": "-1",
+    "message.timestamp.type": "CreateTime",
+    "compression.type": "producer",
+    "cleanup.policy": "delete",
+}
+
+
+def test_a_topics_defaults_are_kafkas():
+    assert TopicConfig().as_strings() == DEFAULTS
+
+
+def test_every_configuration_is_taken_as_it_is_told():
+    assert TopicConfig.of(DEFAULTS) == TopicConfig()
+    assert TopicConfig.of({"retention.ms": "-1", "segment.bytes": "2000"}) == TopicConfig(
+        segment_bytes=2000, retention_ms=-1
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("segment.bytes", "1023"),
+        ("segment.bytes", "2147483648"),
+        ("segment.bytes", "1_000_000"),
+        ("segment.bytes", " 2000"),
+        ("segment.bytes", ""),
+        ("retention.ms", "9" * 30),
+        ("retention.bytes", "1.5"),
+        ("message.timestamp.type", "createtime"),
+        ("cleanup.policy", "compact,delete"),
+        ("min.insync.replicas", "1"),
+    ],
+)
+def test_a_configuration_that_is_not_implemented_is_named(name, value):
+    with pytest.raises(ConfigError, match=f"{name}={value}"):
+        TopicConfig.of({name: value})

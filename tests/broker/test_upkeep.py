@@ -1,0 +1,195 @@
+"""What is done by the clock, and group commit: both on topics without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tagwire.broker import upkeep
+from tagwire.broker.checkpoints import read_offsets
+from tagwire.broker.data_directory import DataDirectory
+from tagwire.broker.files import Files
+from tagwire.broker.group_commit import GroupCommit
+from tagwire.broker.loading import create_log
+from tagwire.broker.topic_config import TopicConfig
+from tagwire.broker.topics import Topics
+from tagwire.errors import Error, KafkaError, StorageError
+
+
+@pytest.fixture
+def pool():
+    with ThreadPoolExecutor(2) as threads:
+        yield threads
+
+
+def on_topics(tmp_path, pool, files, scenario):
+    """Run `scenario(topics, data)` on a data directory of its own."""
+
+    async def run():
+        data = DataDirectory(files, tmp_path / "data")
+        try:
+            await scenario(Topics(files, data, pool, pool, "interval"), data)
+        finally:
+            data.close(clean=False)
+
+    asyncio.run(run())
+
+
+def test_retention_deletes_what_is_too_old_and_an_offline_log_does_not_stop_it(tmp_path, pool, batch):
+    async def scenario(topics, data):
+        configs = {"segment.bytes": "1024", "retention.ms": "1000"}
+        broken, sound = (await topics.create("t", 2, configs)).partitions
+        for partition in (broken, sound):
+            for _ in range(3):
+                await partition.append(batch(1, timestamp=1, size=900))
+        broken.log.abandon("the test takes it offline")
+        upkeep.expire(topics)
+        assert (sound.log.start_offset, sound.log.end_offset) == (3, 3)
+        assert broken.log.start_offset == 0
+
+    on_topics(tmp_path, pool, Files(), scenario)
+
+
+def test_recovery_points_are_what_is_on_the_disk(tmp_path, pool, batch):
+    async def scenario(topics, data):
+        (partition,) = (await topics.create("t", 1, {})).partitions
+        await partition.append(batch(3))
+        path = tmp_path / "data" / "recovery-point-offset-checkpoint"
+        upkeep.save_recovery_points(topics, data)
+        assert read_offsets(Files(), path) == {("t", 0): 0}
+        upkeep.sync(topics)
+        upkeep.save_recovery_points(topics, data)
+        assert read_offsets(Files(), path) == {("t", 0): 3}
+
+    on_topics(tmp_path, pool, Files(), scenario)
+
+
+def test_a_log_whose_interval_sync_fails_goes_offline_and_keeps_what_was_acknowledged(
+    tmp_path, pool, batch, failing_files
+):
+    async def scenario(topics, data):
+        (partition,) = (await topics.create("t", 1, {})).partitions
+        await partition.append(batch(3))
+        size = partition.log.directory.joinpath(f"{0:020d}.log").stat().st_size
+        failing_files.fail("sync", times=1)
+        upkeep.sync(topics)
+        assert partition.log.is_offline
+        assert partition.log.directory.joinpath(f"{0:020d}.log").stat().st_size == size
+
+    on_topics(tmp_path, pool, failing_files, scenario)
+
+
+def test_what_is_due_is_done_again_and_again_until_it_is_stopped():
+    async def scenario():
+        stopping, done = asyncio.Event(), []
+        loop = asyncio.get_running_loop()
+
+        def act():
+            done.append(threading.current_thread())
+            if len(done) == 3:
+                loop.call_soon_threadsafe(stopping.set)
+
+        await upkeep.every(0.001, stopping, act)
+        assert len(done) >= 3
+        assert threading.current_thread() not in done
+
+    asyncio.run(scenario())
+
+
+class CountingFiles(Files):
+    """Counts syncs, and holds them back until it is told."""
+
+    def __init__(self):
+        self.syncs = 0
+        self.go_on = threading.Event()
+
+    def sync(self, fd):
+        self.go_on.wait(20)
+        self.syncs += 1
+        super().sync(fd)
+
+
+def test_batches_that_wait_together_share_one_sync(tmp_path, pool, batch):
+    files = CountingFiles()
+    files.go_on.set()
+    log = create_log(files, tmp_path, TopicConfig())
+    files.go_on.clear()
+    before = files.syncs
+
+    async def scenario():
+        woken = []
+        commit = GroupCommit(log, pool, sync=True, advanced=lambda: woken.append(log.end_offset))
+        first = commit.append(batch(1))
+        await asyncio.sleep(0)
+        others = [commit.append(batch(1)) for _ in range(50)]
+        await asyncio.sleep(0)
+        files.go_on.set()
+        placed = await asyncio.gather(first, *others)
+        await commit.idle()
+        assert [one.base_offset for one in placed] == list(range(51))
+        assert files.syncs - before == 2
+        assert woken == [1, 51]
+
+    asyncio.run(scenario())
+
+
+def test_a_waiter_that_goes_away_does_not_take_its_batch_or_the_others_along(tmp_path, pool, batch):
+    log = create_log(Files(), tmp_path, TopicConfig())
+
+    async def scenario():
+        commit = GroupCommit(log, pool, sync=True, advanced=lambda: None)
+        gone, stays = commit.append(batch(1)), commit.append(batch(1))
+        gone.cancel()
+        assert (await stays).base_offset == 1
+        await commit.idle()
+        assert log.end_offset == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_commit_that_fails_in_an_unforeseen_way_is_told_to_everyone_who_waits(tmp_path, pool, batch):
+    log = create_log(Files(), tmp_path, TopicConfig())
+
+    async def scenario():
+        commit = GroupCommit(log, pool, sync=True, advanced=lambda: None)
+        broken = commit.append("no batch at all")
+        also = commit.append(batch(1))
+        outcome = await asyncio.gather(broken, also, return_exceptions=True)
+        assert all(isinstance(one, AttributeError) for one in outcome)
+        assert (await commit.append(batch(1))).base_offset == 0
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("operation", ["write", "create", "sync", "sync_directory"])
+def test_a_topic_that_cannot_be_made_leaves_nothing(tmp_path, pool, failing_files, operation):
+    async def scenario(topics, data):
+        failing_files.fail(operation)
+        with pytest.raises(KafkaError) as caught:
+            await topics.create("t", 3, {})
+        assert caught.value.error is Error.KAFKA_STORAGE_ERROR
+        assert topics.get("t") is None
+        assert not list((tmp_path / "data").glob("t-*"))
+        failing_files.mend()
+        await topics.create("t", 3, {})
+
+    on_topics(tmp_path, pool, failing_files, scenario)
+
+
+def test_topics_made_and_deleted_at_once_take_turns(tmp_path, pool, batch):
+    async def scenario(topics, data):
+        made = await asyncio.gather(*(topics.create("t", 2, {}) for _ in range(5)), return_exceptions=True)
+        assert sum(isinstance(one, KafkaError) for one in made) == 4
+        (topic,) = (one for one in made if not isinstance(one, KafkaError))
+        append = topic.partitions[0].append(batch(1))
+        gone = await asyncio.gather(*(topics.delete(topic) for _ in range(5)), return_exceptions=True)
+        assert [type(one) for one in gone].count(type(None)) == 1
+        assert (await append).base_offset == 0
+        with pytest.raises(StorageError):
+            topic.partitions[0].log.read(0, 100)
+        assert not list((tmp_path / "data").glob("t-*"))
+
+    on_topics(tmp_path, pool, Files(), scenario)
