@@ -112,7 +112,7 @@ def test_a_batch_larger_than_the_topic_allows_is_refused_with_its_partition(clie
 
 
 def test_what_does_not_exist_is_named(bootstrap: str) -> None:
-    with Client(bootstrap, timeout=0.3) as client, pytest.raises(KafkaError, match="topic 'missing'"):
+    with Client(bootstrap, timeout=0.6) as client, pytest.raises(KafkaError, match="topic 'missing'"):
         Reader(client, {("missing", 0): EARLIEST})
     with Admin(bootstrap) as admin, pytest.raises(KafkaError, match="delete topic 'missing'"):
         admin.delete_topics(["missing"])

@@ -170,7 +170,7 @@ def test_what_is_no_broker_is_told_at_once(
 def test_a_broker_that_never_answers_is_given_up(cluster: FakeCluster) -> None:
     cluster.script("Metadata", Silence())
     with (
-        Client(cluster.bootstrap, timeout=0.3) as client,
+        Client(cluster.bootstrap, timeout=0.6) as client,
         pytest.raises(RequestTimeoutError, match=r"broker at .* did not answer Metadata v12 within 0\.\d s"),
     ):
         client.request(messages.MetadataRequest(topics=None))
@@ -259,7 +259,7 @@ def test_metadata_is_asked_again_when_a_broker_goes_away(pair: FakeCluster) -> N
 
 
 def test_a_broker_that_is_away_longer_than_the_timeout_is_an_error(cluster: FakeCluster) -> None:
-    with Client(cluster.bootstrap, timeout=0.3) as client:
+    with Client(cluster.bootstrap, timeout=0.6) as client:
         client.metadata()
         cluster.brokers[0].stop()
         with pytest.raises(ConnectError, match="no broker can be reached"):
@@ -300,7 +300,7 @@ def test_a_leader_that_moved_is_found_again(pair: FakeCluster) -> None:
 def test_a_partition_without_a_leader_is_waited_for(pair: FakeCluster) -> None:
     partition = pair.topic("t")[0]
     partition.leader = -1
-    with Client(pair.bootstrap, timeout=0.4) as client:
+    with Client(pair.bootstrap, timeout=0.6) as client:
         with pytest.raises(KafkaError, match=r"LEADER_NOT_AVAILABLE .*: partition t-0 has no leader"):
             client.list_offsets({("t", 0): LATEST})
         partition.leader = 1
@@ -310,7 +310,7 @@ def test_a_partition_without_a_leader_is_waited_for(pair: FakeCluster) -> None:
 @pytest.mark.parametrize("at", [("missing", 0), ("t", 7)])
 def test_offsets_of_what_does_not_exist_name_it(cluster: FakeCluster, at: tuple[str, int]) -> None:
     cluster.topic("t")
-    with Client(cluster.bootstrap, timeout=0.3) as client:
+    with Client(cluster.bootstrap, timeout=0.6) as client:
         with pytest.raises(KafkaError, match="missing" if at[0] == "missing" else "t-7: topic 't' has 1 ") as caught:
             client.list_offsets({at: LATEST})
         assert caught.value.error is Error.UNKNOWN_TOPIC_OR_PARTITION

@@ -219,6 +219,16 @@ def test_one_request_carries_the_batches_of_a_leader() -> None:
         assert [len(message.topic_data[0].partition_data) for message in cluster.asked("Produce")] == [3, 3]
 
 
+@pytest.mark.parametrize(("highest", "spoken"), [(3, 3), (8, 8), (9, 9), (12, 12), (13, 12)])
+def test_the_highest_produce_that_names_topics_is_spoken(highest: int, spoken: int) -> None:
+    with FakeCluster(served={**SERVED, 0: (0, highest)}) as cluster:
+        log = cluster.topic("t")[0]
+        with Producer(cluster.bootstrap) as producer:
+            producer.send("t", b"v")
+        assert values(log) == [b"v"]
+        assert cluster.versions_asked("Produce") == [spoken]
+
+
 # Retries ------------------------------------------------------------------------------------------------------------
 
 PASSING_TROUBLES = [
@@ -317,7 +327,7 @@ def test_retries_are_counted(cluster: FakeCluster) -> None:
 
 def test_a_batch_is_given_up_when_its_time_is_over(cluster: FakeCluster) -> None:
     cluster.topic("t")
-    with Producer(cluster.bootstrap, timeout=0.3) as producer:
+    with Producer(cluster.bootstrap, timeout=0.6) as producer:
         cluster.script("Produce", *[refusing(Error.NOT_LEADER_OR_FOLLOWER)] * 1000)
         producer.send("t", b"v")
         with pytest.raises(KafkaError, match="NOT_LEADER_OR_FOLLOWER"):
@@ -327,7 +337,7 @@ def test_a_batch_is_given_up_when_its_time_is_over(cluster: FakeCluster) -> None
 def test_a_broker_that_does_not_answer_is_asked_once_more_on_a_new_connection(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     cluster.script("Produce", Silence())
-    with Client(cluster.bootstrap, timeout=0.3) as client, Producer(client) as producer:
+    with Client(cluster.bootstrap, timeout=0.6) as client, Producer(client) as producer:
         producer.send("t", b"v")
         producer.flush()
         cluster.script("Produce", Silence())
@@ -345,7 +355,7 @@ def test_an_unreachable_broker_is_told_by_send() -> None:
 
 def test_a_topic_that_does_not_exist_is_told_by_send(cluster: FakeCluster) -> None:
     with (
-        Client(cluster.bootstrap, timeout=0.3) as client,
+        Client(cluster.bootstrap, timeout=0.6) as client,
         Producer(client) as producer,
         pytest.raises(KafkaError, match="topic 'missing'") as caught,
     ):
