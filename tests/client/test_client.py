@@ -171,7 +171,7 @@ def test_a_broker_that_never_answers_is_given_up(cluster: FakeCluster) -> None:
     cluster.script("Metadata", Silence())
     with (
         Client(cluster.bootstrap, timeout=0.6) as client,
-        pytest.raises(RequestTimeoutError, match=r"broker at .* did not answer Metadata v12 within 0\.\d s"),
+        pytest.raises(RequestTimeoutError, match=r"broker at .* did not answer Metadata v12 within \d\.\d s"),
     ):
         client.request(messages.MetadataRequest(topics=None))
 
