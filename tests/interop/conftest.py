@@ -32,6 +32,7 @@ OLD, NEW = MODULES
 COUNTS: list[str] = []
 
 Count = Callable[[str], None]
+Peers = Callable[[str], Peer]
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +42,7 @@ def count() -> Count:
 
 
 @pytest.fixture(scope="session")
-def peers() -> Callable[[str], Peer]:
+def peers() -> Peers:
     """Release -> its classes. A test whose classes cannot be had is skipped as NOT RUN."""
     fetched: dict[str, Peer] = {}
 

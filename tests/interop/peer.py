@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -50,7 +51,7 @@ class Peer:
 
     def ask(self, program: str, lines: Iterable[str]) -> list[str]:
         """Runs `program` on the jars; returns a line of answer for each line."""
-        folder = self._compiled(program)
+        folder = compiled(self, program)
         path = ":".join(map(str, (folder, *self.jars)))
         asked = list(lines)
         done = subprocess.run(
@@ -65,10 +66,13 @@ class Peer:
         assert len(answers) == len(asked), done.stderr[-2000:]
         return answers
 
-    def _compiled(self, program: str) -> Path:
-        folder = CACHE / "classes" / self.release
-        compiler = ["javac", "--release", "17", "-Xlint:all,-path", "-Werror", "-d", str(folder)]
-        command = [*compiler, "-cp", ":".join(map(str, self.jars)), str(SOURCES / f"{program}.java")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return folder
+
+@cache
+def compiled(peer: Peer, program: str) -> Path:
+    """The folder with the classes of a program, compiled on a peer's jars."""
+    folder = CACHE / "classes" / peer.release
+    compiler = ["javac", "--release", "17", "-Xlint:all,-path", "-Werror", "-d", str(folder)]
+    command = [*compiler, "-cp", ":".join(map(str, peer.jars)), str(SOURCES / f"{program}.java")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder

@@ -13,14 +13,12 @@ from tagwire import messages
 from tagwire.spec import Field, Message, catalog
 
 from . import differences
-from .conftest import NEW, OLD, Count
+from .conftest import NEW, OLD, Count, Peers
 from .exchange import Exchange, classes, exchange, generated
-from .peer import Peer
 
 REMOVED = 121
 """Message-versions of the client jar that 4.0 dropped or that went with a renamed message: of 59 messages."""
 
-Peers = Callable[[str], Peer]
 Exchanges = Callable[[str], Sequence[Exchange]]
 
 
