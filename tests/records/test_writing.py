@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tagwire import records
+from tagwire.errors import ConfigError, EncodeError
+from tagwire.records import Record
+
+LONG = st.integers(-1, 2**63 - 1)
+MAYBE_BYTES = st.none() | st.binary(max_size=300)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+RECORDS = st.lists(
+    st.builds(Record, MAYBE_BYTES, MAYBE_BYTES, st.lists(st.tuples(TEXT, MAYBE_BYTES), max_size=5), LONG), max_size=30
+)
+
+
+@given(rows=RECORDS, codec=st.sampled_from(records.CODECS), base=st.integers(0, 2**62))
+def test_records_that_are_written_read_back_the_same(rows: list[Record], codec: str, base: int) -> None:
+    data = records.write(rows, compression=codec, base_offset=base)
+    found = [record for batch in records.read(data) for record in batch.records()]
+    expected = [
+        Record(row.key, row.value, row.headers, row.timestamp, base + number) for number, row in enumerate(rows)
+    ]
+    assert found == expected
+
+
+def test_no_records_make_no_batch() -> None:
+    assert records.write([], compression="zstd") == b""
+
+
+def test_two_records_are_the_bytes_of_the_specification() -> None:
+    assert records.write(
+        [Record(b"key1", b"value1", timestamp=283843), Record(b"key2", b"value2", timestamp=1234)]
+    ).hex() == (
+        "000000000000000000000055ffffffff02e58cf1ff00000000000100000000000454c300000000000454c3ffffffffffffffffffffffffffff"
+        "0000000220000000086b6579310c76616c7565310024"
+        "00e1bf2202086b6579320c76616c75653200"
+    )
+
+
+def test_the_records_own_offsets_are_not_looked_at() -> None:
+    row = Record(None, b"v", offset=77)
+    assert records.write([row, row], base_offset=5) == records.write([Record(None, b"v")] * 2, base_offset=5)
+    assert row.offset == 77
+
+
+def test_the_batch_says_what_it_was_told_to() -> None:
+    data = records.write(
+        [Record(b"k", b"v", timestamp=5)],
+        compression="gzip",
+        level=9,
+        timestamp_type="LogAppendTime",
+        partition_leader_epoch=3,
+        producer_id=1 << 40,
+        producer_epoch=7,
+        base_sequence=2**31 - 1,
+    )
+    (batch,) = records.read(data)
+    assert (batch.compression, batch.timestamp_type, batch.partition_leader_epoch) == ("gzip", "LogAppendTime", 3)
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (1 << 40, 7, 2**31 - 1)
+    assert not batch.is_transactional
+    assert not batch.is_control
+    assert not batch.has_delete_horizon
+
+
+@pytest.mark.parametrize("timestamps", [[-1, -1], [0, 2**63 - 1], [2**63 - 1, -1], [-1, 2**63 - 1, 0], [5, 3, 9]])
+def test_timestamps_of_any_spread_survive(timestamps: list[int]) -> None:
+    (batch,) = records.read(records.write(Record(None, None, timestamp=timestamp) for timestamp in timestamps))
+    assert [record.timestamp for record in batch.records()] == timestamps
+    assert (batch.base_timestamp, batch.max_timestamp) == (timestamps[0], max(timestamps))
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 15, 16, 17, 31, 32, 33, 63, 64, 8191, 8192, 70_000, 1_100_000])
+def test_fields_of_any_size_survive(size: int) -> None:
+    filled = bytes(number % 251 for number in range(size))
+    rows = [Record(filled, None, [("h" * size, filled)], 0, 0), Record(None, filled, [("", b"")], 0, 1)]
+    (batch,) = records.read(records.write(rows))
+    assert list(batch.records()) == rows
+
+
+def test_header_keys_repeat_and_keep_their_order() -> None:
+    headers = [("b", b"1"), ("a", None), ("b", b"1"), ("", b""), ("é€😀", b"\xff")]
+    (record,) = next(records.read(records.write([Record(None, None, headers)]))).records()
+    assert record.headers == tuple(headers)
+
+
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+def test_any_bytes_like_is_written(kind: type) -> None:
+    row = Record(kind(b"key"), kind(b"value"), [("h", kind(b"data"))])
+    assert records.write([row]) == records.write([Record(b"key", b"value", [("h", b"data")])])
+
+
+@pytest.mark.parametrize(
+    ("row", "error"),
+    [
+        (Record("text", None), "record 1: key is str, not bytes or None"),  # type: ignore[arg-type]
+        (Record(None, 5), "record 1: value is int, not bytes or None"),  # type: ignore[arg-type]
+        (Record(None, None, [("k", "v")]), "record 1: header value is str, not bytes or None"),  # type: ignore[list-item]
+        (Record(None, None, [(b"k", b"v")]), "record 1: header key is bytes, not str"),  # type: ignore[list-item]
+        (Record(None, None, [(None, b"v")]), "record 1: header key is NoneType, not str"),  # type: ignore[list-item]
+        (Record(None, None, ["abc"]), "record 1: header 'abc' is not a .key, value. pair"),  # type: ignore[list-item]
+        (Record(None, None, [5]), "record 1: header 5 is not a .key, value. pair"),  # type: ignore[list-item]
+        (Record(None, None, [("\ud800", b"v")]), "record 1: header key '.ud800' is not valid text"),
+        (Record(None, None, timestamp=-2), "record 1: timestamp -2 is not -1"),
+        (Record(None, None, timestamp=2**63), "record 1: timestamp 9223372036854775808"),
+        (Record(None, None, timestamp="now"), "record 1: timestamp 'now'"),  # type: ignore[arg-type]
+        (Record(None, None, timestamp=None), "record 1: timestamp None"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_record_that_cannot_be_written_is_named(row: Record, error: str) -> None:
+    with pytest.raises(EncodeError, match=error):
+        records.write([Record(b"fine", b"fine"), row])
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"compression": "brotli"}, "compression 'brotli' is unknown"),
+        ({"compression": "gzip", "level": 10}, "level 10 is not in gzip's range"),
+        ({"timestamp_type": "Never"}, "timestamp type 'Never' is unknown; allowed: CreateTime, LogAppendTime"),
+    ],
+)
+@pytest.mark.parametrize("rows", [[], [Record(None, None)]], ids=["empty", "one"])
+def test_a_wrong_option_is_named_even_without_records(rows: list[Record], options: dict[str, Any], error: str) -> None:
+    with pytest.raises(ConfigError, match=error):
+        records.write(rows, **options)
+
+
+def test_a_header_field_out_of_range_is_refused() -> None:
+    with pytest.raises(EncodeError, match="producer_epoch"):
+        records.write([Record(None, None)], producer_epoch=1 << 15)
+
+
+def test_a_record_is_equal_by_what_it_holds() -> None:
+    row = Record(b"k", b"v", [("h", b"1")], 5, 6)
+    assert row == Record(b"k", b"v", (("h", b"1"),), 5, 6)
+    for other in (Record(b"K", b"v", [("h", b"1")], 5, 6), Record(b"k", b"v", [], 5, 6), Record(b"k", b"v", (), 5, 7)):
+        assert row != other
+    assert row != (b"k", b"v")
+    assert repr(row) == "Record(key=b'k', value=b'v', headers=[('h', b'1')], timestamp=5, offset=6)"
