@@ -44,6 +44,9 @@ def test_help_lists_every_command(run):
         "versions",
         "broker",
         "land",
+        "spec",
+        "decode",
+        "encode",
     ]
     assert run().out == run("--help").out
 

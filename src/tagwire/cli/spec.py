@@ -1,0 +1,239 @@
+"""`tagwire spec`: check message specs, show one, say what a change breaks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tagwire.cli.options import Json
+from tagwire.cli.terminal import print_rows, printable
+from tagwire.errors import ConfigError, SpecError
+
+if TYPE_CHECKING:
+    from tagwire.spec import Field, Message, Struct
+
+app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Check message specs, show one, compare two.")
+Paths = Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)]
+
+
+def message_named(name: str) -> Message:
+    """The message that a command names: one of the catalog's, or a spec file.
+
+    Raises:
+        ConfigError: there is neither.
+        SpecError: the file breaks the language.
+    """
+    from tagwire.spec import catalog, load
+
+    if catalog.contains(name):
+        return catalog.message(name)
+    if Path(name).is_file():
+        return load(Path(name))
+    raise ConfigError(f"{name!r} is neither a message of Kafka's nor a spec file")
+
+
+@app.command()
+def check(files: Paths, as_json: Json = False) -> None:
+    """Check that spec files follow the language; all that is wrong in a file is told at once.
+
+    Exit code 1 when a file does not.
+
+    \b
+    Examples:
+      tagwire spec check specs/*.json
+      tagwire spec check MyRequest.json --json | jq .problems
+    """
+    from tagwire.spec import load
+
+    wrong = 0
+    for file in files:
+        said, problems = "", []
+        try:
+            message = load(file)
+            said = f"{message.name}, versions {message.valid_versions}"
+        except SpecError as error:
+            problems = str(error).splitlines()
+            wrong += 1
+        if as_json:
+            print(json.dumps({"file": str(file), "ok": not problems, "problems": problems}))
+            continue
+        for line in problems or [f"{file}: {said}"]:
+            print(printable(line))
+    if wrong:
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", show_default=False)],
+    version: Annotated[int | None, typer.Option("--version", metavar="N", help="As this version has it.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show a message: its versions, and every field with its type, versions, tag and default.
+
+    MESSAGE is one of Kafka's messages or a spec file. Deprecated and unstable versions are marked.
+
+    \b
+    Examples:
+      tagwire spec show FetchRequest --version 12
+      tagwire spec show MyRequest.json
+    """
+    found = message_named(message)
+    if version is not None and version not in found.valid_versions:
+        raise ConfigError(f"{found.name} has no version {version}: it has {found.valid_versions}")
+    fields = list(_fields(found.root, "", version))
+    if as_json:
+        for path, field in fields:
+            print(json.dumps({"field": path} | _described(field, version)))
+        return
+    for line in _heading(found, version):
+        print(line)
+    rows = []
+    for path, field in fields:
+        described = _described(field, version)
+        rows.append((path, described["type"], described["versions"], _marks(described), described["about"]))
+    print_rows(("field", "type", "versions", "", "about"), rows)
+
+
+@app.command()
+def diff(
+    old: Annotated[Path, typer.Argument(metavar="OLD", show_default=False)],
+    new: Annotated[Path, typer.Argument(metavar="NEW", show_default=False)],
+    history: Annotated[
+        list[Path] | None,
+        typer.Option("--history", metavar="DIR", help="Earlier revisions: their tags must not come back."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a change of specs breaks for those who still have the old ones.
+
+    OLD and NEW are two spec files, or two directories whose messages are compared by name. Exit code 1 when old and
+    new do not understand each other in a version that both know.
+
+    \b
+    Examples:
+      tagwire spec diff old/FooRequest.json new/FooRequest.json
+      tagwire spec diff v1/ v2/ --history archive/ --json
+    """
+    from tagwire.spec import diff as compare
+
+    before, after = _messages(old), _messages(new)
+    if old.is_file() and new.is_file():
+        pairs = [(next(iter(before.values()))[0], next(iter(after.values()))[0])]
+    else:
+        pairs = [(before[name][0], after[name][0]) for name in sorted(before.keys() & after.keys())]
+    past: dict[str, list[Message]] = {}
+    for directory in history or ():
+        for name, revisions in _messages(directory).items():
+            past.setdefault(name, []).extend(revisions)
+    findings = [finding for pair in pairs for finding in compare(*pair, past.get(pair[1].name, ()))]
+    gone = sorted(before.keys() - after.keys()) if old.is_dir() else []
+    for name in gone:
+        said = {"message": name, "field": "", "rule": "message removed", "versions": [], "compatible": False}
+        print(json.dumps(said) if as_json else f"{name}: message removed  BREAKS")
+    for finding in findings:
+        if as_json:
+            row = {
+                "message": finding.message,
+                "field": finding.field,
+                "rule": finding.rule,
+                "versions": list(finding.versions),
+                "text": finding.text,
+                "compatible": finding.compatible,
+            }
+            print(json.dumps(row))
+        else:
+            print(f"{finding}{'' if finding.compatible else '  BREAKS'}")
+    broken = len(gone) + sum(not finding.compatible for finding in findings)
+    if not as_json:
+        compared = "1 message" if len(pairs) == 1 else f"{len(pairs)} messages"
+        print(f"{compared} compared, {broken} of {len(gone) + len(findings)} findings break old or new.")
+    if broken:
+        raise typer.Exit(1)
+
+
+def _messages(path: Path) -> dict[str, list[Message]]:
+    """The messages of a spec file, or of every one below a directory, by name."""
+    from tagwire.spec import load
+
+    if not path.exists():
+        raise ConfigError(f"{path}: there is no such file or directory")
+    found: dict[str, list[Message]] = {}
+    for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
+        message = load(file)
+        found.setdefault(message.name, []).append(message)
+    if not found:
+        raise ConfigError(f"{path}: there are no spec files (*.json) in it")
+    return found
+
+
+def _fields(struct: Struct, path: str, version: int | None) -> Iterator[tuple[str, Field]]:
+    for field in struct.fields:
+        if version is None or version in field.versions:
+            yield path + field.name, field
+            if field.struct is not None:
+                yield from _fields(field.struct, f"{path}{field.name}.", version)
+
+
+def _described(field: Field, version: int | None) -> dict[str, Any]:
+    nullable = bool(field.nullable_versions) if version is None else version in field.nullable_versions
+    tagged = field.tag is not None and (version is None or field.is_tagged(version))
+    return {
+        "type": str(field.type),
+        "versions": str(field.versions),
+        "nullable": str(field.nullable_versions) if version is None else nullable,
+        "tag": field.tag if tagged else None,
+        "tagged_versions": str(field.tagged_versions),
+        "optional": field.optional,
+        "default": _default(field),
+        "ignorable": field.ignorable,
+        "about": field.about,
+    }
+
+
+def _default(field: Field) -> str | None:
+    """The default where it is not just the type's own."""
+    from tagwire.spec.defaults import implicit_default
+
+    if field.default == implicit_default(field.type):
+        return None
+    return "null" if field.default is None else str(field.default)
+
+
+def _marks(described: dict[str, Any]) -> str:
+    marks = []
+    nullable = described["nullable"]
+    if nullable is True or (isinstance(nullable, str) and nullable != "none"):
+        marks.append("nullable" if nullable is True else f"nullable {nullable}")
+    if described["tag"] is not None:
+        kind = "optional" if described["optional"] else f"tagged {described['tagged_versions']}"
+        marks.append(f"{kind}, tag {described['tag']}")
+    if described["default"] is not None:
+        marks.append(f"default {described['default']}")
+    if described["ignorable"]:
+        marks.append("ignorable")
+    return "; ".join(marks)
+
+
+def _heading(message: Message, version: int | None) -> Iterator[str]:
+    key = f", api key {message.api_key}" if message.api_key >= 0 else ""
+    yield f"{message.name}: {message.type}{key}"
+    notes = [f"versions {message.valid_versions}"]
+    if message.optional_versions:
+        notes.append(f"optional fields {message.optional_versions}")
+    else:
+        notes.append(f"flexible {message.flexible_versions}")
+    if message.deprecated_versions:
+        notes.append(f"deprecated {message.deprecated_versions}")
+    if message.latest_version_unstable:
+        notes.append(f"unstable {message.valid_versions.highest}")
+    if version is not None:
+        marks = ["flexible"] if message.is_flexible(version) else []
+        marks += ["deprecated"] if version in message.deprecated_versions else []
+        marks += ["unstable"] if version not in message.stable_versions else []
+        notes.append(f"shown {version}" + (f" ({', '.join(marks)})" if marks else ""))
+    yield ", ".join(notes)

@@ -1,0 +1,69 @@
+"""`tagwire decode` and `tagwire encode`: one message as bytes and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+METADATA = "0001000000"
+
+
+def test_decode_prints_kafkas_json_form(run):
+    ran = run("decode", "MetadataRequest", "--version", 12, "--hex", "00010000")
+    assert ran.code == 0
+    expected = {"topics": None, "allowAutoTopicCreation": True, "includeTopicAuthorizedOperations": False}
+    assert json.loads(ran.out) == expected
+
+
+def test_what_encode_writes_decode_reads(run, tmp_path: Path):
+    value, data = tmp_path / "value.json", tmp_path / "value.bin"
+    value.write_text('{"topics": [{"name": "é"}]}')
+    assert run("encode", "MetadataRequest", "--version", 12, "--json", value, "--out", data).code == 0
+    ran = run("decode", "MetadataRequest", "--version", 12, "--file", data)
+    assert json.loads(ran.out)["topics"][0]["name"] == "é"
+    assert run("encode", "MetadataRequest", "--version", 12, "--json", value).out.strip() == data.read_bytes().hex()
+
+
+def test_annotate_says_what_every_byte_means(run):
+    ran = run("decode", "MetadataRequest", "--version", 12, "--hex", "00010000", "--annotate")
+    assert ran.code == 0
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert lines[0][:3] == ["byte", "bytes", "field"]
+    assert [line[:3] for line in lines[1:3]] == [
+        ["0", "00", "topics[]"],
+        ["1", "01", "allow_auto_topic_creation"],
+    ]
+
+
+def test_unknown_tags_that_json_cannot_carry_are_told(run):
+    ran = run("decode", "MetadataRequest", "--version", 12, "--hex", "0001000105" + "01aa")
+    assert ran.code == 0
+    assert "leaves out unknown tags" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--hex", "000100"), 1, "MetadataRequest v12 at byte 3: ends inside a varint"),
+        (("--hex", "000100", "--annotate"), 1, "at byte 3"),
+        (("--hex", "zz"), 2, "'zz' is not hexadecimal"),
+        (("--hex", "00", "--file", "x"), 2, "exclude each other"),
+        (("--file", "nowhere"), 1, "nowhere: No such file"),
+    ],
+)
+def test_bad_input_of_decode_is_one_line(run, arguments, code, said):
+    ran = run("decode", "MetadataRequest", "--version", 12, *arguments)
+    assert ran.code == code
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_bad_input_of_encode_is_one_line(run, tmp_path: Path):
+    value = tmp_path / "value.json"
+    for text, said in (('{"topic": null}', "no such key"), ("{", "not JSON")):
+        value.write_text(text)
+        ran = run("encode", "MetadataRequest", "--version", 12, "--json", value)
+        assert ran.code == 1
+        assert said in ran.err

@@ -1,0 +1,115 @@
+"""`tagwire spec`: check, show, diff."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+GOOD = """{ "type": "request", "name": "FooRequest", "apiKey": 9000, "validVersions": "0-1", "flexibleVersions": "1+",
+  "fields": [{ "name": "Id", "type": "int32", "versions": "0+", "default": "-1", "about": "Which one." },] }"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path):
+    def write(text: str, name: str = "FooRequest.json") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_check_names_a_good_files_message(run, spec):
+    ran = run("spec", "check", spec(GOOD))
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.endswith("FooRequest.json: FooRequest, versions 0-1\n")
+
+
+def test_check_tells_all_that_is_wrong_and_exits_1(run, spec):
+    bad = spec(GOOD.replace("int32", "int7").replace('"0-1"', '"0+"'), "Bad.json")
+    ran = run("spec", "check", bad, spec(GOOD))
+    assert ran.code == 1
+    assert "Bad.json: validVersions 0+ does not specify a maximum version" in ran.out
+    assert "Bad.json, Id: 'int7' is no type" in ran.out
+    assert "FooRequest, versions 0-1" in ran.out
+
+
+def test_check_tells_it_to_programs(run, spec):
+    ran = run("spec", "check", spec("{"), "--json")
+    (row,) = map(json.loads, ran.out.splitlines())
+    assert ran.code == 1
+    assert row["ok"] is False
+    assert "not JSON" in row["problems"][0]
+
+
+def test_show_marks_deprecated_and_unstable_versions(run):
+    assert "deprecated 0-1" in run("spec", "show", "CreateTopicsRequest").out
+    assert "unstable 6" in run("spec", "show", "InitProducerIdRequest").out
+    assert "shown 1 (deprecated)" in run("spec", "show", "CreateTopicsRequest", "--version", 1).out
+
+
+def test_show_a_version_has_only_its_fields(run, spec):
+    ran = run("spec", "show", "FetchRequest", "--version", 12)
+    names = [line.split()[0] for line in ran.out.splitlines()]
+    assert "Topics.Topic" in names
+    assert "Topics.TopicId" not in names
+    assert "default -1" in run("spec", "show", spec(GOOD)).out
+
+
+def test_show_tells_it_to_programs(run, spec):
+    (row,) = map(json.loads, run("spec", "show", spec(GOOD), "--json").out.splitlines())
+    assert (row["field"], row["type"], row["default"]) == ("Id", "int32", "-1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("spec", "show", "NoSuchRequest"), "neither a message of Kafka's nor a spec file"),
+        (("spec", "show", "FetchRequest", "--version", "99"), "has no version 99"),
+        (("spec", "diff", "nowhere", "nowhere"), "no such file"),
+    ],
+)
+def test_what_is_not_there_is_one_line_and_exit_code_1(run, arguments, said):
+    ran = run(*arguments)
+    assert ran.code == 1
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_diff_of_what_breaks_exits_1_and_says_so(run, spec):
+    old = spec(GOOD, "old/FooRequest.json")
+    new = spec(GOOD.replace("int32", "int64"), "new/FooRequest.json")
+    ran = run("spec", "diff", old, new)
+    assert ran.code == 1
+    assert "FooRequest.Id: type changed: was int32, is int64 (versions 0-1)  BREAKS" in ran.out
+    (row,) = map(json.loads, run("spec", "diff", old.parent, new.parent, "--json").out.splitlines())
+    assert (row["rule"], row["field"], row["versions"], row["compatible"]) == ("type changed", "Id", [0, 1], False)
+
+
+def test_diff_of_what_does_not_break_exits_0(run, spec):
+    ran = run("spec", "diff", spec(GOOD), spec(GOOD, "again.json"))
+    assert (ran.code, ran.out) == (0, "1 message compared, 0 of 0 findings break old or new.\n")
+
+
+def test_diff_knows_the_tags_of_the_past(run, spec):
+    def tagged(name: str) -> str:
+        return f'{{ "name": "{name}", "type": "int32", "versions": "1+", "tag": 0, "taggedVersions": "1+" }}'
+
+    past = spec(GOOD.replace("},]", f"}}, {tagged('Hint')}]"), "past/FooRequest.json")
+    new = spec(GOOD.replace("},]", f"}}, {tagged('Trace')}]"), "new.json")
+    assert run("spec", "diff", spec(GOOD), new).code == 0
+    ran = run("spec", "diff", spec(GOOD), new, "--history", past.parent)
+    assert ran.code == 1
+    assert "tag reused" in ran.out
+
+
+def test_a_message_that_is_gone_breaks(run, spec):
+    old = spec(GOOD, "old/FooRequest.json")
+    spec(GOOD.replace("Foo", "Bar"), "old/BarRequest.json")
+    spec(GOOD, "new/FooRequest.json")
+    ran = run("spec", "diff", old.parent, old.parent.parent / "new")
+    assert ran.code == 1
+    assert "BarRequest: message removed  BREAKS" in ran.out
