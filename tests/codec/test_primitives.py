@@ -159,7 +159,7 @@ def test_null_is_neither_written_nor_read_where_it_may_not_stand(
 
 @pytest.mark.parametrize("kind", ["int32", "bool", "uuid", "float64"])
 def test_a_number_is_never_null(build: Build, kind: str) -> None:
-    with pytest.raises(EncodeError, match="Foo v0, a: needs an? .*, not NoneType"):
+    with pytest.raises(EncodeError, match=r"Foo v0, a: needs an? .*, not NoneType"):
         holds(build, kind, False)(a=None).encode(0)
 
 
