@@ -23,6 +23,11 @@ COMMANDS = [
     ("versions",),
     ("broker",),
     ("land",),
+    ("spec", "check"),
+    ("spec", "show"),
+    ("spec", "diff"),
+    ("decode",),
+    ("encode",),
 ]
 
 
