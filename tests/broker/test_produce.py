@@ -57,6 +57,7 @@ def test_producer_id_epoch_and_sequence_are_kept(wire):
 
 
 ONE = write([Record(b"k", b"v" * 30, timestamp=1000), Record(b"k", b"w", timestamp=1001)])
+GZIPPED = write([Record(b"k", b"v" * 90)], compression="gzip")
 HOSTILE_BATCHES = [
     ("null", None, Error.INVALID_RECORD),
     ("empty", b"", Error.INVALID_RECORD),
@@ -83,6 +84,13 @@ HOSTILE_BATCHES = [
     ("no records", changed(changed(ONE, 57, ">i", 0), 23, ">i", 0), Error.INVALID_RECORD),
     ("count -1", changed(ONE, 57, ">i", -1), Error.CORRUPT_MESSAGE),
     ("count 2^31-1", changed(ONE, 57, ">i", 2**31 - 1), Error.CORRUPT_MESSAGE),
+    ("more records than there are", changed(changed(ONE, 57, ">i", 3), 23, ">i", 2), Error.INVALID_RECORD),
+    ("fewer records than there are", changed(changed(ONE, 57, ">i", 1), 23, ">i", 0), Error.INVALID_RECORD),
+    ("a record length past the end", changed(ONE, 61, ">B", 0x7E), Error.INVALID_RECORD),
+    ("a negative record length", changed(ONE, 61, ">B", 0x01), Error.INVALID_RECORD),
+    ("an offset delta used twice", changed(ONE, -6, ">B", 0), Error.INVALID_RECORD),
+    ("compressed by name only", changed(ONE, 21, ">h", 1), Error.INVALID_RECORD),
+    ("a broken stream", sealed(GZIPPED[:80] + b"\0" + GZIPPED[81:]), Error.INVALID_RECORD),
     ("base timestamp -2", changed(ONE, 27, ">q", -2), Error.INVALID_TIMESTAMP),
     ("max timestamp -2", changed(ONE, 35, ">q", -2), Error.INVALID_TIMESTAMP),
 ]
@@ -98,6 +106,15 @@ def test_a_bad_batch_is_refused_and_nothing_is_written(wire, make, data, error):
     assert outcome.base_offset == -1
     assert outcome.error_message
     assert wire.produce("t", make.records(b"good")).base_offset == 0
+
+
+@pytest.mark.parametrize("compression", ["gzip", "snappy", "lz4", "zstd"])
+def test_a_batch_that_unpacks_to_far_more_than_was_sent_is_refused(wire, make, compression):
+    wire.create("t", max_message_bytes=str(10**8))
+    bomb = make.records(bytes(50_000_000), compression=compression)
+    # snappy keeps a 20th; what a reader takes is 64 times the batch and 1 MiB.
+    expected = 0 if compression == "snappy" else Error.INVALID_RECORD
+    assert wire.produce("t", bomb).error_code == expected
 
 
 def test_zstd_needs_version_7(wire, make):

@@ -1,8 +1,8 @@
 """What a producer's batch must be before it may enter a log.
 
-A batch that is stored is served to every reader for as long as it is kept, so what can be told from its header and
-checksum is told here, before anything is written. Source: facts/kafka_protocol.md 5.1, 5.3; facts/hostile_inputs.md
-E.3.
+A batch that is stored is served to every reader for as long as it is kept, so whatever would stop a reader is found
+here, before anything is written: header, checksum, compression and every record in it. Source: facts/kafka_protocol.md
+5.1, 5.3; facts/hostile_inputs.md E.3.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 from tagwire.broker.log import Batch
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import CorruptRecordError, Error, KafkaError, UnsupportedVersionError
-from tagwire.records import batch_headers
+from tagwire.kernel import records as kernel
+from tagwire.records import BatchHeader, batch_headers
+from tagwire.records.batch import HEADER_SIZE
 
 FIRST_VERSION_WITH_ZSTD = 7
 
@@ -59,4 +61,16 @@ def check_batch(records: memoryview | None, version: int, config: TopicConfig) -
         raise KafkaError(
             Error.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {FIRST_VERSION_WITH_ZSTD} or newer, not {version}"
         )
+    _check_records(header, records)
     return Batch(records, header.last_offset_delta, header.max_timestamp)
+
+
+def _check_records(header: BatchHeader, data: memoryview) -> None:
+    origin = 0 if header.compression != "none" else HEADER_SIZE
+    nothing_kept = kernel.Columns(None, None, None, None, None, None, None, None)
+    try:
+        nothing_kept.decode(
+            header.payload(data), header.count, origin, 0, header.last_offset_delta, 0, 0, False, 0, 0, False
+        )
+    except CorruptRecordError as error:
+        raise KafkaError(Error.INVALID_RECORD, str(error)) from None

@@ -1,7 +1,7 @@
 """Group commit: one write and one fsync for all the batches that wait for a partition.
 
 While one group is on its way to the disk the next one gathers, so the number of syncs follows the disk's speed and
-not the producers' number. The work is done in a thread; the event loop never waits for the disk.
+not the producers' number. The work, checking the batches included, is done in a thread: the event loop never waits.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 from tagwire.broker.log import Appended, Batch, PartitionLog
-from tagwire.errors import StorageError
+from tagwire.errors import KafkaError, StorageError, TagwireError
 
 logger = logging.getLogger("tagwire.broker")
 
-_Waiting = tuple[Batch, "asyncio.Future[Appended]"]
+MakeBatch = Callable[[], Batch]
+
+_Waiting = tuple[MakeBatch, "asyncio.Future[Appended]"]
 
 
 class GroupCommit:
@@ -37,14 +39,18 @@ class GroupCommit:
         self._waiting: list[_Waiting] = []
         self._running: asyncio.Task[None] | None = None
 
-    def append(self, batch: Batch) -> asyncio.Future[Appended]:
+    def append(self, make: MakeBatch) -> asyncio.Future[Appended]:
         """Add a batch after all those added before. The future is done when it is as safe as `sync` asks, and can be
         read.
 
         It fails with StorageError when the disk refused, and nothing of the batch will ever be read.
+
+        Args:
+            make: called in a thread: gives the batch, or raises KafkaError for one that is refused, as the future then
+                does.
         """
         future = asyncio.get_running_loop().create_future()
-        self._waiting.append((batch, future))
+        self._waiting.append((make, future))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
         return future
@@ -59,10 +65,10 @@ class GroupCommit:
         try:
             while self._waiting:
                 group, self._waiting = self._waiting, []
-                batches = [batch for batch, _ in group]
+                makers = [make for make, _ in group]
                 outcome: Sequence[Appended | Exception]
                 try:
-                    outcome = await loop.run_in_executor(self._executor, self._commit, batches)
+                    outcome = await loop.run_in_executor(self._executor, self._commit, makers)
                 except Exception as error:
                     logger.exception("%s: appending failed", self._log.directory.name)
                     outcome = [error] * len(group)
@@ -77,9 +83,14 @@ class GroupCommit:
         finally:
             self._running = None
 
-    def _commit(self, batches: list[Batch]) -> list[Appended | StorageError]:
+    def _commit(self, makers: list[MakeBatch]) -> list[Appended | TagwireError]:
+        made = [_made(make) for make in makers]
+        appended = iter(self._append([batch for batch in made if isinstance(batch, Batch)]))
+        return [next(appended) if isinstance(batch, Batch) else batch for batch in made]
+
+    def _append(self, batches: list[Batch]) -> list[Appended | StorageError]:
         outcome = self._log.append(batches)
-        if all(isinstance(result, StorageError) for result in outcome):
+        if not any(isinstance(result, Appended) for result in outcome):
             return outcome
         try:
             if self._sync:
@@ -89,3 +100,10 @@ class GroupCommit:
         except StorageError as failure:
             return [failure] * len(outcome)
         return outcome
+
+
+def _made(make: MakeBatch) -> Batch | KafkaError:
+    try:
+        return make()
+    except KafkaError as refusal:
+        return refusal

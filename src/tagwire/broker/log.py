@@ -226,14 +226,11 @@ class PartitionLog:
                 if segment.base_offset > visible.segment or segment.newest[0] < timestamp:
                     continue
                 limit = visible.position if segment.base_offset == visible.segment else segment.size
-                batch = segment.first_batch_since(timestamp, limit)
-                if batch is not None:
-                    return next(
-                        (record.timestamp, record.offset)
-                        for header in read(batch)
-                        for record in header.records()
-                        if record.timestamp >= timestamp
-                    )
+                for data in segment.batches_since(timestamp, limit):
+                    for batch in read(data):
+                        for record in batch.records():
+                            if record.timestamp >= timestamp:
+                                return record.timestamp, record.offset
         except OSError as error:
             raise StorageError(f"{self.directory}: read failed: {error}") from error
         return None

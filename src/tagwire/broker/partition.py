@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Executor
 
-from tagwire.broker.group_commit import GroupCommit
-from tagwire.broker.log import Appended, Batch, PartitionLog
+from tagwire.broker.group_commit import GroupCommit, MakeBatch
+from tagwire.broker.log import Appended, PartitionLog
 
 
 class Partition:
@@ -26,9 +26,9 @@ class Partition:
         self._commit = GroupCommit(log, commits, sync=sync, advanced=self._wake)
         self._watchers: set[asyncio.Event] = set()
 
-    def append(self, batch: Batch) -> asyncio.Future[Appended]:
+    def append(self, make: MakeBatch) -> asyncio.Future[Appended]:
         """Add a batch; see `GroupCommit.append`."""
-        return self._commit.append(batch)
+        return self._commit.append(make)
 
     def watch(self, event: asyncio.Event) -> None:
         """Set `event` whenever there is more to read, or nothing ever will be, until `unwatch`."""

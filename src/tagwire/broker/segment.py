@@ -9,7 +9,7 @@ One thread writes, any number read. What a reader may see is the log's business:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -253,15 +253,14 @@ class Segment:
             end = walked + begin + size
         return data[:end]
 
-    def first_batch_since(self, timestamp: int, limit: int) -> memoryview | None:
-        """The first batch before position `limit` whose greatest timestamp is not older than `timestamp`."""
+    def batches_since(self, timestamp: int, limit: int) -> Iterator[memoryview]:
+        """The batches before position `limit` that say they hold a record which is not older than `timestamp`."""
         position = self._offset_index().lookup(self._times_index().lookup(timestamp))
         fd = self._files.open(self.path)
         try:
             for start, header in batches(self._files, fd, position, limit):
                 if header.max_timestamp >= timestamp:
-                    return memoryview(self._files.read(fd, header.size, start))
-            return None
+                    yield memoryview(self._files.read(fd, header.size, start))
         finally:
             self._files.close(fd)
 

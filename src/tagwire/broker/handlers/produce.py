@@ -10,6 +10,7 @@ facts/kafka_protocol.md 3.3, 5.1.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from tagwire import messages
@@ -56,10 +57,7 @@ def _begin(call: Call, topic: str, data: Any) -> asyncio.Future[Appended] | Kafk
     found = topics.get(topic)
     if found is None or not 0 <= data.index < len(found.partitions):
         return KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {data.index} of topic {topic}")
-    try:
-        return found.partitions[data.index].append(check_batch(data.records, call.version, found.config))
-    except KafkaError as refusal:
-        return refusal
+    return found.partitions[data.index].append(partial(check_batch, data.records, call.version, found.config))
 
 
 async def _settled(begun: asyncio.Future[Appended] | KafkaError) -> Outcome:
@@ -67,6 +65,8 @@ async def _settled(begun: asyncio.Future[Appended] | KafkaError) -> Outcome:
         return begun
     try:
         return await begun
+    except KafkaError as refusal:
+        return refusal
     except StorageError as error:
         return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
 
