@@ -20,7 +20,7 @@ DEPENDENCIES = [
     "crc32c>=2.7",
     "pyarrow>=18",
     "rich>=13",
-    "typer>=0.15",
+    "typer>=0.29,<1",
     "uvloop>=0.21; sys_platform != 'win32' and implementation_name == 'cpython'",
 ]
 if PURE:
