@@ -108,6 +108,7 @@ def test_any_bytes_like_is_written(kind: type) -> None:
         (Record(None, None, timestamp=-2), "record 1: timestamp -2 is not -1"),
         (Record(None, None, timestamp=2**63), "record 1: timestamp 9223372036854775808"),
         (Record(None, None, timestamp="now"), "record 1: timestamp 'now'"),  # type: ignore[arg-type]
+        (Record(None, None, timestamp=1.5), "record 1: timestamp 1.5"),  # type: ignore[arg-type]
         (Record(None, None, timestamp=None), "record 1: timestamp None"),  # type: ignore[arg-type]
     ],
 )

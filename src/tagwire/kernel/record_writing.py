@@ -5,6 +5,7 @@ Compiled, buffers are written through pointers; uncompiled, the same names are t
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import cython
@@ -181,10 +182,10 @@ def encode(records: list[Any]) -> tuple[bytearray, int, int]:
                 parts.append(name)
                 parts.append(data)
         try:
-            timestamp = record.timestamp
+            timestamp = operator.index(record.timestamp)
         except (TypeError, OverflowError):
             timestamp = -2
-        if timestamp < -1 or (not cython.compiled and (type(timestamp) is not int or timestamp >= 1 << 63)):
+        if timestamp < -1 or (not cython.compiled and timestamp >= 1 << 63):
             raise EncodeError(f"record {index}: timestamp {record.timestamp!r} is not -1 (none) or 0..2^63-1 ms")
         if index == 0:
             base = timestamp

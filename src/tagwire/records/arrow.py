@@ -47,7 +47,7 @@ def arrow_schema(columns: Sequence[str] = DEFAULT_COLUMNS, *, timestamp_unit: st
 
     key and value are binary, topic string, partition int32, offset int64, timestamp timestamp[ms or us, UTC],
     timestamp_type int32 (0 CreateTime, 1 LogAppendTime), headers list<element: struct<key: string, value: binary>>.
-    Raises ConfigError for an unknown or repeated column, or an unknown unit.
+    Raises ConfigError for an unknown or repeated column, for none, or an unknown unit.
     """
     return _schema(tuple(columns), timestamp_unit)
 
@@ -57,6 +57,8 @@ def _schema(columns: tuple[str, ...], timestamp_unit: str) -> pa.Schema:
     if timestamp_unit not in TIMESTAMP_UNITS:
         raise ConfigError(f"timestamp unit {timestamp_unit!r} is unknown; allowed: {', '.join(TIMESTAMP_UNITS)}")
     types = {**_TYPES, "timestamp": pa.timestamp(timestamp_unit, "UTC")}
+    if not columns:
+        raise ConfigError(f"no column is asked for; there are {', '.join(COLUMNS)}")
     for position, name in enumerate(columns):
         if name not in types:
             raise ConfigError(f"column {name!r} is unknown; allowed: {', '.join(COLUMNS)}")
@@ -199,7 +201,7 @@ def _milliseconds(column: pa.Array) -> memoryview:
         raise EncodeError(f"column timestamp is {kind}, not a timestamp or integer milliseconds")
     try:
         if pa.types.is_timestamp(kind):
-            column = column.cast(pa.timestamp("ms", kind.tz), safe=False)
+            column = column.cast(pa.timestamp("ms", kind.tz), safe=kind.unit == "s")
         column = column.cast(pa.int64())
     except pa.ArrowInvalid as error:
         raise EncodeError(f"column timestamp does not fit into int64 milliseconds: {error}") from None
