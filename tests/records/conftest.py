@@ -66,3 +66,8 @@ def read_rows(request: pytest.FixtureRequest) -> Callable[..., list[tuple[Any, .
     """Reads records as objects in one run of the test, as Arrow in another: both keep the same rules."""
     reader: Callable[..., list[tuple[Any, ...]]] = request.param
     return reader
+
+
+@pytest.fixture
+def readers() -> list[Callable[..., list[tuple[Any, ...]]]]:
+    return [read_objects, read_arrow]
