@@ -447,11 +447,12 @@ class Decoder:
         self.take_memory(LIST_WEIGHT + count * (PLACE_WEIGHT if operation == STRUCT else PLACE_WEIGHT + VALUE_WEIGHT))
         element_flags: cython.int = flags & COMPACT
         i: cython.Py_ssize_t
+        if operation == INT32:
+            self.need(4 * count)
         if cython.compiled:
             result = PyList_New(count)
             untrack(result)
             if operation == INT32:
-                self.need(4 * count)
                 for i in range(count):
                     item = load32(self.data + self.at + 4 * i)
                     Py_INCREF(item)
