@@ -36,7 +36,9 @@ interop: setup
 	$(BIN)/python scripts/rebuild_releases.py --check
 	$(BIN)/python -m pytest -q --timeout 600 tests/interop $(PYTEST)
 
+# The peers that benches compare with are installed for them alone.
 bench: setup
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r bench/requirements.txt
 	$(BIN)/python bench/run.py $(WHAT)
 
 stubs: setup

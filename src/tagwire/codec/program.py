@@ -56,9 +56,12 @@ class _Compiler:
             self.slots,
             self.defaults,
             self.absence,
-            [object_weight(struct, self.version, self.classes) for struct in self.structs],
+            [self._weight(struct) for struct in self.structs],
             [None if self.version in struct.versions else str(struct.versions) for struct in self.structs],
         )
+
+    def _weight(self, struct: Struct) -> int:
+        return object_weight(struct, self.version, self.classes) if self.version in struct.versions else -1
 
     def _extension(self) -> str:
         if self.version in self.message.optional_versions:

@@ -272,31 +272,65 @@ class Decoder:
         row: cython.Py_ssize_t
         if depth >= MAX_DEPTH:
             raise self.failure("structs are nested too deeply")
-        if program.missing[number] is not None:
+        if program.weights[number] < 0:
             raise program.missing_struct(number, self.described())
         self.depth = depth
         self.rows[depth] = -1
         self.take_memory(program.weights[number])
         unknown = None
-        result = program.create(number)
+        if cython.compiled:
+            result = new_untracked(program.classes[number])
+        else:
+            result = program.create(number)
         for row in range(first_tag, program.structs[base + 5]):
             if program.code[row * ROW] != NOT_HERE:
                 program.write(result, program.code[row * ROW + 2], program.fresh_default(row))
         if program.extension == OPTIONAL_BUFFER:
             unknown = self.optional_buffer(result, first_tag, program.structs[base + 3], depth)
-        for row in range(program.structs[base], program.structs[base + 1]):
-            self.rows[depth] = row
-            self.indices[depth] = -1
-            if cython.compiled:
-                slot_write(result, program.offsets[program.code[row * ROW + 2]], self.value(row))
-            else:
-                program.write(result, program.code[row * ROW + 2], self.value(row))
+        self.fields(result, program.structs[base], program.structs[base + 1], depth)
         if program.extension == TAG_SECTION:
             self.rows[depth] = -1
             unknown = self.tag_section(result, first_tag, program.structs[base + 3], depth)
-        program.write(result, 0, unknown)
+        if cython.compiled:
+            slot_write(result, program.offsets[0], unknown)
+        else:
+            program.write(result, 0, unknown)
         self.depth = depth - 1
         return result
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def fields(
+        self, target: object, first: cython.Py_ssize_t, last: cython.Py_ssize_t, depth: cython.int
+    ) -> cython.int:
+        """Reads the fields that stand in their order into `target`."""
+        program: Program = self.program
+        row: cython.Py_ssize_t
+        if cython.compiled:
+            code = program.code + first * ROW
+            for row in range(first, last):
+                self.rows[depth] = row
+                self.indices[depth] = -1
+                # The commonest fields without a call for each; `value` reads all the others.
+                if code[0] == INT32 and not code[1] & ARRAY:
+                    self.need(4)
+                    number: object = load32(self.data + self.at)
+                    self.at += 4
+                    slot_write(target, program.offsets[code[2]], number)
+                elif code[0] == INT16 and not code[1] & ARRAY:
+                    self.need(2)
+                    number = load16(self.data + self.at)
+                    self.at += 2
+                    slot_write(target, program.offsets[code[2]], number)
+                else:
+                    slot_write(target, program.offsets[code[2]], self.value(row))
+                code += ROW
+        else:
+            for row in range(first, last):
+                self.rows[depth] = row
+                self.indices[depth] = -1
+                program.write(target, program.code[row * ROW + 2], self.value(row))
+        return 0
 
     @cython.cfunc
     def tag_section(

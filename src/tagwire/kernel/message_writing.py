@@ -256,7 +256,7 @@ class Encoder:
             raise self.failure(f"needs a {program.classes[number].__qualname__}, not {type(source).__name__}")
         if depth >= MAX_DEPTH:
             raise self.failure("structs are nested too deeply")
-        if program.missing[number] is not None:
+        if program.weights[number] < 0:
             raise program.missing_struct(number, self.described())
         self.depth = depth
         for row in range(program.structs[base + 4], program.structs[base + 5]):
@@ -329,8 +329,12 @@ class Encoder:
         self, source: object, first: cython.Py_ssize_t, last: cython.Py_ssize_t, depth: cython.int
     ) -> cython.int:
         """Writes the tagged fields that are not at their default, and the unknown ones, in the order of their tags."""
-        if first == last and not self.program.read(source, 0):
-            return self.put_uvarint(0)
+        if first == last:
+            if cython.compiled:
+                if not slot_read(source, self.program.offsets[0]):
+                    return self.put_integer(0, 1)
+            elif not self.program.read(source, 0):
+                return self.put_uvarint(0)
         entries: list = self.entries(source, first, last, depth, MAX_TAG)
         self.put_uvarint(len(entries))
         start: cython.Py_ssize_t
@@ -454,12 +458,27 @@ class Encoder:
         depth: cython.int = self.depth
         element_flags: cython.int = flags & COMPACT
         i: cython.Py_ssize_t = 0
+        if cython.compiled:
+            if operation == INT32 and type(value) is list:
+                return self.int32_array(value)
         for item in value:
             self.indices[depth] = i
             self.element(operation, element_flags, child, item)
             i += 1
         if i != count:
             raise self.failure("changed its length while it was written")
+        self.indices[depth] = -1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def int32_array(self, value: list) -> cython.int:
+        """The elements of an array of int32, compiled only: nothing runs between them that could change the list."""
+        depth: cython.int = self.depth
+        i: cython.Py_ssize_t
+        for i in range(len(value)):
+            self.indices[depth] = i
+            self.put_checked(value[i], 4, -2147483648, 2147483647)
         self.indices[depth] = -1
         return 0
 

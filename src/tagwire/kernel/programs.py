@@ -65,7 +65,7 @@ class Program:
         absence: per row None, or the text that says in which versions the field exists: writing it with a value that is
             not its default is refused. A row whose text is "" is silently left out.
         weights: per struct the bytes of memory that one decoded object takes, without what its strings, bytes and
-            arrays hold.
+            arrays hold; -1 where the version does not have the struct.
         missing: per struct None, or the text that says in which versions it exists: it is neither read nor written.
     """
 
