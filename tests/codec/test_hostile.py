@@ -16,7 +16,7 @@ from tagwire.errors import DecodeError, EncodeError
 Build = Callable[..., type[MessageObject]]
 MEBIBYTE = 1 << 20
 MANY = 100_000 if kernel.compiled else 2_000
-"""Elements: enough to pass the first mebibyte where they are read by machine code; uncompiled, the sums are the same."""
+"""Elements: enough to pass the first mebibyte where machine code reads them; uncompiled, the sums are the same."""
 
 
 def hex_of(text: str) -> bytes:

@@ -1,0 +1,165 @@
+"""References are kept in balance: nothing is leaked, nothing is freed too early, whichever way a call ends."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import tracemalloc
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tagwire import messages
+from tagwire.errors import TagwireError
+
+Metadata = messages.MetadataResponse
+Fetch = messages.FetchResponse
+
+
+def metadata() -> Any:
+    partitions = [
+        Metadata.MetadataResponsePartition(partition_index=1000 + i, replica_nodes=[1, 2, 70000]) for i in range(5)
+    ]
+    topic = Metadata.MetadataResponseTopic(name="täglich", topic_id=UUID(int=9), partitions=partitions)
+    return Metadata(topics=[topic], cluster_id="c", unknown_tags={9: b"xyz"})
+
+
+def fetch() -> Any:
+    partition = Fetch.PartitionData(records=b"r" * 100, diverging_epoch=Fetch.EpochEndOffset(epoch=5))
+    return Fetch(responses=[Fetch.FetchableTopicResponse(topic="t", partitions=[partition])])
+
+
+def good() -> None:
+    for kind, message, version in ((Metadata, metadata(), 12), (Fetch, fetch(), 12), (Fetch, fetch(), 16)):
+        data = message.encode(version) if version < 13 else kind(throttle_time_ms=70000).encode(version)
+        kind.decode(data, version).encode(version)
+        kind.decode(bytearray(data), version, lenient=True)
+
+
+def bad_bytes() -> None:
+    for kind, message in ((Metadata, metadata()), (Fetch, fetch())):
+        data = message.encode(12)
+        for at in range(0, len(data), 7):
+            for damaged in (data[:at], data[:at] + b"\xff" + data[at + 1 :]):
+                for lenient in (False, True):
+                    with suppress(TagwireError):
+                        kind.decode(damaged, 12, lenient=lenient)
+
+
+def bad_values() -> None:
+    for field in ("throttle_time_ms", "brokers", "cluster_id", "topics"):
+        for wrong in (object(), 10**20, "\ud800", [object()], {}, None):
+            message = metadata()
+            setattr(message, field, wrong)
+            with suppress(TagwireError):
+                message.encode(12)
+            delattr(message, field)
+            with suppress(TagwireError):
+                message.encode(12)
+    message = fetch()
+    message.responses[0].partitions[0].records = memoryview(b"abc")[::2]
+    message.encode(12)
+    message.unknown_tags[5] = "no bytes"
+    with suppress(TagwireError):
+        message.encode(12)
+
+
+@pytest.mark.parametrize("work", [good, bad_bytes, bad_values])
+def test_nothing_is_leaked_however_a_call_ends(work: Callable[[], None]) -> None:
+    for _ in range(3):
+        work()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(20):
+            work()
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert grown < 2000, f"{grown} bytes are left after 20 rounds"
+
+
+@pytest.mark.parametrize("work", [good, bad_bytes, bad_values])
+def test_shared_objects_keep_their_count_of_references(work: Callable[[], None]) -> None:
+    """None, True, small ints, the empty string, the zero uuid and the classes are handed out over and over."""
+    zero = Metadata.MetadataResponseTopic().topic_id
+    shared: list[Any] = [None, True, False, "", b"", 0, -1, 1, 2, zero, Metadata, Metadata.MetadataResponseTopic]
+    for _ in range(3):
+        work()
+    gc.collect()
+    before = [sys.getrefcount(item) for item in shared]
+    for _ in range(20):
+        work()
+    gc.collect()
+    changes = [abs(sys.getrefcount(item) - count) for item, count in zip(shared, before)]
+    assert max(changes) < 20, dict(zip(map(str, shared), changes))
+
+
+def test_what_a_message_holds_is_freed_with_it() -> None:
+    """Decoded objects are out of the collector's sight: only their counts can free them."""
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        data = metadata().encode(12)
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(50):
+            Metadata.decode(data, 12)
+        assert tracemalloc.get_traced_memory()[0] - before < 2000
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
+def test_parts_outlive_the_message_they_came_from() -> None:
+    data = bytearray(fetch().encode(12))
+    partition = Fetch.decode(data, 12).responses[0].partitions[0]
+    records, epoch = partition.records, partition.diverging_epoch
+    del partition, data
+    gc.collect()
+    assert bytes(records) == b"r" * 100
+    assert epoch == Fetch.EpochEndOffset(epoch=5)
+
+
+def test_a_decoded_message_takes_new_values_like_any_other() -> None:
+    message = Metadata.decode(metadata().encode(12), 12)
+    for i in range(1000):
+        message.topics.append(Metadata.MetadataResponseTopic(name=f"t{i}"))
+        message.cluster_id = f"c{i}"
+    del message.topics[:500]
+    gc.collect()
+    assert Metadata.decode(message.encode(12), 12) == message
+
+
+def test_threads_share_classes_and_programs() -> None:
+    """A dozen threads ask for the same class and use it, from the very first call on."""
+    name = "DescribeQuorumResponse"
+    vars(messages).pop(name, None)
+    start = threading.Barrier(12)
+    kinds: list[Any] = []
+    wrong: list[Any] = []
+
+    def work(number: int) -> None:
+        start.wait()
+        kind = getattr(messages, name)
+        kinds.append(kind)
+        for version in (0, 1, 2) * 20:
+            topics = [kind.TopicData(topic_name=f"t{number}", partitions=[kind.PartitionData(leader_id=number)])]
+            message = kind(topics=topics)
+            if kind.decode(message.encode(version), version) != message:
+                wrong.append((number, version))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(kinds) == 12
+    assert set(kinds) == {getattr(messages, name)}
+    assert wrong == []
