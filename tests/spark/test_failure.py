@@ -46,9 +46,14 @@ UnboundLocalError: cannot access local variable 'reader'"""
             "Spark: [STREAM_FAILED] Query [id = 1] terminated",
         ),
         (
-            "Job aborted\nCaused by: org.apache.spark.SparkException: failed\nCaused by: java.io.IOException: No space left",
+            "Job aborted\nCaused by: org.apache.SparkException: failed\nCaused by: java.io.IOException: No space left",
             TagwireError,
             "Spark: IOException: No space left",
+        ),
+        (
+            PLANNER.format(line="ImportError: no module named x"),
+            TagwireError,
+            "Python in Spark: ImportError: no module named x",
         ),
         ("", TagwireError, "Exception: Exception"),
     ],

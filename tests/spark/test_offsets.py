@@ -105,7 +105,7 @@ def test_micro_batches_under_a_limit_reach_the_end_without_going_back(start, siz
 
 def test_partitions_that_are_gone_or_went_back_are_named():
     assert went_back({A0: 10, A1: 10, B0: 10}, {A0: 10, A1: 4}) == [
-        "b-0 is gone, 10 was reached",
+        "b-0 is gone, its offset was 10",
         "a-1 now ends at 4, 10 was reached",
     ]
 
@@ -115,15 +115,16 @@ def test_a_read_that_would_run_backwards_is_named():
 
 
 def test_a_new_partition_is_read_from_its_earliest_offset():
-    assert plan({A0: 3}, {A0: 5, A1: 4}, {A0: 0, A1: 0}) == ([OffsetRange("a", 0, 3, 5), OffsetRange("a", 1, 0, 4)], [])
+    ranges = [OffsetRange("a", 0, 3, 5), OffsetRange("a", 1, 0, 4)]
+    assert plan({A0: 3}, {A0: 5, A1: 4}, {A0: 0, A1: 0}, {A0: 9, A1: 9}) == (ranges, [])
 
 
 def test_a_new_partition_that_already_lost_records_is_named():
-    assert plan({}, {A0: 9}, {A0: 7}) == ([OffsetRange("a", 0, 7, 9)], ["a-0 is new and already begins at 7"])
+    assert plan({}, {A0: 9}, {A0: 7}, {A0: 9}) == ([OffsetRange("a", 0, 7, 9)], ["a-0 is new and already begins at 7"])
 
 
 def test_offsets_that_aged_out_are_named_and_left_out():
-    ranges, said = plan({A0: 3, A1: 3}, {A0: 9, A1: 5}, {A0: 6, A1: 8})
+    ranges, said = plan({A0: 3, A1: 3}, {A0: 9, A1: 5}, {A0: 6, A1: 8}, {A0: 9, A1: 9})
     assert ranges == [OffsetRange("a", 0, 6, 9)]
     assert said == [
         "a-0 begins at 6, offsets from 3 on were to be read",
@@ -132,7 +133,13 @@ def test_offsets_that_aged_out_are_named_and_left_out():
 
 
 def test_an_empty_range_makes_no_task():
-    assert plan({A0: 5}, {A0: 5}, {A0: 0}) == ([], [])
+    assert plan({A0: 5}, {A0: 5}, {A0: 0}, {A0: 9}) == ([], [])
+
+
+def test_offsets_beyond_the_end_are_named_and_left_out():
+    ranges, said = plan({A0: 3, B0: 0}, {A0: 9, B0: 2}, {A0: 0}, {A0: 7})
+    assert ranges == [OffsetRange("a", 0, 3, 7)]
+    assert said == ["b-0 is gone, its offset was 2", "a-0 ends at 7, offsets up to 9 were to be read"]
 
 
 def test_ranges_are_left_whole_when_there_are_enough():

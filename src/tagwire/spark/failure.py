@@ -13,6 +13,7 @@ from tagwire.errors import KafkaError, TagwireError
 _OURS = re.compile(r"tagwire\.errors\.(\w+): (.+)")
 _KAFKA = re.compile(r"\w+ \((-?\d+)\)(?:: (.*))?")
 _CAUSE = re.compile(r"Caused by: (?:[\w.$]+\.)?(\w+): (.+)")
+_PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\w[\w.]*)(?:: (.+))?")
 _LONGEST = 500
 
 
@@ -25,6 +26,9 @@ def reason(error: BaseException) -> TagwireError:
     ours = _OURS.search(trace)
     if ours:
         return _rebuilt(ours[1], ours[2].strip())
+    raised = _PYTHON.search(trace)
+    if raised:
+        return TagwireError(f"Python in Spark: {raised[1]}: {(raised[2] or '').strip()}"[:_LONGEST])
     causes = _CAUSE.findall(trace)
     if causes:
         return TagwireError(f"Spark: {causes[-1][0]}: {causes[-1][1].strip()}"[:_LONGEST])

@@ -32,6 +32,7 @@ COLUMNS = ("key", "value", "partition", "offset", "timestamp", "date")
 BATCH_OFFSETS = 1_000_000
 _POLL_SECONDS = 0.2
 _KEY_LISTS = 1000
+_APIS = (18, 3, 2, 1)  # ApiVersions, Metadata, ListOffsets, Fetch
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def land(
     """
     from tagwire.client import Client
 
-    _check_names(topic, headers)
+    _check(topic, headers, batch_offsets)
     find_java()
     table = Table(to, checkpoint)
     table.inspect()
@@ -208,6 +209,8 @@ class _Run:
             raise reason(self.failure or error) from error
         finally:
             query.stop()
+        self.progress.behind = 0
+        on_progress(self.progress)
         return self.progress
 
 
@@ -240,7 +243,9 @@ def _header_key_lists() -> Column:
     return F.expr(f"approx_top_k({keys}, {_KEY_LISTS}, {_KEY_LISTS})").alias("lists")
 
 
-def _check_names(topic: str, headers: Sequence[str] | None) -> None:
+def _check(topic: str, headers: Sequence[str] | None, batch_offsets: int) -> None:
+    if batch_offsets < 1:
+        raise ConfigError(f"batch_offsets={batch_offsets}: needs a whole number above 0")
     if not topic or "," in topic:
         raise ConfigError(f"topic {topic!r}: needs the name of one topic")
     taken = set(COLUMNS)
@@ -307,7 +312,12 @@ def _behind(source: Any) -> int | None:
 
 
 def _versions(client: Client) -> dict[str, int]:
-    return dict(sorted(client.negotiated().items()))
+    """What the driver and the workers speak with the brokers, per API the job uses."""
+    from tagwire.client.versions import OURS
+    from tagwire.rpc import api_name, negotiate
+
+    versions = negotiate(OURS, client.versions())
+    return {api_name(api): versions[api] for api in _APIS}
 
 
 def _report(table: Table, identity: Identity, progress: Progress, versions: dict[str, int]) -> LandReport:

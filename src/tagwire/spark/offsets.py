@@ -109,7 +109,7 @@ def take(start: Offsets, latest: Offsets, earliest: Offsets, most: int | None) -
 
 def gone(start: Offsets, present: Offsets) -> list[str]:
     """One sentence for each partition of `start` that is not `present` any more."""
-    return [f"{_name(at)} is gone, {start[at]} was reached" for at in sorted(start.keys() - present.keys())]
+    return [f"{_name(at)} is gone, its offset was {start[at]}" for at in sorted(start.keys() - present.keys())]
 
 
 def went_back(start: Offsets, latest: Offsets) -> list[str]:
@@ -126,23 +126,26 @@ def backwards(start: Offsets, end: Offsets) -> list[str]:
     return [f"{_name(at)} would be read from {start[at]} to {end[at]}" for at in sorted(start) if end[at] < start[at]]
 
 
-def plan(start: Offsets, end: Offsets, earliest: Offsets) -> tuple[list[OffsetRange], list[str]]:
-    """The ranges from `start` to `end` that the broker still holds, and one sentence for each that it does not.
+def plan(start: Offsets, end: Offsets, earliest: Offsets, latest: Offsets) -> tuple[list[OffsetRange], list[str]]:
+    """The ranges from `start` to `end` that the broker holds, and one sentence for each that it does not.
 
     A partition that is not in `start` is new and begins at its earliest offset.
     """
     ranges: list[OffsetRange] = []
     said: list[str] = []
-    for at in sorted(end):
-        first = earliest.get(at, end[at])
+    said += gone(end, latest)
+    for at in sorted(end.keys() & latest.keys()):
+        first, until = earliest[at], min(end[at], latest[at])
         begin = start.get(at, first)
         if at not in start and first > 0:
             said.append(f"{_name(at)} is new and already begins at {first}")
         if begin < first:
             said.append(f"{_name(at)} begins at {first}, offsets from {begin} on were to be read")
+        if until < end[at]:
+            said.append(f"{_name(at)} ends at {until}, offsets up to {end[at]} were to be read")
         begin = max(begin, first)
-        if begin < end[at]:
-            ranges.append(OffsetRange(*at, begin, end[at]))
+        if begin < until:
+            ranges.append(OffsetRange(*at, begin, until))
     return ranges, said
 
 

@@ -26,6 +26,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.ansi.enabled": "true",
+    "spark.sql.shuffle.partitions": "16",
 }
 """What a job needs of its session, whoever started it."""
 

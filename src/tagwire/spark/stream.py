@@ -16,7 +16,6 @@ from tagwire.errors import ConfigError, Error, KafkaError
 from tagwire.spark.offsets import (
     Document,
     from_document,
-    gone,
     outside,
     plan,
     resolve,
@@ -92,9 +91,8 @@ class TopicStreamReader(SliceReader, DataSourceStreamReader, SupportsTriggerAvai
         begin, until = from_document(start), from_document(end)
         if begin == until:
             return []
-        earliest = self.cluster.earliest([at for at in self.cluster.partitions() if at in until])
-        ranges, lost = plan(begin, {at: until[at] for at in earliest}, earliest)
-        self._judge(gone(until, earliest) + lost)
+        ranges, lost = plan(begin, until, *self.cluster.held())
+        self._judge(lost)
         return [TopicSlice(span) for span in split(ranges, self.options.min_partitions)]
 
     def stop(self) -> None:

@@ -108,5 +108,5 @@ class TopicReader(SliceReader, DataSourceReader):
         wrong = backwards(start, end)
         if wrong:
             raise ConfigError(f"option startingOffsets: {'; '.join(wrong)}")
-        ranges, _ = plan(start, end, earliest)
+        ranges, _ = plan(start, end, earliest, latest)
         return [TopicSlice(span) for span in split(ranges, self.options.min_partitions)]

@@ -1,0 +1,182 @@
+"""The landing job on a real broker: what lands, what a second run adds, and what is said when it cannot."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from tagwire.broker import Broker
+from tagwire.client import LATEST, Client
+from tagwire.errors import ConfigError, ConnectError, CorruptRecordError, KafkaError, StorageError
+from tagwire.records import Record
+from tagwire.spark import flights
+from tagwire.spark.land import Landed, Progress, land
+
+NOON = 1_372_939_200_000  # 2013-07-04 12:00 UTC
+DAY = 86_400_000
+
+
+def numbered(start: int, end: int) -> list[Record]:
+    return [Record(b"k%d" % i, b"v%d" % i, (), NOON + (i % 3) * DAY) for i in range(start, end)]
+
+
+def table_of(out: Path) -> pa.Table:
+    return ds.dataset(out / "table", format="parquet", partitioning="hive").to_table()
+
+
+def offsets_of(out: Path) -> Counter[tuple[int, int]]:
+    table = table_of(out)
+    return Counter(zip(table["partition"].to_pylist(), table["offset"].to_pylist()))
+
+
+def spread(*counts: int) -> Counter[tuple[int, int]]:
+    return Counter((partition, offset) for partition, count in enumerate(counts) for offset in range(count))
+
+
+@pytest.mark.spark
+def test_a_topic_lands_once_and_a_second_run_adds_what_is_new(spark, broker, topic, produce, tmp_path):
+    told: list[Progress] = []
+    produce(topic, {0: numbered(0, 30), 1: numbered(0, 12)})
+    out = tmp_path / "out"
+    report = land(broker.bootstrap, topic, out, batch_offsets=20, on_progress=told.append)
+    assert offsets_of(out) == spread(30, 12)
+    assert {path.name for path in (out / "table").iterdir()} == {f"date=2013-07-0{day}" for day in (4, 5, 6)}
+    assert report.partitions == {0: Landed(30, 0, 29), 1: Landed(12, 0, 11)}
+    assert (report.rows, report.table_rows, report.header_keys) == (42, 42, {})
+    assert report.batches > 1
+    assert (told[-1].rows, told[-1].behind) == (42, 0)
+    assert {"ApiVersions", "Metadata", "ListOffsets", "Fetch"} <= report.versions.keys()
+
+    assert land(broker.bootstrap, topic, out).rows == 0
+    produce(topic, {1: numbered(12, 15)})
+    again = land(broker.bootstrap, topic, out)
+    assert (again.rows, again.partitions, again.table_rows) == (3, {1: Landed(3, 12, 14)}, 45)
+    assert offsets_of(out) == spread(30, 15)
+
+
+@pytest.mark.spark
+def test_headers_become_columns_with_their_last_value_as_text(spark, broker, topic, produce, tmp_path):
+    records = [
+        Record(b"k", b"\xff", (("a", b"first"), ("b c", "é".encode()), ("a", b"last")), NOON),
+        Record(None, None, (("a", b"\xff\x00"), ("other", b"")), NOON),
+        Record(b"", "ü".encode(), (("a", b"x"), ("a", None)), NOON),
+        Record(b"", b"", (), NOON),
+    ]
+    produce(topic, {0: records})
+    report = land(broker.bootstrap, topic, tmp_path / "out", headers=["a", "b c"], text=True)
+    table = table_of(tmp_path / "out").sort_by("offset")
+    assert table.column_names == ["key", "value", "partition", "offset", "timestamp", "a", "b c", "date"]
+    assert table["a"].to_pylist() == ["last", "0xff00", None, None]
+    assert table["b c"].to_pylist() == ["é", None, None, None]
+    assert table["value"].to_pylist() == ["0xff", None, "ü", ""]
+    assert table["key"].to_pylist() == ["k", None, "", ""]
+    assert table.schema.field("timestamp").type == pa.timestamp("us", "UTC")
+    assert report.header_keys == {"a": 3, "b c": 1, "other": 1}
+
+    with pytest.raises(StorageError, match="was begun with headers a,b c, not a"):
+        land(broker.bootstrap, topic, tmp_path / "out", headers=["a"])
+
+
+@pytest.mark.spark
+def test_an_empty_topic_lands_as_an_empty_table(spark, broker, topic, produce, tmp_path):
+    assert land(broker.bootstrap, topic, tmp_path / "out").table_rows == 0
+    produce(topic, {0: numbered(0, 1)})
+    assert land(broker.bootstrap, topic, tmp_path / "out").table_rows == 1
+
+
+@pytest.mark.spark
+def test_a_corrupt_batch_is_named_and_nothing_of_its_micro_batch_lands(spark, tmp_path):
+    with Broker(tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        fill_one(client, "t", numbered(0, 5))
+        fill_one(client, "t", numbered(5, 9))
+        (log,) = (tmp_path / "data").rglob("t-0/*.log")
+        content = bytearray(log.read_bytes())
+        content[-3] ^= 0xFF
+        log.write_bytes(content)
+        with pytest.raises(CorruptRecordError, match="t-0@5"):
+            land(broker.bootstrap, "t", tmp_path / "out")
+    assert list((tmp_path / "out/table").iterdir()) == []
+
+
+def fill_one(client: Client, topic: str, records: list[Record]) -> None:
+    from tagwire.client import Producer
+
+    with Producer(client) as producer:
+        for record in records:
+            producer.send(topic, record.value, key=record.key, timestamp=record.timestamp, partition=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "said"),
+    [
+        ({"bootstrap": "127.0.0.1:1"}, ConnectError, "127.0.0.1:1"),
+        ({"topic": "no-such"}, KafkaError, "UNKNOWN_TOPIC_OR_PARTITION .* 'no-such'"),
+        ({"topic": "a,b"}, ConfigError, "'a,b'"),
+        ({"headers": ["a", "A"]}, ConfigError, "headers: 'A' would be a second column"),
+        ({"headers": ["Offset"]}, ConfigError, "headers: 'Offset' would be a second column"),
+        ({"headers": [""]}, ConfigError, "headers: an empty name"),
+        ({"to": "s3://bucket/table"}, StorageError, "s3://bucket/table"),
+        ({"batch_offsets": 0}, ConfigError, "batch_offsets=0"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_written(broker, topic, tmp_path, change, kind, said):
+    given = {"bootstrap": broker.bootstrap, "topic": topic, "to": tmp_path / "out", **change}
+    with pytest.raises(kind, match=said):
+        land(**given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_of_somebody_else_is_left_alone(broker, topic, tmp_path):
+    (tmp_path / "thesis.doc").write_text("mine")
+    with pytest.raises(StorageError, match="holds other files"):
+        land(broker.bootstrap, topic, tmp_path)
+    with pytest.raises(StorageError, match="holds other files"):
+        flights.land_flights(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.doc"]
+
+
+def test_a_missing_java_is_named(broker, topic, tmp_path, monkeypatch):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match="needs Java 17 or newer"):
+        land(broker.bootstrap, topic, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+class Killed(BaseException):
+    """The process stops here."""
+
+
+def test_a_fill_that_was_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
+    some = list(islice(flights.departures(), 25_000))
+    monkeypatch.setattr(flights, "departures", lambda: iter(some))
+    monkeypatch.setattr(flights, "DEPARTURES", len(some))
+
+    def stop(records: int) -> None:
+        if records >= 20_000:
+            raise Killed
+
+    with Broker(tmp_path, fsync="never") as broker:
+        with pytest.raises(Killed):
+            flights.fill(broker.bootstrap, on_progress=stop)
+        written = flights.fill(broker.bootstrap)
+        assert written < len(some)
+        assert flights.fill(broker.bootstrap) == 0
+        assert traces_of(broker) == Counter(record.headers[2][1] for record in some)
+
+
+def traces_of(broker: Broker) -> Counter[bytes]:
+    from tagwire.client import Reader
+
+    with Client(broker.bootstrap) as client:
+        ends = client.list_offsets({(flights.TOPIC, index): LATEST for index in range(flights.PARTITIONS)})
+        reader = Reader(client, dict.fromkeys(ends, 0), end_offsets=ends, columns=("headers", "value"))
+        rows = [row for batch in reader for row in batch.to_pylist()]
+    assert all(json.loads(row["value"])["year"] == 2013 for row in rows)
+    return Counter(row["headers"][2]["value"] for row in rows)

@@ -1,0 +1,94 @@
+"""The landing job killed dead at each of its steps and run again: nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+
+from tagwire.records import Record
+from tagwire.spark.land import land
+
+NOON = 1_372_939_200_000  # 2013-07-04 12:00 UTC
+DAY = 86_400_000
+RECORDS = 30
+BATCH = 20
+
+# Step and its occurrence. A micro-batch has three files, one a day: `moved` stops between two of them.
+STEPS = [
+    ("checked", 1),
+    ("locked", 1),
+    ("claimed", 1),
+    ("started", 1),
+    ("cleared", 1),
+    ("staged", 1),
+    ("moved", 2),
+    ("published", 1),
+    ("committed", 1),
+    ("landed", 1),
+]
+
+# One process runs a job for each step, every job on a table of its own, and each stands still when it is at its step.
+# When all stand, the process dies with its Spark: each table is as a kill at that step leaves it.
+JOBS = """
+import os, signal, sys, threading, traceback
+from pathlib import Path
+from tagwire.spark.land import land
+from tagwire.spark.session import session
+
+bootstrap, topic, out, batch, *steps = sys.argv[1:]
+standing = threading.Semaphore(0)
+
+def job(wanted, left):
+    def on_step(name):
+        nonlocal left
+        left -= name == wanted
+        if left == 0 and name == wanted:
+            standing.release()
+        if left <= 0:
+            threading.Event().wait()
+    try:
+        land(bootstrap, topic, Path(out, f"{wanted}-{left}"), batch_offsets=int(batch), on_step=on_step)
+    finally:
+        traceback.print_exc()
+        os._exit(3)  # the step was not reached
+
+with session(Path(out, "spark.log")):
+    for step in steps:
+        name, at = step.split("-")
+        threading.Thread(target=job, args=(name, int(at)), daemon=True).start()
+        standing.acquire()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def offsets_of(out: Path) -> Counter[tuple[int, int]]:
+    if not list(out.glob("table/*/*.parquet")):
+        return Counter()
+    table = ds.dataset(out / "table", format="parquet", partitioning="hive").to_table(columns=["partition", "offset"])
+    return Counter(zip(table["partition"].to_pylist(), table["offset"].to_pylist()))
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_a_job_killed_at_any_step_and_run_again_lands_every_record_once(spark, broker, topic, produce, tmp_path):
+    records = [Record(None, b"%d" % i, (), NOON + (i % 3) * DAY) for i in range(RECORDS)]
+    produce(topic, {0: records, 1: records})
+    names = [f"{step}-{at}" for step, at in STEPS]
+    command = [sys.executable, "-c", JOBS, broker.bootstrap, topic, str(tmp_path), str(BATCH), *names]
+    killed = subprocess.run(command, env=os.environ, capture_output=True, text=True, timeout=200, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    left = {name: offsets_of(tmp_path / name) for name in names}
+    assert all(set(found.values()) <= {1} for found in left.values())
+    assert not left["staged-1"]
+    assert 0 < len(left["moved-2"]) < len(left["published-1"]) == len(left["committed-1"]) < len(left["landed-1"])
+    for name in names:
+        land(broker.bootstrap, topic, tmp_path / name)
+    everything = Counter((partition, offset) for partition in (0, 1) for offset in range(RECORDS))
+    assert {name: offsets_of(tmp_path / name) for name in names} == dict.fromkeys(names, everything)
