@@ -229,9 +229,11 @@ class Client:
             KafkaError: LEADER_NOT_AVAILABLE while it has none, which is worth another attempt; otherwise as `topic`.
         """
         topic = self.topic(at.topic, deadline)
+        if at.partition not in topic.partitions:
+            self.forget([at.topic])  # it may have got more partitions since it was asked about
+            topic = self.topic(at.topic, deadline)
         partition = topic.partitions.get(at.partition)
         if partition is None:
-            self.forget([at.topic])
             raise KafkaError(
                 Error.UNKNOWN_TOPIC_OR_PARTITION,
                 f"partition {at}: topic {at.topic!r} has {len(topic.partitions)} partitions",
