@@ -242,7 +242,7 @@ def test_damaged_batches_are_read_or_refused_and_both_readers_agree(
     outcomes: list[object] = []
     for read in readers:
         try:
-            outcomes.append(read(batch))
+            outcomes.append(read(batch, max_decompressed=1 << 20))
         except TagwireError as error:
             outcomes.append(str(error))
     assert outcomes[0] == outcomes[1]

@@ -130,11 +130,20 @@ def _as_bytes(data: object, index: int, what: str) -> bytes:
         raise EncodeError(f"record {index}: {what} is {type(data).__name__}, not bytes or None") from None
 
 
-def _as_key(key: object, index: int) -> bytes:
+def _as_pair(pair: object, index: int) -> tuple[object, object]:
+    try:
+        name, data = pair
+    except (TypeError, ValueError):
+        raise EncodeError(f"record {index}: header {pair!r} is not a (key, value) pair") from None
+    return name, data
+
+
+@cython.cfunc
+def _as_key(key: object, index: cython.Py_ssize_t) -> bytes:
     if not isinstance(key, str):
         raise EncodeError(f"record {index}: header key is {type(key).__name__}, not str")
     try:
-        return key.encode()
+        return cython.cast(str, key).encode("utf-8")
     except UnicodeEncodeError as error:
         raise EncodeError(f"record {index}: header key {key!r} is not valid text: {error.reason}") from None
 
@@ -151,8 +160,10 @@ def encode(records: list[Any]) -> tuple[bytearray, int, int]:
     greatest: cython.longlong = -1
     room: cython.Py_ssize_t = 0
     # key, value, header key, header value, header key, ... of every record, as bytes or None
-    parts: list[object] = []
-    shapes: list[tuple[int, int]] = []
+    parts: list = []
+    # timestamp and number of headers of every record
+    shapes: list = []
+    before: cython.Py_ssize_t
     for index, record in enumerate(records):
         key = record.key
         value = record.value
@@ -166,31 +177,31 @@ def encode(records: list[Any]) -> tuple[bytearray, int, int]:
             room += len(cython.cast(bytes, value))
         parts.append(key)
         parts.append(value)
-        headers = record.headers
-        if headers:
-            for pair in headers:
-                try:
-                    name, data = pair
-                except (TypeError, ValueError):
-                    raise EncodeError(f"record {index}: header {pair!r} is not a (key, value) pair") from None
-                name = _as_key(name, index)
-                if data is not None:
-                    if type(data) is not bytes:
-                        data = _as_bytes(data, index, "header value")
-                    room += len(cython.cast(bytes, data))
-                room += len(cython.cast(bytes, name)) + HEADER_OVERHEAD
-                parts.append(name)
-                parts.append(data)
+        before = len(parts)
+        for pair in record.headers:
+            if type(pair) is not tuple or len(cython.cast(tuple, pair)) != 2:
+                pair = _as_pair(pair, index)
+            name, data = cython.cast(tuple, pair)
+            name = _as_key(name, index)
+            if data is not None:
+                if type(data) is not bytes:
+                    data = _as_bytes(data, index, "header value")
+                room += len(cython.cast(bytes, data))
+            room += len(cython.cast(bytes, name)) + HEADER_OVERHEAD
+            parts.append(name)
+            parts.append(data)
+        stamp = record.timestamp
         try:
-            timestamp = operator.index(record.timestamp)
+            timestamp = stamp if type(stamp) is int else operator.index(stamp)
         except (TypeError, OverflowError):
             timestamp = -2
         if timestamp < -1 or (not cython.compiled and timestamp >= 1 << 63):
-            raise EncodeError(f"record {index}: timestamp {record.timestamp!r} is not -1 (none) or 0..2^63-1 ms")
+            raise EncodeError(f"record {index}: timestamp {stamp!r} is not -1 (none) or 0..2^63-1 ms")
         if index == 0:
             base = timestamp
         greatest = max(greatest, timestamp)
-        shapes.append((timestamp, len(headers) if headers else 0))
+        shapes.append(timestamp)
+        shapes.append((len(parts) - before) // 2)
         room += RECORD_OVERHEAD
     out = uncleared(room)
     size = _fill(out, parts, shapes, base)
@@ -213,8 +224,9 @@ def _fill(payload: cython.uchar[::1], parts: list, shapes: list, base: cython.lo
     elapsed: cython.longlong
     time: cython.longlong
     headers: cython.Py_ssize_t
-    for index in range(len(shapes)):
-        time, headers = cython.cast(tuple, shapes[index])
+    for index in range(len(shapes) // 2):
+        time = shapes[2 * index]
+        headers = shapes[2 * index + 1]
         elapsed = _elapsed(base, time)
         size = 1 + _size(elapsed) + _size(index) + _size(headers)
         for header in range(part, part + 2 + 2 * headers):
