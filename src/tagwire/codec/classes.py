@@ -30,7 +30,7 @@ class Structure:
     __hash__ = None  # type: ignore[assignment]
     _fields: ClassVar[tuple[str, ...]] = ()
     _secrets: ClassVar[frozenset[str]] = frozenset()
-    _home: ClassVar[tuple[Message | str, str]]
+    _home: ClassVar[_Home]
     _unknown_tags: dict[int, bytes] | None
 
     @property
@@ -69,7 +69,7 @@ class Structure:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         values = {name: _owned(getattr(self, name)) for name in self._fields}
-        return _restore, (*self._home, values, _owned_tags(self._unknown_tags))
+        return _restore, (self._home, type(self).__name__, values, _owned_tags(self._unknown_tags))
 
 
 class MessageObject(Structure):
@@ -136,8 +136,9 @@ def message_class(spec: Message | Path | str) -> type[MessageObject]:
 def build_class(message: Message, *, home: Message | str) -> type[MessageObject]:
     """The class of `message`; `home` is what a pickle refers to: the model itself, or the name of a catalog message."""
     classes: dict[str, type] = {}
+    place = _Home(home, classes)
     for struct in (*message.structs, message.root):
-        classes[struct.name] = _struct_class(struct, message, home, classes)
+        classes[struct.name] = _struct_class(struct, message, place)
     root: Any = classes[message.root.name]
     for name, kind in classes.items():
         if kind is not root:
@@ -150,7 +151,7 @@ def build_class(message: Message, *, home: Message | str) -> type[MessageObject]
     return root  # type: ignore[no-any-return]
 
 
-def _struct_class(struct: Struct, message: Message, home: Message | str, classes: dict[str, type]) -> type:
+def _struct_class(struct: Struct, message: Message, home: _Home) -> type:
     is_root = struct is message.root
     attributes = tuple(field.attribute for field in struct.fields)
     for field in struct.fields if is_root else ():
@@ -164,16 +165,16 @@ def _struct_class(struct: Struct, message: Message, home: Message | str, classes
         "__qualname__": name,
         "__doc__": f"{struct.name}, versions {struct.versions}.",
         "__match_args__": attributes,
-        "__init__": _initializer(struct, name, classes),
+        "__init__": _initializer(struct, name, home.classes),
         "__init_subclass__": classmethod(_refuse_subclass),
         "_fields": attributes,
         "_secrets": secrets,
-        "_home": (home, struct.name),
+        "_home": home,
     }
     return type(struct.name, (MessageObject if is_root else Structure,), namespace)
 
 
-def _initializer(struct: Struct, name: str, classes: dict[str, type]) -> Callable[..., None]:
+def _initializer(struct: Struct, name: str, classes: Mapping[str, type]) -> Callable[..., None]:
     """A keyword-only `__init__` with every field's default in its signature."""
     scope: dict[str, Any] = {"_MISSING": _MISSING}
     parameters: list[str] = []
@@ -242,8 +243,25 @@ def _owned_tags(tags: dict[int, bytes] | None) -> dict[int, bytes] | None:
     return None if tags is None else {tag: bytes(value) for tag, value in tags.items()}
 
 
-def _restore(home: Message | str, struct: str, values: dict[str, Any], unknown_tags: dict[int, bytes] | None) -> Any:
-    return class_at(home)._classes[struct](**values, unknown_tags=unknown_tags)
+class _Home:
+    """What a pickle says instead of a class, once for all the objects in it: where the class is found again."""
+
+    __slots__ = ("classes", "key")
+
+    def __init__(self, key: Message | str, classes: Mapping[str, type]) -> None:
+        self.key = key
+        self.classes = classes
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _home_of, (self.key,)
+
+
+def _home_of(key: Message | str) -> _Home:
+    return class_at(key)._home
+
+
+def _restore(home: _Home, struct: str, values: dict[str, Any], unknown_tags: dict[int, bytes] | None) -> Any:
+    return home.classes[struct](**values, unknown_tags=unknown_tags)
 
 
 _built: dict[Message | str, type[MessageObject]] = {}
