@@ -15,7 +15,9 @@ from uuid import UUID
 import pytest
 
 from tagwire import message_class, messages
+from tagwire.codec.weights import EMPTY_LIST, object_weight
 from tagwire.errors import TagwireError
+from tagwire.spec import Struct, catalog
 
 Metadata = messages.MetadataResponse
 Fetch = messages.FetchResponse
@@ -165,3 +167,45 @@ def test_threads_share_classes_and_programs() -> None:
     assert len(kinds) == 12
     assert set(kinds) == {message_class(text)}
     assert wrong == []
+
+
+def told(struct: Struct, version: int, classes: Any) -> int:
+    """What decoding counts for an object whose arrays are empty: the object, those arrays, the structs in it."""
+    total = object_weight(struct, version, classes)
+    for field in struct.fields:
+        if version in field.versions and not field.is_tagged(version):
+            if field.type.is_array:
+                total += EMPTY_LIST
+            elif field.struct is not None:
+                total += told(field.struct, version, classes)
+    return total
+
+
+def test_no_struct_of_the_catalog_takes_more_memory_than_decoding_counts() -> None:
+    """Every array of structs that a message holds, in its newest version, with 50 elements of defaults."""
+    measured = 0
+    heavier = []
+    for name in catalog.names():
+        kind: Any = getattr(messages, name)
+        version = kind.valid_versions.highest
+        for field in kind.spec.fields:
+            if not field.type.is_array or field.struct is None or version not in field.versions:
+                continue
+            elements = [getattr(kind, field.struct.name)() for _ in range(50)]
+            try:
+                data = kind(**{field.attribute: elements}).encode(version)
+            except TagwireError:  # records that may not be null
+                continue
+            kind.decode(data, version)
+            tracemalloc.start()
+            message = kind.decode(data, version)
+            taken = tracemalloc.get_traced_memory()[0]
+            tracemalloc.stop()
+            classes = {struct.name: getattr(kind, struct.name, kind) for struct in kind.spec.all_structs()}
+            counted = 50 * told(field.struct, version, classes) + told(kind.spec.root, version, classes)
+            measured += 1
+            if taken > counted + 1024:
+                heavier.append((name, field.name, taken, counted))
+            del message
+    assert heavier == []
+    assert measured > 150
