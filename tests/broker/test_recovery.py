@@ -15,7 +15,7 @@ from tagwire.broker.loading import create_log, open_log
 from tagwire.broker.log import Appended
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import StorageError
-from tagwire.records import read
+from tagwire.records import batch_headers, read
 
 SMALL = TopicConfig(segment_bytes=2000, index_interval_bytes=150)
 FIRST = f"{0:020d}"
@@ -25,7 +25,9 @@ def values(log):
     """(offset, value) of every record, read in pieces."""
     found, offset = [], log.start_offset
     while offset < log.end_offset:
-        for stored in read(log.read(offset, 500)):
+        data = log.read(offset, 500)
+        assert data, f"nothing at offset {offset} of {log.end_offset}"
+        for stored in read(data):
             found += [(record.offset, record.value) for record in stored.records()]
             offset = stored.next_offset
     return found
@@ -133,8 +135,8 @@ def test_a_changed_byte_anywhere_ends_the_log_before_its_batch(tmp_path, batch):
     path = directory / f"{FIRST}.log"
     data = path.read_bytes()
     second = 12 + int.from_bytes(data[8:12], "big")
-    # The base offset (of which a higher value is legal) and the leader epoch are outside the checksum.
-    for position in [*range(second + 8, second + 12), *range(second + 16, len(data))]:
+    # The leader epoch alone may be anything: it is outside the checksum.
+    for position in [*range(second, second + 12), *range(second + 16, len(data))]:
         damaged = bytearray(data)
         damaged[position] ^= 0x40
         path.write_bytes(damaged)
@@ -172,6 +174,18 @@ def test_damage_in_an_older_segment_takes_all_later_segments_with_it(written):
     assert later
     assert offsets(log) == list(range(log.end_offset))
     assert int(second.stem) < log.end_offset < int(later[0].stem)
+
+
+@pytest.mark.parametrize("lost", ["the last batch", "all of them"])
+def test_batches_missing_between_two_segments_end_the_log(written, lost):
+    first, second, *_ = logs(written)
+    data = second.read_bytes()
+    ends = [header.position for header in batch_headers(data)]
+    second.write_bytes(data[: ends[-1] if lost == "the last batch" else 0])
+    log = open_log(Files(), written, SMALL, clean=False)
+    assert logs(written) == [first, second]
+    assert log.end_offset == int(second.stem) + (2 * (len(ends) - 1) if lost == "the last batch" else 0)
+    assert offsets(log) == list(range(log.end_offset))
 
 
 def test_segments_before_the_recovery_point_are_taken_as_they_are(written):

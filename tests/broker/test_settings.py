@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -51,6 +53,12 @@ def test_a_broker_that_is_not_running_has_no_address():
     broker.stop()
     with pytest.raises(TagwireError, match="not running"):
         _ = broker.bootstrap
+
+
+def test_a_broker_does_not_load_arrow():
+    program = "import sys; from tagwire.broker import Broker\nwith Broker(): pass\nprint('pyarrow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_a_name_is_listened_on_and_advertised_as_ipv4(connect):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from uuid import UUID, uuid4
 
 import pytest
@@ -246,3 +247,20 @@ def test_topics_without_a_directory_last_as_long_as_the_broker(connect):
         assert create(connect(broker.bootstrap)).error_code == 0
     with Broker() as broker:
         assert names(connect(broker.bootstrap)) == []
+
+
+def test_partitions_that_are_not_written_to_keep_no_file_open(tmp_path, connect, make):
+    def open_files():
+        return len(os.listdir("/proc/self/fd"))
+
+    with Broker(tmp_path / "data", fsync="never") as broker:
+        wire = connect(broker.bootstrap)
+        before = open_files()
+        wire.create("t", 100)
+        assert open_files() <= before + 5
+    for _ in ("after a clean stop", "after a crash"):
+        before = open_files()
+        with Broker(tmp_path / "data", fsync="never") as broker:
+            assert len(connect(broker.bootstrap).metadata().topics[0].partitions) == 100
+            assert open_files() <= before + 50
+        (tmp_path / "data" / ".kafka_cleanshutdown").unlink()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
@@ -49,7 +51,15 @@ def serve(
         unsupported=unsupported,
         max_frame_bytes=max_frame_bytes,
     )
+    _allow_many_files()
     run(_until_signalled(settings, on_ready))
+
+
+def _allow_many_files() -> None:
+    """Take all the open files the system lets this program have: each client and each log in use is one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _until_signalled(settings: Settings, on_ready: Callable[[str], None]) -> None:

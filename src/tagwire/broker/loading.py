@@ -1,8 +1,9 @@
 """Opening a partition's directory: taking it as it is after a clean shutdown, checking and repairing it after a crash.
 
 After a crash every segment that reaches past the recovery point, the offset up to which all was known to be on the
-disk, is read batch by batch; its indexes are rebuilt, and at the first byte that is not a whole, sound batch the log
-ends: the rest of that segment and all later segments go. Source: facts/kafka_protocol.md 5.7 (load/recovery).
+disk, is read batch by batch; its indexes are rebuilt, and at the first byte that is not a whole, sound batch, or the
+first offset that is missing, the log ends: the rest of that segment and all later segments go. (Nothing here compacts a
+log, so its offsets have no gaps.) Source: facts/kafka_protocol.md 5.7 (load/recovery).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _INDEX_NAME = re.compile(r"([0-9]{20})\.(?:index|timeindex)")
 def create_log(files: Files, directory: Path, config: TopicConfig) -> PartitionLog:
     """An empty log in an existing directory; its files are on the disk."""
     segment = Segment.create(files, directory, 0, config.index_interval_bytes)
+    segment.close()
     write_epochs(files, directory / EPOCHS_FILE, [(0, 0)])
     return PartitionLog(files, directory, [segment], config, leader_epoch=0)
 
@@ -50,6 +52,8 @@ def open_log(
         if not segments:
             segments = [Segment.create(files, directory, 0, config.index_interval_bytes)]
             files.sync_directory(directory)
+        for segment in segments:
+            segment.close()  # a log that is not written to keeps no file open
         epoch = _leader_epoch(files, directory, segments[-1].next_offset, begin_new=recovered)
     except OSError as error:
         raise StorageError(f"{directory}: {error.strerror or error}") from error
@@ -85,6 +89,8 @@ def _recover(files: Files, directory: Path, segments: list[Segment], clean: bool
                 "%s: %d bytes cut off segment %d at offset %d: %s",
                 directory.name, cut.size, segment.base_offset, segment.next_offset, cut.reason,
             )  # fmt: skip
+        # Whole batches can be lost too: then the next segment does not begin where this one ends.
+        if end is not None and segment.next_offset != end:
             _remove_later(files, directory, segments, number)
             break
     if segments and segments[-1].next_offset < recovery_point:

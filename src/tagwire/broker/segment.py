@@ -130,7 +130,7 @@ class Segment:
                 if not header.crc_ok:
                     reason = "a batch fails its checksum"
                     break
-                if header.base_offset < self.next_offset or not self.can_hold(header.last_offset):
+                if header.base_offset != self.next_offset or not self.can_hold(header.last_offset):
                     reason = (
                         f"a batch claims offsets {header.base_offset}-{header.last_offset} after {self.next_offset - 1}"
                     )

@@ -25,6 +25,9 @@ Response = messages.FetchResponse
 MAX_RESPONSE_BYTES = 57_671_680
 """The most records one answer holds, whatever the client asks for: 55 MiB, Kafka's own fetch.max.bytes."""
 
+MAX_WAIT_MS = 60_000
+"""The longest an answer waits for records, whatever the client asks for: a client that is gone is found out by then."""
+
 READ_COMMITTED = 1
 NO_SESSION_EPOCHS = (0, -1)
 
@@ -65,7 +68,7 @@ async def _answers(call: Call, asked: Sequence[Asked]) -> list[Any]:
         if missing <= 0 or any(answer.error_code for answer in answers):
             return answers
         with suppress(TimeoutError):
-            async with asyncio.timeout(call.request.max_wait_ms / 1000):
+            async with asyncio.timeout(min(call.request.max_wait_ms, MAX_WAIT_MS) / 1000):
                 while _published(partitions) - before < missing and not any(p.deleted for p in partitions):
                     await more.wait()
                     more.clear()
