@@ -165,7 +165,8 @@ SECRETS = [
         ]
     ),
     messages.UserScramCredentialRecord(salt=b"hunter2", stored_key=b"hunter2", server_key=b"hunter2"),
-    messages.EnvelopeRequest(request_principal=b"hunter2"),
+    messages.EnvelopeRequest(request_principal=b"hunter2", request_data=b"hunter2"),
+    messages.EnvelopeResponse(response_data=b"hunter2"),
 ]
 
 

@@ -18,6 +18,8 @@ SECRET_FIELDS: Final = frozenset(
         ("UserScramCredentialRecord", "StoredKey"),
         ("UserScramCredentialRecord", "ServerKey"),
         ("EnvelopeRequest", "RequestPrincipal"),
+        ("EnvelopeRequest", "RequestData"),  # a whole request or response, whose secrets nobody looks for
+        ("EnvelopeResponse", "ResponseData"),
     }
 )
 """(struct or message name, field name)."""
