@@ -168,12 +168,12 @@ def test_a_document_is_an_object(doc: Any) -> None:
     [
         ({"topics": 7}, "topics: needs a list, not int"),
         ({"topics": [7]}, "topics[0]: needs a MetadataRequestTopic, not int"),
-        ({"topics": [Topic(name=7)]}, "topics[0].name: a string cannot be"),
+        ({"topics": [Topic(name=7)]}, "topics[0].name: type string cannot be"),
         (
             {"topics": [Topic(topic_id="x")]},
-            "topics[0].topic_id: a uuid cannot",
+            "topics[0].topic_id: type uuid cannot",
         ),
-        ({"allow_auto_topic_creation": 1}, "allow_auto_topic_creation: a bool cannot be written from int"),
+        ({"allow_auto_topic_creation": 1}, "allow_auto_topic_creation: type bool cannot be written from int"),
     ],
 )
 def test_a_message_that_holds_the_wrong_thing_has_no_form(values: dict[str, Any], said: str) -> None:

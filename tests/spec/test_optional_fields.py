@@ -106,7 +106,7 @@ def test_the_default_is_what_is_given_else_null_if_nullable_else_zero(field: dic
         (text({"name": "Bar", "type": "string"}), "<text>, Bar: tag must be a number from 0 to 65535"),
         (text(BAR | {"versions": "0+"}), "<text>, Bar: unknown key 'versions'"),
         (text(BAR | {"name": "Name"}), "<text>, Name: the name is already taken in this struct"),
-        (text(BAR | {"type": "int32", "nullable": True}), "<text>, Bar: a int32 cannot be nullable"),
+        (text(BAR | {"type": "int32", "nullable": True}), "<text>, Bar: type int32 cannot be nullable"),
         (text(BAR | {"type": "[]Row"}), "<text>, Bar: an array of structs cannot be an optional field"),
         (text(BAR | {"default": None}), "<text>, Bar: the default is null, but the field is not nullable"),
         (text(BAR | {"type": "int32", "default": None}), "<text>, Bar: 'null' is no int32"),

@@ -95,7 +95,7 @@ def _write_element(field: Field, value: Any, version: int, path: str) -> Any:
             raise EncodeError(f"{path}: needs a {field.struct.name}, not {given}")
         return _write_struct(field.struct, value, version, f"{path}.")
     if not isinstance(value, PYTHON_TYPES.get(kind, int)) or (isinstance(value, bool) and kind != "bool"):
-        raise EncodeError(f"{path}: a {kind} cannot be written from {given}")
+        raise EncodeError(f"{path}: type {kind} cannot be written from {given}")
     try:
         return _as_json(kind, value)
     except (ValueError, OverflowError) as error:  # a memoryview that was released, an int beyond every float

@@ -155,7 +155,7 @@ class _Builder:
         if tag is not None and kind.is_array and kind.is_struct:
             raise SchemaError(f"{here}: an array of structs cannot be an optional field")
         if field.nullable and not kind.is_nullable_kind:
-            raise SchemaError(f"{here}: a {kind} cannot be nullable")
+            raise SchemaError(f"{here}: type {kind} cannot be nullable")
         return ModelField(
             name=field.name,
             type=kind,

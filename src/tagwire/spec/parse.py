@@ -318,7 +318,7 @@ class _Parser(Keys):
             self.problem(path, "an array of structs cannot be an optional field")
         nullable = self.boolean(raw, "nullable", path, False)
         if nullable and not kind.is_nullable_kind:
-            self.problem(path, f"a {kind} cannot be nullable")
+            self.problem(path, f"type {kind} cannot be nullable")
         versions = self.optional & parent
         return Field(
             name=name,
@@ -370,13 +370,13 @@ class _Parser(Keys):
             return None
         for key in ("fields", "optionalFields"):
             if raw.get(key) is not None and element in PRIMITIVES and not is_array:
-                self.problem(path, f"a {element} cannot have {key}")
+                self.problem(path, f"type {element} cannot have {key}")
         return FieldType(element, is_array)
 
     def _nullability(self, raw: dict[str, Any], path: str, kind: FieldType) -> Versions:
         nullable = self.versions(raw, "nullableVersions", path, NONE) or NONE
         if nullable and not kind.is_nullable_kind:
-            self.problem(path, f"a {kind} cannot be nullable")
+            self.problem(path, f"type {kind} cannot be nullable")
             return NONE
         return nullable
 
