@@ -121,7 +121,7 @@ def without_unknown_tags(value: Any) -> Any:
 
 @pytest.mark.parametrize("name", CATALOG + OWN)
 @given(st.data(), st.binary(max_size=80), st.booleans())
-@settings(max_examples=60, deadline=None, database=None)
+@settings(max_examples=40, deadline=None, database=None)
 def test_any_bytes_are_a_message_or_a_decode_error(name: str, data: st.DataObject, raw: bytes, lenient: bool) -> None:
     kind = class_called(name)
     version = data.draw(st.integers(kind.valid_versions.lowest, kind.valid_versions.highest))
