@@ -40,6 +40,11 @@ class DecodeError(TagwireError):
         super().__init__(f"{where}: {message}" if where else message)
         self._init = (message, path, offset)
 
+    def under(self, place: str) -> DecodeError:
+        """The same error as part of something larger: `place`, such as `row 3`, comes before its path."""
+        message, path, offset = self._init
+        return type(self)(message, path=f"{place}, {path}" if path else place, offset=offset)
+
     def __reduce__(self) -> tuple[object, ...]:
         message, path, offset = self._init
         return _rebuild_decode_error, (type(self), message, path, offset)

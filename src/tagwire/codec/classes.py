@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
 from tagwire.codec import json_form
 from tagwire.codec.program import compile_program
@@ -19,6 +19,9 @@ from tagwire.errors import SpecError, UnsupportedVersionError
 from tagwire.kernel import message_reading, message_writing
 from tagwire.kernel.programs import Program
 from tagwire.spec import Absent, Message, Struct, Versions, catalog, load
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Buffer = bytes | bytearray | memoryview
 
@@ -89,7 +92,7 @@ class MessageObject(Structure):
             EncodeError: a value has the wrong type, is out of range, or is null where it may not be; names the field.
             UnsupportedVersionError: the message has no such version, or a field that the version cannot carry is set.
         """
-        return message_writing.encode(_program(type(self), version), self)  # type: ignore[no-any-return]
+        return message_writing.encode(program_of(type(self), version), self)  # type: ignore[no-any-return]
 
     @classmethod
     def decode(cls, data: Buffer, version: int, *, lenient: bool = False) -> Self:
@@ -104,12 +107,33 @@ class MessageObject(Structure):
             DecodeError: with the field's path and the byte offset.
             UnsupportedVersionError: the message has no such version.
         """
-        return message_reading.decode(_program(cls, version), data, 0, lenient, True)[0]  # type: ignore[no-any-return]
+        return message_reading.decode(program_of(cls, version), data, 0, lenient, True)[0]  # type: ignore[no-any-return]
 
     @classmethod
     def decode_prefix(cls, data: Buffer, version: int, *, start: int = 0, lenient: bool = False) -> tuple[Self, int]:
         """The message at byte `start` of `data`, and the position after it: for headers, which a body follows."""
-        return message_reading.decode(_program(cls, version), data, start, lenient, False)  # type: ignore[no-any-return]
+        return message_reading.decode(program_of(cls, version), data, start, lenient, False)  # type: ignore[no-any-return]
+
+    @classmethod
+    def to_arrow(cls, data: Buffer, version: int, *, lenient: bool = False) -> pa.StructArray:
+        """The message that `data` holds as Arrow columns: see `tagwire.codec.arrow.to_arrow`."""
+        from tagwire.codec import arrow
+
+        return arrow.to_arrow(cls, data, version, lenient=lenient)
+
+    @classmethod
+    def decode_many(
+        cls,
+        column: pa.Array | pa.ChunkedArray,
+        version: int,
+        *,
+        errors: Literal["raise", "column"] = "raise",
+        lenient: bool = False,
+    ) -> pa.StructArray:
+        """A column of messages as columns of their fields: see `tagwire.codec.arrow.decode_many`."""
+        from tagwire.codec import arrow
+
+        return arrow.decode_many(cls, column, version, errors=errors, lenient=lenient)
 
     def to_json(self, version: int) -> dict[str, Any]:
         """Kafka's JSON form of the message at `version` (facts 1.8)."""
@@ -212,7 +236,8 @@ class _Missing:
 _MISSING = _Missing()
 
 
-def _program(cls: type[MessageObject], version: int) -> Program:
+def program_of(cls: type[MessageObject], version: int) -> Program:
+    """The program of one version of `cls`. Raises UnsupportedVersionError."""
     # Only a plain int may hit the cache: True and 1.0 are equal to 1.
     program = cls._programs.get(version) if type(version) is int else None
     if program is None:
