@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,9 +19,9 @@ if TYPE_CHECKING:
     from tagwire.spark.land import LandReport, Progress
 
 _CELL = 40
+_NARROW = 6
 _PLAIN_PHASES = {"locked": "starting Spark", "started": "landing"}
 _LIVE_PHASES = {
-    "checked": "starting Spark",
     "started": "landing",
     "staged": "moving files",
     "published": "landing",
@@ -61,7 +65,7 @@ def land(
     names = None if headers is None else [name.strip() for name in headers.split(",")]
     from tagwire.spark import flights, land, report
 
-    with _display() as display:
+    with _interruptible(), _display() as display:
         if bootstrap is None or topic is None:
             done = flights.land_flights(
                 to,
@@ -92,7 +96,10 @@ def _print(done: LandReport) -> None:
 
     titles, rows = first_rows(done)
     if rows:
-        print_rows(titles, [[cut(cell, _CELL) for cell in row] for row in rows])
+        width = _cell_width([titles, *rows])
+        numbers = [titles.index(name) for name in ("partition", "offset")]
+        shown = [[cut(cell, width) for cell in row] for row in [titles, *rows]]
+        print_rows(shown[0], shown[1:], numbers=numbers)
         print()
     print(printable(summary(done)))
     if done.rows:
@@ -101,6 +108,16 @@ def _print(done: LandReport) -> None:
         print(f"headers  {printable(seen) or 'none'}")
     print(f"spoken   {', '.join(f'{api} {version}' for api, version in done.versions.items())}")
     print(f"table    {printable(str(done.out / 'table'))}, {done.table_rows:,} rows in {done.table_files:,} files")
+
+
+def _cell_width(rows: list[list[str]]) -> int:
+    """How wide a cell may be for the rows to fit the terminal; `_CELL` at most, and where there is no terminal."""
+    if not sys.stdout.isatty():
+        return _CELL
+    widest = [max(map(len, column)) for column in zip(*rows)]
+    room = shutil.get_terminal_size().columns
+    fitting = (width for width in range(_CELL, _NARROW, -1) if sum(min(w, width) + 2 for w in widest) <= room)
+    return next(fitting, _NARROW)
 
 
 class _Plain:
@@ -136,7 +153,9 @@ class _Live:
         self._task = bar.add_task("looking", total=None, said="")
 
     def step(self, name: str) -> None:
-        if name in _LIVE_PHASES:
+        if name == "checked":
+            self._bar.reset(self._task, total=None, description="starting Spark", said="")
+        elif name in _LIVE_PHASES:
             self._bar.update(self._task, description=_LIVE_PHASES[name])
 
     def fill(self, records: int) -> None:
@@ -149,6 +168,23 @@ class _Live:
         total = None if progress.behind is None else progress.rows + progress.behind
         said = f"{progress.batches:,} batches, {progress.rows:,} rows, {progress.rate:,.0f} rows/s"
         self._bar.update(self._task, completed=progress.rows, total=total, said=said)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C ends the process at once. The next run makes good what this one leaves; Spark would talk for long."""
+    from tagwire.cli import INTERRUPTED
+
+    def leave(signum: int, frame: FrameType | None) -> None:
+        cursor = b"\x1b[?25h" if sys.stderr.isatty() else b""
+        os.write(2, cursor + b"\ntagwire: interrupted; run it again to go on\n")
+        os._exit(INTERRUPTED)
+
+    before = signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

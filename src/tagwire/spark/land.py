@@ -177,9 +177,9 @@ class _Run:
         landed = _counted(staged)
         self.table.publish(number, staged, moved=lambda path: self.on_step("moved"))
         self.on_step("published")
-        self.progress.batches += 1
         if landed:  # Spark keeps no observations of a batch without rows
             self._count(landed, seen.get["lists"])
+        self.progress.batches += 1
 
     def _count(self, landed: dict[int, Landed], lists: list[Any]) -> None:
         progress = self.progress

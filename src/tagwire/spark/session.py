@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -89,11 +91,24 @@ def _local(log: Path) -> SparkContext:
                 gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
             except PySparkRuntimeError:
                 raise ConfigError(_why_java_left(java, log)) from None
-    context = SparkContext(conf=conf, gateway=gateway)
+    with _own_interrupt():
+        context = SparkContext(conf=conf, gateway=gateway)
     context.setLogLevel("ERROR")
-    # Prints a Java trace, as JSON, for every failed query; the failure itself is raised.
-    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    # They print a Java trace for every failed query; the failure itself is raised.
+    for name in ("DataFrameQueryContextLogger", "py4j"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     return context
+
+
+@contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """Ctrl-C stays what it was: a SparkContext takes it over when it starts."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def find_java() -> str:

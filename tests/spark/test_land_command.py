@@ -1,0 +1,48 @@
+"""`tagwire land`: what it prints, and what it answers when it cannot."""
+
+from __future__ import annotations
+
+import pytest
+
+from tagwire.cli import main
+from tagwire.records import Record
+
+NOON = 1_372_939_200_000  # 2013-07-04 12:00 UTC
+
+
+@pytest.mark.spark
+def test_a_landing_is_reported_with_its_first_rows(spark, broker, topic, produce, tmp_path, capsys):
+    produce(topic, {1: [Record(b"k", b"hello \x1b[2J", (("origin", b"EWR"),), NOON)] * 3})
+    out = str(tmp_path / "out")
+    command = ["land", "--bootstrap", broker.bootstrap, "--topic", topic, "--to", out, "--headers", "origin", "--text"]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "3 rows landed in 1 batch" in said
+    assert "2013-07-04 12:00:00" in said
+    assert "origin (3)" in said
+    assert "Fetch 12" in said
+    assert "\x1b" not in said
+    assert {path.name for path in (tmp_path / "out").glob("[!_]*")} == {"table", "report.html", "records.png"}
+    assert main(command[:-3]) == 0
+    assert "0 rows landed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--bootstrap", "127.0.0.1:1", "--topic", "t"], 1, "127.0.0.1:1"),
+        (["--bootstrap", "127.0.0.1:1", "--topic", "t", "--headers", "a,,b"], 1, "headers: an empty name"),
+        (["--bootstrap", "nonsense:", "--topic", "t"], 1, "nonsense"),
+        (["--bootstrap", "127.0.0.1:1"], 2, "--bootstrap needs --topic"),
+        (["--topic", "t"], 2, "--topic needs --bootstrap"),
+        (["--text"], 2, "--text"),
+        (["--frobnicate"], 2, "--frobnicate"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_and_nothing_is_written(tmp_path, capsys, arguments, code, said):
+    assert main(["land", "--to", str(tmp_path / "out"), *arguments]) == code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
