@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -12,12 +15,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_vectors import WRITTEN, class_of, title
 
-from tagwire import messages
+from tagwire import message_class, messages
 from tagwire.codec import Field, MessageObject, Schema, Structure
 from tagwire.codec.arrow import decode_many, schema_of, to_arrow
 from tagwire.errors import ConfigError, DecodeError, UnsupportedVersionError
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+with gzip.open(VECTORS / "messages.jsonl.gz", "rt", encoding="utf-8") as file:
+    WRITTEN = [line for line in map(json.loads, file) if "hex" in line]
 
 METADATA = messages.MetadataResponse
 TOPIC, PARTITION = METADATA.MetadataResponseTopic, METADATA.MetadataResponsePartition
@@ -30,6 +36,12 @@ EXAMPLE = METADATA(
     ],
 )
 GOOD = EXAMPLE.encode(13)
+
+
+def class_of(line: dict[str, Any]) -> type[MessageObject]:
+    if line["module"] == "clients-test":
+        return message_class(VECTORS / "specs" / f"{line['message']}.json")
+    return getattr(messages, line["message"])  # type: ignore[no-any-return]
 
 
 def plain(value: Any, kind: pa.DataType) -> Any:
@@ -88,7 +100,7 @@ def test_every_message_has_the_values_of_its_object() -> None:
         read.validate(full=True)
         values = plain(cls.decode(data, line["version"]), read.type)
         if len(read) != 1 or read.null_count or not same(read[0].as_py(), values):
-            different.append(title(line))
+            different.append(f"{line['message']} v{line['version']} {line['variant']}")
     assert different == []
 
 
