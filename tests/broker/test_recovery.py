@@ -256,31 +256,40 @@ def test_what_recovery_found_is_on_the_disk_before_the_log_is_used(written, batc
         open_log(failing_files, written, SMALL, clean=False)
 
 
+STEPS = st.lists(st.sampled_from(["append", "append", "flush", "kill", "power"]), max_size=25)
+
+
 @settings(max_examples=80, deadline=None)
 @given(st.data())
-def test_loss_of_power_takes_no_batch_that_was_flushed(tmp_path_factory, batch, forgetful_files, data):
+def test_neither_a_kill_nor_loss_of_power_takes_a_batch_that_was_flushed(
+    tmp_path_factory, batch, forgetful_files, data
+):
     directory = tmp_path_factory.mktemp("t-0")
     files = forgetful_files()
     log = create_log(files, directory, SMALL)
     files.sync_directory(directory)
     flushed, written, recovery_point = [], [], 0
-    for step in data.draw(st.lists(st.sampled_from(["append", "append", "flush", "power"]), max_size=25)):
+    for step in data.draw(STEPS):
         if step == "append":
             sizes = data.draw(st.lists(st.integers(0, 600), min_size=1, max_size=4))
+            batches = [batch(1, timestamp=1000 + len(written) + i, size=size) for i, size in enumerate(sizes)]
             written += [b"v" * size for size in sizes]
-            assert all(isinstance(one, Appended) for one in log.append([batch(1, size=size) for size in sizes]))
+            assert all(isinstance(one, Appended) for one in log.append(batches))
         elif step == "flush":
             log.flush()
             flushed = list(written)
             recovery_point = log.recovery_point
         else:
             log.abandon("the test crashes it")
-            files.lose_power(Random(data.draw(st.integers(0, 2**32))))
-            files = forgetful_files()
+            if step == "power":
+                files.lose_power(Random(data.draw(st.integers(0, 2**32))))
+                files = forgetful_files()
             log = open_log(files, directory, SMALL, clean=False, recovery_point=recovery_point)
             found = values(log)
             assert [offset for offset, _ in found] == list(range(len(found)))
             assert [value for _, value in found][: len(flushed)] == flushed
             assert [value for _, value in found] == written[: len(found)]
+            assert all(log.offset_for_timestamp(1000 + i) == (1000 + i, i) for i in range(len(found)))
+            # What was found, and so can be read, is as safe as what was flushed.
             flushed, written = written[: len(found)], written[: len(found)]
     shutil.rmtree(directory)
