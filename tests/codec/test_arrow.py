@@ -293,6 +293,13 @@ def test_what_is_no_column_of_messages_is_refused() -> None:
         to_arrow(METADATA, GOOD, 99)
 
 
+def test_offsets_that_lead_out_of_the_column_are_refused() -> None:
+    ends = pa.array([0, 500, 9], pa.int32()).buffers()[1]
+    lying = pa.Array.from_buffers(pa.binary(), 2, [None, ends, pa.py_buffer(GOOD[:9])])
+    with pytest.raises(DecodeError, match="row 0: its offsets 0 and 500"):
+        decode_many(METADATA, lying, 13, errors="column", lenient=True)
+
+
 def test_the_methods_of_a_class_give_the_same() -> None:
     assert METADATA.to_arrow(GOOD, 13).equals(to_arrow(METADATA, GOOD, 13))
     assert METADATA.decode_many(column(GOOD, b""), 13, errors="column").equals(

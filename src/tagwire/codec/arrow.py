@@ -18,6 +18,7 @@ from tagwire.codec.classes import Buffer, MessageObject, program_of
 from tagwire.errors import ConfigError, DecodeError, UnsupportedVersionError
 from tagwire.kernel import message_columns as kernel
 from tagwire.kernel import message_reading
+from tagwire.kernel.columns import Plan
 from tagwire.kernel.programs import OPERATIONS, Program
 
 _TYPES = {
@@ -39,7 +40,7 @@ _OF_KIND = {OPERATIONS[name]: kind for name, kind in _TYPES.items()}
 
 class _Shape(NamedTuple):
     program: Program
-    plan: kernel.Plan
+    plan: Plan
     type: pa.StructType
 
 
@@ -117,7 +118,7 @@ def decode_many(
 
 @lru_cache(maxsize=256)
 def _shape(program: Program) -> _Shape:
-    plan = kernel.Plan(program)
+    plan = Plan(program)
     return _Shape(program, plan, pa.struct([_field(*outline) for outline in plan.outline]))
 
 

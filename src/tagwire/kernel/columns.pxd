@@ -1,5 +1,8 @@
 # What pure-Python mode cannot say of columns: their memory, and handing it over by Arrow's C data interface.
 
+cimport cython
+from tagwire.kernel.programs cimport Program
+
 cdef extern from *:
     """
     #include <stdint.h>
@@ -258,3 +261,48 @@ cdef extern from *:
 
 cdef extern from "Python.h":
     void *PyMem_RawCalloc(size_t count, size_t size)
+
+cdef enum:
+    LIST = 15  # a kind beyond the programs' operations
+    FORBIDDEN = 64  # a flag beyond theirs: a struct that may not be read
+
+# What stands for a tagged field that is left out.
+cdef enum:
+    ZERO = 0
+    NULL = 1
+    GIVEN = 2
+    DEFAULTS = 3
+
+# What stopped a row, where it was not its bytes.
+cdef enum:
+    PAST_2_GIB = 1
+    NO_MEMORY = 2
+
+@cython.final
+cdef class Plan:
+    cdef Program program
+    cdef list nodes
+    cdef readonly tuple outline
+    cdef Py_ssize_t count
+    cdef Column *columns
+
+    cdef Column *linked(self, Py_ssize_t node)
+    cdef Py_ssize_t add(self, int kind, int flags, int tag) except? -1
+    cdef tuple add_struct(self, Py_ssize_t at, Py_ssize_t number, int depth)
+    cdef object add_field(self, Py_ssize_t row, int depth)
+
+cdef class Store:
+    cdef Plan plan
+    cdef Column *root
+    cdef ArrowArray *array
+    cdef int fault
+
+    cdef int stop(self) except? -1
+    cdef bint grow(self, Column *column, long long more) noexcept
+    cdef void cut(self, Column *column, Py_ssize_t length) noexcept
+    cdef bint append_null(self, Column *column) noexcept
+    cdef void set_valid(self, Column *column) noexcept
+    cdef void append_zero(self, Column *column) noexcept
+    cdef void append_bool(self, Column *column, int value) noexcept
+    cdef bint append_text(self, Column *column, const unsigned char *chunk, long long size) noexcept
+    cdef bint append_default(self, Column *column) noexcept
