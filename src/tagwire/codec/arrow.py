@@ -154,7 +154,8 @@ def _refusal(program: Program, data: memoryview, lenient: bool) -> DecodeError |
     try:
         message_reading.decode(program, data, 0, lenient, True)
     except (DecodeError, UnsupportedVersionError) as error:
-        return error
+        # Its traceback would hold the frames that hold it, and with them the columns, until a collection.
+        return error.with_traceback(None)
     return DecodeError(kernel.OUT_OF_PROPORTION, path=f"{program.name} v{program.version}")
 
 
