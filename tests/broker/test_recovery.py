@@ -193,8 +193,18 @@ def test_segments_before_the_recovery_point_are_taken_as_they_are(written):
     data = bytearray(first.read_bytes())
     data[-1] ^= 1
     first.write_bytes(data)
-    log = open_log(Files(), written, SMALL, clean=False, recovery_point=int(second.stem))
+    log = open_log(Files(), written, SMALL, clean=False, recovery_point=int(second.stem) + 1)
     assert log.end_offset == 120
+
+
+def test_a_segment_closed_right_after_the_recovery_point_gets_its_indexes(tmp_path, batch):
+    log = create_log(Files(), tmp_path, SMALL)
+    log.append([batch(1, timestamp=1000, size=1500)])
+    log.flush()
+    log.append([batch(1, timestamp=1001, size=1500)])
+    log.abandon("the test crashes it")
+    log = open_log(Files(), tmp_path, SMALL, clean=False, recovery_point=log.recovery_point)
+    assert log.offset_for_timestamp(1000) == (1000, 0)
 
 
 @pytest.mark.parametrize("clean", [True, False])

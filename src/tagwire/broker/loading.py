@@ -77,7 +77,8 @@ def _recover(files: Files, directory: Path, segments: list[Segment], clean: bool
         is_last = number == len(segments) - 1
         end = None if is_last else segments[number + 1].base_offset
         if segment.has_indexes():
-            if end is not None and (clean or end <= recovery_point):
+            # A segment that ends at the recovery point may have been closed after it, its indexes not yet on the disk.
+            if end is not None and (clean or end < recovery_point):
                 segment.adopt(end)
                 continue
             if end is None and clean and segment.reopen():

@@ -17,10 +17,10 @@ from tagwire.broker.files import Buffer, Files
 from tagwire.broker.index import MAX_RELATIVE, OffsetIndex, TimeIndex
 from tagwire.broker.scan import batches, spans
 from tagwire.errors import CorruptRecordError, StorageError, UnsupportedVersionError
-from tagwire.records.batch import HEADER_SIZE
 
 NAME_DIGITS = 20
 EMPTY = memoryview(b"")
+LOCATE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +218,12 @@ class Segment:
         try:
             position = self._offset_index().lookup(offset)
             while position < limit:
-                window = min(limit - position, max(max_bytes, 0) + self._index_interval + HEADER_SIZE)
-                data = memoryview(self._files.read(fd, window, position))
+                # A small window first: between two index entries there are few batches, or large ones.
+                window = min(limit - position, LOCATE_BYTES)
                 passed = 0
-                for start, size, last_offset in spans(data):
+                for start, size, last_offset in spans(memoryview(self._files.read(fd, window, position))):
                     if last_offset >= offset:
-                        return self._whole(fd, data, position, start, size, max_bytes, limit, whole_first)
+                        return self._whole(fd, position + start, size, max_bytes, limit, whole_first)
                     passed = start + size
                 if not passed:
                     break
@@ -232,21 +232,15 @@ class Segment:
         finally:
             self._files.close(fd)
 
-    def _whole(
-        self, fd: int, data: memoryview, at: int, start: int, first: int, max_bytes: int, limit: int, whole_first: bool
-    ) -> memoryview:
-        """Cut whole batches out of `data`, read at file position `at`, whose batch at `start` has `first` bytes."""
+    def _whole(self, fd: int, position: int, first: int, max_bytes: int, limit: int, whole_first: bool) -> memoryview:
+        """Whole batches from `position` on, where one of `first` bytes starts."""
         if first > max_bytes and not whole_first:
             return EMPTY
-        at += start
-        want = min(max(first, max_bytes), limit - at)
-        data = data[start : start + want]
-        if len(data) < want:
-            data = memoryview(self._files.read(fd, want, at))
-        if first >= max_bytes or at + len(data) == limit:
+        data = memoryview(self._files.read(fd, min(max(first, max_bytes), limit - position), position))
+        if first >= max_bytes or position + len(data) == limit:
             return data
         # The index knows the last boundary but for a few batches; only those are walked.
-        walked = end = max(0, self._offset_index().batch_start_at_most(at + len(data)) - at)
+        walked = end = max(0, self._offset_index().batch_start_at_most(position + len(data)) - position)
         for begin, size, _ in spans(data[walked:]):
             if walked + begin + size > len(data):
                 break
