@@ -154,6 +154,19 @@ def bench(title: str, message: Any, version: int, kio_type: Any, kafka_type: Any
         print(table(f"{title}: {what}", alternate(timed, rounds=ROUNDS), units=times, unit="msg"), flush=True)
 
 
+def bench_arrow(title: str, message: Any, version: int, kio_type: Any, times: int) -> None:
+    """The same bytes to Arrow columns, every field, beside kio's objects."""
+    kind, data = type(message), message.encode(version)
+    kio_read = entity_reader(kio_type)
+    row = kind.to_arrow(data, version)[0].as_py()
+    assert [topic["name"] for topic in row["topics"]] == [topic.name for topic in message.topics]
+    contenders = {
+        "tagwire to Arrow": repeat(lambda: kind.to_arrow(data, version), times),
+        "kio 0.6.5 to objects": repeat(lambda: kio_read(data, 0)[0], times),
+    }
+    print(table(f"{title}: to columns", alternate(contenders, rounds=ROUNDS), units=times, unit="msg"), flush=True)
+
+
 def repeat(work: Callable[[], object], times: int) -> Callable[[], None]:
     def run() -> None:
         for _ in range(times):
@@ -165,6 +178,7 @@ def repeat(work: Callable[[], object], times: int) -> Callable[[], None]:
 def main() -> None:
     print(f"kernels {'compiled' if compiled else 'NOT COMPILED'}, medians of {ROUNDS} rounds")
     bench("MetadataResponse v13, 200 x 10 x 3", metadata_response(), 13, KioMetadata, KafkaMetadata, 20)
+    bench_arrow("MetadataResponse v13, 200 x 10 x 3", metadata_response(), 13, KioMetadata, 20)
     bench("FetchRequest v17, 20 partitions", fetch_request(), 17, KioFetch, KafkaFetch, 2000)
     bench("ApiVersionsResponse v4, 90 keys", api_versions_response(), 4, KioApiVersions, KafkaApiVersions, 2000)
 

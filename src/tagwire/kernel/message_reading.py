@@ -404,6 +404,9 @@ class Decoder:
             while row < last and code[row * ROW + 4] < tag:
                 row += 1
             if row < last and code[row * ROW + 4] == tag:
+                if code[row * ROW] == NOT_HERE:
+                    self.at = start
+                    raise self.failure(f"tag {tag} is not valid for version {self.program.version}")
                 self.known_tag(target, row, size, depth)
             else:
                 unknown = self.unknown_tag(unknown, tag, size)
