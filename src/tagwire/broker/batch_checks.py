@@ -13,6 +13,7 @@ from tagwire.errors import CorruptRecordError, Error, KafkaError, UnsupportedVer
 from tagwire.kernel import records as kernel
 from tagwire.records import BatchHeader, batch_headers
 from tagwire.records.batch import HEADER_SIZE
+from tagwire.records.compression import MAX_DECOMPRESSED
 
 FIRST_VERSION_WITH_ZSTD = 7
 
@@ -70,7 +71,17 @@ def _check_records(header: BatchHeader, data: memoryview) -> None:
     nothing_kept = kernel.Columns(None, None, None, None, None, None, None, None)
     try:
         nothing_kept.decode(
-            header.payload(data), header.count, origin, 0, header.last_offset_delta, 0, 0, False, 0, 0, False
+            header.payload(data, MAX_DECOMPRESSED),
+            header.count,
+            origin,
+            0,
+            header.last_offset_delta,
+            0,
+            0,
+            False,
+            0,
+            0,
+            False,
         )
     except CorruptRecordError as error:
         raise KafkaError(Error.INVALID_RECORD, str(error)) from None

@@ -14,6 +14,7 @@ from tagwire.client.metadata import TopicPartition
 from tagwire.client.offsets import EARLIEST, LATEST
 from tagwire.errors import ConfigError, DecodeError, TagwireError, UnsupportedVersionError
 from tagwire.records import batch_headers
+from tagwire.records.compression import MAX_DECOMPRESSED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,9 +23,6 @@ COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "
 
 # Rows of a batch: enough that its fixed costs do not show, few enough that it stays in the caches (facts, peers B.1).
 BATCH_ROWS: Final = 32_768
-
-# What one compressed batch may become, whatever its size: a broker bounds batches by their compressed bytes only.
-MAX_DECOMPRESSED: Final = 64 * 1024 * 1024
 
 
 class Reader:

@@ -6,6 +6,7 @@ Every decompression takes a limit and stops at it while it runs, so a small batc
 from __future__ import annotations
 
 import zlib
+from typing import Final
 
 import cramjam
 
@@ -20,6 +21,11 @@ _LEVELS = {"gzip": (1, 9), "lz4": (0, 12), "zstd": (-131072, 22)}
 _GZIP_MEMBER = b"\x1f\x8b\x08"
 _GZIP_HEADER_SIZE = 10
 _GZIP_PIECE = 1 << 16
+
+
+MAX_DECOMPRESSED: Final = 64 * 1024 * 1024
+"""What one compressed batch may become for those who serve and read topics: batches are bounded by their compressed
+bytes only, and honest ones may shrink a hundredfold."""
 
 
 def default_limit(size: int) -> int:
