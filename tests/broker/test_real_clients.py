@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 
+import aiokafka
+import confluent_kafka
+import confluent_kafka.admin as admin
 import pytest
 
 from tagwire.records import Record, read, write
-
-aiokafka = pytest.importorskip("aiokafka")
-confluent_kafka = pytest.importorskip("confluent_kafka")
-admin = pytest.importorskip("confluent_kafka.admin")
 
 HEADERS = [("origin", b"EWR"), ("empty", b""), ("null", None), ("origin", b"JFK")]
 RECORDS = [(b"k%d" % i, b"value-%d" % i * (i % 50), HEADERS if i % 2 else []) for i in range(500)]
