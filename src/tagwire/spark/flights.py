@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 
 from tagwire.errors import ConfigError, Error, KafkaError
 from tagwire.spark.land import LandReport, Progress, land
-from tagwire.spark.session import find_java
+from tagwire.spark.session import check_spark
 from tagwire.spark.table import Table
 
 TOPIC = "flights"
@@ -131,7 +131,7 @@ def land_flights(
     table.inspect()
     wanted = HEADERS if headers is None and table.identity() is None else headers
     table.judge(TOPIC, "", wanted, True)
-    find_java()
+    check_spark()
     _data()
     table.begin()
     with Broker(table.out / "_broker") as broker:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagwire.errors import ConfigError, KafkaError
 from tagwire.spark.failure import reason
-from tagwire.spark.session import find_java, session
+from tagwire.spark.session import check_spark, session
 from tagwire.spark.table import Identity, Table
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def land(
     from tagwire.client import Client
 
     _check(topic, headers, batch_offsets)
-    find_java()
+    check_spark()
     table = Table(to, checkpoint)
     table.inspect()
     with Client(bootstrap) as client:

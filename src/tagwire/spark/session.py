@@ -54,11 +54,10 @@ def session(log: Path) -> Iterator[SparkSession]:
     Raises:
         ConfigError: there is no PySpark or no Java that can run it.
     """
-    try:
-        from pyspark import SparkContext
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise ConfigError(f"the job needs PySpark: pip install 'tagwire[spark]' ({error})") from None
+    check_spark()
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
     running = SparkContext._active_spark_context
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # PySpark 4.3 about pandas 3, which nothing here uses
@@ -78,7 +77,7 @@ def _local(log: Path) -> SparkContext:
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
-    java = find_java()
+    java = _java()
     # Workers run `python3` of the PATH unless told otherwise, which in a virtual environment is another Python.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     conf = SparkConf(loadDefaults=False).setMaster("local[*]").setAppName("tagwire")
@@ -111,12 +110,20 @@ def _own_interrupt() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def find_java() -> str:
-    """The Java that will run Spark.
+def check_spark() -> None:
+    """See whether a job can run here, before anything is written.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no Java, no PySpark, or one that does not stream from Python with limits.
     """
+    _java()
+    try:
+        import pyspark.sql.streaming.datasource  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(f"the job needs PySpark 4.2 or newer: pip install 'tagwire[spark]' ({error})") from None
+
+
+def _java() -> str:
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if java is None:

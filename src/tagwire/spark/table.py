@@ -6,9 +6,9 @@
     OUT/_checkpoint/                                        what the streaming query remembers, unless it is elsewhere
 
 A file is named by its micro-batch. Spark runs a micro-batch again, under its number and with its offsets, until the
-checkpoint says it is done; before it is written again whatever it, or a later one, left in the table is removed. So the
-table holds each batch once, wherever the job was killed. Files are on disk before they are moved into the table, and
-moved before Spark is told: the table is never behind its checkpoint, not even after a power cut.
+checkpoint says it is done; before it is written again whatever it, or a later one, left in the table is removed. So
+the table holds each batch once, wherever the job was killed. A batch appears in the table when its files and Spark's
+plan of it are on the disk, and before Spark is told: the table is never behind its checkpoint, nor unknown to it.
 """
 
 from __future__ import annotations
@@ -169,8 +169,9 @@ class Table:
         files: list[Path] = []
         with _storage(self.data):
             sources = sorted(staged.glob("*/*.parquet"))
-            for source in sources:
-                _sync(source)
+            plan = self.checkpoint / "offsets" / str(batch)
+            for path in [*sources, plan, plan.parent]:
+                _sync(path)
             for number, source in enumerate(sources):
                 target = self.data / source.parent.name / f"batch-{batch:08d}-{number:04d}.parquet"
                 target.parent.mkdir(exist_ok=True)
