@@ -30,15 +30,16 @@ class Cluster:
         """
         selection = self._options.selection
         named = [*selection.assign, *selection.subscribe]
-        topics = self._connected().metadata(named or None).topics
+        client = self._connected()
+        topics = client.metadata(named or None).topics
         if not named:
             topics = {
                 name: topic for name, topic in topics.items() if not topic.is_internal and selection.matches(name)
             }
         found: list[Partition] = []
         for name, topic in topics.items():
-            if topic.error:
-                raise KafkaError(topic.error, f"topic {name!r}")
+            if topic.error:  # a topic that was just created is waited for
+                topic = client.topic(name, client.deadline())
             for index in selection.assign.get(name, ()):
                 if index not in topic.partitions:
                     raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"partition {name}-{index}")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tagwire.errors import ConfigError, KafkaError
+from tagwire.errors import ConfigError
 from tagwire.spark.failure import reason
 from tagwire.spark.session import check_spark, session
 from tagwire.spark.table import Identity, Table
@@ -125,10 +125,8 @@ def land(
     table = Table(to, checkpoint)
     table.inspect()
     with Client(bootstrap) as client:
-        cluster = client.metadata([topic])
-        if cluster.topics[topic].error:
-            raise KafkaError(cluster.topics[topic].error, f"topic {topic!r}")
-        asked = (topic, cluster.cluster_id or "", headers, text)
+        client.topic(topic, client.deadline())
+        asked = (topic, client.metadata([topic]).cluster_id or "", headers, text)
         table.judge(*asked)
         on_step("checked")
         with table.lock():
