@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from tagwire.broker import Broker
-from tagwire.client import LATEST, Client
+from tagwire.client import LATEST, Admin, Client, NewTopic, Producer, Reader
 from tagwire.errors import ConfigError, ConnectError, CorruptRecordError, KafkaError, StorageError
 from tagwire.records import Record
 from tagwire.spark import flights
@@ -93,6 +93,7 @@ def test_an_empty_topic_lands_as_an_empty_table(spark, broker, topic, produce, t
 @pytest.mark.spark
 def test_a_corrupt_batch_is_named_and_nothing_of_its_micro_batch_lands(spark, tmp_path):
     with Broker(tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        Admin(client).create_topics([NewTopic("t", configs={"retention.ms": "-1"})])
         fill_one(client, "t", numbered(0, 5))
         fill_one(client, "t", numbered(5, 9))
         (log,) = (tmp_path / "data").rglob("t-0/*.log")
@@ -105,8 +106,6 @@ def test_a_corrupt_batch_is_named_and_nothing_of_its_micro_batch_lands(spark, tm
 
 
 def fill_one(client: Client, topic: str, records: list[Record]) -> None:
-    from tagwire.client import Producer
-
     with Producer(client) as producer:
         for record in records:
             producer.send(topic, record.value, key=record.key, timestamp=record.timestamp, partition=0)
@@ -172,8 +171,6 @@ def test_a_fill_that_was_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
 
 
 def traces_of(broker: Broker) -> Counter[bytes]:
-    from tagwire.client import Reader
-
     with Client(broker.bootstrap) as client:
         ends = client.list_offsets({(flights.TOPIC, index): LATEST for index in range(flights.PARTITIONS)})
         reader = Reader(client, dict.fromkeys(ends, 0), end_offsets=ends, columns=("headers", "value"))

@@ -162,7 +162,7 @@ def test_offsets_that_went_back_fail_a_stream_unless_loss_is_allowed(spark, brok
     stream.run(subscribe=topic)
     with Admin(broker.bootstrap) as admin:
         admin.delete_topics([topic])
-        admin.create_topics([NewTopic(topic, num_partitions=3)])
+        admin.create_topics([NewTopic(topic, num_partitions=3, configs={"retention.ms": "-1"})])
     produce(topic, {0: numbered(0, 4), 1: numbered(0, 9), 2: numbered(0, 3)})
     with pytest.raises(KafkaError, match=f"{topic}-0 now ends at 4, 9 was reached") as caught:
         stream.run(subscribe=topic)
