@@ -1,7 +1,7 @@
 """Reading a topic in Spark against the most that Spark takes from Python.   make bench WHAT=land
 
 tagwire reads a topic of the embedded broker, every column, into Spark's `noop` sink. The ceiling is a data source whose
-workers hold the very same Arrow batches in memory and hand them over: what is missing to it is fetching, checking and
+workers hold an Arrow batch of that topic in memory and hand it over: what is missing to it is fetching, checking and
 decoding. Keys of 9 bytes, values of 100 random bytes, none or two headers of about 20 bytes; two partitions, two tasks.
 """
 
@@ -34,7 +34,7 @@ ROUNDS = 7
 
 
 class Ceiling(DataSource):
-    """Reads the topic once, keeps the last piece of each task, and gives it again until the task has its rows."""
+    """Reads the first batch of each partition once, and gives it again and again until the task has its rows."""
 
     @classmethod
     def name(cls) -> str:
