@@ -26,18 +26,17 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from tagwire.broker.checkpoints import (
-    TopicAndPartition,
-    parse_uuid,
     read_offsets,
     read_properties,
     read_topic_id,
-    uuid_text,
     write_offsets,
     write_properties,
     write_topic_id,
 )
 from tagwire.broker.files import Files, read_file, replace_file
 from tagwire.errors import StorageError
+from tagwire.records.files.checkpoints import TopicAndPartition
+from tagwire.records.files.partition_metadata import METADATA_FILE, parse_uuid, uuid_text
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -46,7 +45,6 @@ META_FILE = "meta.properties"
 TOPICS_FILE = "tagwire-topics.json"
 RECOVERY_POINTS_FILE = "recovery-point-offset-checkpoint"
 CLEAN_FILE = ".kafka_cleanshutdown"
-PARTITION_FILE = "partition.metadata"
 
 NODE_ID = 1
 _IN_AN_EMPTY_DIRECTORY = {LOCK_FILE, TOPICS_FILE + ".tmp", "lost+found"}
@@ -109,7 +107,7 @@ class DataDirectory:
         """Make a partition's directory. It is on the disk after `sync`."""
         path = self.partition_path(topic, partition)
         self._files.make_directory(path)
-        write_topic_id(self._files, path / PARTITION_FILE, topic_id)
+        write_topic_id(self._files, path / METADATA_FILE, topic_id)
         return path
 
     def check_partition(self, topic: StoredTopic, partition: int) -> Path:
@@ -119,10 +117,10 @@ class DataDirectory:
             StorageError: it is missing, or another topic's.
         """
         path = self.partition_path(topic.name, partition)
-        found = read_topic_id(self._files, path / PARTITION_FILE)
+        found = read_topic_id(self._files, path / METADATA_FILE)
         if found != topic.topic_id:
             wanted = uuid_text(topic.topic_id)
-            raise StorageError(f"{path / PARTITION_FILE} is of a topic with id {uuid_text(found)}, not {wanted}")
+            raise StorageError(f"{path / METADATA_FILE} is of a topic with id {uuid_text(found)}, not {wanted}")
         return path
 
     def sync(self) -> None:

@@ -1,8 +1,4 @@
-"""The two indexes beside a segment: offset -> file position, and timestamp -> offset.
-
-`.index`: 8-byte entries, int32 offset relative to the segment's base and int32 file position; offsets strictly
-increase. `.timeindex`: 12-byte entries, int64 timestamp and int32 relative offset; timestamps strictly increase.
-Source: facts/kafka_protocol.md 5.7.
+"""The two indexes beside a segment: offset -> file position, and timestamp -> offset. Their formats: records/files.
 
 Both are held in memory and written out when a segment is rolled, checkpointed or closed. After a crash they are
 rebuilt from the segment, so their files never have to be newer than the last clean point. One thread adds, any number
@@ -14,15 +10,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from pathlib import Path
-from struct import Struct
 
 from tagwire.broker.files import Files, read_file
-
-_OFFSET_ENTRY = Struct(">ii")
-_TIME_ENTRY = Struct(">qi")
-
-MAX_RELATIVE = 2**31 - 1
-"""The largest offset and position, relative to the segment, that an index entry can hold."""
+from tagwire.records.files import offset_index, time_index
 
 
 class OffsetIndex:
@@ -55,8 +45,8 @@ class OffsetIndex:
 
     def save(self, files: Files, path: Path, *, sync: bool) -> None:
         """Bring the file at `path` up to date; with `sync`, wait until it is on the disk."""
-        entries = [*map(_OFFSET_ENTRY.pack, self._offsets[self._saved :], self._positions[self._saved :])]
-        _save(files, path, entries, self._saved * _OFFSET_ENTRY.size, sync)
+        entries = [*map(offset_index.ENTRY.pack, self._offsets[self._saved :], self._positions[self._saved :])]
+        _save(files, path, entries, self._saved * offset_index.ENTRY.size, sync)
         self._saved = len(self._offsets)
 
     @classmethod
@@ -67,14 +57,11 @@ class OffsetIndex:
         segment's end.
         """
         index = cls(base_offset)
-        data = read_file(files, path)
-        last_relative, last_position = -1, 0
-        for relative, position in _OFFSET_ENTRY.iter_unpack(data[: len(data) - len(data) % _OFFSET_ENTRY.size]):
-            if relative <= last_relative or not last_position < position < size:
+        for relative, position in offset_index.increasing(read_file(files, path)):
+            if position >= size:
                 break
             index._offsets.append(relative)
             index._positions.append(position)
-            last_relative, last_position = relative, position
         index._saved = len(index)
         return index
 
@@ -111,18 +98,15 @@ class TimeIndex:
 
     def save(self, files: Files, path: Path, *, sync: bool) -> None:
         """Bring the file at `path` up to date; with `sync`, wait until it is on the disk."""
-        entries = [*map(_TIME_ENTRY.pack, self._timestamps[self._saved :], self._offsets[self._saved :])]
-        _save(files, path, entries, self._saved * _TIME_ENTRY.size, sync)
+        entries = [*map(time_index.ENTRY.pack, self._timestamps[self._saved :], self._offsets[self._saved :])]
+        _save(files, path, entries, self._saved * time_index.ENTRY.size, sync)
         self._saved = len(self._timestamps)
 
     @classmethod
     def load(cls, files: Files, path: Path, base_offset: int) -> TimeIndex:
         """The index in the file at `path`, up to the first entry that does not increase."""
         index = cls(base_offset)
-        data = read_file(files, path)
-        for timestamp, relative in _TIME_ENTRY.iter_unpack(data[: len(data) - len(data) % _TIME_ENTRY.size]):
-            if timestamp <= index.last[0] or relative < 0 or (index._offsets and relative < index._offsets[-1]):
-                break
+        for timestamp, relative in time_index.increasing(read_file(files, path)):
             index._offsets.append(relative)
             index._timestamps.append(timestamp)
         index._saved = len(index)

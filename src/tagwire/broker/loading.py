@@ -18,10 +18,10 @@ from tagwire.broker.log import PartitionLog
 from tagwire.broker.segment import Segment
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import StorageError
+from tagwire.records.files.checkpoints import EPOCHS_FILE
 
 logger = logging.getLogger("tagwire.broker")
 
-EPOCHS_FILE = "leader-epoch-checkpoint"
 _SEGMENT_NAME = re.compile(r"([0-9]{20})\.log")
 _INDEX_NAME = re.compile(r"([0-9]{20})\.(?:index|timeindex)")
 

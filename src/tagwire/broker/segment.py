@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tagwire.broker.files import Buffer, Files
-from tagwire.broker.index import MAX_RELATIVE, OffsetIndex, TimeIndex
+from tagwire.broker.index import OffsetIndex, TimeIndex
 from tagwire.broker.scan import batches, spans
 from tagwire.errors import CorruptRecordError, StorageError, UnsupportedVersionError
+from tagwire.records.files.offset_index import MAX_RELATIVE
 
 NAME_DIGITS = 20
 EMPTY = memoryview(b"")

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 
-from tagwire.broker.index import MAX_RELATIVE
 from tagwire.errors import ConfigError
+from tagwire.records.files.offset_index import MAX_RELATIVE
 
 DAY_MS = 86_400_000
 _INTEGER = re.compile(r"-?[0-9]{1,19}")

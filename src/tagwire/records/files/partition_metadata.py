@@ -1,0 +1,57 @@
+"""`partition.metadata`: the id of the topic that a partition's directory belongs to.
+
+    version: 0
+    topic_id: <22 characters>
+
+Source: facts 5.7.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from uuid import UUID
+
+from tagwire.errors import DecodeError
+from tagwire.records.files.checkpoints import number_of, text_of
+
+METADATA_FILE = "partition.metadata"
+
+
+def uuid_text(value: UUID) -> str:
+    """A uuid as Kafka writes it: 22 characters of URL-safe base64."""
+    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
+def parse_uuid(text: str) -> UUID:
+    """The uuid that `uuid_text` wrote. ValueError for anything else."""
+    try:
+        data = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        data = b""
+    if len(data) != 16:
+        raise ValueError(f"{text[:40]!r} is not a uuid of 22 base64 characters")
+    return UUID(bytes=data)
+
+
+def format_topic_id(topic_id: UUID) -> bytes:
+    """A partition.metadata file."""
+    return f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
+
+
+def read_topic_id(data: bytes) -> UUID:
+    """The topic id in a partition.metadata file. Raises DecodeError: no such file, or the zero uuid."""
+    lines = (line.partition(":") for line in text_of(data).splitlines())
+    found = {name.strip(): value.strip() for name, _, value in lines}
+    for name in ("version", "topic_id"):
+        if name not in found:
+            raise DecodeError(f"not a partition.metadata file: it has no {name}")
+    if number_of(found["version"]) < 0:
+        raise DecodeError(f"version {found['version']} is negative")
+    try:
+        topic_id = parse_uuid(found["topic_id"])
+    except ValueError as error:
+        raise DecodeError(str(error)) from None
+    if not topic_id.int:
+        raise DecodeError("the topic id is zero")
+    return topic_id
