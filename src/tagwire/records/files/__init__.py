@@ -1,0 +1,14 @@
+"""The files of a Kafka data directory, read without a broker: segments, their indexes, checkpoints, snapshots.
+
+for files in partitions("/var/lib/kafka/data"):         # or one partition's directory
+    for segment in files.segments: ...
+    for fault in files.verify(): print(fault)
+"""
+
+from tagwire.records.files.faults import Fault
+from tagwire.records.files.names import PartitionName, kind_of, partition_name
+from tagwire.records.files.partition import PartitionFiles, partitions
+from tagwire.records.files.segment import Segment
+from tagwire.records.files.spans import Tail
+
+__all__ = ["Fault", "PartitionFiles", "PartitionName", "Segment", "Tail", "kind_of", "partition_name", "partitions"]

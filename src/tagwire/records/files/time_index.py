@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tagwire.records.files.index_entries import Entries, entries_of, whole
 
 ENTRY = Struct(">qi")
+_NO_ENTRY = bytes(2 * ENTRY.size)  # allocated ahead: one entry of zeros could be of 1970, two cannot increase
 
 
 class TimeEntry(NamedTuple):
@@ -25,8 +26,9 @@ class TimeEntry(NamedTuple):
 def increasing(data: bytes) -> Iterator[tuple[int, int]]:
     """(timestamp, relative offset) of each entry, up to the first that does not increase."""
     last_timestamp, last_relative = -1, 0
+    if data[: len(_NO_ENTRY)] == _NO_ENTRY:
+        return
     for timestamp, relative in ENTRY.iter_unpack(whole(data, ENTRY.size)):
-        # Of an index without a timestamp, the zeros allocated ahead must not read as one of 1970.
         if timestamp <= last_timestamp or relative < last_relative:
             return
         yield timestamp, relative

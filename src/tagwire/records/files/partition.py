@@ -1,0 +1,74 @@
+"""A partition's directory: its segments in order, and the files beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tagwire.records.files.names import Kind, kind_of, partition_name
+from tagwire.records.files.segment import Segment
+
+if TYPE_CHECKING:
+    from tagwire.records.files.faults import Fault
+
+
+class PartitionFiles:
+    """The directory of one partition.
+
+    Attributes:
+        path: the directory.
+        topic, partition: what its name says; None where it says none.
+        state: delete, future or stray where the name says that; else None.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, dialect: str | None = None) -> None:
+        """Raises OSError where the directory cannot be listed."""
+        self.path = Path(path)
+        named = partition_name(self.path.resolve().name)
+        self.topic = named.topic if named else None
+        self.partition = named.partition if named else None
+        self.state = named.state if named else None
+        self._dialect = dialect
+        self._kinds: dict[str, Kind] = {name: kind_of(name) for name in sorted(os.listdir(self.path))}
+
+    def files(self, kind: Kind) -> list[Path]:
+        """The files of a kind, in the order of their names, which is that of their offsets."""
+        return [self.path / name for name, found in self._kinds.items() if found == kind]
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        """The segments in the order of their offsets. None of them is opened yet."""
+        return [Segment(path, dialect=self._dialect) for path in self.files("log")]
+
+    @property
+    def snapshots(self) -> list[Segment]:
+        """KRaft snapshots, oldest first: __cluster_metadata has them."""
+        return [Segment(path, dialect=self._dialect) for path in self.files("snapshot")]
+
+    @property
+    def leftovers(self) -> list[Path]:
+        """What was being made or deleted when the broker ended. None of it belongs to the log."""
+        return self.files("leftover")
+
+    def verify(self) -> Iterator[Fault]:
+        """What is wrong with the segments, and in the files beside them: see `tagwire.records.files.verify`."""
+        from tagwire.records.files.verify import verify_partition
+
+        return verify_partition(self)
+
+
+def partitions(path: str | os.PathLike[str], *, dialect: str | None = None) -> list[PartitionFiles]:
+    """The partitions in a directory, which is one itself or holds them, by topic and partition. Raises OSError."""
+    path = Path(path)
+    itself = PartitionFiles(path, dialect=dialect)
+    if itself.topic is not None or itself.segments:
+        return [itself]
+    found = [
+        PartitionFiles(entry, dialect=dialect)
+        for entry in path.iterdir()
+        if entry.is_dir() and partition_name(entry.name)
+    ]
+    return sorted(found, key=lambda each: (each.topic or "", each.partition or 0, each.state or ""))
