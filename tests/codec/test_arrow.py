@@ -21,6 +21,9 @@ from tagwire.codec import Field, MessageObject, Schema, Structure
 from tagwire.codec.arrow import decode_many, schema_of, to_arrow
 from tagwire.errors import ConfigError, DecodeError, UnsupportedVersionError
 
+from . import generated
+from .generated import examples
+
 VECTORS = Path(__file__).parents[1] / "vectors"
 with gzip.open(VECTORS / "messages.jsonl.gz", "rt", encoding="utf-8") as file:
     WRITTEN = [line for line in map(json.loads, file) if "hex" in line]
@@ -247,6 +250,18 @@ def test_every_message_with_a_byte_changed_reads_as_its_object_does(lenient: boo
 @given(data=st.binary(max_size=60), version=st.sampled_from([0, 1, 3, 4]), lenient=st.booleans())
 def test_any_bytes_read_as_their_object_does(data: bytes, version: int, lenient: bool) -> None:
     agrees(messages.ApiVersionsResponse, [data], version, lenient=lenient)
+
+
+@examples(60)
+@given(st.data())
+def test_columns_of_any_spec_have_the_values_of_their_objects(data: st.DataObject) -> None:
+    cls = generated.class_of(data.draw(generated.documents(), label="spec"))
+    version = data.draw(st.sampled_from(list(cls.valid_versions)), label="version")
+    written = data.draw(generated.objects(cls.spec.root, version, cls), label="message").encode(version)
+    at = data.draw(st.integers(0, len(written)), label="at")
+    rows = [written, written[:at], written[:at] + b"\xff" + written[at + 1 :], written]
+    for lenient in (False, True):
+        agrees(cls, rows, version, lenient=lenient)
 
 
 def test_the_quirks_of_the_java_reader_hold_when_lenient() -> None:
