@@ -58,6 +58,10 @@ class CorruptRecordError(DecodeError):
     """A record batch fails its checksum or contradicts itself."""
 
 
+class ReadOnlyError(TagwireError):
+    """A record that was read was to be changed. The text says how to make a copy that can be."""
+
+
 class UnsupportedVersionError(TagwireError):
     """A version is not served, not shared with the peer, or cannot carry a value that was set."""
 
@@ -83,7 +87,21 @@ class RequestTimeoutError(TagwireError):
 
 
 class ProtocolError(TagwireError):
-    """The peer broke the protocol of the connection: frame size, correlation id, unsolicited bytes."""
+    """The protocol of a connection is broken; the two kinds below say by which side."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer broke the protocol of the connection: frame size, correlation id, unsolicited bytes. Nothing that the
+    connection still holds can be trusted."""
+
+
+class LocalProtocolError(ProtocolError):
+    """This side asked for what the protocol forbids, such as an answer out of order. Nothing was sent, and the
+    connection is as it was."""
+
+
+class AuthenticationError(TagwireError):
+    """Credentials were refused, or the peer could not prove who it is. The text never holds a secret."""
 
 
 class KafkaError(TagwireError):

@@ -1,20 +1,24 @@
-"""Records of a batch (magic 2), from bytes to objects; layout and checks are those of the records kernel."""
+"""Records as objects: `Record`, and the records of a batch (magic 2) from bytes.
+
+Layout and checks are those of the records kernel. Every record of a batch is checked before the first one is made;
+then each is made when it is asked for, and its headers, offset and timestamp when they are.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import cython
 
+from tagwire.errors import EncodeError, ReadOnlyError
+
 if cython.compiled:
-    from cython.cimports.tagwire.kernel.memory import (
-        PyUnicode_DecodeUTF8,
-        new_untracked,
-        slot_offset,
-        slot_write,
-        untrack,
-    )
+    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+    from cython.cimports.libc.string import memcmp
+    from cython.cimports.tagwire.kernel.memory import PyUnicode_DecodeUTF8, untrack
+    from cython.cimports.tagwire.kernel.record_objects import read_in_place
     from cython.cimports.tagwire.kernel.records import cause, header_at, record_at, shifted
 else:
     from tagwire.kernel.records import cause, header_at, record_at, shifted
@@ -23,12 +27,35 @@ from tagwire.kernel.records import fault
 
 COMPILED: bool = cython.compiled
 
+HeaderKey = int | str
+Headers = Sequence[tuple[HeaderKey, bytes | None]]
+
 _ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_NONE: tuple = ()
+_KEPT = object()
 
 
 def text(data: bytes) -> str:
     """UTF-8 with U+FFFD for each malformed sequence, as Java counts them: an encoded surrogate is one, not three."""
     return _ENCODED_SURROGATE.sub(b"\xef\xbf\xbd", data).decode("utf-8", "replace")
+
+
+class MalformedKey(str):
+    """A header key that is not UTF-8: as text, U+FFFD stands where it is malformed; `raw` is what was read.
+
+    Where a header with it is written, `raw` is what is written.
+    """
+
+    __slots__ = ("raw",)
+    raw: bytes
+
+    def __new__(cls, raw: bytes) -> MalformedKey:
+        key = super().__new__(cls, text(raw))
+        key.raw = raw
+        return key
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MalformedKey, (self.raw,)
 
 
 @cython.cfunc
@@ -38,27 +65,367 @@ def _bytes_at(src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssi
     if size < 0:
         return None
     if cython.compiled:
-        return src[at : at + size]
+        return PyBytes_FromStringAndSize(cython.cast(cython.p_char, src + at), size)
     else:
         return bytes(src[at : at + size])
 
 
 @cython.cfunc
-@cython.inline
-def _text_at(src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, size: cython.longlong) -> object:
+def _key_at(src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, size: cython.longlong) -> object:
     try:
         if cython.compiled:
             return PyUnicode_DecodeUTF8(cython.cast(cython.p_char, src + at), size, cython.NULL)
         else:
             return str(src[at : at + size], "utf-8")
     except UnicodeDecodeError:
-        return text(_bytes_at(src, at, size))
+        return MalformedKey(_bytes_at(src, at, size))
+
+
+@cython.freelist(64)
+@cython.no_gc
+@cython.cclass
+class Record:
+    """One record of a topic. Its fields do not change; `set_header` adds to one that was made, not read.
+
+    A record that was read builds its headers when they are asked for, and keeps the records of its batch (their bytes,
+    decompressed) in memory until it is gone itself; `replace()` makes a record that keeps only its own.
+
+    Args:
+        key, value: bytes, or None where there is none (a None value deletes the key in a compacted topic).
+        headers: (key, value) pairs in order; keys may repeat. Keys are str, or int in the int-headers format.
+        timestamp: milliseconds since 1970 UTC; -1 for none.
+        offset: position in its partition; -1 until it is written to one.
+    """
+
+    _key: object
+    _value: object
+    _headers: object
+    _timestamp: object
+    _offset: object
+    _place: object
+    _batch: BatchRecords
+    _time: cython.longlong
+    _position: cython.longlong
+    _headers_at: cython.Py_ssize_t
+    _header_count: cython.Py_ssize_t
+    _consumed: cython.bint
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cython.annotation_typing(False)
+    def __init__(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers = (),
+        timestamp: int = -1,
+        offset: int = -1,
+    ) -> None:
+        self._key = key
+        self._value = value
+        self._headers = headers
+        self._timestamp = timestamp
+        self._offset = offset
+        self._place = None
+        self._batch = None
+        self._consumed = False
+
+    @property
+    @cython.annotation_typing(False)
+    def key(self) -> bytes | None:
+        return self._key
+
+    @property
+    @cython.annotation_typing(False)
+    def value(self) -> bytes | None:
+        return self._value
+
+    @property
+    @cython.annotation_typing(False)
+    def timestamp(self) -> int:
+        """Milliseconds since 1970 UTC; -1 for none."""
+        return self._timestamp if self._batch is None else self._time
+
+    @property
+    @cython.annotation_typing(False)
+    def offset(self) -> int:
+        """Position in its partition; -1 until it is written to one."""
+        return self._offset if self._batch is None else self._position
+
+    @property
+    @cython.annotation_typing(False)
+    def headers(self) -> Headers:
+        """(key, value) pairs in order. Of a record that was read: a tuple, its text keys str (see `MalformedKey`)."""
+        if self._headers is None and self._batch is not None:
+            self._headers = _headers_of(self._batch, self._headers_at, self._header_count)
+        return self._headers
+
+    @property
+    def raw_headers(self) -> tuple[tuple[int | bytes, bytes | None], ...]:
+        """The headers with text keys as the bytes that were read or will be written."""
+        return tuple([(_raw(key), value) for key, value in self.headers])
+
+    @property
+    def topic(self) -> str | None:
+        """Where it was read, by a reader of topics; None otherwise."""
+        return None if self._place is None else self._place[0]
+
+    @property
+    def partition(self) -> int:
+        """Where it was read, by a reader of topics; -1 otherwise."""
+        return -1 if self._place is None else self._place[1]
+
+    @property
+    def consumed(self) -> bool:
+        """Whether it was read, and therefore keeps its headers as they are."""
+        return self._consumed
+
+    @cython.annotation_typing(False)
+    def get_header(self, key: HeaderKey) -> bytes | None:
+        """The value of the last header with this key; None where there is none, or its value is null."""
+        for name, value in reversed(self.headers):
+            if name == key:
+                return value
+        return None
+
+    @cython.annotation_typing(False)
+    def set_header(self, key: HeaderKey, value: bytes | None) -> None:
+        """Makes `value` the only header of this key: where its first one stands, else after all others.
+
+        Raises:
+            EncodeError: the key is not str or a 32-bit int, or the value neither bytes nor None.
+            ReadOnlyError: the record was read.
+        """
+        if self._consumed:
+            raise ReadOnlyError(
+                f"header {key!r} of the record at offset {self.offset}: a record that was read keeps its headers; "
+                "record.replace() makes a copy that takes others"
+            )
+        if isinstance(key, bool) or not isinstance(key, (int, str)):
+            raise EncodeError(f"header key is {type(key).__name__}, not str or int")
+        if isinstance(key, int) and not -(1 << 31) <= key < 1 << 31:
+            raise EncodeError(f"header key {key} is not a 32-bit integer")
+        if value is not None and not isinstance(value, (bytes, bytearray, memoryview)):
+            raise EncodeError(f"value of header {key!r} is {type(value).__name__}, not bytes or None")
+        pairs = []
+        stands = False
+        for pair in self.headers:
+            if pair[0] != key:
+                pairs.append(pair)
+            elif not stands:
+                pairs.append((key, value))
+                stands = True
+        if not stands:
+            pairs.append((key, value))
+        self._headers = tuple(pairs)
+
+    def replace(
+        self,
+        *,
+        key: Any = _KEPT,
+        value: Any = _KEPT,
+        headers: Any = _KEPT,
+        timestamp: Any = _KEPT,
+        offset: Any = _KEPT,
+    ) -> Record:
+        """A record of its own with these fields, the others as they are here; its headers may be set."""
+        return Record(
+            self._key if key is _KEPT else key,
+            self._value if value is _KEPT else value,
+            tuple(self.headers) if headers is _KEPT else headers,
+            self.timestamp if timestamp is _KEPT else timestamp,
+            self.offset if offset is _KEPT else offset,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (self.key, self.value, self.timestamp, self.offset) == (
+            other.key,
+            other.value,
+            other.timestamp,
+            other.offset,
+        ) and list(self.headers) == list(other.headers)
+
+    def __repr__(self) -> str:
+        return (
+            f"Record(key={self.key!r}, value={self.value!r}, headers={self.headers!r}, "
+            f"timestamp={self.timestamp}, offset={self.offset})"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = (self._key, self._value, self.headers, self.timestamp, self.offset)
+        return _restored, (type(self), fields, self._place, self._consumed)
+
+
+if cython.compiled:
+    _first, _second = object(), object()
+    _sample = Record(_first, _second)
+    read_in_place(_sample, b"key", b"bytes, or None where there is none", _first)
+    read_in_place(_sample, b"value", b"bytes, or None where there is none", _second)
+
+
+@cython.annotation_typing(False)
+def _restored(kind: type[Record], fields: tuple[Any, ...], place: tuple[str, int] | None, consumed: bool) -> Record:
+    record: Record = kind(*fields)
+    record._place = place
+    record._consumed = consumed
+    return record
+
+
+@cython.annotation_typing(False)
+def consumed_record(
+    key: bytes | None,
+    value: bytes | None,
+    headers: tuple[tuple[HeaderKey, bytes | None], ...],
+    timestamp: int,
+    offset: int,
+) -> Record:
+    """A record that was read otherwise than through `objects`, with fields that the caller has checked."""
+    return _restored(Record, (key, value, headers, timestamp, offset), None, True)
+
+
+def placed(record: Record, place: tuple[str, int]) -> Record:
+    """`record`, which was read from `place`, a topic and a partition."""
+    record._place = place
+    return record
+
+
+def with_headers(record: Record, headers: tuple[tuple[HeaderKey, Any], ...]) -> Record:
+    """A copy of `record`, consumed and placed like it, whose headers are these."""
+    return _restored(
+        Record, (record.key, record.value, headers, record.timestamp, record.offset), record._place, record._consumed
+    )
+
+
+def _raw(key: HeaderKey) -> int | bytes:
+    if isinstance(key, int):
+        return key
+    return key.raw if isinstance(key, MalformedKey) else key.encode()
+
+
+@cython.no_gc
+@cython.cclass
+class BatchRecords:
+    """The checked records of a batch, made one after the other; they keep it for what they make later."""
+
+    source: cython.const[cython.uchar][::1]
+    at: cython.Py_ssize_t
+    left: cython.longlong
+    base_offset: cython.longlong
+    base_timestamp: cython.longlong
+    append_timestamp: cython.longlong
+    appended: cython.bint
+    names: list
+    names_at: cython.Py_ssize_t[16]
+    names_size: cython.longlong[16]
+
+    def __iter__(self) -> Iterator[Record]:
+        return self
+
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
+    @cython.initializedcheck(False)
+    def __next__(self) -> Record:
+        src: cython.pointer[cython.const[cython.uchar]]
+        past: cython.Py_ssize_t
+        stop: cython.longlong
+        time: cython.longlong
+        delta: cython.longlong
+        key_at: cython.Py_ssize_t
+        key: cython.longlong
+        value_at: cython.Py_ssize_t
+        value: cython.longlong
+        headers: cython.longlong
+        if self.left == 0:
+            raise StopIteration
+        if cython.compiled:
+            src = cython.address(self.source[0])
+        else:
+            src = self.source
+        _, past, stop, time, delta, key_at, key, value_at, value, headers = record_at(
+            src, self.at, self.source.shape[0]
+        )
+        record: Record = Record.__new__(Record)
+        record._key = _bytes_at(src, key_at, key)
+        record._value = _bytes_at(src, value_at, value)
+        record._headers = None if headers else _NONE
+        record._place = None
+        record._batch = self
+        record._time = self.append_timestamp if self.appended else shifted(self.base_timestamp, time)
+        record._position = self.base_offset + delta
+        record._headers_at = past
+        record._header_count = cython.cast(cython.Py_ssize_t, headers)
+        record._consumed = True
+        self.left -= 1
+        self.at = cython.cast(cython.Py_ssize_t, stop)
+        return record
+
+
+@cython.cfunc
+@cython.boundscheck(False)
+@cython.wraparound(False)
+@cython.initializedcheck(False)
+def _headers_of(batch: BatchRecords, at: cython.Py_ssize_t, count: cython.Py_ssize_t) -> tuple:
+    """The `count` checked headers at `at`. Records of a batch mostly have the same header keys: one that stands where
+    it stood in the record before is not made again."""
+    src: cython.pointer[cython.const[cython.uchar]]
+    if cython.compiled:
+        src = cython.address(batch.source[0])
+    else:
+        src = batch.source
+    end: cython.Py_ssize_t = batch.source.shape[0]
+    index: cython.Py_ssize_t
+    name_at: cython.Py_ssize_t
+    name: cython.longlong
+    data_at: cython.Py_ssize_t
+    data: cython.longlong
+    found: list = []
+    for index in range(count):
+        _, at, name_at, name, data_at, data = header_at(src, at, end)
+        if (
+            index < len(batch.names)
+            and batch.names_size[index] == name
+            and _same(src, batch.names_at[index], name_at, name)
+        ):
+            key = batch.names[index]
+        else:
+            key = _key_at(src, name_at, name)
+            if index < 16:
+                batch.names_at[index] = name_at
+                batch.names_size[index] = name
+                if index < len(batch.names):
+                    batch.names[index] = key
+                else:
+                    batch.names.append(key)
+        pair = (key, _bytes_at(src, data_at, data))
+        if cython.compiled:
+            untrack(pair)
+        found.append(pair)
+    pairs = tuple(found)
+    if cython.compiled:
+        untrack(pairs)
+    return pairs
+
+
+@cython.cfunc
+@cython.inline
+def _same(
+    src: cython.pointer[cython.const[cython.uchar]],
+    one: cython.Py_ssize_t,
+    other: cython.Py_ssize_t,
+    size: cython.longlong,
+) -> cython.bint:
+    if cython.compiled:
+        return memcmp(src + one, src + other, size) == 0
+    else:
+        return src[one : one + size] == src[other : other + size]
 
 
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def objects(
-    payload: cython.const[cython.uchar][::1],
+    payload: memoryview,
     count: cython.longlong,
     origin: cython.Py_ssize_t,
     base_offset: cython.longlong,
@@ -66,82 +433,57 @@ def objects(
     base_timestamp: cython.longlong,
     append_timestamp: cython.longlong,
     appended: cython.bint,
-    kind: type,
-) -> list[Any]:
-    """Every record of a payload as a `kind`, in order; all of them, or CorruptRecordError.
+) -> Iterator[Record]:
+    """The records of a payload, in order, when all of them are as they should be; else CorruptRecordError.
 
-    `kind` has exactly the slots key, value, headers, timestamp and offset and takes them in this order. headers is a
-    tuple of (str, bytes or None). With `appended` every record's timestamp is `append_timestamp`. The objects are left
-    out of the garbage collector's lists: what they hold cannot form a cycle.
+    With `appended` every record's timestamp is `append_timestamp`. A payload that is not part of a bytes object is
+    copied first: what a mutable buffer or a file in memory holds may change or go away before headers are asked for.
     """
+    batch: BatchRecords = BatchRecords.__new__(BatchRecords)
+    if type(payload.obj) is not bytes:
+        payload = memoryview(bytes(payload))
+    source: cython.const[cython.uchar][::1] = payload
     src: cython.pointer[cython.const[cython.uchar]]
+    end: cython.Py_ssize_t = source.shape[0]
     if cython.compiled:
-        src = cython.address(payload[0])
-        key_slot: cython.Py_ssize_t = slot_offset(kind.key)
-        value_slot: cython.Py_ssize_t = slot_offset(kind.value)
-        headers_slot: cython.Py_ssize_t = slot_offset(kind.headers)
-        timestamp_slot: cython.Py_ssize_t = slot_offset(kind.timestamp)
-        offset_slot: cython.Py_ssize_t = slot_offset(kind.offset)
+        src = cython.address(source[0]) if end else cython.NULL
     else:
-        src = payload
+        src = source
     at: cython.Py_ssize_t = 0
-    end: cython.Py_ssize_t = payload.shape[0]
     index: cython.longlong
     after: cython.longlong = -1
     code: cython.int
     past: cython.Py_ssize_t
     stop: cython.longlong
-    time: cython.longlong
     delta: cython.longlong
-    key_at: cython.Py_ssize_t
-    key: cython.longlong
-    value_at: cython.Py_ssize_t
-    value: cython.longlong
     headers: cython.longlong
-    name_at: cython.Py_ssize_t
     name: cython.longlong
-    data_at: cython.Py_ssize_t
-    data: cython.longlong
     _header: cython.longlong
-    none: tuple = ()
-    made: list = []
     for index in range(count):
-        code, past, stop, time, delta, key_at, key, value_at, value, headers = record_at(src, at, end)
+        code, past, stop, _, delta, _, _, _, _, headers = record_at(src, at, end)
         if code:
             raise fault(code, stop, base_offset, index, origin + past)
         if delta <= after or delta > last_delta:
             raise fault(cause(10, delta), delta, base_offset, index, origin + at)
         after = delta
-        pairs = none
-        if headers:
-            found: list = []
-            for _header in range(headers):
-                code, past, name_at, name, data_at, data = header_at(src, past, cython.cast(cython.Py_ssize_t, stop))
-                if code:
-                    raise fault(code, name, base_offset, index, origin + past)
-                pair = (_text_at(src, name_at, name), _bytes_at(src, data_at, data))
-                if cython.compiled:
-                    untrack(pair)
-                found.append(pair)
-            pairs = tuple(found)
-            if cython.compiled:
-                untrack(pairs)
+        for _header in range(headers):
+            code, past, _, name, _, _ = header_at(src, past, cython.cast(cython.Py_ssize_t, stop))
+            if code:
+                raise fault(code, name, base_offset, index, origin + past)
         if past != stop:
             raise fault(9, stop - past, base_offset, index, origin + past)
         at = past
-        time = append_timestamp if appended else shifted(base_timestamp, time)
-        if cython.compiled:
-            record = new_untracked(kind)
-            slot_write(record, key_slot, _bytes_at(src, key_at, key))
-            slot_write(record, value_slot, _bytes_at(src, value_at, value))
-            slot_write(record, headers_slot, pairs)
-            slot_write(record, timestamp_slot, time)
-            slot_write(record, offset_slot, base_offset + delta)
-        else:
-            record = kind(
-                _bytes_at(src, key_at, key), _bytes_at(src, value_at, value), pairs, time, base_offset + delta
-            )
-        made.append(record)
     if at != end:
         raise fault(11, end - at, base_offset, count, origin + at)
-    return made
+    batch.source = source
+    batch.at = 0
+    batch.left = count
+    batch.base_offset = base_offset
+    batch.base_timestamp = base_timestamp
+    batch.append_timestamp = append_timestamp
+    batch.appended = appended
+    batch.names = []
+    if not cython.compiled:
+        batch.names_at = [0] * 16
+        batch.names_size = [0] * 16
+    return batch

@@ -11,6 +11,7 @@ from typing import Any
 import cython
 
 from tagwire.errors import EncodeError
+from tagwire.kernel.record_objects import MalformedKey
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_FromStringAndSize
@@ -142,6 +143,8 @@ def _as_pair(pair: object, index: int) -> tuple[object, object]:
 def _as_key(key: object, index: cython.Py_ssize_t) -> bytes:
     if not isinstance(key, str):
         raise EncodeError(f"record {index}: header key is {type(key).__name__}, not str")
+    if type(key) is MalformedKey:
+        return key.raw
     try:
         return cython.cast(str, key).encode("utf-8")
     except UnicodeEncodeError as error:

@@ -1,0 +1,41 @@
+# Fields of `Record` as members: the interpreter reads a member in place, a property through a call several times as long.
+
+cdef extern from *:
+    """
+    #include <structmember.h>
+
+    /* Lets `name` read the field of `instance` in which `held` stands, for its whole type. */
+    static int tagwire_read_in_place(PyObject *instance, const char *name, const char *doc, PyObject *held) {
+        PyTypeObject *type = Py_TYPE(instance);
+        Py_ssize_t offset = sizeof(PyObject);
+        PyMemberDef *member;
+        PyObject *descriptor;
+        int result;
+        while (offset < type->tp_basicsize && *(PyObject **) ((char *) instance + offset) != held)
+            offset += sizeof(PyObject *);
+        if (offset >= type->tp_basicsize) {
+            PyErr_SetString(PyExc_TypeError, "not a field");
+            return -1;
+        }
+        member = (PyMemberDef *) PyMem_Calloc(1, sizeof(PyMemberDef));  /* lives as long as the type: for ever */
+        if (member == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        member->name = name;
+        member->type = T_OBJECT_EX;
+        member->offset = offset;
+        member->flags = READONLY;
+        member->doc = doc;
+        descriptor = PyDescr_NewMember(type, member);
+        if (descriptor == NULL)
+            return -1;
+        result = PyDict_SetItemString(type->tp_dict, name, descriptor);
+        Py_DECREF(descriptor);
+        PyType_Modified(type);
+        return result;
+    }
+    """
+    int read_in_place "tagwire_read_in_place"(
+        object instance, const char *name, const char *doc, object held
+    ) except -1
