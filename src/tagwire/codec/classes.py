@@ -17,7 +17,7 @@ from tagwire.codec.program import compile_program
 from tagwire.codec.secrets import SECRET_FIELDS
 from tagwire.errors import SpecError, UnsupportedVersionError
 from tagwire.kernel import message_reading, message_writing
-from tagwire.kernel.programs import Program
+from tagwire.kernel.programs import Program, adopt
 from tagwire.spec import Absent, Message, Struct, Versions, catalog, load
 
 if TYPE_CHECKING:
@@ -195,7 +195,9 @@ def _struct_class(struct: Struct, message: Message, home: _Home) -> type:
         "_secrets": secrets,
         "_home": home,
     }
-    return type(struct.name, (MessageObject if is_root else Structure,), namespace)
+    made = type(struct.name, (MessageObject if is_root else Structure,), namespace)
+    adopt(made)
+    return made
 
 
 def _initializer(struct: Struct, name: str, classes: Mapping[str, type]) -> Callable[..., None]:

@@ -14,18 +14,22 @@ from tagwire.errors import DecodeError
 if cython.compiled:
     from cython.cimports.tagwire.kernel.memory import (
         Py_INCREF,
+        PyBytes_AS_STRING,
         PyBytes_FromStringAndSize,
-        PyList_New,
         PyList_SET_ITEM,
         PyUnicode_DecodeUTF8,
+        fill_small,
+        int32_list,
         load16,
         load32,
         load64,
+        new_list,
         new_untracked,
+        slot_int32_list,
+        slot_number,
         slot_offset,
         slot_write,
         unsigned_128,
-        untrack,
     )
     from cython.cimports.tagwire.kernel.programs import (
         ARRAY,
@@ -100,6 +104,7 @@ _UUID_CLASS = uuid.UUID
 _ZERO_UUID = uuid.UUID(int=0)
 _UNKNOWN_SAFETY = uuid.SafeUUID.unknown
 if cython.compiled:
+    fill_small()
     _UUID_INT = cython.declare(cython.Py_ssize_t, slot_offset(uuid.UUID.__dict__["int"]))
     _UUID_SAFETY = cython.declare(cython.Py_ssize_t, slot_offset(uuid.UUID.__dict__["is_safe"]))
 
@@ -134,6 +139,7 @@ class Decoder:
     """One decoding: the input, the position, and the path to where it is."""
 
     program: Program
+    held: object
     source: object
     view: cython.const[cython.uchar][::1]
     data: cython.pointer[cython.const[cython.uchar]]
@@ -147,10 +153,26 @@ class Decoder:
     indices: cython.longlong[64]
 
     def __init__(self, program, source, at, lenient):
-        view = _bytes_of(memoryview(source))
-        if at < 0 or at > view.nbytes:
-            raise DecodeError(f"starts at byte {at} of {view.nbytes}", path=f"{program.name} v{program.version}")
         self.program = program
+        self.held = source
+        self.source = None
+        if cython.compiled and type(source) is bytes:
+            self.data = cython.cast(cython.pointer[cython.const[cython.uchar]], PyBytes_AS_STRING(source))
+            self.end = len(source)
+        else:
+            self.look()
+        if at < 0 or at > self.end:
+            raise DecodeError(f"starts at byte {at} of {self.end}", path=f"{program.name} v{program.version}")
+        self.at = at
+        self.memory = MEMORY_FACTOR * (self.end - self.at) + MEMORY_BEYOND
+        self.lenient = lenient
+        self.depth = -1
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def look(self) -> cython.int:
+        """Takes a view of the input: its slices are what a `records` field is."""
+        view = _bytes_of(memoryview(self.held))
         self.source = view
         self.end = view.nbytes
         if cython.compiled:
@@ -160,10 +182,14 @@ class Decoder:
             self.data = view
             self.rows = [-1] * MAX_DEPTH
             self.indices = [-1] * MAX_DEPTH
-        self.at = at
-        self.memory = MEMORY_FACTOR * (self.end - self.at) + MEMORY_BEYOND
-        self.lenient = lenient
-        self.depth = -1
+        return 0
+
+    @cython.cfunc
+    def slice(self, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> object:
+        """A view of the input's bytes from `start` to `end`."""
+        if self.source is None:
+            self.source = memoryview(self.held)
+        return self.source[start:end]
 
     @cython.cfunc
     def described(self) -> object:
@@ -242,6 +268,9 @@ class Decoder:
         start: cython.Py_ssize_t = self.at
         length: cython.longlong
         if flags & COMPACT:
+            if start < self.end and 0 < self.data[start] < 128:
+                self.at = start + 1
+                return self.data[start] - 1
             length = self.uvarint()
             if length > MAX_INT32 and self.lenient:
                 # Java subtracts in 32 bits: 2^31 wraps to the largest length, anything above is negative, so null.
@@ -284,13 +313,22 @@ class Decoder:
             result = program.create(number)
         for row in range(first_tag, program.structs[base + 5]):
             if program.code[row * ROW] != NOT_HERE:
-                program.write(result, program.code[row * ROW + 2], program.fresh_default(row))
+                default = program.defaults[row]
+                if default is list or isinstance(default, type):
+                    default = program.fresh_default(row)
+                if cython.compiled:
+                    slot_write(result, program.offsets[program.code[row * ROW + 2]], default)
+                else:
+                    program.write(result, program.code[row * ROW + 2], default)
         if program.extension == OPTIONAL_BUFFER:
             unknown = self.optional_buffer(result, first_tag, program.structs[base + 3], depth)
         self.fields(result, program.structs[base], program.structs[base + 1], depth)
         if program.extension == TAG_SECTION:
-            self.rows[depth] = -1
-            unknown = self.tag_section(result, first_tag, program.structs[base + 3], depth)
+            if self.at < self.end and self.data[self.at] == 0:
+                self.at += 1
+            else:
+                self.rows[depth] = -1
+                unknown = self.tag_section(result, first_tag, program.structs[base + 3], depth)
         if cython.compiled:
             slot_write(result, program.offsets[0], unknown)
         else:
@@ -308,23 +346,41 @@ class Decoder:
         row: cython.Py_ssize_t
         if cython.compiled:
             code = program.code + first * ROW
+            offsets = program.offsets
+            data = self.data
+            end: cython.Py_ssize_t = self.end
+            at: cython.Py_ssize_t = self.at
             for row in range(first, last):
-                self.rows[depth] = row
-                self.indices[depth] = -1
-                # The commonest fields without a call for each; `value` reads all the others.
-                if code[0] == INT32 and not code[1] & ARRAY:
-                    self.need(4)
-                    number: object = load32(self.data + self.at)
-                    self.at += 4
-                    slot_write(target, program.offsets[code[2]], number)
-                elif code[0] == INT16 and not code[1] & ARRAY:
-                    self.need(2)
-                    number = load16(self.data + self.at)
-                    self.at += 2
-                    slot_write(target, program.offsets[code[2]], number)
+                # The commonest fields without a call for each; `value` reads all the others, and what is cut short.
+                if code[0] == INT32 and not code[1] & ARRAY and end - at >= 4:
+                    slot_number(target, offsets[code[2]], load32(data + at))
+                    at += 4
+                elif code[0] == INT16 and not code[1] & ARRAY and end - at >= 2:
+                    slot_number(target, offsets[code[2]], load16(data + at))
+                    at += 2
+                elif code[0] == INT64 and not code[1] & ARRAY and end - at >= 8:
+                    slot_number(target, offsets[code[2]], load64(data + at))
+                    at += 8
+                elif (
+                    code[0] == INT32
+                    and code[1] & COMPACT
+                    and end > at
+                    and 0 < data[at] < 128
+                    and end - at > 4 * (data[at] - 1)
+                    and self.memory >= LIST_WEIGHT + 127 * (PLACE_WEIGHT + VALUE_WEIGHT)
+                ):
+                    count: cython.Py_ssize_t = data[at] - 1
+                    self.memory -= LIST_WEIGHT + count * (PLACE_WEIGHT + VALUE_WEIGHT)
+                    slot_int32_list(target, offsets[code[2]], data + at + 1, count)
+                    at += 1 + 4 * count
                 else:
-                    slot_write(target, program.offsets[code[2]], self.value(row))
+                    self.at = at
+                    self.rows[depth] = row
+                    self.indices[depth] = -1
+                    slot_write(target, offsets[code[2]], self.value(row))
+                    at = self.at
                 code += ROW
+            self.at = at
         else:
             for row in range(first, last):
                 self.rows[depth] = row
@@ -433,7 +489,7 @@ class Decoder:
         if unknown is None:
             unknown = {}
         self.take_memory(TAG_WEIGHT + size)
-        unknown[tag] = bytes(self.source[self.at : self.at + size])
+        unknown[tag] = bytes(self.slice(self.at, self.at + size))
         self.at += size
         return unknown
 
@@ -487,18 +543,13 @@ class Decoder:
         if operation == INT32:
             self.need(4 * count)
         if cython.compiled:
-            result = PyList_New(count)
-            untrack(result)
             if operation == INT32:
-                for i in range(count):
-                    item = load32(self.data + self.at + 4 * i)
-                    Py_INCREF(item)
-                    PyList_SET_ITEM(result, i, item)
                 self.at += 4 * count
-                return result
+                return int32_list(self.data + self.at - 4 * count, count)
+            result = new_list(count)
             for i in range(count):
                 self.indices[depth] = i
-                item = self.element(operation, element_flags, child)
+                item = self.struct_at(child) if operation == STRUCT else self.element(operation, element_flags, child)
                 Py_INCREF(item)
                 PyList_SET_ITEM(result, i, item)
         else:
@@ -535,7 +586,7 @@ class Decoder:
         if operation == UINT32:
             return self.integer(4) & 0xFFFFFFFF
         self.need(8)
-        value = _UNPACK_FLOAT(self.source, self.at)[0]
+        value = _UNPACK_FLOAT(self.slice(self.at, self.at + 8))[0]
         self.at += 8
         return value
 
@@ -603,7 +654,7 @@ class Decoder:
         self.at = at + length
         if operation == RECORDS:
             self.memory -= VIEW_WEIGHT
-            return self.source[at : at + length]
+            return self.slice(at, at + length)
         if length == 0:
             return b""
         self.memory -= TEXT_WEIGHT + length

@@ -12,18 +12,21 @@ import cython
 from tagwire.errors import EncodeError, UnsupportedVersionError
 
 if cython.compiled:
+    from cython.cimports.cpython.mem import PyMem_Free, PyMem_Realloc
     from cython.cimports.libc.string import memcpy, memmove
     from cython.cimports.tagwire.kernel.memory import (
-        PyByteArray_AS_STRING,
-        PyByteArray_Resize,
         PyBytes_AS_STRING,
         PyBytes_FromStringAndSize,
         PyLong_AsLongLongAndOverflow,
         PyUnicode_AsUTF8AndSize,
+        slot_offset,
         slot_read,
+        slot_small_int,
         store16,
         store32,
         store64,
+        store_128,
+        store_small_ints,
     )
     from cython.cimports.tagwire.kernel.programs import (
         ARRAY,
@@ -86,6 +89,8 @@ MAX_TAG = 0xFFFFFFFF
 
 _UUID_CLASS = uuid.UUID
 _PACK_FLOAT = struct.Struct(">d").pack
+if cython.compiled:
+    _UUID_INT = cython.declare(cython.Py_ssize_t, slot_offset(uuid.UUID.__dict__["int"]))
 
 
 def encode(program: Program, message):
@@ -115,15 +120,21 @@ class Encoder:
 
     def __init__(self, program):
         self.program = program
-        self.out = bytearray()
         self.at = 0
         self.depth = -1
         if cython.compiled:
+            self.memory = cython.NULL
             self.capacity = 0
-            self.room(512)
+            self.room(256)
         else:
+            self.out = bytearray()
             self.rows = [-1] * MAX_DEPTH
             self.indices = [-1] * MAX_DEPTH
+
+    if cython.compiled:
+
+        def __dealloc__(self):
+            PyMem_Free(self.memory)
 
     @cython.cfunc
     def run(self, message: object) -> object:
@@ -153,9 +164,12 @@ class Encoder:
         """Makes place for `count` more bytes."""
         if cython.compiled:
             if self.at + count > self.capacity:
-                self.capacity = (self.at + count) * 2
-                PyByteArray_Resize(self.out, self.capacity)
-                self.memory = PyByteArray_AS_STRING(self.out)
+                capacity: cython.Py_ssize_t = (self.at + count) * 2
+                moved = cython.cast(cython.p_char, PyMem_Realloc(self.memory, capacity))
+                if moved == cython.NULL:
+                    raise MemoryError
+                self.memory = moved
+                self.capacity = capacity
         return 0
 
     @cython.cfunc
@@ -212,6 +226,8 @@ class Encoder:
     def put_length(self, length: cython.longlong, flags: cython.int, width: cython.int) -> cython.int:
         """A length or count prefix; -1 writes null."""
         if flags & COMPACT:
+            if length < 127:
+                return self.put_integer(length + 1, 1)
             return self.put_uvarint(length + 1)
         return self.put_integer(length, width)
 
@@ -262,15 +278,28 @@ class Encoder:
         for row in range(program.structs[base + 4], program.structs[base + 5]):
             self.rows[depth] = row
             self.indices[depth] = -1
-            self.check_absent(row, program.read(source, program.code[row * ROW + 2]))
+            value = program.read(source, program.code[row * ROW + 2])
+            if value is not program.defaults[row]:
+                self.check_absent(row, value)
         if program.extension == OPTIONAL_BUFFER:
             self.optional_buffer(source, first_tag, program.structs[base + 3], depth)
-        for row in range(program.structs[base], program.structs[base + 1]):
-            self.rows[depth] = row
-            self.indices[depth] = -1
-            if cython.compiled:
-                self.value(row, slot_read(source, program.offsets[program.code[row * ROW + 2]]))
-            else:
+        if cython.compiled:
+            code = program.code + program.structs[base] * ROW
+            number_here: cython.longlong = 0
+            for row in range(program.structs[base], program.structs[base + 1]):
+                at: cython.Py_ssize_t = program.offsets[code[2]]
+                # The commonest values without a call for each; `value` writes all the others, and refuses.
+                if code[1] & ARRAY or not (
+                    slot_small_int(source, at, cython.address(number_here)) and self.put_small(code[0], number_here)
+                ):
+                    self.rows[depth] = row
+                    self.indices[depth] = -1
+                    self.value(row, slot_read(source, at))
+                code += ROW
+        else:
+            for row in range(program.structs[base], program.structs[base + 1]):
+                self.rows[depth] = row
+                self.indices[depth] = -1
                 self.value(row, program.read(source, program.code[row * ROW + 2]))
         self.rows[depth] = -1
         if program.extension == TAG_SECTION:
@@ -283,6 +312,27 @@ class Encoder:
                 )
         self.depth = depth - 1
         return 0
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def put_small(self, operation: cython.int, number: cython.longlong) -> cython.bint:
+        """Writes an int of at most 30 bits, where it fits the field and there is room; says whether it did."""
+        if self.capacity - self.at < 8:
+            return False
+        if operation == INT32:
+            store32(self.memory + self.at, number)
+            self.at += 4
+            return True
+        if operation == INT16 and -32768 <= number <= 32767:
+            store16(self.memory + self.at, number)
+            self.at += 2
+            return True
+        if operation == INT64:
+            store64(self.memory + self.at, number)
+            self.at += 8
+            return True
+        return False
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -329,12 +379,8 @@ class Encoder:
         self, source: object, first: cython.Py_ssize_t, last: cython.Py_ssize_t, depth: cython.int
     ) -> cython.int:
         """Writes the tagged fields that are not at their default, and the unknown ones, in the order of their tags."""
-        if first == last:
-            if cython.compiled:
-                if not slot_read(source, self.program.offsets[0]):
-                    return self.put_integer(0, 1)
-            elif not self.program.read(source, 0):
-                return self.put_uvarint(0)
+        if self.all_default(source, first, last):
+            return self.put_integer(0, 1)
         entries: list = self.entries(source, first, last, depth, MAX_TAG)
         self.put_uvarint(len(entries))
         start: cython.Py_ssize_t
@@ -353,6 +399,20 @@ class Encoder:
             self.insert_length(start, self.at - start - 1, self.at - start - 1)
         self.rows[depth] = -1
         return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def all_default(self, source: object, first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> cython.int:
+        """Whether a struct has no unknown tags and its tagged fields hold the very objects that are their defaults."""
+        program: Program = self.program
+        row: cython.Py_ssize_t
+        if program.read(source, 0):
+            return False
+        for row in range(first, last):
+            if program.code[row * ROW] != NOT_HERE:
+                if program.read(source, program.code[row * ROW + 2]) is not program.defaults[row]:
+                    return False
+        return True
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -463,7 +523,10 @@ class Encoder:
                 return self.int32_array(value)
         for item in value:
             self.indices[depth] = i
-            self.element(operation, element_flags, child, item)
+            if operation == STRUCT:
+                self.struct_of(child, item)
+            else:
+                self.element(operation, element_flags, child, item)
             i += 1
         if i != count:
             raise self.failure("changed its length while it was written")
@@ -476,7 +539,10 @@ class Encoder:
         """The elements of an array of int32, compiled only: nothing runs between them that could change the list."""
         depth: cython.int = self.depth
         i: cython.Py_ssize_t
-        for i in range(len(value)):
+        self.room(4 * len(value))
+        written: cython.Py_ssize_t = store_small_ints(value, self.memory + self.at)
+        self.at += 4 * written
+        for i in range(written, len(value)):
             self.indices[depth] = i
             self.put_checked(value[i], 4, -2147483648, 2147483647)
         self.indices[depth] = -1
@@ -511,6 +577,11 @@ class Encoder:
         if operation == UUID:
             if not isinstance(value, _UUID_CLASS):
                 raise self.failure(f"needs a uuid.UUID, not {type(value).__name__}")
+            if cython.compiled and type(value) is _UUID_CLASS:
+                self.room(16)
+                store_128(slot_read(value, _UUID_INT), self.memory + self.at)
+                self.at += 16
+                return 0
             return self.put_bytes(value.bytes)
         if operation == RECORDS or operation == BYTES:
             return self.data_bytes(flags, value)
