@@ -11,6 +11,8 @@ from __future__ import annotations
 import gc
 import io
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -167,6 +169,33 @@ def bench_arrow(title: str, message: Any, version: int, kio_type: Any, times: in
     print(table(f"{title}: to columns", alternate(contenders, rounds=ROUNDS), units=times, unit="msg"), flush=True)
 
 
+def bench_growth() -> None:
+    """Twice as many structs, each with one tagged field, must take about twice as long: nothing is copied per level."""
+    kind = messages.FetchRequest
+    contenders: dict[str, Callable[[], object]] = {}
+    for count in (80_000, 160_000):
+        tagged = [kind.FetchPartition(replica_directory_id=UUID(int=1)) for _ in range(count)]
+        message = kind(topics=[kind.FetchTopic(partitions=tagged)])
+        data = message.encode(17)
+        contenders[f"decode {count:,}"] = lambda data=data: kind.decode(data, 17)  # type: ignore[misc]
+        contenders[f"encode {count:,}"] = lambda message=message: message.encode(17)  # type: ignore[misc]
+    medians = {timing.name: timing.median for timing in alternate(contenders, rounds=ROUNDS)}
+    print("One-tag structs, 160,000 for 80,000: time grows", end="")
+    for what in ("decode", "encode"):
+        print(f"  {what} {medians[f'{what} 160,000'] / medians[f'{what} 80,000']:.2f}x", end="")
+    print(flush=True)
+
+
+def bench_import() -> None:
+    """A fresh interpreter that imports tagwire, beside one that imports nothing."""
+
+    def start(code: str) -> Callable[[], None]:
+        return lambda: subprocess.run([sys.executable, "-c", code], check=True) and None
+
+    timings = alternate({"import tagwire": start("import tagwire"), "nothing": start("")}, rounds=ROUNDS)
+    print(f"import tagwire: {1000 * (timings[0].median - timings[1].median):.0f} ms", flush=True)
+
+
 def repeat(work: Callable[[], object], times: int) -> Callable[[], None]:
     def run() -> None:
         for _ in range(times):
@@ -181,6 +210,8 @@ def main() -> None:
     bench_arrow("MetadataResponse v13, 200 x 10 x 3", metadata_response(), 13, KioMetadata, 20)
     bench("FetchRequest v17, 20 partitions", fetch_request(), 17, KioFetch, KafkaFetch, 2000)
     bench("ApiVersionsResponse v4, 90 keys", api_versions_response(), 4, KioApiVersions, KafkaApiVersions, 2000)
+    bench_growth()
+    bench_import()
 
 
 if __name__ == "__main__":
