@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tagwire.errors import TagwireError
+from tagwire.kernel.batch_scan import follow_offset_index, follow_time_index
 from tagwire.records.control import control_type
+from tagwire.records.files import offset_index, time_index, transaction_index
 from tagwire.records.files.checkpoints import EpochStart
 from tagwire.records.files.faults import Fault
+from tagwire.records.files.index_entries import Entries
 from tagwire.records.files.offset_index import OffsetEntry
+from tagwire.records.files.passing import Passing, Seen
 from tagwire.records.files.time_index import TimeEntry
 from tagwire.records.files.transaction_index import AbortedTransaction
 
@@ -19,104 +23,181 @@ if TYPE_CHECKING:
     from tagwire import messages
     from tagwire.records.files.segment import Segment
 
-Seen = tuple[int, int, int, int, int, int, int]
-"""A batch that comes by: position, size, base offset, last offset, leader epoch, greatest timestamp, producer id."""
-
 Entry = TypeVar("Entry")
 NEVER = 1 << 64
 
 
 class Claims(Generic[Entry]):
-    """The claims of one file, in the order of the offsets they are about.
-
-    Attributes:
-        offset: that of the next claim; NEVER where none is left.
-    """
+    """The claims of one file, in the order of the offsets they are about."""
 
     def __init__(
-        self,
-        path: Path,
-        claims: Iterable[tuple[int, Entry]],
-        judge: Callable[[Entry, Seen], str | None],
-        *,
-        entry_size: int | None = None,
-        complete: bool = False,
+        self, path: Path, claims: Iterable[tuple[int, Entry]], judge: Callable[[Entry, Seen], str | None]
     ) -> None:
         """`claims` are entries, each with its offset.
 
         Args:
             judge: what is wrong with an entry, given the first batch that does not end before its offset.
-            entry_size: bytes of an entry, where they stand one after another in the file.
-            complete: whether there must be such a batch for every entry.
         """
-        self.path = path
-        self.complete = complete
-        self._claims = iter(claims)
+        self._path = path
+        self._claims = list(claims)
         self._judge = judge
-        self._entry_size = entry_size
-        self._number = -1
-        self._advance()
+        self._number = 0
 
-    def meet(self, seen: Seen) -> Iterator[Fault]:
-        """Holds every claim up to the batch's last offset against it."""
-        last = seen[3]
-        while self.offset <= last:
-            wrong = self._judge(self._entry, seen)
+    def hold(self, passing: Passing) -> Iterator[Fault]:
+        """Holds every claim up to the last of the batches against them."""
+        claims, judge = self._claims, self._judge
+        while self._number < len(claims):
+            offset, entry = claims[self._number]
+            found = passing.number_of(offset)
+            if found == passing.count:
+                return
+            wrong = judge(entry, passing[found])
             if wrong is not None:
                 yield self._fault(wrong)
-            self._advance()
+            self._number += 1
 
     def left(self) -> Iterator[Fault]:
-        """The claims about offsets that the log does not reach, where that is wrong."""
-        while self.complete and self.offset < NEVER:
-            yield self._fault(f"the log ends before offset {self.offset}")
-            self._advance()
-
-    def _advance(self) -> None:
-        self._number += 1
-        following = next(self._claims, None)
-        if following is None:
-            self.offset = NEVER
-        else:
-            self.offset, self._entry = following
+        """What is wrong with the claims about offsets that the log did not reach."""
+        return iter(())
 
     def _fault(self, text: str) -> Fault:
-        if self._entry_size is None:
-            return Fault(self.path, text)
-        return Fault(self.path, f"entry {self._number}: {text}", self._number * self._entry_size)
+        return Fault(self._path, text)
 
 
-def judge_offset(entry: OffsetEntry, seen: Seen) -> str | None:
-    """An offset index entry points to the batch that ends with its offset."""
-    position, _, base, last, *_ = seen
-    if position == entry.position and last == entry.offset:
-        return None
-    return f"says that a batch at byte {entry.position} ends with offset {entry.offset}; " + (
-        f"that offset is in the batch of {base}-{last} at byte {position}"
-        if base <= entry.offset
-        else "there is no such offset"
+class IndexClaims(Claims[Entry]):
+    """The claims of an index file: every offset in it must be in the log.
+
+    They are followed through the file's bytes; its entries are made only where one is not borne out.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        data: bytes,
+        read: Callable[[bytes], Entries[Entry]],
+        judge: Callable[[Entry, Seen], str | None],
+        entry_size: int,
+        follow: Callable[[bytes, int, Passing], int] | None = None,
+    ) -> None:
+        """`follow(data, number, passing)` gives the number of the entry after those that the batches bear out, -1
+        where one is not; None where every entry is judged by itself."""
+        super().__init__(path, (), judge)
+        self._data = data
+        self._read = read
+        self._entry_size = entry_size
+        self._follow = follow
+        self._entries: Entries[Entry] | None = None
+
+    def hold(self, passing: Passing) -> Iterator[Fault]:
+        if self._follow is not None:
+            number = self._follow(self._data, self._number, passing)
+            if number >= 0:
+                self._number = number
+                return
+        self._make_entries()
+        yield from super().hold(passing)
+
+    def left(self) -> Iterator[Fault]:
+        if self._number * self._entry_size == len(self._data):
+            return
+        entries = self._make_entries()
+        for offset, _ in self._claims[self._number :]:
+            yield self._fault(f"the log ends before offset {offset}")
+            self._number += 1
+        if entries.fault is not None:
+            yield Fault(self._path, entries.fault, entries.size)
+
+    def _make_entries(self) -> Entries[Entry]:
+        if self._entries is None:
+            self._entries = self._read(self._data)
+            self._data = self._data[: self._entries.size]  # no more zeros to stumble over
+            self._claims = [(_offset(entry), entry) for entry in self._entries.entries]
+        return self._entries
+
+    def _fault(self, text: str) -> Fault:
+        return Fault(self._path, f"entry {self._number}: {text}", self._number * self._entry_size)
+
+
+def _offset(entry: Any) -> int:
+    found: int = entry.last_offset if isinstance(entry, AbortedTransaction) else entry.offset
+    return found
+
+
+def index_claims(segment: Segment) -> Iterator[IndexClaims[Any]]:
+    """The claims of the indexes beside a segment, as far as there are any. Raises OSError."""
+    base = segment.base_offset
+    kinds: tuple[_Kind, ...] = (
+        (
+            ".index",
+            lambda data: offset_index.read_offset_index(data, base),
+            _judge_offset,
+            offset_index.ENTRY.size,
+            lambda data, number, passing: follow_offset_index(
+                data, number, base, passing.positions, passing.last_offsets, passing.count
+            ),
+        ),
+        (
+            ".timeindex",
+            lambda data: time_index.read_time_index(data, base),
+            _judge_time,
+            time_index.ENTRY.size,
+            lambda data, number, passing: follow_time_index(
+                data, number, base, passing.base_offsets, passing.last_offsets, passing.timestamps, passing.count
+            ),
+        ),
+        (
+            ".txnindex",
+            transaction_index.read_transaction_index,
+            _judge_abort(segment),
+            transaction_index.ENTRY.size,
+            None,
+        ),
     )
+    for suffix, read, judge, size, follow in kinds:
+        path = segment.beside(suffix)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            continue
+        yield IndexClaims(path, data, read, judge, size, follow)
 
 
-def judge_time(entry: TimeEntry, seen: Seen) -> str | None:
-    """A time index entry has the greatest timestamp of the batch that holds its offset."""
-    base, last, newest = seen[2], seen[3], seen[5]
-    if base <= entry.offset and newest == entry.timestamp:
+_Kind = tuple[
+    str,
+    Callable[[bytes], Entries[Any]],
+    Callable[[Any, Seen], "str | None"],
+    int,
+    "Callable[[bytes, int, Passing], int] | None",
+]
+
+
+def _judge_offset(entry: OffsetEntry, seen: Seen) -> str | None:
+    """An offset index entry points to the batch that ends with its offset."""
+    if seen.position == entry.position and seen.last_offset == entry.offset:
         return None
-    claim = f"says that timestamp {entry.timestamp} is reached at offset {entry.offset}; "
-    if base > entry.offset:
-        return claim + "there is no such offset"
-    return claim + f"the batch of {base}-{last} reaches {newest}"
+    claim = f"says that a batch at byte {entry.position} ends with offset {entry.offset}"
+    if seen.base_offset > entry.offset:
+        return f"{claim}; there is no such offset"
+    return f"{claim}; that offset is in the batch {_range(seen)} at byte {seen.position}"
 
 
-def judge_abort(segment: Segment) -> Callable[[AbortedTransaction, Seen], str | None]:
+def _judge_time(entry: TimeEntry, seen: Seen) -> str | None:
+    """A time index entry has the greatest timestamp of the batch that holds its offset."""
+    if seen.base_offset <= entry.offset and seen.max_timestamp == entry.timestamp:
+        return None
+    claim = f"says that timestamp {entry.timestamp} is reached at offset {entry.offset}"
+    if seen.base_offset > entry.offset:
+        return f"{claim}; there is no such offset"
+    return f"{claim}; the batch {_range(seen)} reaches {seen.max_timestamp}"
+
+
+def _judge_abort(segment: Segment) -> Callable[[AbortedTransaction, Seen], str | None]:
     """A transaction index entry ends with an abort marker of its producer."""
 
     def judge(entry: AbortedTransaction, seen: Seen) -> str | None:
-        position, size, base, _, _, _, producer = seen
-        if base == entry.last_offset and producer == entry.producer_id:
+        if seen.base_offset == entry.last_offset and seen.producer_id == entry.producer_id:
             try:
-                batch = segment.batch_at(position, size)
+                batch = segment.batch_at(seen.position, seen.end - seen.position)
                 if batch.is_control and any(control_type(record.key) == "ABORT" for record in batch.records()):
                     return None
             except TagwireError as error:
@@ -138,10 +219,9 @@ def epoch_claims(path: Path, epochs: list[EpochStart], start: int, end: int) -> 
 
 def _judge_epoch(claim: tuple[EpochStart, int], seen: Seen) -> str | None:
     (epoch, start), until = claim
-    _, _, base, last, actual, _, _ = seen
-    if not start <= base < until or actual in (epoch, -1):
+    if not start <= seen.base_offset < until or seen.leader_epoch in (epoch, -1):
         return None
-    return f"says that epoch {epoch} begins at offset {start}; the batch of {base}-{last} is of epoch {actual}"
+    return f"says that epoch {epoch} begins at offset {start}; the batch {_range(seen)} is of epoch {seen.leader_epoch}"
 
 
 def producer_claims(
@@ -153,10 +233,11 @@ def producer_claims(
 
 
 def _judge_producer(entry: messages.ProducerSnapshot.ProducerEntry, seen: Seen) -> str | None:
-    _, _, base, last, _, _, producer = seen
-    if base > entry.last_offset or producer == entry.producer_id:
+    if seen.base_offset > entry.last_offset or seen.producer_id == entry.producer_id:
         return None
-    return (
-        f"says that producer {entry.producer_id} wrote offset {entry.last_offset}; "
-        f"the batch of {base}-{last} is of producer {producer}"
-    )
+    claim = f"says that producer {entry.producer_id} wrote offset {entry.last_offset}"
+    return f"{claim}; the batch {_range(seen)} is of producer {seen.producer_id}"
+
+
+def _range(seen: Seen) -> str:
+    return f"of offsets {seen.base_offset}-{seen.last_offset}"

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tagwire.errors import CorruptRecordError, DecodeError
-from tagwire.records.batch import RecordBatch, read
+from tagwire.records import RecordBatch, read
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.offset_index import OffsetEntry, read_offset_index
 from tagwire.records.files.spans import Tail, spans, tail

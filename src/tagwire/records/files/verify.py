@@ -8,46 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import pairwise
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from crc32c import crc32c
-
 from tagwire.errors import DecodeError, TagwireError
-from tagwire.records.batch import CODEC_MASK, CRC_FROM, HEADER, HEADER_SIZE
-from tagwire.records.compression import CODECS
 from tagwire.records.files.checkpoints import EpochStart, read_epochs
-from tagwire.records.files.claims import (
-    NEVER,
-    Claims,
-    Seen,
-    epoch_claims,
-    judge_abort,
-    judge_offset,
-    judge_time,
-    producer_claims,
-)
+from tagwire.records.files.claims import Claims, epoch_claims, index_claims, producer_claims
 from tagwire.records.files.faults import Fault
-from tagwire.records.files.index_entries import Entries
 from tagwire.records.files.names import offset_of
-from tagwire.records.files.offset_index import ENTRY as OFFSET_ENTRY
-from tagwire.records.files.offset_index import read_offset_index
 from tagwire.records.files.partition import PartitionFiles
 from tagwire.records.files.partition_metadata import read_topic_id
+from tagwire.records.files.passing import Passing, Seen
 from tagwire.records.files.producer_snapshot import read_producer_snapshot
 from tagwire.records.files.segment import Segment
 from tagwire.records.files.spans import spans, tail
-from tagwire.records.files.time_index import ENTRY as TIME_ENTRY
-from tagwire.records.files.time_index import read_time_index
-from tagwire.records.files.transaction_index import ENTRY as TRANSACTION_ENTRY
-from tagwire.records.files.transaction_index import read_transaction_index
 
 Progress = Callable[[int], object]
 """Is told how many more bytes were read."""
 
 Content = TypeVar("Content")
-_STEP = 1 << 24
+_WINDOW = 1 << 20
+_NEVER = 1 << 64
 
 
 def verify_segment(
@@ -66,7 +47,7 @@ def verify_segment(
     Args:
         claims: what else is said of the segment's batches.
         first_offset: no batch may be older than this (None: than the segment's name says).
-        progress: told every 16 MiB.
+        progress: told after each megabyte.
 
     Returns:
         The offset after the last batch.
@@ -75,19 +56,16 @@ def verify_segment(
         OSError: the log cannot be read.
     """
     witnesses = list(claims)
-    yield from _index_claims(segment, witnesses)
-    watch = min((witness.offset for witness in witnesses), default=NEVER)
+    if segment.path.suffix == ".log":
+        witnesses += index_claims(segment)
     expected = segment.base_offset if first_offset is None else first_offset
     for found in _batches(segment, expected, progress):
         if isinstance(found, Fault):
             yield found
             continue
-        expected = found[3] + 1
-        if found[3] >= watch:
-            for witness in witnesses:
-                if witness.offset <= found[3]:
-                    yield from witness.meet(found)
-            watch = min([witness.offset for witness in witnesses])
+        expected = found.next_offset
+        for witness in witnesses:
+            yield from witness.hold(found)
     for witness in witnesses:
         yield from witness.left()
     return expected
@@ -120,7 +98,7 @@ def verify_partition(files: PartitionFiles, *, progress: Progress | None = None)
         yield from _content(path, read_topic_id)[1]
     after = 0
     starts = [segment.base_offset for segment in files.segments]
-    for segment, (start, end) in zip(files.segments, pairwise([*starts, NEVER])):
+    for segment, (start, end) in zip(files.segments, pairwise([*starts, _NEVER])):
         with segment:
             claims: list[Claims[Any]] = [epoch_claims(path, content, start, end) for path, content in epochs]
             claims += [producer_claims(path, content, start, end) for path, content in snapshots]
@@ -129,74 +107,62 @@ def verify_partition(files: PartitionFiles, *, progress: Progress | None = None)
         yield from verify_segment(snapshot_log, progress=progress)
 
 
-def _batches(segment: Segment, expected: int, progress: Progress | None) -> Iterator[Seen | Fault]:
+def _batches(segment: Segment, expected: int, progress: Progress | None) -> Iterator[Passing | Fault]:
     """Every batch that can be read, and what is wrong with batches."""
-    data, path = segment.data, segment.path
-    ordinary = segment.dialect is None
-    unpack, checksum = HEADER.unpack_from, crc32c
-    after = told = 0
-    for position, size, magic in spans(data, 0, len(data)):
-        after = position + size
-        if progress is not None and after - told >= _STEP:
-            progress(after - told)
-            told = after
-        if magic == 2 and ordinary and size >= HEADER_SIZE:
-            base, _, epoch, _, crc, attributes, delta, _, newest, producer, _, _, count = unpack(data, position)
-            last = base + delta
-            if checksum(data[position + CRC_FROM : after]) != crc:
-                yield Fault(path, f"the batch does not have the checksum {crc:08x} that it states", position, base)
-            if base < 0 or delta < 0 or not 0 <= count <= delta + 1 or attributes & CODEC_MASK >= len(CODECS):
-                yield from _unreadable(segment, position, size)
-                continue
-        else:
-            try:
-                batch = segment.batch_at(position, size)
-                batch.verify()
-                base, last, epoch, newest, producer = batch.base_offset, batch.last_offset, -1, batch.max_timestamp, -1
-            except DecodeError as error:
-                yield Fault(path, str(error), position)
-                continue
-        if base < expected:
-            yield Fault(
-                path, f"the batch begins with offset {base} where {expected} or a later one must", position, base
-            )
-        yield position, size, base, last, epoch, newest, producer
-        expected = last + 1
-    rest = tail(data, after)
+    window = memoryview(bytearray(_WINDOW))
+    passing = Passing()
+    position = 0
+    with open(segment.path, "rb", buffering=0) as file:
+        while True:
+            if segment.dialect is None:
+                # Read, not mapped: what is read into the same small buffer is checked while it is near the processor.
+                origin = file.seek(position)
+                data = window[: file.readinto(window)]
+                while passing.fill(data, origin, position, expected):
+                    for number in passing.wrong_checksums():
+                        wrong = passing[number]
+                        text = "the batch does not have the checksum that it states"
+                        yield Fault(segment.path, text, wrong.position, wrong.base_offset)
+                    yield passing
+                    position, expected = passing.ends[passing.count - 1], passing.next_offset
+                if progress is not None:
+                    progress(position - origin)
+                if position > origin:
+                    continue
+            found = next(spans(segment.data, position, position + 1), None)
+            if found is None:
+                break
+            alone, faults = _looked_at(segment, *found[:2], expected)
+            yield from faults
+            if alone is not None:
+                yield alone
+                expected = alone.next_offset
+            position += found[1]
+    rest = tail(segment.data, position)
     if rest is not None and rest.kind != "zeros":
-        yield Fault(path, f"the last {rest.size} bytes are no whole batch: {rest.reason}", rest.position)
-    if progress is not None:
-        progress(len(data) - told)
+        yield Fault(segment.path, f"the last {rest.size} bytes are no whole batch: {rest.reason}", rest.position)
 
 
-def _unreadable(segment: Segment, position: int, size: int) -> Iterator[Fault]:
+def _looked_at(segment: Segment, position: int, size: int, expected: int) -> tuple[Passing | None, list[Fault]]:
+    """One batch by itself, None where it cannot be read, and what is wrong with it."""
     try:
-        segment.batch_at(position, size)
+        batch = segment.batch_at(position, size)
+        batch.verify()
+        seen = Seen(
+            position,
+            position + size,
+            batch.base_offset,
+            batch.last_offset,
+            batch.partition_leader_epoch,
+            batch.max_timestamp,
+            batch.producer_id,
+        )
     except DecodeError as error:
-        yield Fault(segment.path, str(error), position)
-
-
-def _index_claims(segment: Segment, witnesses: list[Claims[Any]]) -> Iterator[Fault]:
-    """Adds what the indexes beside a segment say to `witnesses`; gives what is wrong with them by themselves."""
-    if segment.path.suffix != ".log":
-        return
-    base = segment.base_offset
-    kinds: tuple[tuple[str, Callable[[bytes], Entries[Any]], str, Callable[[Any, Seen], str | None], int], ...] = (
-        (".index", lambda data: read_offset_index(data, base), "offset", judge_offset, OFFSET_ENTRY.size),
-        (".timeindex", lambda data: read_time_index(data, base), "offset", judge_time, TIME_ENTRY.size),
-        (".txnindex", read_transaction_index, "last_offset", judge_abort(segment), TRANSACTION_ENTRY.size),
-    )
-    for suffix, read, key, judge, size in kinds:
-        path = segment.beside(suffix)
-        found, faults = _content(path, read)
-        yield from faults
-        if found is None:
-            continue
-        if found.fault is not None:
-            yield Fault(path, found.fault, found.size)
-        offset_of_entry = attrgetter(key)
-        claims = [(offset_of_entry(entry), entry) for entry in found.entries]
-        witnesses.append(Claims(path, claims, judge, entry_size=size, complete=True))
+        return None, [Fault(segment.path, str(error), position)]
+    if seen.base_offset >= expected:
+        return Passing.of(seen), []
+    text = f"the batch begins with offset {seen.base_offset}, which is before {expected}"
+    return Passing.of(seen), [Fault(segment.path, text, position, seen.base_offset)]
 
 
 def _content(path: Path, read: Callable[[bytes], Content]) -> tuple[Content | None, list[Fault]]:

@@ -1,0 +1,82 @@
+"""Claim: checking a 1 GiB segment takes at most twice as long as reading and checksumming the file alone.
+
+    make bench WHAT=segment
+
+Both read the same file from the page cache. The ceiling computes one CRC-32C over it; `Segment.verify` finds every
+batch, computes each one's own, and holds the batches against each other and against the two indexes beside them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from crc32c import crc32c
+from rounds import alternate, table
+
+from tagwire import records
+from tagwire.records import Record
+from tagwire.records.files import Segment, offset_index, time_index
+from tagwire.records.files.names import offset_name
+
+SIZE = 1 << 30
+READ = 1 << 20
+ROUNDS = 7
+BATCH_SIZES = (16 << 10, 256 << 10)
+VALUE = bytes(range(100))
+NOW = 1_700_000_000_000
+
+
+def write_segment(directory: Path, batch_size: int) -> Path:
+    """A segment of batches of about `batch_size` bytes, with an entry for each of them in both indexes."""
+    log = directory / f"{offset_name(0)}.log"
+    per_batch = batch_size // 130
+    rows = [Record(b"key-%06d" % i, VALUE, [("origin", b"EWR")], NOW + i) for i in range(per_batch)]
+    batch = bytearray(records.write(rows))
+    position = number = 0
+    with (
+        open(log, "wb") as out,
+        open(log.with_suffix(".index"), "wb") as index,
+        open(log.with_suffix(".timeindex"), "wb") as times,
+    ):
+        while position < SIZE:
+            records.place(batch, number * per_batch, 0)
+            if position:
+                index.write(offset_index.ENTRY.pack((number + 1) * per_batch - 1, position))
+            out.write(batch)
+            position += len(batch)
+            number += 1
+        times.write(time_index.ENTRY.pack(NOW + per_batch - 1, per_batch - 1))
+    return log
+
+
+def read_and_checksum(path: Path) -> int:
+    """What the disk and the processor need at least."""
+    crc = 0
+    with open(path, "rb", buffering=0) as file:
+        while data := file.read(READ):
+            crc = crc32c(data, crc)
+    return crc
+
+
+def verify(path: Path) -> None:
+    with Segment(path) as segment:
+        faults = list(segment.verify())
+    assert not faults, faults[0]
+
+
+def main() -> None:
+    for batch_size in BATCH_SIZES:
+        with tempfile.TemporaryDirectory() as directory:
+            path = write_segment(Path(directory), batch_size)
+            contenders = {
+                "read and checksum alone": lambda: read_and_checksum(path),
+                "Segment.verify": lambda: verify(path),
+            }
+            timings = alternate(contenders, rounds=ROUNDS)
+            title = f"{path.stat().st_size >> 20} MiB in batches of {batch_size >> 10} KiB"
+            print(table(title, timings, units=path.stat().st_size / (1 << 20), unit="MiB"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""Headers of the record batches (magic 2) of a segment, many at a time, and index entries held against them.
+
+Layouts: facts 5.3 and 5.7. What does not fit is not judged here: the loops stop before it, and the caller looks closer.
+Columns are int64, one number a batch, all of the same length.
+"""
+
+from __future__ import annotations
+
+import cython
+
+COMPILED: bool = cython.compiled
+
+_HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
+_PREFIX_SIZE = cython.declare(cython.Py_ssize_t, 12)
+_CODECS = cython.declare(cython.int, 5)
+_MAX_OFFSET = cython.declare(cython.longlong, (1 << 63) - 1)
+
+
+@cython.cfunc
+@cython.inline
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def _uint32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
+    first: cython.longlong = data[at]
+    second: cython.longlong = data[at + 1]
+    third: cython.longlong = data[at + 2]
+    return (first << 24) | (second << 16) | (third << 8) | data[at + 3]
+
+
+@cython.cfunc
+@cython.inline
+def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
+    value: cython.longlong = _uint32(data, at)
+    return value - 4294967296 if value >= 2147483648 else value
+
+
+@cython.cfunc
+@cython.inline
+def _int64(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
+    high: cython.longlong = _int32(data, at)
+    return high * 4294967296 + _uint32(data, at + 4)
+
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def scan_batches(
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    origin: cython.longlong,
+    least_offset: cython.longlong,
+    positions: cython.longlong[::1],
+    ends: cython.longlong[::1],
+    checksums: cython.longlong[::1],
+    base_offsets: cython.longlong[::1],
+    last_offsets: cython.longlong[::1],
+    epochs: cython.longlong[::1],
+    timestamps: cython.longlong[::1],
+    producers: cython.longlong[::1],
+) -> int:
+    """Fills the columns with the batches from byte `start` of `data` on; returns how many there are.
+
+    `data` begins at `origin` of the file, and in the columns are positions in the file.
+
+    Ends where the columns or `data` do, and before a batch that is not whole, of another magic, that contradicts
+    itself, or that begins before `least_offset` or within the offsets of the batch before it.
+    """
+    count: cython.Py_ssize_t = 0
+    room: cython.Py_ssize_t = positions.shape[0]
+    at: cython.Py_ssize_t = start
+    end: cython.Py_ssize_t = data.shape[0]
+    size: cython.longlong
+    base: cython.longlong
+    delta: cython.longlong
+    records: cython.longlong
+    while count < room and end - at >= _HEADER_SIZE:
+        size = _int32(data, at + 8) + _PREFIX_SIZE
+        if data[at + 16] != 2 or size < _HEADER_SIZE or size > end - at:
+            break
+        base = _int64(data, at)
+        delta = _int32(data, at + 23)
+        records = _int32(data, at + 57)
+        if base < least_offset or delta < 0 or base > _MAX_OFFSET - delta - 1 or records < 0 or records > delta + 1:
+            break
+        if (data[at + 22] & 7) >= _CODECS:
+            break
+        positions[count] = origin + at
+        ends[count] = origin + at + size
+        checksums[count] = _uint32(data, at + 17)
+        base_offsets[count] = base
+        last_offsets[count] = base + delta
+        epochs[count] = _int32(data, at + 12)
+        timestamps[count] = _int64(data, at + 35)
+        producers[count] = _int64(data, at + 43)
+        least_offset = base + delta + 1
+        at += size
+        count += 1
+    return count
+
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def follow_offset_index(
+    index: cython.const[cython.uchar][::1],
+    entry: cython.Py_ssize_t,
+    base_offset: cython.longlong,
+    positions: cython.longlong[::1],
+    last_offsets: cython.longlong[::1],
+    count: cython.Py_ssize_t,
+) -> int:
+    """The entry after those that the `count` batches bear out, from number `entry` on; -1 where one is not borne out.
+
+    `index` is an `.index` file: entries of int32 offset, less `base_offset`, and int32 position.
+    """
+    entries: cython.Py_ssize_t = index.shape[0] // 8
+    batch: cython.Py_ssize_t
+    for batch in range(count):
+        if entry == entries:
+            break
+        if _int32(index, 8 * entry) + base_offset > last_offsets[batch]:
+            continue
+        if _int32(index, 8 * entry + 4) != positions[batch]:
+            return -1
+        if _int32(index, 8 * entry) + base_offset != last_offsets[batch]:
+            return -1
+        entry += 1
+    return entry
+
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def follow_time_index(
+    index: cython.const[cython.uchar][::1],
+    entry: cython.Py_ssize_t,
+    base_offset: cython.longlong,
+    base_offsets: cython.longlong[::1],
+    last_offsets: cython.longlong[::1],
+    timestamps: cython.longlong[::1],
+    count: cython.Py_ssize_t,
+) -> int:
+    """The same for a `.timeindex` file: entries of int64 timestamp and int32 offset, less `base_offset`."""
+    entries: cython.Py_ssize_t = index.shape[0] // 12
+    offset: cython.longlong
+    batch: cython.Py_ssize_t
+    for batch in range(count):
+        if entry == entries:
+            break
+        offset = _int32(index, 12 * entry + 8) + base_offset
+        if offset > last_offsets[batch]:
+            continue
+        if offset < base_offsets[batch] or _int64(index, 12 * entry) != timestamps[batch]:
+            return -1
+        entry += 1
+    return entry
