@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tagwire.cli.record_lines import format_line, parse_line
+from tagwire.cli.record_lines import ReadRecord, format_line, parse_line
 from tagwire.errors import DecodeError
 
 contents = st.none() | st.binary(max_size=40) | st.text(max_size=40).map(lambda text: text.encode())
@@ -24,20 +24,21 @@ names = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
     partition=st.integers(0, 2**31 - 1),
 )
 def test_a_line_read_back_gives_the_same_bytes(key, value, headers, timestamp, partition):
-    text = format_line("topic", partition, 7, timestamp, "CreateTime", key, value, headers)
+    text = format_line(ReadRecord("topic", partition, 7, timestamp, "CreateTime", key, value, headers))
     line = parse_line(text.encode(), 1)
     assert line == (key, value, headers, timestamp, partition)
 
 
 @given(st.text(max_size=60), st.text(max_size=20))
 def test_a_line_holds_nothing_that_steers_a_terminal_or_ends_the_line(value, name):
-    text = format_line("t", 0, 0, -1, "CreateTime", None, value.encode("utf-8", "replace"), [(name, b"")])
+    text = format_line(ReadRecord("t", 0, 0, -1, "CreateTime", None, value.encode("utf-8", "replace"), [(name, b"")]))
     assert not re.search("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", text)
     assert json.loads(text)["value"] == value.encode("utf-8", "replace").decode()
 
 
 def test_bytes_are_text_where_they_are_utf8_and_base64_where_not():
-    fields = json.loads(format_line("t", 0, 5, 1, "CreateTime", "é".encode(), b"\xff\x00", [("h", None), ("h", b"")]))
+    record = ReadRecord("t", 0, 5, 1, "CreateTime", "é".encode(), b"\xff\x00", [("h", None), ("h", b"")])
+    fields = json.loads(format_line(record))
     assert fields == {
         "topic": "t",
         "partition": 0,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tagwire.cli.bounds import LATEST, Bound, parse_bound, resolve
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json, Topic
-from tagwire.cli.record_lines import Headers, format_line
-from tagwire.cli.terminal import cut, printable, progress, readable, utc
+from tagwire.cli.record_lines import Headers, ReadRecord, format_line, lines_for_people
+from tagwire.cli.terminal import printable, progress
 from tagwire.errors import Error, KafkaError
 
 if TYPE_CHECKING:
@@ -22,20 +21,6 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 _TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
-_KEY_WIDTH = 60
-_HEADER_WIDTH = 40
-_PIPED_WIDTH = 200
-
-
-class _Record(NamedTuple):
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    timestamp_type: str
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
 
 
 def consume(
@@ -75,7 +60,7 @@ def consume(
         raise typer.BadParameter("cannot be given together with --follow", param_hint="'--to'")
     from tagwire.client import Client
 
-    show = _json if as_json else _shown(full)
+    show = format_line if as_json else lines_for_people(full)
     with Client(bootstrap) as client:
         partitions = _partitions(client, topic, partition)
         for bound, option in ((start, "--from"), (end, "--to")):
@@ -93,7 +78,7 @@ def consume(
             for batch in _batches(client, starts, None if follow else ends):
                 records = _records(batch if limit is None else batch.slice(0, limit - printed))
                 for record in records:
-                    sys.stdout.write(show(record))
+                    sys.stdout.write(show(record) + "\n")
                 sys.stdout.flush()
                 printed += len(records)
                 advance(len(records))
@@ -155,7 +140,7 @@ def _batches(
         yield from Reader(client, first, end_offsets=last, columns=_COLUMNS)
 
 
-def _records(batch: pa.RecordBatch) -> list[_Record]:
+def _records(batch: pa.RecordBatch) -> list[ReadRecord]:
     import pyarrow as pa
 
     columns = [
@@ -163,34 +148,10 @@ def _records(batch: pa.RecordBatch) -> list[_Record]:
         for name in _COLUMNS
     ]
     return [
-        _Record(topic, partition, offset, timestamp, _TIMESTAMP_TYPES[kind], key, value, _pairs(headers))
+        ReadRecord(topic, partition, offset, timestamp, _TIMESTAMP_TYPES[kind], key, value, _pairs(headers))
         for topic, partition, offset, timestamp, kind, key, value, headers in zip(*columns)
     ]
 
 
 def _pairs(headers: list[dict[str, Any]] | None) -> Headers:
     return [(header["key"], header["value"]) for header in headers or ()]
-
-
-def _json(record: _Record) -> str:
-    return format_line(*record) + "\n"
-
-
-def _shown(full: bool) -> Callable[[_Record], str]:
-    """How a person sees a record: where and when it is, its key and headers, and on a line of its own the value."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_WIDTH
-    value_width, key_width, header_width = (None, None, None) if full else (width - 2, _KEY_WIDTH, _HEADER_WIDTH)
-
-    def show(record: _Record) -> str:
-        first = f"{printable(record.topic)}/{record.partition}@{record.offset}  {utc(record.timestamp)}"
-        if record.key is not None:
-            first += f"  key={readable(record.key, key_width)}"
-        if record.headers:
-            headers = (
-                f"{cut(printable(name), header_width)}={readable(value, header_width)}"
-                for name, value in record.headers
-            )
-            first += "  headers: " + " ".join(headers)
-        return f"{first}\n  {readable(record.value, value_width)}\n"
-
-    return show

@@ -1,4 +1,4 @@
-"""A record as one line of JSON: what `consume --json` writes and `produce --json` reads.
+"""A record as a person sees it, and as one line of JSON: what `consume --json` writes and `produce --json` reads.
 
     {"topic":"flights","partition":3,"offset":88121,"timestamp":1372917600000,"timestamp_type":"CreateTime",
      "key":"UA-1545","value":"...","headers":[{"key":"origin","value":"EWR"}]}
@@ -12,15 +12,36 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import shutil
+import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tagwire.cli.terminal import cut, printable, safe_json
+from tagwire.cli.terminal import cut, printable, readable, safe_json, utc
 from tagwire.errors import DecodeError
 
 Headers = list[tuple[str, bytes | None]]
 
 _FIELDS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+_KEY_WIDTH = 60
+_HEADER_WIDTH = 40
+_PIPED_WIDTH = 200
+
+
+class ReadRecord(NamedTuple):
+    """A record that was read. topic and partition are None where nobody knows them: in a file of another name."""
+
+    topic: str | None
+    partition: int | None
+    offset: int
+    timestamp: int
+    timestamp_type: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
 
 
 class Line(NamedTuple):
@@ -33,28 +54,37 @@ class Line(NamedTuple):
     partition: int | None
 
 
-def format_line(
-    topic: str,
-    partition: int,
-    offset: int,
-    timestamp: int,
-    timestamp_type: str,
-    key: bytes | None,
-    value: bytes | None,
-    headers: Headers,
-) -> str:
+def format_line(read: ReadRecord) -> str:
     """One record as JSON, without the line's end."""
-    record = {
-        "topic": topic,
-        "partition": partition,
-        "offset": offset,
-        "timestamp": timestamp,
-        "timestamp_type": timestamp_type,
-        "key": _from_bytes(key),
-        "value": _from_bytes(value),
-        "headers": [{"key": name, "value": _from_bytes(content)} for name, content in headers],
-    }
+    record = read._asdict()
+    record["key"], record["value"] = _from_bytes(read.key), _from_bytes(read.value)
+    record["headers"] = [{"key": name, "value": _from_bytes(content)} for name, content in read.headers]
     return safe_json(_encode(record))
+
+
+def lines_for_people(full: bool) -> Callable[[ReadRecord], str]:
+    """How a person sees a record: where and when it is, its key and headers, and on a line of its own the value.
+
+    Args:
+        full: cut nothing; else long keys, headers and values end in an ellipsis.
+    """
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_WIDTH
+    value_width, key_width, header_width = (None, None, None) if full else (width - 2, _KEY_WIDTH, _HEADER_WIDTH)
+
+    def show(record: ReadRecord) -> str:
+        where = "" if record.topic is None else f"{printable(record.topic)}/{record.partition}"
+        first = f"{where}@{record.offset}  {utc(record.timestamp)}"
+        if record.key is not None:
+            first += f"  key={readable(record.key, key_width)}"
+        if record.headers:
+            headers = (
+                f"{cut(printable(str(name)), header_width)}={readable(value, header_width)}"
+                for name, value in record.headers
+            )
+            first += "  headers: " + " ".join(headers)
+        return f"{first}\n  {readable(record.value, value_width)}"
+
+    return show
 
 
 def parse_line(text: bytes, number: int) -> Line:

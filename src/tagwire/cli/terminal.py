@@ -97,8 +97,12 @@ def _print_table(titles: Sequence[str], rows: Sequence[Sequence[str]], numbers: 
 
 
 @contextmanager
-def progress(what: str, total: int | None = None, *, visible: bool = True) -> Iterator[Callable[[int], None]]:
-    """A count of records that grows on stderr while the work runs; nothing at all where stderr is no terminal.
+def progress(
+    what: str, total: float | None = None, *, unit: str = "records", visible: bool = True
+) -> Iterator[Callable[[float], None]]:
+    """A count of records, or of another `unit`, that grows on stderr while the work runs.
+
+    Nothing at all is shown where stderr is no terminal.
 
     Args:
         total: how many there will be, None when nobody knows.
@@ -116,7 +120,7 @@ def progress(what: str, total: int | None = None, *, visible: bool = True) -> It
     columns = [
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
-        TextColumn("{task.completed:,.0f} records"),
+        TextColumn(f"{{task.completed:,.0f}} {unit}"),
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
     ]
@@ -125,7 +129,7 @@ def progress(what: str, total: int | None = None, *, visible: bool = True) -> It
     with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
         task = bar.add_task(printable(what), total=total, rate="")
 
-        def advance(more: int) -> None:
+        def advance(more: float) -> None:
             bar.advance(task, more)
             speed = bar.tasks[0].speed
             bar.update(task, rate=f"{speed:,.0f}/s" if speed else "")
