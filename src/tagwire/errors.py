@@ -6,6 +6,7 @@ broker's refusal is a `KafkaError` carrying an `Error`. Source of the codes: fac
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 
@@ -68,6 +69,17 @@ class UnsupportedVersionError(TagwireError):
 
 class ConfigError(TagwireError):
     """An option is wrong. The text names the option, its value and what is allowed."""
+
+
+class HeaderRegisterError(TagwireError):
+    """A register of header keys breaks its rules. The text has a line for each of `problems`: file, entry, rule."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.problems,)
 
 
 class StorageError(TagwireError):

@@ -50,6 +50,7 @@ def test_help_lists_every_command(run):
         "broker",
         "land",
         "spec",
+        "headers",
         "decode",
         "encode",
     ]

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tagwire.cli import broker, codec, consume, land, produce, spec, topics, versions
+from tagwire.cli import broker, codec, consume, headers, land, log, produce, spec, topics, versions
 from tagwire.cli.terminal import printable
 from tagwire.errors import TagwireError
 
@@ -27,7 +27,7 @@ class _Commands(TyperGroup):
     """The group of all commands. A reader that has seen enough (`tagwire consume t | head`) is no error."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return ["topics", "produce", "consume", "versions", "broker", "land", "spec", "decode", "encode"]
+        return ["topics", "produce", "consume", "versions", "broker", "land", "log", "spec", "headers", "decode", "encode"]
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -52,7 +52,9 @@ app.command()(consume.consume)
 app.command()(versions.versions)
 app.command()(broker.broker)
 app.command(short_help="Land a topic as a Parquet table.")(land.land)
+app.command(short_help="Print or check log segments, with no broker running.")(log.log)
 app.add_typer(spec.app, name="spec")
+app.add_typer(headers.app, name="headers")
 app.command(short_help="Print the message that bytes hold, as JSON or byte by byte.")(codec.decode)
 app.command(short_help="Print the bytes of a message that is given as JSON.")(codec.encode)
 

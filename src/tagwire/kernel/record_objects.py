@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import cython
 
@@ -38,6 +38,11 @@ _KEPT = object()
 def text(data: bytes) -> str:
     """UTF-8 with U+FFFD for each malformed sequence, as Java counts them: an encoded surrogate is one, not three."""
     return _ENCODED_SURROGATE.sub(b"\xef\xbf\xbd", data).decode("utf-8", "replace")
+
+
+def is_int_key(key: object) -> TypeGuard[int]:
+    """Whether `key` can be a header key of the int-headers format: a signed 32-bit integer."""
+    return isinstance(key, int) and not isinstance(key, bool) and -(1 << 31) <= key < 1 << 31
 
 
 class MalformedKey(str):
@@ -193,7 +198,7 @@ class Record:
         """Makes `value` the only header of this key: where its first one stands, else after all others.
 
         Raises:
-            EncodeError: the key is not str or a 32-bit int, or the value neither bytes nor None.
+            EncodeError: the key is neither str nor a 32-bit int, or the value neither bytes nor None.
             ReadOnlyError: the record was read.
         """
         if self._consumed:
@@ -201,10 +206,8 @@ class Record:
                 f"header {key!r} of the record at offset {self.offset}: a record that was read keeps its headers; "
                 "record.replace() makes a copy that takes others"
             )
-        if isinstance(key, bool) or not isinstance(key, (int, str)):
-            raise EncodeError(f"header key is {type(key).__name__}, not str or int")
-        if isinstance(key, int) and not -(1 << 31) <= key < 1 << 31:
-            raise EncodeError(f"header key {key} is not a 32-bit integer")
+        if not isinstance(key, str) and not is_int_key(key):
+            raise EncodeError(f"header key {key!r} is neither text nor a 32-bit integer")
         if value is not None and not isinstance(value, (bytes, bytearray, memoryview)):
             raise EncodeError(f"value of header {key!r} is {type(value).__name__}, not bytes or None")
         pairs = []
@@ -267,7 +270,7 @@ if cython.compiled:
 
 @cython.annotation_typing(False)
 def _restored(kind: type[Record], fields: tuple[Any, ...], place: tuple[str, int] | None, consumed: bool) -> Record:
-    record: Record = kind(*fields)
+    record = cython.cast(Record, kind(*fields))
     record._place = place
     record._consumed = consumed
     return record
