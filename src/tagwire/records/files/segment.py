@@ -125,14 +125,17 @@ class Segment:
                 continue
             if end_offset is not None and batch.base_offset >= end_offset:
                 return
-            try:
-                batch.verify()
-                found = list(batch.records(max_decompressed=max_decompressed))
-            except DecodeError as error:
-                raise error.under(f"{self.path.name}, batch at byte {position}") from None
-            for record in found:
+            for record in self.records_of(position, batch, max_decompressed=max_decompressed):
                 if start_offset <= record.offset and (end_offset is None or record.offset < end_offset):
                     yield record
+
+    def records_of(self, position: int, batch: RecordBatch, *, max_decompressed: int | None = None) -> Iterator[Record]:
+        """The records of one of the segment's batches, whose checksum is checked first. Raises CorruptRecordError."""
+        try:
+            batch.verify()
+            return batch.records(max_decompressed=max_decompressed)
+        except DecodeError as error:
+            raise error.under(f"{self.path.name}, batch at byte {position}") from None
 
     def to_arrow(self, start: int = 0, end: int | None = None, **options: Any) -> pa.RecordBatch:
         """The records of the batches in a range as one RecordBatch: see `tagwire.records.to_arrow` for `options`."""
@@ -195,7 +198,7 @@ class Segment:
         return f"<Segment {self.path}>"
 
     def _read(self, data: memoryview) -> Iterator[RecordBatch]:
-        return read(data, verify=False)
+        return read(data, self.dialect, verify=False)
 
     def _with_dialect(self, options: dict[str, Any]) -> dict[str, Any]:
         return options if self.dialect is None else {"dialect": self.dialect, **options}
