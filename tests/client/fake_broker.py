@@ -8,17 +8,19 @@ requests of an API instead: each action is one of the classes below, or a functi
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tagwire import messages, records
-from tagwire.errors import Error
-from tagwire.rpc import NEED_DATA, Connection, Request, UnsupportedApiVersions, api_name
+from tagwire.errors import Error, ProtocolError
+from tagwire.rpc import NEED_DATA, Connection, Gate, Request, ServerMechanism, UnsupportedApiVersions, api_name
 
+SASL = {17: (0, 1), 36: (0, 2)}
 SERVED = {0: (3, 12), 1: (4, 12), 2: (1, 7), 3: (0, 12), 18: (0, 5), 19: (2, 7), 20: (1, 6)}
 
 
@@ -87,10 +89,26 @@ class FakePartition:
 
 
 class FakeCluster:
-    """One or several brokers sharing topics. A context manager; `bootstrap` has every address."""
+    """One or several brokers sharing topics. A context manager; `bootstrap` has every address.
 
-    def __init__(self, nodes: int = 1, *, served: dict[int, tuple[int, int]] | None = None) -> None:
+    Args:
+        tls: what connections are wrapped in.
+        sasl: mechanisms of which a client must pass one.
+    """
+
+    def __init__(
+        self,
+        nodes: int = 1,
+        *,
+        served: dict[int, tuple[int, int]] | None = None,
+        tls: ssl.SSLContext | None = None,
+        sasl: Mapping[str, Callable[[], ServerMechanism]] | None = None,
+    ) -> None:
         self.served = dict(SERVED if served is None else served)
+        self.tls = tls
+        self.sasl = sasl
+        if sasl is not None:
+            self.served.update(SASL)
         self.topics: dict[str, list[FakePartition]] = {}
         self.controller = 0
         self.auto_create = False
@@ -303,17 +321,34 @@ class FakeBroker:
 
     def _serve(self, sock: socket.socket) -> None:
         connection = Connection("broker", served=self.cluster.served)
-        with sock:
-            try:
+        gate = None if self.cluster.sasl is None else Gate(self.cluster.sasl)
+        try:
+            if self.cluster.tls is not None:
+                sock = self.cluster.tls.wrap_socket(sock, server_side=True)
+                self._sockets.append(sock)
+            with sock:
                 while True:
                     while (event := connection.next_event()) is NEED_DATA:
                         connection.receive(sock.recv(65536))
-                    if not isinstance(event, Request | UnsupportedApiVersions) or not self._reply(
+                    if isinstance(event, Request) and gate is not None and event.api_key != 18 and not gate.username:
+                        if not self._admit(sock, connection, gate, event):
+                            return
+                    elif not isinstance(event, Request | UnsupportedApiVersions) or not self._reply(
                         sock, connection, event
                     ):
                         return
-            except OSError:
-                return
+        except (OSError, ProtocolError):
+            return
+
+    def _admit(self, sock: socket.socket, connection: Connection, gate: Gate, event: Request) -> bool:
+        """One step of SASL. False ends the connection: refused, or something else was asked before its time."""
+        step = {17: gate.handshake, 36: gate.authenticate}.get(event.api_key)
+        if step is None:
+            return False
+        with self.cluster.lock:
+            self.cluster.seen.append((self.node, api_name(event.api_key), event.version, None))
+        sock.sendall(connection.send_response(event, step(event.decode())))
+        return not gate.failed
 
     def _reply(self, sock: socket.socket, connection: Connection, event: Request | UnsupportedApiVersions) -> bool:
         """Does what the script or the default says. False ends the connection."""

@@ -57,8 +57,6 @@ def test_fetch_sizes_beyond_what_one_frame_may_have_mean_the_most_there_is() -> 
     [
         ("group.id", "g"),
         ("metadata.max.age.ms", "1"),
-        ("security.protocol", "plaintext"),
-        ("security.protocol", "PLAINTEXT"),
         ("isolation.level", "read_uncommitted"),
         ("enable.idempotence", "false"),
     ],
@@ -68,13 +66,13 @@ def test_what_changes_nothing_is_accepted(name: str, value: str) -> None:
 
 
 REFUSED = [
-    ("security.protocol", "SASL_SSL", "allowed is only PLAINTEXT"),
     ("isolation.level", "read_committed", "allowed is only read_uncommitted"),
     ("enable.idempotence", "true", "allowed is only false"),
-    ("sasl.mechanism", "PLAIN", "no TLS and no SASL"),
-    ("ssl.truststore.location", "/x", "no TLS and no SASL"),
-    ("security.providers", "x", "no TLS and no SASL"),
-    ("transactional.id", "x", "there are no transactions"),
+    ("ssl.truststore.location", "/x.jks", "only PEM files"),
+    ("ssl.endpoint.identification.algorithm", "ldap", "allowed is https, or nothing"),
+    ("security.providers", "x", "not supported"),
+    ("sasl.kerberos.service.name", "x", "not supported"),
+    ("transactional.id", "x", "not supported"),
     ("acks", "2", "acks=2: allowed is all, 0 or 1"),
     ("compression.type", "brotli", "compression.type=brotli: allowed is none, gzip"),
     ("request.timeout.ms", "0", "a whole number from 1"),
@@ -97,15 +95,44 @@ def test_a_wrong_value_is_refused_by_name(name: str, value: str, says: str) -> N
 
 def test_a_password_is_not_told() -> None:
     with pytest.raises(ConfigError) as caught:
-        parse({**BOOTSTRAP, "ssl.key.password": "hunter2"})
+        Client.from_properties({**BOOTSTRAP, "ssl.key.password": "hunter2"})
     assert "hunter2" not in str(caught.value)
 
 
 def test_a_login_is_not_told_either() -> None:
-    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hunter2";'
+    login = 'org.apache.kafka.common.security.plain.OAuthLoginModule required username="u" password="hunter2";'
     with pytest.raises(ConfigError) as caught:
         parse({**BOOTSTRAP, "sasl.jaas.config": login})
     assert "hunter2" not in str(caught.value)
+
+
+JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="al\\"ice" password="hunter2";'
+SECURITY = [
+    (
+        {"security.protocol": "sasl_ssl", "sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": JAAS},
+        {
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "SCRAM-SHA-512",
+            "sasl_plain_username": 'al"ice',
+            "sasl_plain_password": "hunter2",
+        },
+    ),
+    (
+        {"security.protocol": "SSL", "ssl.ca.location": "/ca.pem", "ssl.endpoint.identification.algorithm": ""},
+        {"security_protocol": "SSL", "ssl_cafile": "/ca.pem", "ssl_check_hostname": False},
+    ),
+    (
+        {"ssl.keystore.location": "/me.pem", "ssl.keystore.type": "PEM", "ssl.key.password": "hunter2"},
+        {"ssl_certfile": "/me.pem", "ssl_password": "hunter2"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("properties", "options"), SECURITY)
+def test_properties_of_other_clients_become_our_options(properties: dict[str, str], options: dict[str, object]) -> None:
+    settings = parse({**BOOTSTRAP, **properties})
+    assert settings.security == options
+    assert "hunter2" not in repr(settings)
 
 
 def test_addresses_must_be_given() -> None:

@@ -12,7 +12,9 @@ from tagwire.errors import (
     DecodeError,
     EncodeError,
     Error,
+    LocalProtocolError,
     ProtocolError,
+    RemoteProtocolError,
     TagwireError,
     UnsupportedVersionError,
 )
@@ -76,7 +78,7 @@ def test_answers_come_in_the_order_of_pipelined_requests() -> None:
     requests = [pair.broker.next_event() for _ in range(3)]
     assert [request.decode().topics[0].name for request in requests if isinstance(request, Request)] == ["a", "b", "c"]
     assert pair.broker.due == pair.client.due == 3
-    with pytest.raises(ProtocolError, match="in the order of the requests"):
+    with pytest.raises(LocalProtocolError, match="in the order of the requests"):
         pair.broker.send_response(requests[1], messages.MetadataResponse())
     for number, request in enumerate(requests):
         assert pair.answer(request, messages.MetadataResponse(controller_id=number)).message.controller_id == number
@@ -86,7 +88,7 @@ def test_a_request_is_answered_once() -> None:
     pair = Pair()
     request = pair.ask(metadata_request(), 12)
     pair.answer(request, messages.MetadataResponse())
-    with pytest.raises(ProtocolError, match="one to each"):
+    with pytest.raises(LocalProtocolError, match="one to each"):
         pair.broker.send_response(request, messages.MetadataResponse())
 
 
@@ -166,7 +168,7 @@ def test_an_answer_of_nothing_but_the_correlation_id_means_not_supported(version
     pair.client.receive(pair.broker.send_unsupported(request))
     event = pair.client.next_event()
     assert event == Unsupported(3, version, request.correlation_id)
-    assert str(event) == f"the broker does not support Metadata v{version}"
+    assert str(event) == f"request not supported by server: the broker answered Metadata v{version} with nothing"
     assert isinstance(pair.answer(pair.ask(metadata_request(), 12), messages.MetadataResponse()), Response)
 
 
@@ -195,13 +197,19 @@ def test_trailing_bytes_are_refused_unless_lenient() -> None:
 
 # Requests sent by the client, the bytes that come back, the error.
 HOSTILE_ANSWERS = [
-    ("unsolicited", 0, "00000004 00000000", ProtocolError, "nothing asked for, correlation id 0"),
-    ("another id", 1, "00000008 00000001 00000000", ProtocolError, r"id 1 where Metadata v1 \(correlation id 0\) was"),
+    ("unsolicited", 0, "00000004 00000000", RemoteProtocolError, "nothing asked for, correlation id 0"),
+    (
+        "another id",
+        1,
+        "00000008 00000001 00000000",
+        RemoteProtocolError,
+        r"id 1 where Metadata v1 \(corr",
+    ),
     ("no correlation id", 1, "00000003 000000", DecodeError, "ResponseHeader"),
     ("empty frame", 1, "00000000", DecodeError, "ResponseHeader"),
-    ("negative size", 1, "ffffffff", ProtocolError, "frame size -1"),
-    ("too large", 1, "00001000", ProtocolError, "frame size 4096 .* limit of 4095"),
-    ("a web server", 1, b"HTTP/1.1 400 Bad Request\r\n".hex(), ProtocolError, "HTTP"),
+    ("negative size", 1, "ffffffff", RemoteProtocolError, "frame size -1"),
+    ("too large", 1, "00001000", RemoteProtocolError, "frame size 4096 .* limit of 4095"),
+    ("a web server", 1, b"HTTP/1.1 400 Bad Request\r\n".hex(), RemoteProtocolError, "HTTP"),
     ("array longer than the frame", 1, "00000008 00000000 7fffffff", DecodeError, "MetadataResponse v1, brokers"),
     ("cut short", 1, "00000006 00000000 0000", DecodeError, "MetadataResponse v1"),
 ]
@@ -228,7 +236,7 @@ def test_a_second_answer_to_one_request_is_unsolicited() -> None:
     answer = pair.broker.send_response(request, messages.MetadataResponse())
     pair.client.receive(answer + answer)
     assert isinstance(pair.client.next_event(), Response)
-    with pytest.raises(ProtocolError, match="nothing asked for"):
+    with pytest.raises(RemoteProtocolError, match="nothing asked for"):
         pair.client.next_event()
 
 
@@ -236,7 +244,7 @@ def test_an_answer_to_produce_without_acks_is_unsolicited() -> None:
     pair = Pair()
     request = pair.ask(produce_request(acks=0), 9)
     pair.client.receive(pair.broker.send_response(request, messages.ProduceResponse()))
-    with pytest.raises(ProtocolError, match="nothing asked for"):
+    with pytest.raises(RemoteProtocolError, match="nothing asked for"):
         pair.client.next_event()
 
 
@@ -289,3 +297,31 @@ def test_bytes_read_in_place_give_the_same_events() -> None:
     assert events[-1].message.cluster_id == "y" * 30_000
     pair.client.received(0)
     assert pair.client.next_event() is CLOSED
+
+
+def test_misuse_on_this_side_sends_nothing_and_leaves_the_connection_as_it_was() -> None:
+    pair = Pair()
+    with pytest.raises(LocalProtocolError, match="sends no requests"):
+        pair.broker.send(metadata_request(), 12)
+    request = pair.ask(metadata_request(), 12)
+    with pytest.raises(LocalProtocolError, match="correlation id 0 is still to be answered"):
+        pair.client.send(metadata_request(), 12, correlation_id=0)
+    assert isinstance(pair.answer(request, messages.MetadataResponse()), Response)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xff\xff\xff"], ids=["closed by the peer", "broken by the peer"])
+def test_nothing_is_sent_on_a_connection_that_has_ended(data: bytes) -> None:
+    client = Connection("client")
+    client.receive(data)
+    if data:
+        with pytest.raises(RemoteProtocolError):
+            client.next_event()
+    with pytest.raises(LocalProtocolError, match="the connection has ended"):
+        client.send(metadata_request(), 12)
+
+
+def test_the_two_kinds_of_protocol_error_are_not_each_other() -> None:
+    assert issubclass(LocalProtocolError, ProtocolError)
+    assert issubclass(RemoteProtocolError, ProtocolError)
+    assert not issubclass(LocalProtocolError, RemoteProtocolError)
+    assert not issubclass(RemoteProtocolError, LocalProtocolError)

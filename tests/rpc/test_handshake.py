@@ -7,8 +7,25 @@ from typing import Any
 import pytest
 
 from tagwire import messages
-from tagwire.errors import DecodeError, Error, KafkaError, ProtocolError, TagwireError, UnsupportedVersionError
-from tagwire.rpc import Connection, Handshake, Request, Unsupported, UnsupportedApiVersions
+from tagwire.errors import (
+    ConfigError,
+    DecodeError,
+    Error,
+    KafkaError,
+    LocalProtocolError,
+    TagwireError,
+    UnsupportedVersionError,
+)
+from tagwire.rpc import (
+    BrokerFeatures,
+    Connection,
+    Handshake,
+    Request,
+    Unsupported,
+    UnsupportedApiVersions,
+    exclusions,
+    is_software_text,
+)
 
 HIGHEST = messages.ApiVersionsRequest.valid_versions.highest
 
@@ -71,7 +88,10 @@ def test_the_second_question_is_the_lower_of_the_listed_maximum_and_ours(
 ) -> None:
     broker = Scripted(serves, lists=lists)
     if asked == [HIGHEST, HIGHEST]:
-        with pytest.raises(UnsupportedVersionError, match="broker 1 at kafka-1:9092 refused ApiVersions twice"):
+        with pytest.raises(
+            UnsupportedVersionError,
+            match="broker 1 at kafka-1:9092 refused ApiVersions 5 and then 5; it lists 0-99, tag",
+        ):
             shake(broker)
     else:
         assert shake(broker).ranges == {18: (0, 4), 0: (3, 9), 337: (1, 2)}
@@ -80,14 +100,19 @@ def test_the_second_question_is_the_lower_of_the_listed_maximum_and_ours(
 
 def test_a_second_refusal_is_an_error() -> None:
     broker = Scripted(3, lists=(0, 3), refuses=1)
-    with pytest.raises(UnsupportedVersionError, match="refused ApiVersions twice"):
+    with pytest.raises(
+        UnsupportedVersionError, match="refused ApiVersions 5 and then 3; it lists 0-3, tagwire needs 0-5"
+    ):
         shake(broker)
     assert broker.asked == [HIGHEST, 3]
 
 
 @pytest.mark.parametrize("lists", [(HIGHEST + 1, HIGHEST + 3), (-3, -1)])
 def test_a_listed_range_with_nothing_in_common_is_an_error_naming_both(lists: tuple[int, int]) -> None:
-    with pytest.raises(UnsupportedVersionError, match=f"serves ApiVersions {lists[0]}-{lists[1]}; tagwire needs 0-"):
+    with pytest.raises(
+        UnsupportedVersionError,
+        match=rf"serves ApiVersions {lists[0]}-{lists[1]}; tagwire needs 0-5 ",
+    ):
         shake(Scripted(-1, lists=lists))
 
 
@@ -105,12 +130,12 @@ def test_any_other_error_ends_the_exchange() -> None:
 def test_a_broker_that_supports_nothing_is_named() -> None:
     handshake = Handshake(Connection("client"), broker="broker 1 at kafka-1:9092")
     handshake.request()
-    with pytest.raises(UnsupportedVersionError, match="broker 1 at kafka-1:9092 does not support ApiVersions"):
+    with pytest.raises(UnsupportedVersionError, match="by server: broker 1 at kafka-1:9092 answered ApiV"):
         handshake.answer(Unsupported(18, HIGHEST, 0))
 
 
 def test_an_answer_to_another_request_is_an_error() -> None:
-    with pytest.raises(ProtocolError, match="where ApiVersions was due"):
+    with pytest.raises(LocalProtocolError, match="where ApiVersions was due"):
         Handshake(Connection("client")).answer(Unsupported(3, 12, 0))
 
 
@@ -126,8 +151,34 @@ def test_features_of_the_broker_are_kept() -> None:
     client.receive(len(data).to_bytes(4, "big") + data)
     event: Any = client.next_event()
     handshake.answer(event)
-    assert handshake.response.finalized_features_epoch == 42
-    assert handshake.response.supported_features[0].name == "metadata.version"
+    assert handshake.features == BrokerFeatures({"metadata.version": (7, 30)}, {"metadata.version": 25}, epoch=42)
+
+
+def test_versions_before_features_tell_of_none() -> None:
+    assert shake(Scripted(2, lists=(0, 2))).features == BrokerFeatures({}, {}, epoch=-1)
+
+
+@pytest.mark.parametrize("text", ["", "-app", "app-", "my app", "café", "a\nb", "1.0_2"])
+def test_software_that_brokers_would_refuse_is_not_sent(text: str) -> None:
+    assert not is_software_text(text)
+    for software in [(text, "1.0"), ("app", text)]:
+        with pytest.raises(ConfigError, match="allowed are letters, digits, and - and "):
+            Handshake(Connection("client"), software=software)
+
+
+def test_software_is_told_with_name_and_version() -> None:
+    broker = Connection("broker")
+    broker.receive(Handshake(Connection("client"), software=("my-app", "2.0.1")).request())
+    request = broker.next_event()
+    assert isinstance(request, Request)
+    message = request.decode()
+    assert (message.client_software_name, message.client_software_version) == ("my-app", "2.0.1")
+
+
+def test_an_excluded_version_of_apiversions_is_not_asked_at() -> None:
+    client = Connection("client")
+    data = Handshake(client, excluded=exclusions({"ApiVersions": "3+"})).request()
+    assert data[6:8] == b"\x00\x02"
 
 
 HOSTILE_ANSWERS = [

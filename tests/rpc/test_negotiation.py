@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tagwire.errors import UnsupportedVersionError
-from tagwire.rpc import Features, Obstacle, api_name, choose, intersect, negotiate
+from tagwire.errors import ConfigError, UnsupportedVersionError
+from tagwire.rpc import (
+    Features,
+    Obstacle,
+    api_name,
+    choose,
+    exclusions,
+    intersect,
+    negotiate,
+    ranges_of,
+    resembling,
+    serving,
+)
+from tagwire.spec.releases import advertised
 
 PRODUCE, FETCH, CREATE_TOPICS = 0, 1, 19
 
@@ -39,28 +53,77 @@ def test_the_highest_common_version_is_chosen(
 
 
 REFUSALS = [
-    ({19: (0, 1)}, {}, "broker 2 at kafka-2:9092 serves CreateTopics 0-1; tagwire needs 2-7"),
-    ({19: (1, 1)}, {}, "broker 2 at kafka-2:9092 serves CreateTopics 1; tagwire needs 2-7"),
-    ({}, {}, "broker 2 at kafka-2:9092 does not serve CreateTopics; tagwire needs 2-7"),
+    ({19: (0, 1)}, {}, "broker 2 at kafka-2:9092 serves CreateTopics 0-1; tagwire needs 2-7 (Kafka 2.8 or newer)"),
+    ({19: (1, 1)}, {}, "broker 2 at kafka-2:9092 serves CreateTopics 1; tagwire needs 2-7 (Kafka 2.8 or newer)"),
+    ({}, {}, "broker 2 at kafka-2:9092 does not serve CreateTopics; tagwire needs 2-7 (Kafka 2.8 or newer)"),
     (
         {19: (2, 3)},
         {"CreateTopics": [3, 2]},
-        "broker 2 at kafka-2:9092 serves CreateTopics 2-3; tagwire needs 2-7 without 2, 3",
+        "broker 2 at kafka-2:9092 serves CreateTopics 2-3; tagwire needs 2-7 without 2, 3, which are excluded",
     ),
 ]
 
 
 @pytest.mark.parametrize(("theirs", "excluded", "says"), REFUSALS)
 def test_nothing_in_common_names_api_both_ranges_and_broker(
-    theirs: dict[int, tuple[int, int]], excluded: dict[str, list[int]], says: str
+    theirs: dict[int, tuple[int, int]], excluded: dict[str, str | list[int]], says: str
 ) -> None:
     with pytest.raises(UnsupportedVersionError) as caught:
-        choose(CREATE_TOPICS, {19: (2, 7)}, theirs, broker="broker 2 at kafka-2:9092", excluded=excluded)
+        choose(CREATE_TOPICS, {19: (2, 7)}, theirs, broker="broker 2 at kafka-2:9092", excluded=exclusions(excluded))
     assert str(caught.value) == says
 
 
 def test_an_excluded_version_is_never_chosen() -> None:
-    assert choose(FETCH, {1: (4, 12)}, {1: (0, 17)}, excluded={"Fetch": [12, 11], "Produce": [10]}) == 10
+    excluded = exclusions({"Fetch": [12, 11], "Produce": "5-6", "ListOffsets": "8+"})
+    assert choose(FETCH, {1: (4, 12)}, {1: (0, 17)}, excluded=excluded) == 10
+    assert negotiate({0: (3, 6), 1: (4, 12), 2: (1, 11)}, {0: (0, 12), 1: (0, 11), 2: (0, 11)}, excluded=excluded) == {
+        0: 4,
+        1: 10,
+        2: 7,
+    }
+
+
+BAD_EXCLUSIONS = [
+    ({"Prodce": "5"}, "exclude: Kafka has no API 'Prodce'"),
+    ({"Produce": "5..6"}, "exclude: Produce: '5..6' is no version range"),
+    ({"Produce": "6-5"}, "exclude: Produce='6-5': holds no version"),
+]
+
+
+@pytest.mark.parametrize(("given", "says"), BAD_EXCLUSIONS)
+def test_an_exclusion_that_means_nothing_is_an_error(given: dict[str, str], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        exclusions(given)
+
+
+@pytest.mark.parametrize(
+    ("versions", "told"),
+    [
+        ({19: (2, 7)}, "Kafka 2.8 or newer"),
+        ({0: (0, 2)}, "Kafka 3.9 or older"),
+        ({0: (0, 12)}, "any Kafka"),
+        ({45: (1, 1)}, "Kafka 4.1 or newer"),
+        ({18: (9, 9)}, None),
+    ],
+)
+def test_the_releases_that_would_do_come_from_the_table(versions: dict[int, tuple[int, int]], told: str | None) -> None:
+    for api, needed in versions.items():
+        assert serving(api, needed) == told
+
+
+@pytest.mark.parametrize("release", ["0.10.0", "2.8", "3.9", "4.0.0", "4.0.1", "4.4"])
+def test_a_release_is_known_by_its_ranges(release: str) -> None:
+    listed = {api: (found.lowest, found.highest) for api, found in advertised(release).items()}
+    assert resembling(listed) == [release]
+    assert resembling({**listed, 71: (0, 0), 72: (0, 0)}) == [release]
+    assert resembling({**listed, 337: (0, 1)}) == []
+
+
+def test_a_release_gives_ranges_to_assume() -> None:
+    assert ranges_of("0.9.0")[0] == (0, 1)
+    assert ranges_of("3.9.1")[0] == (0, 11)
+    with pytest.raises(ConfigError, match=r"release='1\.0'"):
+        ranges_of("1.0")
 
 
 def test_an_api_nobody_knows_is_named_by_its_number() -> None:
@@ -89,25 +152,66 @@ def test_several_brokers_leave_the_intersection_of_their_ranges() -> None:
 
 
 def test_a_feature_is_usable_when_each_of_its_ranges_overlaps_what_all_share() -> None:
-    assert FEATURES.usable(BROKERS) == {"Feature1": False, "Feature2": True}
+    assert list(FEATURES) == ["Feature1", "Feature2"]
+    assert [bool(FEATURES.usable(name, BROKERS)) for name in FEATURES] == [False, True]
+    assert str(FEATURES.usable("Feature2", BROKERS)) == "Feature2 can be used"
 
 
 def test_an_unusable_feature_tells_the_api_and_the_broker_that_forbid_it() -> None:
-    assert FEATURES.obstacles("Feature1", BROKERS) == [Obstacle(api=0, side="B2", needs=(3, 3), has=(1, 2))]
-    assert str(FEATURES.obstacles("Feature1", BROKERS)[0]) == "needs Produce 3; B2 has 1-2"
-    assert FEATURES.obstacles("Feature2", BROKERS) == []
+    answer = FEATURES.usable("Feature1", BROKERS)
+    assert answer.obstacles == (Obstacle(api=0, side="B2", needs=(3, 3), has=(1, 2)),)
+    assert str(answer) == "Feature1 cannot be used: needs Produce 3 (Kafka 2.8 or newer); B2 has 1-2"
 
 
 def test_the_client_can_forbid_a_feature_too() -> None:
-    assert FEATURES.obstacles("Feature2", BROKERS, {0: (1, 12)}) == [Obstacle(1, "client", (2, 3), None)]
-    assert str(FEATURES.obstacles("Feature2", BROKERS, {0: (1, 12)})[0]) == "needs Fetch 2-3; client lacks it"
+    answer = FEATURES.usable("Feature2", BROKERS, {0: (1, 12)})
+    assert answer.obstacles == (Obstacle(1, "client", (2, 3), None),)
+    assert "needs Fetch 2-3 (Kafka 0.10.0 to 3.9); client lacks it" in str(answer)
 
 
 def test_brokers_that_forbid_a_feature_only_together_are_both_named() -> None:
-    together = Features({"f": {0: (2, 3)}}).obstacles("f", {"old": {0: (0, 2)}, "any": {0: (0, 9)}, "new": {0: (3, 5)}})
-    assert [obstacle.side for obstacle in together] == ["old", "new"]
+    sides = {"old": {0: (0, 2)}, "any": {0: (0, 9)}, "new": {0: (3, 5)}}
+    together = Features({"f": {0: (2, 3)}}).usable("f", sides)
+    assert [obstacle.side for obstacle in together.obstacles] == ["old", "new"]
 
 
 def test_a_feature_that_nobody_named_is_an_error() -> None:
     with pytest.raises(KeyError):
-        FEATURES.obstacles("Feature3", BROKERS)
+        FEATURES.usable("Feature3", BROKERS)
+
+
+def test_features_are_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "features.toml"
+    path.write_text(
+        """
+        [Feature1]
+        Produce = 3
+        Fetch = "2-3"
+
+        ["a feature with a space"]
+        Produce = [0, 1]
+        1 = "2+"
+        """
+    )
+    features = Features.load(path)
+    assert list(features) == ["Feature1", "a feature with a space"]
+    assert str(features.usable("Feature1", BROKERS)) == str(FEATURES.usable("Feature1", BROKERS))
+    assert features.usable("a feature with a space", BROKERS)
+
+
+BAD_FILES = [
+    ("[f]\nProdce = 3", "f: Kafka has no API 'Prodce'"),
+    ("[f]\nProduce = true", "f: Produce=True: allowed is"),
+    ("[f]\nProduce = '3..4'", "f: Produce: '3..4' is no version range"),
+    ("[f]\nProduce = [1, 2, 3]", "f: Produce=.1, 2, 3.: allowed is"),
+    ("f = 3", "f: a feature is a table"),
+    ("[f", "features.toml: "),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), BAD_FILES)
+def test_a_file_that_holds_no_features_is_an_error_naming_the_place(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "features.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=says):
+        Features.load(path)

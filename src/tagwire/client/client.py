@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -19,15 +19,17 @@ from tagwire.client.metadata import (
 )
 from tagwire.client.offsets import list_offsets
 from tagwire.client.retry import Retry
-from tagwire.client.transport import CONNECT_TIMEOUT, Link
+from tagwire.client.security import security_of
+from tagwire.client.transport import CONNECT_TIMEOUT, Link, Setup
+from tagwire.client.versions import OURS, policy
 from tagwire.errors import ConnectError, Error, KafkaError, TagwireError
-from tagwire.rpc import Excluded, Range, api_name
+from tagwire.rpc import BrokerFeatures, Features, Range, Usability, api_name
 
 # A topic that was just created may still be unknown to the broker that is asked; one that is unknown for longer is
 # missing.
 UNKNOWN_TOPIC_PATIENCE: Final = 2.0
 
-_NOTHING: Excluded = {}
+_NOTHING: Mapping[str, str] = {}
 
 
 class Client:
@@ -44,21 +46,33 @@ class Client:
         bootstrap: where to start, "HOST:PORT,HOST:PORT".
         client_id: the client's name for itself, in every request.
         timeout: seconds that one operation may take, its retries included.
-        excluded: versions never to use, by API name: `{"Fetch": [12]}`.
+        exclude: versions never to use, by API name: `{"Produce": "5-6", "Fetch": [12]}`.
+        versions: what brokers serve, instead of asking them: a release such as "2.8", or versions or ranges by API
+            name, `{"Fetch": 12, "Metadata": "4-9", ...}`, of which none may be missing that is used.
+        fallback: a release such as "0.9.0", whose versions are taken for granted of a broker that ends the connection
+            when it is asked.
+        security: the attributes of `tagwire.client.Security`: security_protocol, ssl_cafile, sasl_mechanism, ...
 
     Raises:
-        ConfigError: `bootstrap` is no list of addresses.
+        ConfigError: `bootstrap` is no list of addresses, or another option is wrong.
     """
 
     def __init__(
-        self, bootstrap: str, *, client_id: str = "tagwire", timeout: float = 30.0, excluded: Excluded = _NOTHING
+        self,
+        bootstrap: str,
+        *,
+        client_id: str = "tagwire",
+        timeout: float = 30.0,
+        exclude: Mapping[str, str | Collection[int]] = _NOTHING,
+        versions: str | Mapping[str, object] | None = None,
+        fallback: str | None = None,
+        **security: Any,
     ) -> None:
         self.timeout = timeout
         self.fetch_settings = FetchSettings()
         self.produce_settings = ProduceSettings()
         self._bootstrap = addresses_of(bootstrap)
-        self._client_id = client_id
-        self._excluded = excluded
+        self._setup = Setup(client_id, policy(exclude, versions, fallback), security_of(security))
         self._links: dict[tuple[str, int], Link] = {}
         self._nodes: dict[int, Node] = {}
         self._topics: dict[str, TopicMetadata] = {}
@@ -74,7 +88,7 @@ class Client:
         ConfigError.
         """
         settings: Settings = parse(properties)
-        client = cls(settings.bootstrap, client_id=settings.client_id, timeout=settings.timeout)
+        client = cls(settings.bootstrap, client_id=settings.client_id, timeout=settings.timeout, **settings.security)
         client.fetch_settings = settings.fetch
         client.produce_settings = settings.produce
         return client
@@ -121,6 +135,21 @@ class Client:
         """{API key: (lowest, highest)} as the broker answered, APIs that tagwire does not know included."""
         return dict(self.link(node, self.deadline()).ranges)
 
+    def features(self, node: int | None = None) -> BrokerFeatures:
+        """What a broker tells of features: those it supports, and those the cluster has settled on."""
+        return self.link(node, self.deadline()).features
+
+    def usable(self, features: Features, feature: str) -> Usability:
+        """Whether every broker of the cluster and this client can do `feature`; if not, what stands against it.
+
+        Raises:
+            KeyError: no feature has this name. ConnectError, ...: a broker cannot be asked.
+        """
+        deadline = self.deadline()
+        brokers = self.refresh([], deadline).brokers
+        ranges = {str(node): self.link(node.id, deadline).ranges for node in brokers.values()}
+        return features.usable(feature, ranges, OURS)
+
     def negotiated(self) -> dict[str, int]:
         """{API name: version} of what was asked so far; the lowest where brokers differ."""
         return {api_name(api): version for api, version in sorted(self._negotiated.items())}
@@ -164,7 +193,9 @@ class Client:
         if found is None:
             known = ", ".join(map(str, self._nodes.values())) or "none"
             raise ConnectError(f"no broker {node} in the cluster; known: {known}")
-        return self._link_to((found.host, found.port), str(found), deadline)
+        link = self._link_to((found.host, found.port), str(found), deadline)
+        link.node = node
+        return link
 
     def send(self, link: Link, message: Any, deadline: float, version: int | None = None) -> Any:
         """Sends on `link`, remembering the version. Returns what `link.wait` takes; raises as `Link.send`."""
@@ -270,9 +301,7 @@ class Client:
     def _link_to(self, address: tuple[str, int], name: str, deadline: float) -> Link:
         link = self._links.get(address)
         if link is None or not self._usable(address, link):
-            link = Link.open(
-                *address, broker=name, client_id=self._client_id, excluded=self._excluded, deadline=deadline
-            )
+            link = Link.open(*address, broker=name, setup=self._setup, deadline=deadline)
             self._links[address] = link
             self._met = True
         link.broker = name
@@ -285,10 +314,3 @@ class Client:
         if link.closed:
             self._links.pop(address, None)
         return not link.closed
-
-
-def connect(client: Client | str | Sequence[str]) -> tuple[Client, bool]:
-    """The client itself, or a new one for bootstrap addresses; and whether it is new, for the caller to close."""
-    if isinstance(client, Client):
-        return client, False
-    return Client(client if isinstance(client, str) else ",".join(client)), True

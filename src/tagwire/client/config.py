@@ -10,7 +10,8 @@ Read:
 | fetch.max.bytes, max.partition.fetch.bytes | bounds of one Fetch; above 128 MiB they mean 128 MiB |
 | fetch.max.wait.ms, fetch.min.bytes | how long a Fetch waits, and for how much |
 | acks, compression.type, batch.size, linger.ms, retries, delivery.timeout.ms | of a producer |
-| security.protocol, isolation.level, enable.idempotence | accepted where they ask for what is done anyway |
+| security.protocol, sasl.*, ssl.* | how connections are protected: see `tagwire.client.security_properties` |
+| isolation.level, enable.idempotence | accepted where they ask for what is done anyway |
 
 A property whose neglect would weaken security or guarantees is refused; any other is left alone, so that a
 configuration written for another client can be handed over whole.
@@ -23,6 +24,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tagwire.client.security_properties import READ as SECURITY
+from tagwire.client.security_properties import security_options
 from tagwire.errors import ConfigError
 from tagwire.records import CODECS
 
@@ -57,18 +60,18 @@ class ProduceSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a client is told. `timeout` in seconds."""
+    """What a client is told. `timeout` in seconds; `security` as keyword options of a client."""
 
     bootstrap: str
     client_id: str = "tagwire"
     timeout: float = 30.0
     fetch: FetchSettings = field(default_factory=FetchSettings)
     produce: ProduceSettings = field(default_factory=ProduceSettings)
+    security: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 # Properties that promise what this client does not do: the only value that changes nothing.
 _ONLY: Final = {
-    "security.protocol": "PLAINTEXT",
     "isolation.level": "read_uncommitted",
     "enable.idempotence": "false",
 }
@@ -90,14 +93,17 @@ def parse(properties: Mapping[str, str]) -> Settings:
         elif name in _ONLY:
             if text.lower() != _ONLY[name].lower():
                 raise wrong(name, text, f"only {_ONLY[name]}")
-        elif _REFUSED.fullmatch(name):
+        elif name not in SECURITY and _REFUSED.fullmatch(name):
             # The value stays untold: it may be a password, or hold one.
-            raise ConfigError(
-                f"{name}: not supported; connections have no TLS and no SASL, and there are no transactions"
-            )
+            raise ConfigError(f"{name}: not supported")
     if "bootstrap" not in found[""]:
         raise ConfigError("bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
-    return Settings(fetch=FetchSettings(**found["fetch"]), produce=ProduceSettings(**found["produce"]), **found[""])
+    return Settings(
+        fetch=FetchSettings(**found["fetch"]),
+        produce=ProduceSettings(**found["produce"]),
+        security=security_options(properties),
+        **found[""],
+    )
 
 
 def wrong(name: str, value: object, allowed: str) -> ConfigError:

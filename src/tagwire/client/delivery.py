@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 from tagwire import records
 from tagwire.client.metadata import TopicPartition
 from tagwire.errors import EncodeError, TagwireError
 from tagwire.records import Record
+from tagwire.records.record import Headers
 
 # What a record takes beside its key, value and headers, at most: length, attributes, timestamp and offset deltas, and
 # the lengths of key, value and headers (facts/kafka_protocol.md 5.3).
@@ -128,22 +128,24 @@ def whole_batch(at: TopicPartition, data: bytes) -> Batch:
         headers = list(records.batch_headers(data))
     except TagwireError as error:
         raise EncodeError(f"batch for {at}: {error}") from error
-    if len(headers) != 1 or headers[0].size != len(data):
+    if len(headers) != 1 or headers[0].size != len(data) or headers[0].magic != 2:
         raise EncodeError(f"batch for {at}: {len(data)} bytes are not exactly one record batch")
     batch = Batch(at)
     batch.data, batch.size, batch.count = data, len(data), headers[0].count
     return batch
 
 
-def size_of(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> int:
+def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     """Bytes a record takes in a batch, at most. Raises EncodeError for a key, value or header that cannot be
     written."""
     size = RECORD_OVERHEAD + _length(key, "key") + _length(value, "value")
     if headers:
         try:
             for name, content in headers:
+                if not isinstance(name, str):
+                    raise TypeError(f"a key is {type(name).__name__}")
                 size += HEADER_OVERHEAD + len(name.encode()) + _length(content, "value of a header")
-        except (AttributeError, TypeError, ValueError) as error:
+        except (TypeError, ValueError) as error:
             raise EncodeError(f"headers of a record must be pairs of str and bytes or None: {error}") from None
     return size
 

@@ -6,16 +6,19 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from tagwire.client.client import Client, connect
+from tagwire.client.client import Client
 from tagwire.client.config import acks_of, at_least, compression_of
 from tagwire.client.delivery import Batch, Delivery, size_of, whole_batch
 from tagwire.client.metadata import TopicPartition
+from tagwire.client.owning import ClientOwner
 from tagwire.client.partitioner import StickyPartition, partition_of
 from tagwire.client.sending import Sender
 from tagwire.errors import EncodeError, Error, KafkaError, TagwireError
-from tagwire.records import Record
+from tagwire.records import HeaderSerdes, Record
+from tagwire.records.interceptors import ProducerInterceptor, before_encoding
+from tagwire.records.record import HeaderKey
 
 # Encoded batches that may wait for their answer before `send` waits too (buffer.memory of Java's producer).
 BUFFER_BYTES: Final = 32 * 1024 * 1024
@@ -23,7 +26,7 @@ BUFFER_BYTES: Final = 32 * 1024 * 1024
 _LATEST_TIMESTAMP: Final = 2**63 - 1
 
 
-class Producer:
+class Producer(ClientOwner):
     """Sends records, for one thread; nothing happens behind its back.
 
     A record goes out when its batch is full, when a later `send` finds it older than `linger`, and on `flush` and
@@ -44,6 +47,9 @@ class Producer:
         linger: seconds that a record waits for others; None until its batch is full.
         retries: how often a batch is tried again. timeout: seconds from its first record until it is given up.
             What is left out is as the client is set up.
+        interceptors: each sees every record of `send` before it is encoded, and may set its headers or give another
+            record. One that raises is logged, and the record goes on as it was before it.
+        header_serdes: what makes header values, also those of interceptors, bytes.
 
     Raises:
         ConfigError: an option is wrong.
@@ -59,6 +65,8 @@ class Producer:
         linger: float | None = None,
         retries: int | None = None,
         timeout: float | None = None,
+        interceptors: Sequence[ProducerInterceptor] = (),
+        header_serdes: HeaderSerdes | None = None,
     ) -> None:
         given: dict[str, Any] = {
             "acks": None if acks is None else acks_of(acks),
@@ -68,13 +76,15 @@ class Producer:
             "retries": at_least("retries", retries, 0),
             "timeout": at_least("timeout", timeout, 0),
         }
-        self._client, self._owns_client = connect(client)
+        super().__init__(client)
         settings = replace(
             self._client.produce_settings, **{name: value for name, value in given.items() if value is not None}
         )
         self._compression = settings.compression
         self._batch_bytes = settings.batch_bytes
         self._linger = settings.linger
+        self._interceptors = tuple(interceptors)
+        self._header_serdes = header_serdes
         self._sender = Sender(self._client, settings)
         self._open: dict[TopicPartition, Batch] = {}
         self._partitions: dict[str, list[TopicPartition]] = {}
@@ -85,14 +95,15 @@ class Producer:
         topic: str,
         value: bytes | None,
         key: bytes | None = None,
-        headers: Sequence[tuple[str, bytes | None]] = (),
+        headers: Sequence[tuple[HeaderKey, Any]] = (),
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Delivery:
         """Takes a record. What becomes of it shows in the `Delivery`, and a failure also in the next `flush`.
 
         Args:
-            headers: (key, value) pairs, in order; keys may repeat.
+            headers: (key, value) pairs, in order; keys may repeat. Values are bytes or None, or what `header_serdes`
+                takes.
             timestamp: milliseconds since 1970 UTC, -1 for none; None is now.
             partition: where to put it; None as the key says.
 
@@ -103,20 +114,21 @@ class Producer:
         """
         if timestamp is None:
             timestamp = int(time.time() * 1000)
-        elif not -1 <= timestamp <= _LATEST_TIMESTAMP:
-            raise EncodeError(f"timestamp {timestamp} of a record is out of range")
-        size = size_of(key, value, headers)
-        at = self._place(topic, key, partition)
+        record = self._prepared(topic, Record(key, value, headers, timestamp))
+        if not -1 <= record.timestamp <= _LATEST_TIMESTAMP:
+            raise EncodeError(f"timestamp {record.timestamp} of a record is out of range")
+        size = size_of(record.key, record.value, record.headers)
+        at = self._place(topic, record.key, partition)
         batch = self._open.get(at)
         if batch is not None and batch.size + size > self._batch_bytes:
             self._close_batch(batch)
             self._dispatch()
-            if key is None and partition is None:
-                at = self._place(topic, key, partition)
+            if record.key is None and partition is None:
+                at = self._place(topic, None, None)
             batch = self._open.get(at)
         if batch is None:
             batch = self._open[at] = Batch(at)
-        delivery = batch.add(Record(key, value, headers, timestamp), size)
+        delivery = batch.add(record, size)
         if batch.size >= self._batch_bytes:
             self._close_batch(batch)
             self._dispatch()
@@ -159,11 +171,7 @@ class Producer:
         try:
             self.flush()
         finally:
-            if self._owns_client:
-                self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
+            super().close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -173,6 +181,13 @@ class Producer:
         except TagwireError:
             if error is None:
                 raise
+
+    def _prepared(self, topic: str, record: Record) -> Record:
+        """What is to be encoded, after the interceptors and the headers' serializers."""
+        record = before_encoding(topic, record, self._interceptors)
+        if self._header_serdes is None:
+            return record
+        return record.replace(headers=self._header_serdes.serialized(record.headers))
 
     def _place(self, topic: str, key: bytes | None, partition: int | None) -> TopicPartition:
         places = self._partitions.get(topic)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from tagwire.client.client import Client, connect
+from tagwire.client.client import Client
 from tagwire.client.config import at_least
 from tagwire.client.fetching import Chunk, Fetcher, Span, broken
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.offsets import EARLIEST, LATEST
+from tagwire.client.owning import ClientOwner
 from tagwire.errors import ConfigError, DecodeError, TagwireError, UnsupportedVersionError
-from tagwire.records import batch_headers
+from tagwire.kernel.record_objects import placed
+from tagwire.records import HeaderSerdes, Record, batch_headers, read
 from tagwire.records.compression import MAX_DECOMPRESSED
+from tagwire.records.interceptors import ConsumerInterceptor, after_decoding
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +27,7 @@ COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "
 BATCH_ROWS: Final = 32_768
 
 
-class Reader:
+class Reader(ClientOwner):
     """Iterates over Arrow record batches of assigned partitions.
 
     Every batch holds records of one partition in order, or, where partitions have little to give, of several one
@@ -77,7 +79,7 @@ class Reader:
 
         arrow_schema(columns, timestamp_unit=timestamp_unit)
         at_least("batch_rows", batch_rows, 1)
-        self._client, self._owns_client = connect(client)
+        super().__init__(client)
         self._options: dict[str, Any] = {
             "columns": tuple(columns),
             "timestamp_unit": timestamp_unit,
@@ -112,19 +114,6 @@ class Reader:
         assigned."""
         return self._positions[TopicPartition(*at)]
 
-    def close(self) -> None:
-        """Closes the connections, where the reader opened them."""
-        if self._owns_client:
-            self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __iter__(self) -> Self:
         return self
 
@@ -136,6 +125,53 @@ class Reader:
         except TagwireError as error:
             self._failure = error
             raise
+
+    def records(
+        self, *, interceptors: Sequence[ConsumerInterceptor] = (), header_serdes: HeaderSerdes | None = None
+    ) -> Iterator[Record]:
+        """The same records one by one, as objects that know topic and partition. A reader is read in one way: as
+        batches or as records.
+
+        Args:
+            interceptors: each sees every record after it is decoded, and may give another. One that raises is logged,
+                and the record goes on as it was.
+            header_serdes: what makes header values objects, before interceptors see them.
+
+        Raises:
+            DecodeError: a header's deserializer raised; the text names record and header.
+            ConfigError: batches were read already. Else as when batches are read.
+        """
+        if self._held or self._small:
+            raise ConfigError("records() of a reader that is read as batches: make another reader")
+        while not self._fetcher.finished:
+            chunks = self._fetcher.next()
+            failure = None
+            try:
+                self._fetcher.start()  # the next answer is on its way while this one is decoded
+            except TagwireError as error:
+                failure = error
+            for chunk in chunks:
+                for record in self._records_of(chunk):
+                    if header_serdes is not None:
+                        record = header_serdes.deserialized(record)
+                    given = after_decoding(record, interceptors)
+                    self._positions[chunk.span.at] = record.offset + 1
+                    yield given
+                self._positions[chunk.span.at] = chunk.span.next
+            if failure is not None:
+                raise failure
+
+    def _records_of(self, chunk: Chunk) -> Iterator[Record]:
+        span = chunk.span
+        for batch in read(chunk.data, verify=False):
+            try:
+                batch.verify()
+                found = batch.records(max_decompressed=self._options["max_decompressed"])
+            except (DecodeError, UnsupportedVersionError) as error:
+                raise broken(span.at, self._positions[span.at], error) from error
+            for record in () if batch.is_control else found:
+                if record.offset >= span.start and (span.end is None or record.offset < span.end):
+                    yield placed(record, span.at)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         while not self._fetcher.finished:

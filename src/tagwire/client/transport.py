@@ -1,4 +1,4 @@
-"""A TCP connection to one broker: connected, versions asked, requests pipelined, answers in order.
+"""A connection to one broker: TCP or TLS, versions asked, authenticated, requests pipelined, answers in order.
 
 This is the one place where errors of sockets become errors of tagwire. All deadlines are `time.monotonic` seconds.
 """
@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import select
 import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tagwire.client.config import MAX_FRAME_BYTES
-from tagwire.client.versions import range_of
+from tagwire.client.metadata import NO_NODE
+from tagwire.client.security import PLAINTEXT, Security
+from tagwire.client.versions import VersionPolicy
 from tagwire.errors import (
     ConnectError,
     ConnectionLostError,
@@ -25,15 +29,15 @@ from tagwire.errors import (
 from tagwire.rpc import (
     CLOSED,
     NEED_DATA,
+    Authentication,
+    BrokerFeatures,
     Connection,
     Event,
-    Excluded,
     Handshake,
     Limits,
     Range,
     Unsupported,
     api_name,
-    choose,
 )
 
 LIMITS: Final = Limits(max_frame_bytes=MAX_FRAME_BYTES)
@@ -41,6 +45,15 @@ LIMITS: Final = Limits(max_frame_bytes=MAX_FRAME_BYTES)
 # Seconds for one address to accept a connection, so that one that swallows packets leaves time for the next
 # (socket.connection.setup.timeout.ms of Java's clients).
 CONNECT_TIMEOUT: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How every connection of a client begins."""
+
+    client_id: str
+    versions: VersionPolicy = field(default_factory=VersionPolicy)
+    security: Security = PLAINTEXT
 
 
 class Pending:
@@ -76,37 +89,62 @@ class Link:
 
     Attributes:
         broker: how errors call the other side, such as "broker 1 at kafka-1:9092".
-        ranges: {API key: (lowest, highest)} as the broker answered on this connection.
+        node: the broker's id, -1 while it is not known.
+        ranges: {API key: (lowest, highest)} as the broker answered on this connection, or as the setup assumes.
+        features: what the broker told of features on this connection.
         chosen: {API key: version} of what was asked so far.
     """
 
-    def __init__(self, sock: socket.socket, *, broker: str, client_id: str, excluded: Excluded) -> None:
+    def __init__(self, sock: socket.socket, *, broker: str, setup: Setup) -> None:
         self.broker = broker
+        self.node = NO_NODE
         self.ranges: dict[int, Range] = {}
+        self.features = BrokerFeatures()
         self.chosen: dict[int, int] = {}
         self._socket = sock
-        self._excluded = excluded
-        self._connection = Connection("client", LIMITS, client_id=client_id)
+        self._versions = setup.versions
+        self._connection = Connection("client", LIMITS, client_id=setup.client_id)
         self._pending: deque[Pending] = deque()
         self._closed = False
 
     @classmethod
-    def open(cls, host: str, port: int, *, broker: str, client_id: str, excluded: Excluded, deadline: float) -> Link:
-        """Connects and asks ApiVersions.
+    def open(cls, host: str, port: int, *, broker: str, setup: Setup, deadline: float) -> Link:
+        """Connects, asks ApiVersions and authenticates, as the setup says.
 
         Raises:
             ConnectError: no connection; the text names the address and the reason.
+            AuthenticationError: the credentials are refused, or the broker cannot prove itself.
             ConnectionLostError, RequestTimeoutError, ProtocolError, UnsupportedVersionError: connected, but what
             answers is
                 no broker we can talk to.
         """
-        link = cls(connected_socket(host, port, deadline), broker=broker, client_id=client_id, excluded=excluded)
+        versions = setup.versions
+        if versions.assumed is not None:
+            return cls._begun(host, port, broker, setup, deadline, dict(versions.assumed))
         try:
-            link._shake(deadline)
+            return cls._begun(host, port, broker, setup, deadline, None)
         except ConnectionLostError as error:
-            link.close()
-            hint = "one that speaks TLS, or is older than Kafka 0.10, ends a plain connection like this"
-            raise ConnectionLostError(f"{error}; {hint}") from error
+            if versions.fallback is None:
+                hint = "one that speaks TLS, or is older than Kafka 0.10, ends a plain connection like this"
+                told = str(error) if setup.security.uses_tls else f"{error}; {hint}"
+                raise ConnectionLostError(told) from error
+        return cls._begun(host, port, broker, setup, deadline, dict(versions.fallback))
+
+    @classmethod
+    def _begun(
+        cls, host: str, port: int, broker: str, setup: Setup, deadline: float, ranges: dict[int, Range] | None
+    ) -> Link:
+        sock = setup.security.wrap(connected_socket(host, port, deadline), host, broker, deadline)
+        link = cls(sock, broker=broker, setup=setup)
+        try:
+            if ranges is None:
+                link._shake(deadline)
+            else:
+                link.ranges = ranges
+            if setup.security.uses_sasl:
+                link._authenticate(setup.security, deadline)
+                if ranges is None:
+                    link._shake(deadline)  # a broker may tell more to somebody it knows
         except BaseException:
             link.close()
             raise
@@ -115,6 +153,11 @@ class Link:
     @property
     def closed(self) -> bool:
         return self._closed
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether bytes lie between TLS and us, which waiting for the socket does not tell."""
+        return isinstance(self._socket, ssl.SSLSocket) and not self._closed and self._socket.pending() > 0
 
     @property
     def in_flight(self) -> int:
@@ -134,8 +177,7 @@ class Link:
         """The version to speak on this connection. Raises UnsupportedVersionError naming API, both ranges and
         broker."""
         if api not in self.chosen:
-            ours = {api: range_of(api)}
-            self.chosen[api] = choose(api, ours, self.ranges, broker=self.broker, excluded=self._excluded)
+            self.chosen[api] = self._versions.choose(api, self.ranges, self.broker)
         return self.chosen[api]
 
     def send(self, message: Any, deadline: float, version: int | None = None) -> Pending:
@@ -178,7 +220,7 @@ class Link:
             while True:
                 self._connection.received(self._socket.recv_into(self._connection.space()))
                 self._take_events()
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantReadError):
             return
         except OSError as error:
             self._fail(self._lost(error))
@@ -186,15 +228,29 @@ class Link:
             self._fail(error)
 
     def _shake(self, deadline: float) -> None:
-        handshake = Handshake(self._connection, broker=self.broker)
-        data = handshake.request()
-        while not handshake.done:
-            self._write(data, deadline, "ApiVersions")
+        handshake = Handshake(self._connection, broker=self.broker, excluded=self._versions.excluded)
+        self._exchange(handshake, "ApiVersions", deadline)
+        self.ranges, self.features = handshake.ranges, handshake.features
+
+    def _authenticate(self, security: Security, deadline: float) -> None:
+        exchange = Authentication(
+            self._connection,
+            security.mechanism(),
+            self.ranges,
+            broker=self.broker,
+            excluded=self._versions.excluded,
+        )
+        self._exchange(exchange, "SaslAuthenticate", deadline)
+
+    def _exchange(self, exchange: Handshake | Authentication, name: str, deadline: float) -> None:
+        """One question at a time until the exchange is done."""
+        data = exchange.request()
+        while not exchange.done:
+            self._write(data, deadline, name)
             started = time.monotonic()
             while (event := self._next_event()) is None:
-                self._receive(deadline, "ApiVersions", started)
-            data = handshake.answer(event)  # type: ignore[arg-type]
-        self.ranges = handshake.ranges
+                self._receive(deadline, name, started)
+            data = exchange.answer(event)  # type: ignore[arg-type]
 
     def _write(self, data: bytes, deadline: float, name: str) -> None:
         if self._closed:
@@ -231,7 +287,7 @@ class Link:
         while (event := self._next_event()) is not None:
             pending = self._pending.popleft()
             if isinstance(event, Unsupported):
-                pending.settle(error=UnsupportedVersionError(f"{self.broker} does not support {pending.name}"))
+                pending.settle(error=UnsupportedVersionError(event.told_by(self.broker)))
             else:
                 pending.settle(event.message)  # type: ignore[union-attr]
 
@@ -258,8 +314,14 @@ class Link:
 
 def wait_any(links: Iterable[Link], deadline: float) -> bool:
     """Waits until something has arrived on one of the links, and takes it. False when the deadline passed first."""
+    links = [link for link in links if not link.closed]
+    unread = [link for link in links if link.has_unread]
+    for link in unread:
+        link.poll()
+    if unread:
+        return True
     poller = select.poll()
-    by_descriptor = {link.fileno(): link for link in links if not link.closed}
+    by_descriptor = {link.fileno(): link for link in links}
     for descriptor in by_descriptor:
         poller.register(descriptor, select.POLLIN)
     ready = poller.poll(max(0.0, deadline - time.monotonic()) * 1000)

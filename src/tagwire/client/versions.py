@@ -4,25 +4,48 @@ From Kafka 0.11 on a broker serves all of these. Where a range stops short of th
 
 - Produce and Fetch stop at 12: from 13 on topics are named by id only.
 - Metadata starts at 4: before it a question about a topic may create the topic.
+- OffsetCommit and OffsetFetch stop at 9: from 10 on topics are named by id only.
 
 Ranges: facts/kafka_protocol.md section 4.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from tagwire import messages
-from tagwire.rpc import Range, Ranges
+from tagwire.errors import UnsupportedVersionError
+from tagwire.rpc import Excluded, Range, Ranges, api_name, choose, exclusions, ranges_from, ranges_of
+from tagwire.rpc.sasl import OURS as SASL
 
 OURS: Final[Ranges] = {
     0: (3, 12),  # Produce
     1: (4, 12),  # Fetch
     2: (1, 11),  # ListOffsets
     3: (4, 13),  # Metadata
+    8: (2, 9),  # OffsetCommit
+    9: (1, 9),  # OffsetFetch
+    10: (0, 6),  # FindCoordinator
+    15: (0, 6),  # DescribeGroups
+    16: (0, 5),  # ListGroups
     18: (0, 5),  # ApiVersions
     19: (2, 7),  # CreateTopics
     20: (1, 6),  # DeleteTopics
+    21: (0, 2),  # DeleteRecords
+    27: (0, 2),  # WriteTxnMarkers
+    32: (1, 4),  # DescribeConfigs
+    37: (0, 3),  # CreatePartitions
+    42: (0, 3),  # DeleteGroups
+    44: (0, 1),  # IncrementalAlterConfigs
+    47: (0, 0),  # OffsetDelete
+    60: (0, 2),  # DescribeCluster
+    61: (0, 0),  # DescribeProducers
+    65: (0, 0),  # DescribeTransactions
+    66: (0, 2),  # ListTransactions
+    69: (0, 1),  # ConsumerGroupDescribe
+    **SASL,
 }
 
 
@@ -35,3 +58,35 @@ def range_of(api: int) -> Range:
         return OURS[api]
     valid = messages.request(api).valid_versions
     return valid.lowest, valid.highest
+
+
+@dataclass(frozen=True, slots=True)
+class VersionPolicy:
+    """What a person says about versions.
+
+    Attributes:
+        excluded: never to be used.
+        assumed: ranges to take for granted instead of asking for them; None asks.
+        fallback: ranges to take for granted of a broker that ends the connection when it is asked; None is an error.
+    """
+
+    excluded: Excluded = field(default_factory=dict)
+    assumed: Ranges | None = None
+    fallback: Ranges | None = None
+
+    def choose(self, api: int, theirs: Ranges, broker: str) -> int:
+        """The version to speak. Raises UnsupportedVersionError naming API, both ranges and broker."""
+        ours = {api: range_of(api)}
+        if self.assumed is not None and api not in self.assumed:
+            raise UnsupportedVersionError(f"{broker}: the versions are fixed, and none is given for {api_name(api)}")
+        return choose(api, ours, theirs, broker=broker, excluded=self.excluded)
+
+
+def policy(
+    exclude: Mapping[str, str | Collection[int]], versions: str | Mapping[str, object] | None, fallback: str | None
+) -> VersionPolicy:
+    """The policy of a client's options. Raises ConfigError: no such API, range or release."""
+    assumed = ranges_of(versions) if isinstance(versions, str) else None
+    if versions is not None and assumed is None:
+        assumed = ranges_from(dict(versions), "versions")  # type: ignore[arg-type]
+    return VersionPolicy(exclusions(exclude), assumed, None if fallback is None else ranges_of(fallback))

@@ -1,5 +1,6 @@
-"""Frames on a connection: sans-IO connections, request and response headers, version negotiation."""
+"""Frames on a connection: sans-IO connections, request and response headers, version negotiation, SASL."""
 
+from tagwire.rpc.broker_features import BrokerFeatures
 from tagwire.rpc.connection import Connection, Event
 from tagwire.rpc.events import (
     CLOSED,
@@ -12,9 +13,9 @@ from tagwire.rpc.events import (
     Unsupported,
     UnsupportedApiVersions,
 )
-from tagwire.rpc.features import Features, Obstacle
+from tagwire.rpc.features import Features, Obstacle, Usability
 from tagwire.rpc.frames import Frames, Limits
-from tagwire.rpc.handshake import Handshake
+from tagwire.rpc.handshake import Handshake, is_software_text
 from tagwire.rpc.headers import (
     RequestHeader,
     decode_request_header,
@@ -23,37 +24,71 @@ from tagwire.rpc.headers import (
     request_header_version,
     response_header_version,
 )
-from tagwire.rpc.names import api_name
-from tagwire.rpc.negotiation import Excluded, Range, Ranges, choose, intersect, negotiate
+from tagwire.rpc.names import api_key, api_name
+from tagwire.rpc.negotiation import (
+    Excluded,
+    Range,
+    Ranges,
+    choose,
+    exclusions,
+    intersect,
+    negotiate,
+    range_text,
+    ranges_from,
+)
+from tagwire.rpc.releases import ranges_of, resembling, serving
+from tagwire.rpc.sasl import Authentication, ClientMechanism, Gate, PlainClient, PlainServer, ServerMechanism
+from tagwire.rpc.scram import SCRAM_HASHES, ScramClient, ScramCredential, ScramServer, scram_credential
 
 __all__ = [
     "CLOSED",
     "NEED_DATA",
+    "SCRAM_HASHES",
     "AnyRequest",
+    "Authentication",
+    "BrokerFeatures",
+    "ClientMechanism",
     "Connection",
     "Event",
     "Excluded",
     "Features",
     "Frames",
+    "Gate",
     "Handshake",
     "Limits",
     "Obstacle",
+    "PlainClient",
+    "PlainServer",
     "Range",
     "Ranges",
     "Request",
     "RequestHeader",
     "Response",
+    "ScramClient",
+    "ScramCredential",
+    "ScramServer",
+    "ServerMechanism",
     "Signal",
     "UnservedRequest",
     "Unsupported",
     "UnsupportedApiVersions",
+    "Usability",
+    "api_key",
     "api_name",
     "choose",
     "decode_request_header",
     "encode_request_header",
     "encode_response_header",
+    "exclusions",
     "intersect",
+    "is_software_text",
     "negotiate",
+    "range_text",
+    "ranges_from",
+    "ranges_of",
     "request_header_version",
+    "resembling",
     "response_header_version",
+    "scram_credential",
+    "serving",
 ]

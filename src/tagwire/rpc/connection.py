@@ -20,7 +20,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from tagwire import messages
-from tagwire.errors import ConnectionLostError, DecodeError, Error, ProtocolError, TagwireError
+from tagwire.errors import (
+    ConnectionLostError,
+    DecodeError,
+    Error,
+    LocalProtocolError,
+    RemoteProtocolError,
+    TagwireError,
+)
 from tagwire.rpc.events import (
     CLOSED,
     NEED_DATA,
@@ -68,6 +75,8 @@ class _Due:
 
 class Connection:
     """The protocol state of one connection.
+
+    Methods of the other role raise LocalProtocolError: they change nothing and send nothing.
 
     Args:
         role: "client" sends requests, "broker" answers them.
@@ -125,7 +134,7 @@ class Connection:
         """The next event; NEED_DATA while a frame is incomplete; CLOSED when the peer is gone and nothing is due.
 
         Raises:
-            ProtocolError: a frame size that cannot be, a wrong correlation id, an answer that nothing asked for.
+            RemoteProtocolError: a frame size that cannot be, a wrong correlation id, an answer that nothing asked for.
             DecodeError: a header, or the body of an answer, does not hold what it should.
             ConnectionLostError: the peer closed the connection inside a frame, or while answers were due.
         """
@@ -164,7 +173,10 @@ class Connection:
         Raises:
             EncodeError: a value cannot be written.
             UnsupportedVersionError: the message has no such version, or it cannot carry a field that is set.
+            LocalProtocolError: the connection is a broker's, has failed or has ended, or the correlation id is one
+                that is still to be answered.
         """
+        self._check_may_send(correlation_id)
         number = self._next_correlation_id if correlation_id is None else correlation_id
         api = message.api_key
         body = message.encode(version)
@@ -175,13 +187,21 @@ class Connection:
             self._due.append(_Due(api, version, number))
         return b"".join((size_prefix(len(header) + len(body)), header, body))
 
+    def _check_may_send(self, correlation_id: int | None) -> None:
+        if self.role != "client":
+            raise LocalProtocolError("a broker's connection sends no requests")
+        if self._error is not None or self._eof:
+            raise LocalProtocolError("the connection has ended: no request can be sent on it")
+        if correlation_id is not None and any(due.correlation_id == correlation_id for due in self._due):
+            raise LocalProtocolError(f"correlation id {correlation_id} is still to be answered")
+
     def _answer(self, frame: memoryview) -> Response | Unsupported:
         number = response_correlation_id(frame)
         if not self._due:
-            raise ProtocolError(f"the broker sent an answer that nothing asked for, correlation id {number}")
+            raise RemoteProtocolError(f"the broker sent an answer that nothing asked for, correlation id {number}")
         due = self._due[0]
         if number != due.correlation_id:
-            raise ProtocolError(f"the broker answered correlation id {number} where {due} was due")
+            raise RemoteProtocolError(f"the broker answered correlation id {number} where {due} was due")
         self._due.popleft()
         if len(frame) == CORRELATION_ID_BYTES:
             return Unsupported(due.api_key, due.version, number)
@@ -237,7 +257,7 @@ class Connection:
 
         Raises:
             EncodeError, UnsupportedVersionError: the message cannot be written.
-            ProtocolError: `request` is not the oldest one unanswered.
+            LocalProtocolError: `request` is not the oldest one unanswered.
         """
         self._check_oldest(request)
         if message is None:
@@ -253,7 +273,7 @@ class Connection:
         """The frame that says "request not supported by server": the correlation id alone (KIP-35, its sub-proposal).
 
         Raises:
-            ProtocolError: `request` is not the oldest one unanswered.
+            LocalProtocolError: `request` is not the oldest one unanswered.
         """
         self._check_oldest(request)
         self._unanswered.popleft()
@@ -262,6 +282,6 @@ class Connection:
 
     def _check_oldest(self, request: AnyRequest) -> None:
         if not self._unanswered or self._unanswered[0] is not request:
-            raise ProtocolError(
+            raise LocalProtocolError(
                 f"{request} cannot be answered now: answers go in the order of the requests, one to each"
             )

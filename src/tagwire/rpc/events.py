@@ -103,4 +103,10 @@ class Unsupported:
     correlation_id: int
 
     def __str__(self) -> str:
-        return f"the broker does not support {api_name(self.api_key)} v{self.version}"
+        return self.told_by("the broker")
+
+    def told_by(self, broker: str) -> str:
+        """The sentence about it, naming the broker that answered."""
+        return (
+            f"request not supported by server: {broker} answered {api_name(self.api_key)} v{self.version} with nothing"
+        )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
 
+from tagwire.errors import ConfigError
 from tagwire.rpc.names import api_name
-from tagwire.rpc.negotiation import Range, Ranges, intersect, overlap, range_text
+from tagwire.rpc.negotiation import Range, Ranges, intersect, overlap, range_text, ranges_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,38 +30,85 @@ class Obstacle:
     has: Range | None
 
     def __str__(self) -> str:
+        from tagwire.rpc.releases import serving
+
         has = f"has {range_text(self.has)}" if self.has is not None else "lacks it"
-        return f"needs {api_name(self.api)} {range_text(self.needs)}; {self.side} {has}"
+        able = serving(self.api, self.needs)
+        release = f" ({able})" if able else ""
+        return f"needs {api_name(self.api)} {range_text(self.needs)}{release}; {self.side} {has}"
+
+
+@dataclass(frozen=True, slots=True)
+class Usability:
+    """The answer to "can this feature be used?": true or false as it stands, and a sentence as text."""
+
+    feature: str
+    obstacles: tuple[Obstacle, ...] = ()
+
+    def __bool__(self) -> bool:
+        return not self.obstacles
+
+    def __str__(self) -> str:
+        if not self.obstacles:
+            return f"{self.feature} can be used"
+        return f"{self.feature} cannot be used: {', and '.join(map(str, self.obstacles))}"
 
 
 class Features:
-    """What a client can do, each feature a name and the ranges of the APIs it takes.
+    """What a client can do, each feature a name and the ranges of the APIs it takes. Iterates over the names.
 
     A feature is usable when each of its ranges overlaps the range that the client and all brokers share; it need not
     lie inside.
+
+        features = Features({"exactly once": {22: (3, 5), 24: (3, 5)}})
+        features.usable("exactly once", {"kafka-1": client.versions(node=1)})
+
+    Args:
+        features: {name: {API key: (lowest, highest)}}.
     """
 
     def __init__(self, features: Mapping[str, Ranges]) -> None:
         self._features = {name: dict(ranges) for name, ranges in features.items()}
 
-    def usable(self, brokers: Mapping[str, Ranges], client: Ranges | None = None) -> dict[str, bool]:
-        """Whether each feature can be used on all of `brokers`; `client` None leaves the client's side
-        unrestricted."""
-        return {name: not self.obstacles(name, brokers, client) for name in self._features}
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Features from a TOML file: a table for each, APIs by name or number, ranges as `"3-5"`, `"3+"`, 3 or [3, 5].
 
-    def obstacles(self, name: str, brokers: Mapping[str, Ranges], client: Ranges | None = None) -> list[Obstacle]:
-        """What stands against the feature `name`, empty when it is usable. Raises KeyError for a name that is no
-        feature.
+        Raises:
+            ConfigError: no TOML, no such API, or no such range; the text names file and feature.
+            OSError: the file cannot be read.
+        """
+        try:
+            document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path}: {error}") from None
+        for name, ranges in document.items():
+            if not isinstance(ranges, dict):
+                raise ConfigError(f"{path}, {name}: a feature is a table of APIs and their ranges")
+        return cls({name: ranges_from(ranges, f"{path}, {name}") for name, ranges in document.items()})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._features)
+
+    def usable(self, feature: str, brokers: Mapping[str, Ranges], client: Ranges | None = None) -> Usability:
+        """Whether `feature` can be used on all of `brokers`, and if not, what stands against it.
 
         Where each side alone would do but not all together, the sides whose ranges bound what is shared are named.
+
+        Args:
+            brokers: {name: ranges}, for each the answer of one connection.
+            client: the client's own ranges; None leaves its side unrestricted.
+
+        Raises:
+            KeyError: no feature has this name.
         """
         sides = dict(brokers) if client is None else {**brokers, "client": client}
         shared = intersect(*sides.values())
         found: list[Obstacle] = []
-        for api, needs in sorted(self._features[name].items()):
+        for api, needs in sorted(self._features[feature].items()):
             if sides and (api not in shared or overlap(needs, shared[api]) is None):
                 found += _obstacles(api, needs, sides)
-        return found
+        return Usability(feature, tuple(found))
 
 
 def _obstacles(api: int, needs: Range, sides: Mapping[str, Ranges]) -> list[Obstacle]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tagwire.errors import ProtocolError
+from tagwire.errors import RemoteProtocolError
 
 SIZE_BYTES: Final = 4
 
@@ -68,7 +68,7 @@ class Frames:
         self._body: bytearray | None = None  # a frame too long for the buffer, filled in place
         self._size = 0
         self._filled = 0
-        self._broken: ProtocolError | None = None
+        self._broken: RemoteProtocolError | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -111,7 +111,7 @@ class Frames:
         """The next whole frame without its size, or None while it is incomplete. The memory is the caller's.
 
         Raises:
-            ProtocolError: the size is negative or over the limit; so does every later call.
+            RemoteProtocolError: the size is negative or over the limit; so does every later call.
         """
         if self._broken is not None:
             raise self._broken
@@ -142,7 +142,7 @@ class Frames:
         reason = "negative" if size < 0 else f"over the limit of {self._limit} bytes"
         guess = next((what for mark, what in _OTHER_PROTOCOLS if prefix.startswith(mark)), "")
         hint = f"; these are the first bytes of {guess}" if guess else ""
-        self._broken = ProtocolError(f"frame size {size} (bytes {prefix.hex(' ')}) is {reason}{hint}")
+        self._broken = RemoteProtocolError(f"frame size {size} (bytes {prefix.hex(' ')}) is {reason}{hint}")
         raise self._broken
 
     def _begin_body(self, start: int, size: int) -> None:

@@ -8,17 +8,28 @@ an error.
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Final
 
 import tagwire
 from tagwire import messages
-from tagwire.errors import Error, KafkaError, ProtocolError, UnsupportedVersionError
+from tagwire.errors import ConfigError, Error, KafkaError, LocalProtocolError, UnsupportedVersionError
+from tagwire.rpc.broker_features import BrokerFeatures
 from tagwire.rpc.connection import Connection
 from tagwire.rpc.events import Response, Unsupported
 from tagwire.rpc.headers import API_VERSIONS
-from tagwire.rpc.negotiation import Range, range_text
+from tagwire.rpc.negotiation import Excluded, Range, choose, range_text
 
-SOFTWARE_NAME = "tagwire"
+SOFTWARE_NAME: Final = "tagwire"
+
+# A name and a version of client software (facts 3.3); anything else is answered with INVALID_REQUEST.
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_NOTHING: Excluded = {}
+
+
+def is_software_text(text: str) -> bool:
+    """Whether brokers take `text` as a client software's name, or as its version (KIP-511)."""
+    return _SOFTWARE.fullmatch(text) is not None
 
 
 class Handshake:
@@ -29,24 +40,45 @@ class Handshake:
         while not handshake.done:
             send(handshake.answer(event))     # event: from connection.next_event()
 
+    Args:
+        broker: how errors call the other side.
+        software: the client software's name and version, which brokers keep for their statistics.
+        excluded: versions of ApiVersions not to ask at, as `exclusions` gives it.
+
+    Raises:
+        ConfigError: brokers would refuse `software`.
+
     Attributes:
         done: whether the ranges are known.
         ranges: {API key: (lowest, highest)} as the broker answered, keys that tagwire does not know included.
-        response: the whole answer, with the broker's features.
+        features: what the broker tells of features.
     """
 
-    def __init__(self, connection: Connection, *, broker: str = "the broker") -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        broker: str = "the broker",
+        software: tuple[str, str] = (SOFTWARE_NAME, tagwire.__version__),
+        excluded: Excluded = _NOTHING,
+    ) -> None:
+        for text in software:
+            if not is_software_text(text):
+                raise ConfigError(f"software={text!r}: allowed are letters, digits, and - and . between them")
         self.done = False
         self.ranges: dict[int, Range] = {}
-        self.response: Any = None
+        self.features = BrokerFeatures()
         self._connection = connection
         self._broker = broker
-        self._highest = messages.ApiVersionsRequest.valid_versions.highest
-        self._refused = False
+        self._software = software
+        valid = messages.ApiVersionsRequest.valid_versions
+        self._own = valid.lowest, valid.highest
+        self._excluded = excluded
+        self._asked: list[int] = []
 
     def request(self) -> bytes:
-        """The first request's frame."""
-        return self._ask(self._highest)
+        """The first request's frame. Raises UnsupportedVersionError where every version is excluded."""
+        return self._ask(self._choose(self._own))
 
     def answer(self, event: Response | Unsupported) -> bytes:
         """Takes the broker's answer; returns the frame to send next, empty when the exchange is done.
@@ -54,37 +86,33 @@ class Handshake:
         Raises:
             UnsupportedVersionError: no version of ApiVersions in common, or refused twice.
             KafkaError: any other error the broker answered with.
-            ProtocolError: the event answers another request.
+            LocalProtocolError: the event answers another request.
         """
         if event.api_key != API_VERSIONS or self.done:
-            raise ProtocolError(f"{self._broker}: an answer to API {event.api_key} where ApiVersions was due")
+            raise LocalProtocolError(f"{self._broker}: an answer to API {event.api_key} where ApiVersions was due")
         if isinstance(event, Unsupported):
-            raise UnsupportedVersionError(f"{self._broker} does not support ApiVersions")
+            raise UnsupportedVersionError(event.told_by(self._broker))
         error = event.message.error_code
         listed = {entry.api_key: (entry.min_version, entry.max_version) for entry in event.message.api_keys}
         if error == Error.NONE:
-            self.done, self.ranges, self.response = True, listed, event.message
+            self.done, self.ranges, self.features = True, listed, BrokerFeatures.of(event.message)
             return b""
         if error != Error.UNSUPPORTED_VERSION:
-            raise KafkaError(error, f"{self._broker} refused ApiVersions")
-        return self._ask(self._lower(listed.get(API_VERSIONS)))
+            raise KafkaError(error, f"{self._broker} refused ApiVersions v{event.version}")
+        if len(self._asked) > 1:
+            lists = f"lists {range_text(listed[API_VERSIONS])}" if API_VERSIONS in listed else "lists none"
+            raise UnsupportedVersionError(
+                f"{self._broker} refused ApiVersions {' and then '.join(map(str, self._asked))}; it {lists}, tagwire "
+                f"needs {range_text(self._own)}"
+            )
+        return self._ask(self._choose(listed.get(API_VERSIONS, (0, 0))))
 
-    def _lower(self, listed: Range | None) -> int:
-        own = (0, self._highest)
-        version = 0 if listed is None else min(listed[1], own[1])
-        if self._refused:
-            raise UnsupportedVersionError(
-                f"{self._broker} refused ApiVersions twice, the second time in a version it listed"
-            )
-        if version < 0 or (listed is not None and listed[0] > version):
-            raise UnsupportedVersionError(
-                f"{self._broker} serves ApiVersions {range_text(listed or own)}; tagwire needs {range_text(own)}"
-            )
-        self._refused = True
-        return version
+    def _choose(self, theirs: Range) -> int:
+        ours, both = {API_VERSIONS: self._own}, {API_VERSIONS: theirs}
+        return choose(API_VERSIONS, ours, both, broker=self._broker, excluded=self._excluded)
 
     def _ask(self, version: int) -> bytes:
-        request = messages.ApiVersionsRequest(
-            client_software_name=SOFTWARE_NAME, client_software_version=tagwire.__version__
-        )
+        name, number = self._software
+        request = messages.ApiVersionsRequest(client_software_name=name, client_software_version=number)
+        self._asked.append(version)
         return self._connection.send(request, version)

@@ -6,14 +6,16 @@ for the connection it came on and for no other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 
-from tagwire.errors import UnsupportedVersionError
-from tagwire.rpc.names import api_name
+from tagwire.errors import ConfigError, UnsupportedVersionError
+from tagwire.rpc.names import api_key, api_name
+from tagwire.spec.versions import Versions
 
 Range = tuple[int, int]
 Ranges = Mapping[int, Range]
-Excluded = Mapping[str, Collection[int]]
+Excluded = Mapping[int, Container[int]]
+"""Versions never to use, by API key."""
 
 _NOTHING: Excluded = {}
 
@@ -23,26 +25,57 @@ def choose(api: int, ours: Ranges, theirs: Ranges, *, broker: str = "the broker"
 
     Args:
         broker: how to call the other side in an error, such as "broker 2 at kafka-2:9092".
-        excluded: versions never to use, by API name: `{"Fetch": [12]}`.
+        excluded: as `exclusions` gives it.
 
     Raises:
-        UnsupportedVersionError: nothing in common. The text names the API, both ranges and the broker.
+        UnsupportedVersionError: nothing in common. The text names the API, both ranges, the broker and the releases
+        that would do.
     """
     version = _highest(api, ours, theirs, excluded)
     if version is not None:
         return version
+    raise UnsupportedVersionError(refusal(api, ours.get(api), theirs.get(api), broker, excluded))
+
+
+def refusal(api: int, ours: Range | None, theirs: Range | None, broker: str, excluded: Excluded = _NOTHING) -> str:
+    """One sentence: why no version of `api` can be spoken with `broker`."""
+    from tagwire.rpc.releases import serving
+
     name = api_name(api)
-    serves = f"serves {name} {range_text(theirs[api])}" if api in theirs else f"does not serve {name}"
-    needs = f"needs {range_text(ours[api])}" if api in ours else "does not speak it"
-    refused = sorted(set(excluded.get(name, ())))
-    without = f" without {', '.join(map(str, refused))}" if refused else ""
-    raise UnsupportedVersionError(f"{broker} {serves}; tagwire {needs}{without}")
+    serves = f"serves {name} {range_text(theirs)}" if theirs is not None else f"does not serve {name}"
+    if ours is None:
+        return f"{broker} {serves}; tagwire does not speak it"
+    refused = [str(version) for version in range(ours[0], ours[1] + 1) if version in excluded.get(api, ())]
+    without = f" without {', '.join(refused)}, which are excluded" if refused else ""
+    able = None if refused else serving(api, ours)
+    return f"{broker} {serves}; tagwire needs {range_text(ours)}{without}{f' ({able})' if able else ''}"
 
 
 def negotiate(ours: Ranges, theirs: Ranges, *, excluded: Excluded = _NOTHING) -> dict[int, int]:
     """The version `choose` gives for every API that has one in common; the others are left out."""
     chosen = {api: _highest(api, ours, theirs, excluded) for api in sorted(ours)}
     return {api: version for api, version in chosen.items() if version is not None}
+
+
+def exclusions(given: Mapping[str, str | Collection[int]]) -> dict[int, Container[int]]:
+    """What a person excludes: `{"Produce": "5-6", "Fetch": [12]}`, by API name, ranges or versions.
+
+    Raises:
+        ConfigError: no such API, or no such range.
+    """
+    return {_key(name, "exclude"): _versions(name, versions) for name, versions in given.items()}
+
+
+def ranges_from(given: Mapping[str, object], option: str) -> dict[int, Range]:
+    """Ranges as people write them: `{"Produce": "3-9", "Fetch": 12, "337": [0, 1]}`, by API name or number.
+
+    Args:
+        option: where they were written, for the error.
+
+    Raises:
+        ConfigError: no such API, or no such range.
+    """
+    return {_key(name, option): _range(name, versions, option) for name, versions in given.items()}
 
 
 def intersect(*sides: Ranges) -> dict[int, Range]:
@@ -74,5 +107,37 @@ def _highest(api: int, ours: Ranges, theirs: Ranges, excluded: Excluded) -> int 
     both = overlap(ours[api], theirs[api])
     if both is None:
         return None
-    refused = excluded.get(api_name(api), ()) if excluded else ()
+    refused = excluded.get(api, ())
     return next((version for version in range(both[1], both[0] - 1, -1) if version not in refused), None)
+
+
+def _key(name: str, option: str) -> int:
+    key = api_key(name)
+    if key is None:
+        raise ConfigError(f"{option}: Kafka has no API {name!r}")
+    return key
+
+
+def _range(name: str, value: object, option: str) -> Range:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value, value
+    if isinstance(value, str):
+        found = _parsed(name, value, option)
+        return found.lowest, found.highest
+    if isinstance(value, list | tuple) and len(value) == 2 and all(type(end) is int for end in value):
+        return value[0], value[1]
+    raise ConfigError(f"{option}: {name}={value!r}: allowed is a version, N-M, N+ or [N, M]")
+
+
+def _versions(name: str, value: str | Collection[int]) -> Container[int]:
+    return _parsed(name, value, "exclude") if isinstance(value, str) else frozenset(value)
+
+
+def _parsed(name: str, text: str, option: str) -> Versions:
+    try:
+        found = Versions.parse(text)
+    except ValueError as error:
+        raise ConfigError(f"{option}: {name}: {error}") from None
+    if not found:
+        raise ConfigError(f"{option}: {name}={text!r}: holds no version")
+    return found

@@ -1,0 +1,131 @@
+"""How every question of an administrator is asked: to whom, how often, and what becomes of refusals."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from tagwire.client.coordinators import coordinators
+from tagwire.client.metadata import TopicPartition
+from tagwire.client.offsets import by_leader
+from tagwire.client.owning import ClientOwner
+from tagwire.client.retry import Retry
+from tagwire.client.transport import Link
+from tagwire.errors import ConnectError, ConnectionLostError, KafkaError
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Outcome(NamedTuple):
+    """What an answer says about one thing that was asked for. `error` is a code, 0 for none."""
+
+    key: Any
+    error: int
+    said: str | None = None
+    value: Any = None
+
+
+class Asker(ClientOwner):
+    """What the subjects of `Admin` build on."""
+
+    def _settle(
+        self,
+        wanted: Sequence[K],
+        ask: Callable[[list[K], float], Iterable[Outcome]],
+        verb: str,
+        *,
+        changes: bool = False,
+        moves: bool = True,
+    ) -> dict[K, Any]:
+        """Asks until everything wanted has its answer; what may succeed later is asked again until the deadline.
+
+        Args:
+            ask: one round, about what is left.
+            verb: with the thing itself, how errors call the question: "delete group 'g'".
+            changes: whether the question changes something: then it is not asked again when its answer was lost.
+            moves: whether errors that call for fresh metadata are worth another attempt.
+
+        Raises:
+            KafkaError: with the code of the first refusal; the text tells all of them. The others have succeeded.
+        """
+        deadline = self._client.deadline()
+        found: dict[K, Any] = {}
+        refused: dict[K, KafkaError] = {}
+        left, retry = list(wanted), Retry(deadline)
+        while left:
+            later: dict[K, KafkaError] = {}
+            try:
+                for outcome in ask(left, deadline):
+                    if not outcome.error:
+                        found[outcome.key] = outcome.value
+                        continue
+                    refusal = KafkaError(outcome.error, _told(verb, outcome))
+                    again = refusal.retriable and (moves or not refusal.refreshes_metadata)
+                    (later if again else refused)[outcome.key] = refusal
+            except ConnectError as error:
+                retry.wait(error)
+                self._client.refresh([], deadline)
+                continue
+            except ConnectionLostError as error:
+                if changes:
+                    raise
+                retry.wait(error)
+                continue
+            left = [key for key in left if key in later]
+            if left:
+                retry.wait(later[left[0]])
+                self._client.forget(key.topic for key in left if isinstance(key, TopicPartition))
+                self._client.refresh([], deadline)
+        if refused:
+            first, *others = refused.values()
+            raise KafkaError(first.code, "; ".join([first.message, *(str(other) for other in others)]))
+        return found
+
+    def _exchange(self, link: Link, message: Any, deadline: float) -> Any:
+        """One request and its answer."""
+        return link.wait(self._client.send(link, message, deadline), deadline)
+
+    def _from_controller(self, message: Callable[[Link], Any], deadline: float) -> Any:
+        link = self._client.controller(deadline)
+        return self._exchange(link, message(link), deadline)
+
+    def _by_coordinator(self, keys: Iterable[str], kind: int, deadline: float) -> Iterator[tuple[Link, list[str]]]:
+        """The keys of each coordinator, with the connection to it."""
+        for node, own in _grouped(coordinators(self._client, keys, kind, deadline)).items():
+            yield self._client.link(node, deadline), own
+
+    def _by_leader(
+        self, partitions: Iterable[TopicPartition], deadline: float
+    ) -> Iterator[tuple[Link, dict[str, list[int]]]]:
+        """{topic: partitions} of each leader, with the connection to it."""
+        for node, own in by_leader(self._client, partitions, deadline).items():
+            yield self._client.link(node, deadline), by_topic(own)
+
+    def _every_broker(self, deadline: float) -> Iterator[Link]:
+        for node in self._client.refresh([], deadline).brokers:
+            yield self._client.link(node, deadline)
+
+    @property
+    def _timeout_ms(self) -> int:
+        return int(self._client.timeout * 1000)
+
+
+def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """{topic: its partitions}."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in partitions:
+        found[topic].append(partition)
+    return dict(found)
+
+
+def _grouped(nodes: dict[str, int]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = defaultdict(list)
+    for key, node in nodes.items():
+        found[node].append(key)
+    return dict(found)
+
+
+def _told(verb: str, outcome: Outcome) -> str:
+    name = repr(outcome.key) if isinstance(outcome.key, str) else str(outcome.key)
+    return f"{verb} {name}{f': {outcome.said}' if outcome.said else ''}"

@@ -1,0 +1,162 @@
+"""The offsets that groups have committed: read, written and deleted without being a member."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tagwire import messages
+from tagwire.client.admin.asking import Asker, Outcome, by_topic
+from tagwire.client.coordinators import GROUP
+from tagwire.client.metadata import TopicPartition
+from tagwire.client.transport import Link
+from tagwire.errors import Error, KafkaError
+
+# From this version on OffsetFetch asks about several groups.
+SEVERAL_FROM: Final = 8
+
+NO_OFFSET: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """Where a group stands in a partition: the offset it reads next. `leader_epoch` is -1 where it is not known."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+class GroupOffsets(Asker):
+    """Committed offsets of a cluster's groups."""
+
+    def group_offsets(
+        self, group: str, partitions: Iterable[tuple[str, int]] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What a group has committed. Partitions without an offset are left out; so is a group that does not exist.
+
+        Args:
+            partitions: None asks for all.
+
+        Raises:
+            KafkaError: naming the group or the partition.
+        """
+        wanted = None if partitions is None else by_topic(partitions)
+        found: dict[TopicPartition, CommittedOffset] = {}
+
+        def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
+            for link, _ in self._by_coordinator(left, GROUP, deadline):
+                error, topics = _answered(self._exchange(link, _fetch_request(link, group, wanted), deadline))
+                if error in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
+                    error = _take(topics, found)
+                yield Outcome(group, error)
+
+        self._settle([group], ask, "offsets of group")
+        return dict(sorted(found.items()))
+
+    def alter_group_offsets(self, group: str, offsets: Mapping[tuple[str, int], int | CommittedOffset]) -> None:
+        """Commits offsets for a group that has no members now; a group that does not exist begins with them.
+
+        Args:
+            offsets: {(topic, partition): the offset to read next}.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID while the group has members; otherwise naming the partition.
+        """
+        kind = messages.OffsetCommitRequest
+        placed = {
+            TopicPartition(*at): offset if isinstance(offset, CommittedOffset) else CommittedOffset(offset)
+            for at, offset in offsets.items()
+        }
+
+        def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
+            for link, _ in self._by_coordinator([group], GROUP, deadline):
+                topics = [
+                    kind.OffsetCommitRequestTopic(
+                        name=topic,
+                        partitions=[
+                            kind.OffsetCommitRequestPartition(
+                                partition_index=index,
+                                committed_offset=placed[TopicPartition(topic, index)].offset,
+                                committed_leader_epoch=placed[TopicPartition(topic, index)].leader_epoch,
+                                committed_metadata=placed[TopicPartition(topic, index)].metadata,
+                            )
+                            for index in indexes
+                        ],
+                    )
+                    for topic, indexes in by_topic(left).items()
+                ]
+                answer = self._exchange(link, kind(group_id=group, topics=topics), deadline)
+                yield from _outcomes(answer.topics)
+
+        self._settle(list(placed), ask, f"commit offset of group {group!r} in partition")
+
+    def delete_group_offsets(self, group: str, partitions: Iterable[tuple[str, int]]) -> None:
+        """Forgets what a group has committed in partitions.
+
+        Raises:
+            KafkaError: GROUP_SUBSCRIBED_TO_TOPIC while a member reads the topic; otherwise naming the partition.
+        """
+        kind = messages.OffsetDeleteRequest
+
+        def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
+            for link, _ in self._by_coordinator([group], GROUP, deadline):
+                topics = [
+                    kind.OffsetDeleteRequestTopic(
+                        name=topic,
+                        partitions=[kind.OffsetDeleteRequestPartition(partition_index=index) for index in indexes],
+                    )
+                    for topic, indexes in by_topic(left).items()
+                ]
+                answer = self._exchange(link, kind(group_id=group, topics=topics), deadline)
+                if answer.error_code:
+                    yield from (Outcome(at, answer.error_code) for at in left)
+                else:
+                    yield from _outcomes(answer.topics)
+
+        places = [TopicPartition(*at) for at in partitions]
+        self._settle(places, ask, f"delete offset of group {group!r} in partition", changes=True)
+
+
+def _fetch_request(link: Link, group: str, wanted: dict[str, list[int]] | None) -> Any:
+    kind = messages.OffsetFetchRequest
+    several = link.version(kind.api_key) >= SEVERAL_FROM
+    entry: Any = kind.OffsetFetchRequestTopics if several else kind.OffsetFetchRequestTopic
+    topics: Any = None
+    if wanted is not None:
+        topics = [entry(name=name, partition_indexes=indexes) for name, indexes in wanted.items()]
+    if several:
+        return kind(groups=[kind.OffsetFetchRequestGroup(group_id=group, topics=topics)], require_stable=True)
+    return kind(group_id=group, topics=topics)
+
+
+def _answered(response: Any) -> tuple[int, list[Any]]:
+    """The error code and the topics of the one group that was asked about."""
+    if response.groups:
+        return response.groups[0].error_code, response.groups[0].topics
+    return response.error_code, response.topics
+
+
+def _take(topics: list[Any], found: dict[TopicPartition, CommittedOffset]) -> int:
+    """Fills `found`; returns a code that is worth another attempt, or 0."""
+    later = 0
+    for topic in topics:
+        for partition in topic.partitions:
+            at = TopicPartition(topic.name, partition.partition_index)
+            if partition.error_code:
+                refusal = KafkaError(partition.error_code, f"offset of partition {at}")
+                if not refusal.retriable:
+                    raise refusal
+                later = partition.error_code
+            elif partition.committed_offset != NO_OFFSET:
+                found[at] = CommittedOffset(
+                    partition.committed_offset, partition.committed_leader_epoch, partition.metadata or ""
+                )
+    return later
+
+
+def _outcomes(topics: list[Any]) -> Iterator[Outcome]:
+    for topic in topics:
+        for partition in topic.partitions:
+            yield Outcome(TopicPartition(topic.name, partition.partition_index), partition.error_code)

@@ -1,0 +1,189 @@
+"""Groups: list, describe, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tagwire import messages
+from tagwire.client.admin.asking import Asker, Outcome
+from tagwire.client.coordinators import GROUP
+from tagwire.client.metadata import TopicPartition
+from tagwire.client.transport import Link
+from tagwire.errors import DecodeError, Error
+
+_CONSUMER_GROUP_DESCRIBE: Final = 69
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """A group as brokers list it. `state` and `type` are "" where a broker is too old to tell."""
+
+    group: str
+    protocol_type: str
+    state: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A member of a group and the partitions it has. `instance_id` is None for a dynamic member."""
+
+    member_id: str
+    client_id: str
+    host: str
+    instance_id: str | None = None
+    assignment: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group.
+
+    Attributes:
+        state: such as "Stable" or "Empty".
+        type: "classic", or "consumer" for the protocol of KIP-848.
+        assignor: who spreads the partitions, "" without members.
+        coordinator: node id.
+    """
+
+    group: str
+    state: str
+    type: str
+    protocol_type: str
+    assignor: str
+    coordinator: int
+    members: tuple[GroupMember, ...] = ()
+
+
+class Groups(Asker):
+    """Groups of a cluster."""
+
+    def list_groups(self, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[GroupListing]:
+        """Every group, by name.
+
+        Args:
+            states: only groups in these states, such as "Empty"; needs Kafka 2.6.
+            types: only groups of these types, "classic", "consumer", "share"; needs Kafka 3.8.
+
+        Raises:
+            KafkaError: a broker refuses. UnsupportedVersionError: a broker is too old for what is asked.
+        """
+        request = messages.ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+        found: dict[str, GroupListing] = {}
+
+        def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
+            for link in self._every_broker(deadline):
+                answer = self._exchange(link, request, deadline)
+                if answer.error_code:
+                    yield Outcome("groups", answer.error_code)
+                    return
+                for group in answer.groups:
+                    found[group.group_id] = GroupListing(
+                        group.group_id, group.protocol_type, group.group_state, group.group_type
+                    )
+            yield Outcome("groups", 0)
+
+        self._settle(["groups"], ask, "list")
+        return [found[name] for name in sorted(found)]
+
+    def describe_groups(self, groups: Sequence[str]) -> dict[str, GroupDescription]:
+        """Groups and their members, classic ones and those of KIP-848.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND naming a group that does not exist, or another refusal.
+        """
+
+        def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
+            for link, own in self._by_coordinator(left, GROUP, deadline):
+                classic = own
+                if _CONSUMER_GROUP_DESCRIBE in link.ranges:
+                    outcomes = list(self._describe_consumer(link, own, deadline))
+                    classic = [found.key for found in outcomes if found.error == Error.GROUP_ID_NOT_FOUND]
+                    yield from (found for found in outcomes if found.key not in classic)
+                if classic:
+                    yield from self._describe_classic(link, classic, deadline)
+
+        return self._settle(groups, ask, "describe group")
+
+    def delete_groups(self, groups: Sequence[str]) -> None:
+        """Deletes groups and the offsets they committed.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP for one that has members, GROUP_ID_NOT_FOUND for one that does not exist; the
+            text tells all refusals. The others are gone.
+        """
+
+        def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
+            for link, own in self._by_coordinator(left, GROUP, deadline):
+                request = messages.DeleteGroupsRequest(groups_names=own)
+                for result in self._exchange(link, request, deadline).results:
+                    yield Outcome(result.group_id, result.error_code, result.error_message)
+
+        self._settle(groups, ask, "delete group", changes=True)
+
+    def _describe_consumer(self, link: Link, groups: list[str], deadline: float) -> Iterator[Outcome]:
+        request = messages.ConsumerGroupDescribeRequest(group_ids=groups)
+        for group in self._exchange(link, request, deadline).groups:
+            members = tuple(
+                GroupMember(
+                    member.member_id,
+                    member.client_id,
+                    member.client_host,
+                    member.instance_id,
+                    tuple(
+                        TopicPartition(topic.topic_name, index)
+                        for topic in member.assignment.topic_partitions
+                        for index in topic.partitions
+                    ),
+                )
+                for member in group.members
+            )
+            found = GroupDescription(
+                group.group_id, group.group_state, "consumer", "consumer", group.assignor_name, link.node, members
+            )
+            yield Outcome(group.group_id, group.error_code, group.error_message, found)
+
+    def _describe_classic(self, link: Link, groups: list[str], deadline: float) -> Iterator[Outcome]:
+        for group in self._exchange(link, messages.DescribeGroupsRequest(groups=groups), deadline).groups:
+            # Before version 6 a group that does not exist is "Dead", and no error.
+            error = group.error_code or (Error.GROUP_ID_NOT_FOUND if group.group_state == "Dead" else 0)
+            if error:
+                yield Outcome(group.group_id, error, group.error_message)
+                continue
+            members = tuple(
+                GroupMember(
+                    member.member_id,
+                    member.client_id,
+                    member.client_host,
+                    member.group_instance_id,
+                    _assigned(member.member_assignment) if group.protocol_type == "consumer" else (),
+                )
+                for member in group.members
+            )
+            found = GroupDescription(
+                group.group_id,
+                group.group_state,
+                "classic",
+                group.protocol_type,
+                group.protocol_data,
+                link.node,
+                members,
+            )
+            yield Outcome(group.group_id, 0, value=found)
+
+
+def _assigned(data: bytes) -> tuple[TopicPartition, ...]:
+    """The partitions in a member's assignment; none where another software wrote something else there."""
+    kind = messages.ConsumerProtocolAssignment
+    if len(data) < 2:
+        return ()
+    version = min(int.from_bytes(data[:2], "big", signed=True), kind.valid_versions.highest)
+    try:
+        assignment: Any = kind.decode(data[2:], max(version, 0), lenient=True)
+    except DecodeError:
+        return ()
+    return tuple(
+        TopicPartition(topic.topic, index) for topic in assignment.assigned_partitions for index in topic.partitions
+    )

@@ -1,0 +1,52 @@
+"""Records: delete those before an offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tagwire import messages
+from tagwire.client.admin.asking import Asker, Outcome
+from tagwire.client.metadata import TopicPartition
+
+
+class Records(Asker):
+    """Records of a cluster."""
+
+    def delete_records(self, before: Mapping[tuple[str, int], int]) -> dict[TopicPartition, int]:
+        """Deletes the records before an offset; -1 all that there are.
+
+        Args:
+            before: {(topic, partition): offset}.
+
+        Returns:
+            The first offset that each partition holds now.
+
+        Raises:
+            KafkaError: naming the partition; OFFSET_OUT_OF_RANGE for an offset that it has not reached.
+        """
+        kind = messages.DeleteRecordsRequest
+        offsets = {TopicPartition(*at): offset for at, offset in before.items()}
+
+        def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
+            for link, topics in self._by_leader(left, deadline):
+                request = kind(
+                    topics=[
+                        kind.DeleteRecordsTopic(
+                            name=topic,
+                            partitions=[
+                                kind.DeleteRecordsPartition(
+                                    partition_index=index, offset=offsets[TopicPartition(topic, index)]
+                                )
+                                for index in partitions
+                            ],
+                        )
+                        for topic, partitions in topics.items()
+                    ],
+                    timeout_ms=self._timeout_ms,
+                )
+                for topic in self._exchange(link, request, deadline).topics:
+                    for found in topic.partitions:
+                        at = TopicPartition(topic.name, found.partition_index)
+                        yield Outcome(at, found.error_code, value=found.low_watermark)
+
+        return self._settle(list(offsets), ask, "delete records of partition")

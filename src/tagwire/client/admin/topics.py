@@ -1,0 +1,141 @@
+"""Topics: list, create, delete, give more partitions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tagwire import messages
+from tagwire.client.admin.asking import Asker, Outcome
+from tagwire.client.metadata import NO_NODE, TopicMetadata
+from tagwire.client.retry import FIRST_PAUSE
+from tagwire.client.transport import Link
+
+# Seconds that a new topic is waited for: brokers learn of it one after the other.
+SETTLE_TIME: Final = 5.0
+
+# From this version on DeleteTopics names a topic by a struct, before it by a string.
+TOPIC_STRUCTS_FROM: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create. -1 for partitions or replicas takes the broker's default."""
+
+    name: str
+    num_partitions: int = 1
+    replication_factor: int = 1
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+class Topics(Asker):
+    """Topics of a cluster."""
+
+    def list_topics(self) -> list[TopicMetadata]:
+        """Every topic, internal ones too, by name. Raises as `Client.metadata`."""
+        return sorted(self._client.metadata().topics.values(), key=lambda topic: topic.name)
+
+    def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> None:
+        """Creates topics, and waits a moment until the cluster knows them.
+
+        Args:
+            validate_only: only ask whether it could be done.
+
+        Raises:
+            KafkaError: with the code of the first topic that was refused; the text tells all of them. The others exist.
+        """
+        kind = messages.CreateTopicsRequest
+
+        def ask(names: list[str], deadline: float) -> Iterator[Outcome]:
+            created = [
+                kind.CreatableTopic(
+                    name=topic.name,
+                    num_partitions=topic.num_partitions,
+                    replication_factor=topic.replication_factor,
+                    configs=[
+                        kind.CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()
+                    ],
+                )
+                for topic in topics
+                if topic.name in names
+            ]
+            request = kind(topics=created, timeout_ms=self._timeout_ms, validate_only=validate_only)
+            yield from _outcomes(self._from_controller(lambda link: request, deadline).topics)
+
+        names = [topic.name for topic in topics]
+        self._change_topics(names, ask, "create")
+        if not validate_only:
+            self._await({topic.name: topic.num_partitions for topic in topics})
+
+    def create_partitions(self, totals: Mapping[str, int], *, validate_only: bool = False) -> None:
+        """Gives topics more partitions, and waits a moment until the cluster knows them.
+
+        Args:
+            totals: {topic: how many partitions it is to have in all}.
+            validate_only: only ask whether it could be done.
+
+        Raises:
+            KafkaError: as `create_topics`; INVALID_PARTITIONS where a topic has as many already.
+        """
+        kind = messages.CreatePartitionsRequest
+
+        def ask(names: list[str], deadline: float) -> Iterator[Outcome]:
+            grown = [kind.CreatePartitionsTopic(name=name, count=totals[name], assignments=None) for name in names]
+            request = kind(topics=grown, timeout_ms=self._timeout_ms, validate_only=validate_only)
+            yield from _outcomes(self._from_controller(lambda link: request, deadline).results)
+
+        self._change_topics(list(totals), ask, "add partitions to")
+        if not validate_only:
+            self._await(totals)
+
+    def delete_topics(self, names: Sequence[str]) -> None:
+        """Deletes topics with all their records.
+
+        Raises:
+            KafkaError: with the code of the first topic that was refused; the text tells all of them. The others are
+            gone.
+        """
+        kind = messages.DeleteTopicsRequest
+
+        def ask(names: list[str], deadline: float) -> Iterator[Outcome]:
+            def request(link: Link) -> Any:
+                if link.version(kind.api_key) >= TOPIC_STRUCTS_FROM:
+                    return kind(
+                        topics=[kind.DeleteTopicState(name=name) for name in names], timeout_ms=self._timeout_ms
+                    )
+                return kind(topic_names=names, timeout_ms=self._timeout_ms)
+
+            yield from _outcomes(self._from_controller(request, deadline).responses)
+
+        self._change_topics(list(names), ask, "delete")
+
+    def _change_topics(self, names: list[str], ask: Any, verb: str) -> None:
+        try:
+            self._settle(names, ask, f"{verb} topic", changes=True, moves=False)
+        finally:
+            self._client.forget(names)
+
+    def _await(self, totals: Mapping[str, int]) -> None:
+        until = time.monotonic() + min(SETTLE_TIME, self._client.timeout)
+        while time.monotonic() < until:
+            topics = self._client.metadata(totals).topics
+            if all(_usable(topics.get(name), total) for name, total in totals.items()):
+                return
+            time.sleep(FIRST_PAUSE)
+
+
+def _outcomes(results: Sequence[Any]) -> Iterator[Outcome]:
+    # DeleteTopics tells no reason before its version 5.
+    for result in results:
+        yield Outcome(result.name, result.error_code, result.error_message)
+
+
+def _usable(topic: TopicMetadata | None, total: int) -> bool:
+    return bool(
+        topic
+        and not topic.error
+        and len(topic.partitions) >= max(total, 1)
+        and all(partition.leader != NO_NODE for partition in topic.partitions.values())
+    )

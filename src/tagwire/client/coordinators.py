@@ -1,0 +1,62 @@
+"""Which broker coordinates a group or a transactional id (FindCoordinator, key 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from tagwire import messages
+from tagwire.client.retry import Retry
+from tagwire.errors import KafkaError
+
+if TYPE_CHECKING:
+    from tagwire.client.client import Client
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+
+# From this version on one question may be about several keys.
+SEVERAL_FROM: Final = 4
+
+_NAMES: Final = {GROUP: "group", TRANSACTION: "transactional id"}
+
+
+def coordinators(client: Client, keys: Iterable[str], kind: int, deadline: float) -> dict[str, int]:
+    """{key: node id}; waits for coordinators that are not there yet.
+
+    Args:
+        kind: `GROUP` or `TRANSACTION`.
+
+    Raises:
+        KafkaError: naming the key. UnsupportedVersionError, ConnectError, ...: nobody can be asked.
+    """
+    found: dict[str, int] = {}
+    left, retry = list(keys), Retry(deadline)
+    while left:
+        later = None
+        for key, node, error in _ask(client, left, kind, deadline):
+            if not error:
+                found[key] = node
+                continue
+            refusal = KafkaError(error, f"coordinator of {_NAMES[kind]} {key!r}")
+            if not refusal.retriable:
+                raise refusal
+            later = refusal
+        left = [key for key in left if key not in found]
+        if left:
+            retry.wait(later or KafkaError(-1, f"no coordinator of {_NAMES[kind]} {left[0]!r} in the answer"))
+    return found
+
+
+def _ask(client: Client, keys: list[str], kind: int, deadline: float) -> list[tuple[str, int, int]]:
+    """(key, node id, error code) of each."""
+    request = messages.FindCoordinatorRequest
+    link = client.link(None, deadline)
+    if link.version(request.api_key) >= SEVERAL_FROM:
+        answer: Any = link.wait(client.send(link, request(key_type=kind, coordinator_keys=keys), deadline), deadline)
+        return [(found.key, found.node_id, found.error_code) for found in answer.coordinators]
+    answers = []
+    for key in keys:
+        answer = link.wait(client.send(link, request(key=key, key_type=kind), deadline), deadline)
+        answers.append((key, answer.node_id, answer.error_code))
+    return answers

@@ -1,0 +1,229 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-512, both roles, without the connection (RFC 5802, RFC 7677; KIP-84).
+
+Names and passwords go as UTF-8, without SASLprep, as Kafka does it; channels are not bound (`n,,`).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from tagwire.errors import AuthenticationError, ConfigError
+
+SCRAM_HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+
+# Fewer iterations make a stolen exchange cheap to guess from (RFC 7677); more are a peer that wants our time.
+MIN_ITERATIONS: Final = 4096
+MAX_ITERATIONS: Final = 1_000_000
+
+_NONCE_BYTES: Final = 24
+_SALT_BYTES: Final = 24
+_GS2_HEADER: Final = "n,,"
+# Salts of users that do not exist, so that an exchange does not tell who does.
+_UNKNOWN_USERS: Final = secrets.token_bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """What a broker keeps of a password: enough to check it, not to use it elsewhere."""
+
+    salt: bytes = field(repr=False)
+    iterations: int
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+
+
+def scram_credential(
+    mechanism: str, password: str, *, salt: bytes | None = None, iterations: int = MIN_ITERATIONS
+) -> ScramCredential:
+    """The credential of a password; `salt` None takes a random one. Raises ConfigError for another mechanism or an
+    iteration count out of bounds."""
+    digest = _hash(mechanism)
+    if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
+        raise ConfigError(f"iterations={iterations}: allowed is {MIN_ITERATIONS} to {MAX_ITERATIONS}")
+    salt = secrets.token_bytes(_SALT_BYTES) if salt is None else salt
+    salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
+    client_key = hmac.digest(salted, b"Client Key", digest)
+    return ScramCredential(
+        salt, iterations, hashlib.new(digest, client_key).digest(), hmac.digest(salted, b"Server Key", digest)
+    )
+
+
+class ScramClient:
+    """The client's side of one exchange: `respond(b"")` first, then `respond(challenge)` until it gives None.
+
+    Args:
+        mechanism: SCRAM-SHA-256 or SCRAM-SHA-512.
+        nonce: for vectors only; None takes a random one.
+    """
+
+    def __init__(self, mechanism: str, username: str, password: str, *, nonce: str | None = None) -> None:
+        self.mechanism = mechanism
+        self._hash = _hash(mechanism)
+        self._password = password
+        self._nonce = _new_nonce() if nonce is None else nonce
+        self._first = f"n={username.replace('=', '=3D').replace(',', '=2C')},r={self._nonce}"
+        self._signature: bytes | None = None
+
+    def respond(self, challenge: bytes) -> bytes | None:
+        """The next token to send; None when the broker has proved that it knows the password too.
+
+        Raises:
+            AuthenticationError: the broker refuses, breaks the exchange, or cannot prove itself.
+        """
+        if not challenge:
+            return f"{_GS2_HEADER}{self._first}".encode()
+        if self._signature is None:
+            return self._prove(challenge)
+        fields = _fields(challenge, "the broker's last message", allowed="ve")
+        if "e" in fields:
+            raise AuthenticationError(f"the broker refused {self.mechanism}: {fields['e'][:100]!r}")
+        if not hmac.compare_digest(_bytes(fields, "v", "the broker's last message"), self._signature):
+            raise AuthenticationError(f"the broker could not prove by {self.mechanism} that it knows the password")
+        return None
+
+    def _prove(self, challenge: bytes) -> bytes:
+        what = "the broker's first message"
+        fields = _fields(challenge, what, allowed="rsi")
+        nonce = fields.get("r", "")
+        if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
+            raise AuthenticationError(f"{what} does not carry on our nonce")
+        salt = _bytes(fields, "s", what)
+        count = fields.get("i", "")
+        if not (count.isascii() and count.isdigit() and len(count) < 10):
+            raise AuthenticationError(f"{what} has no iteration count")
+        if not MIN_ITERATIONS <= int(count) <= MAX_ITERATIONS:
+            raise AuthenticationError(f"{what} asks for {count} iterations, not {MIN_ITERATIONS} to {MAX_ITERATIONS}")
+        salted = hashlib.pbkdf2_hmac(self._hash, self._password.encode(), salt, int(count))
+        client_key = hmac.digest(salted, b"Client Key", self._hash)
+        without_proof = f"c={_base64(_GS2_HEADER.encode())},r={nonce}"
+        signed = f"{self._first},{challenge.decode()},{without_proof}".encode()
+        signature = hmac.digest(hashlib.new(self._hash, client_key).digest(), signed, self._hash)
+        self._signature = hmac.digest(hmac.digest(salted, b"Server Key", self._hash), signed, self._hash)
+        return f"{without_proof},p={_base64(_xor(client_key, signature))}".encode()
+
+
+class ScramServer:
+    """The broker's side of one exchange: `respond(token)` to each token until `username` is known.
+
+    Args:
+        credentials: a user's credential, None for a user that does not exist.
+        nonce: for vectors only; None takes a random one.
+
+    Attributes:
+        username: who has proved to know the password; None until then.
+    """
+
+    def __init__(
+        self, mechanism: str, credentials: Callable[[str], ScramCredential | None], *, nonce: str | None = None
+    ) -> None:
+        self.mechanism = mechanism
+        self.username: str | None = None
+        self._hash = _hash(mechanism)
+        self._credentials = credentials
+        self._nonce = _new_nonce() if nonce is None else nonce
+        self._claimed = ""
+        self._gs2 = ""
+        self._signed = ""
+        self._credential: ScramCredential | None = None
+        self._known = False
+
+    def respond(self, token: bytes) -> bytes:
+        """The next token to send. Raises AuthenticationError: the exchange is broken, or the proof wrong."""
+        return self._challenge(token) if self._credential is None else self._check(self._credential, token)
+
+    def _challenge(self, token: bytes) -> bytes:
+        what = "the client's first message"
+        parts = _text(token, what).split(",", 2)
+        if len(parts) != 3 or parts[0] not in ("n", "y"):
+            raise AuthenticationError(f"{what} asks for channel binding, or is none")
+        bare = parts[2]
+        fields = _fields(bare.encode(), what, allowed="nr", extensions=True)
+        if "n" not in fields or not fields.get("r"):
+            raise AuthenticationError(f"{what} lacks a name or a nonce")
+        self._claimed = fields["n"].replace("=2C", ",").replace("=3D", "=")
+        self._gs2 = f"{parts[0]},{parts[1]},"
+        found = self._credentials(self._claimed)
+        self._known = found is not None
+        self._credential = found or self._pretended()
+        self._nonce = fields["r"] + self._nonce
+        answer = f"r={self._nonce},s={_base64(self._credential.salt)},i={self._credential.iterations}"
+        self._signed = f"{bare},{answer}"
+        return answer.encode()
+
+    def _pretended(self) -> ScramCredential:
+        salt = hmac.digest(_UNKNOWN_USERS, self._claimed.encode(), "sha256")[:_SALT_BYTES]
+        return ScramCredential(salt, MIN_ITERATIONS, b"", b"")
+
+    def _check(self, credential: ScramCredential, token: bytes) -> bytes:
+        what = "the client's last message"
+        fields = _fields(token, what, allowed="crp", extensions=True)
+        without_proof, separator, _ = _text(token, what).rpartition(",p=")
+        if not separator or self.username is not None:
+            raise AuthenticationError(f"{what} is out of place, or has no proof")
+        if fields.get("r") != self._nonce or _bytes(fields, "c", what) != self._gs2.encode():
+            raise AuthenticationError(f"{what} does not carry on the exchange")
+        signed = f"{self._signed},{without_proof}".encode()
+        proof = _bytes(fields, "p", what)
+        signature = hmac.digest(credential.stored_key, signed, self._hash)
+        is_right = len(proof) == len(signature) and hmac.compare_digest(
+            hashlib.new(self._hash, _xor(proof, signature)).digest(), credential.stored_key
+        )
+        if not is_right or not self._known:
+            raise AuthenticationError(f"{self.mechanism}: wrong user or password")
+        self.username = self._claimed
+        return f"v={_base64(hmac.digest(credential.server_key, signed, self._hash))}".encode()
+
+
+def _hash(mechanism: str) -> str:
+    if mechanism not in SCRAM_HASHES:
+        raise ConfigError(f"sasl_mechanism={mechanism!r}: allowed for SCRAM is {', '.join(SCRAM_HASHES)}")
+    return SCRAM_HASHES[mechanism]
+
+
+def _new_nonce() -> str:
+    return secrets.token_urlsafe(_NONCE_BYTES)
+
+
+def _text(data: bytes, what: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise AuthenticationError(f"{what} is no UTF-8") from None
+
+
+def _fields(data: bytes, what: str, *, allowed: str, extensions: bool = False) -> dict[str, str]:
+    """The `k=value` attributes of a message, each once. `m`, an extension that must be understood, is never allowed."""
+    found: dict[str, str] = {}
+    for part in _text(data, what).split(","):
+        name, equals, value = part.partition("=")
+        if not equals or len(name) == 0 or name in found:
+            raise AuthenticationError(f"{what} is no list of attributes")
+        if name not in allowed and (not extensions or name == "m"):
+            raise AuthenticationError(f"{what} holds {name[:20]!r}, which has no place there")
+        found[name] = value
+    return found
+
+
+def _bytes(fields: dict[str, str], name: str, what: str) -> bytes:
+    try:
+        found = base64.b64decode(fields.get(name, ""), validate=True)
+    except (binascii.Error, ValueError):
+        found = b""
+    if not found:
+        raise AuthenticationError(f"{what} lacks {name!r}, or it is no base64")
+    return found
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _xor(left: bytes, right: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(left, right))

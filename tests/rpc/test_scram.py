@@ -1,0 +1,162 @@
+"""SCRAM as the RFCs print it, both roles against each other, and what neither side lets pass."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tagwire.errors import AuthenticationError, ConfigError
+from tagwire.rpc import ScramClient, ScramServer, scram_credential
+
+# RFC 7677, section 3: user "user", password "pencil".
+CLIENT_NONCE = "rOprNGfwEbeRWgbNEkqO"
+SERVER_NONCE = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+CLIENT_FIRST = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+SERVER_FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+CLIENT_LAST = (
+    b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+)
+SERVER_LAST = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+SALT = bytes.fromhex("5b6d99689d12358eeca04b141236fa81")
+
+
+def test_the_client_says_what_rfc_7677_prints() -> None:
+    client = ScramClient("SCRAM-SHA-256", "user", "pencil", nonce=CLIENT_NONCE)
+    assert client.respond(b"") == CLIENT_FIRST
+    assert client.respond(SERVER_FIRST) == CLIENT_LAST
+    assert client.respond(SERVER_LAST) is None
+
+
+def test_the_server_says_what_rfc_7677_prints() -> None:
+    users = {"user": scram_credential("SCRAM-SHA-256", "pencil", salt=SALT)}
+    server = ScramServer("SCRAM-SHA-256", users.get, nonce=SERVER_NONCE)
+    assert server.respond(CLIENT_FIRST) == SERVER_FIRST
+    assert server.username is None
+    assert server.respond(CLIENT_LAST) == SERVER_LAST
+    assert server.username == "user"
+
+
+def exchange(client: ScramClient, server: ScramServer) -> None:
+    token = client.respond(b"")
+    while token is not None:
+        token = client.respond(server.respond(token))
+
+
+@settings(deadline=None, max_examples=15)
+@given(username=st.text(min_size=1, max_size=8), password=st.text(max_size=8))
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_any_name_and_password_cross_the_exchange(mechanism: str, username: str, password: str) -> None:
+    users = {username: scram_credential(mechanism, password)}
+    server = ScramServer(mechanism, users.get)
+    exchange(ScramClient(mechanism, username, password), server)
+    assert server.username == username
+
+
+@pytest.mark.parametrize(("username", "password"), [("user", "Pencil"), ("nobody", "pencil"), ("user", "")])
+def test_a_wrong_password_and_a_wrong_user_are_refused_alike(username: str, password: str) -> None:
+    users = {"user": scram_credential("SCRAM-SHA-512", "pencil")}
+    server = ScramServer("SCRAM-SHA-512", users.get)
+    with pytest.raises(AuthenticationError, match=r"^SCRAM-SHA-512: wrong user or password$"):
+        exchange(ScramClient("SCRAM-SHA-512", username, password), server)
+    assert server.username is None
+
+
+def test_a_user_that_does_not_exist_always_has_the_same_salt() -> None:
+    salts = {ScramServer("SCRAM-SHA-256", lambda _: None).respond(b"n,,n=x,r=a").split(b",")[1] for _ in range(3)}
+    assert len(salts) == 1
+
+
+NONCE = CLIENT_NONCE.encode()
+HOSTILE_FIRST = [
+    ("another nonce", b"r=xxxx,s=AAAA,i=4096", "does not carry on our nonce"),
+    ("our nonce alone", b"r=" + NONCE + b",s=AAAA,i=4096", "does not carry on our nonce"),
+    ("too few iterations", b"r=" + NONCE + b"x,s=AAAA,i=4095", "asks for 4095 iterations"),
+    ("too many iterations", b"r=" + NONCE + b"x,s=AAAA,i=1000001", "asks for 1000001 iterations"),
+    ("endless iterations", b"r=" + NONCE + b"x,s=AAAA,i=" + b"9" * 5000, "no iteration count"),
+    ("a negative count", b"r=" + NONCE + b"x,s=AAAA,i=-1", "no iteration count"),
+    ("digits that are not ASCII", b"r=" + NONCE + "x,s=AAAA,i=٤٠٩٦".encode(), "no iteration count"),
+    ("no salt", b"r=" + NONCE + b"x,i=4096", "lacks 's'"),
+    ("a salt that is no base64", b"r=" + NONCE + b"x,s=A,i=4096", "lacks 's'"),
+    ("an extension that must be understood", b"m=x,r=" + NONCE + b"x,s=AAAA,i=4096", "holds 'm'"),
+    ("an attribute twice", b"r=" + NONCE + b"x,r=y,s=AAAA,i=4096", "no list of attributes"),
+    ("no attributes", b"hello", "no list of attributes"),
+    ("no UTF-8", b"r=\xff", "no UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("name", "challenge", "says"), HOSTILE_FIRST, ids=[row[0] for row in HOSTILE_FIRST])
+def test_a_first_message_of_a_hostile_broker_is_refused(name: str, challenge: bytes, says: str) -> None:
+    client = ScramClient("SCRAM-SHA-256", "user", "pencil", nonce=CLIENT_NONCE)
+    client.respond(b"")
+    with pytest.raises(AuthenticationError, match=says):
+        client.respond(challenge)
+
+
+@pytest.mark.parametrize(
+    ("last", "says"),
+    [
+        (b"v=" + b"A" * 43 + b"=", "could not prove"),
+        (b"v=", "lacks 'v'"),
+        (b"e=other-error", "refused SCRAM-SHA-256: 'other-error'"),
+        (b"x=1", "no place"),
+    ],
+)
+def test_a_broker_that_does_not_know_the_password_is_not_believed(last: bytes, says: str) -> None:
+    client = ScramClient("SCRAM-SHA-256", "user", "pencil", nonce=CLIENT_NONCE)
+    client.respond(b"")
+    client.respond(SERVER_FIRST)
+    with pytest.raises(AuthenticationError, match=says):
+        client.respond(last)
+
+
+HOSTILE_CLIENTS = [
+    ("channel binding", b"p=tls-unique,,n=user,r=a", "channel binding"),
+    ("nothing", b"", "channel binding"),
+    ("no name", b"n,,r=a", "lacks a name or a nonce"),
+    ("no nonce", b"n,,n=user,r=", "lacks a name or a nonce"),
+    ("an extension that must be understood", b"n,,n=user,r=a,m=x", "holds 'm'"),
+]
+
+
+@pytest.mark.parametrize(("name", "token", "says"), HOSTILE_CLIENTS, ids=[row[0] for row in HOSTILE_CLIENTS])
+def test_a_first_message_of_a_hostile_client_is_refused(name: str, token: bytes, says: str) -> None:
+    with pytest.raises(AuthenticationError, match=says):
+        ScramServer("SCRAM-SHA-256", lambda _: None).respond(token)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        CLIENT_LAST.replace(b"biws", b"eSws"),
+        CLIENT_LAST.replace(b"$k0,", b"$k1,"),
+        CLIENT_LAST.rpartition(b",")[0],
+        CLIENT_LAST + b"AAAA",
+    ],
+    ids=["another binding", "another nonce", "no proof", "a longer proof"],
+)
+def test_a_last_message_that_was_changed_is_refused(last: bytes) -> None:
+    server = ScramServer(
+        "SCRAM-SHA-256", {"user": scram_credential("SCRAM-SHA-256", "pencil", salt=SALT)}.get, nonce=SERVER_NONCE
+    )
+    server.respond(CLIENT_FIRST)
+    with pytest.raises(AuthenticationError):
+        server.respond(last)
+    assert server.username is None
+
+
+def test_a_credential_holds_what_the_rfc_says_and_shows_none_of_it() -> None:
+    credential = scram_credential("SCRAM-SHA-512", "pencil", salt=SALT, iterations=8192)
+    salted = hashlib.pbkdf2_hmac("sha512", b"pencil", SALT, 8192)
+    assert credential.server_key == hmac.digest(salted, b"Server Key", "sha512")
+    assert repr(credential) == "ScramCredential(iterations=8192)"
+
+
+def test_other_mechanisms_and_counts_are_refused() -> None:
+    with pytest.raises(ConfigError, match="SCRAM-SHA-1"):
+        ScramClient("SCRAM-SHA-1", "user", "pencil")
+    with pytest.raises(ConfigError, match="iterations=10"):
+        scram_credential("SCRAM-SHA-256", "pencil", iterations=10)
