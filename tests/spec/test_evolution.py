@@ -33,8 +33,13 @@ def optional(name: str, tag: int, kind: str = "int32", **more: Any) -> dict[str,
     return {"name": name, "type": kind, "tag": tag} | more
 
 
+def struct(name: str, fields: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": "Struct", "versions": "0+", "fields": fields} | more
+
+
 NAME = field("Name", "string")
 PORT = field("Port")
+RATIO = field("Ratio", "float64", "1+", default="NaN")
 INNER = {"name": "Rows", "type": "[]Row", "versions": "0+"}
 
 SURVIVED = [
@@ -45,6 +50,8 @@ SURVIVED = [
     ("an optional field is removed", seed_spec([optional("Hint", 1)]), seed_spec([]), ["tagged field removed"]),
     ("a new version adds a field", spec([NAME]), spec([NAME, field("Port", versions="4+")], "0-4"), []),
     ("a field is renamed in its place", spec([NAME, PORT]), spec([NAME, field("Gate")]), ["field renamed"]),
+    ("a default is no number, as it was", spec([RATIO]), spec([RATIO]), []),
+    ("an encoding of its own is the message's", spec([NAME]), spec([NAME | {"flexibleVersions": "2+"}]), []),
     ("a text about it changed", spec([NAME]), spec([NAME | {"about": "What it is called."}]), []),
 ]
 
@@ -126,6 +133,41 @@ BROKEN = [
         seed_spec([optional("Trace", 1)]),
         "tag reused",
         "Trace",
+    ),
+    (
+        "a renamed struct reuses a tag",
+        spec([struct("Place", [NAME, tagged("Hint", 0)])]),
+        spec([struct("Point", [NAME, tagged("Trace", 0, "string")])]),
+        "tag reused",
+        "Point.Trace",
+    ),
+    (
+        "a tagged field is no longer in some version, and later has no tag",
+        spec([NAME, tagged("Hint", 0, at="3+")]),
+        spec([NAME, field("Hint", versions="4+")]),
+        "tag changed",
+        "Hint",
+    ),
+    (
+        "a default inside the default of a tagged struct changed",
+        spec([NAME, struct("Place", [PORT], tag=0, taggedVersions="2+", versions="2+")]),
+        spec([NAME, struct("Place", [PORT | {"default": "7"}], tag=0, taggedVersions="2+", versions="2+")]),
+        "default changed",
+        "Place.Port",
+    ),
+    (
+        "a default inside a struct that a shared version lacks changed",
+        spec([NAME, struct("Place", [PORT], versions="1+")]),
+        spec([NAME, struct("Place", [PORT | {"default": "7"}], versions="1+")]),
+        "default changed",
+        "Place.Port",
+    ),
+    (
+        "a common struct has other versions",
+        spec([NAME, field("Rows", "[]Row")], commonStructs=[{"name": "Row", "versions": "0+", "fields": [PORT]}]),
+        spec([NAME, field("Rows", "[]Row")], commonStructs=[{"name": "Row", "versions": "1+", "fields": [PORT]}]),
+        "struct versions changed",
+        "Rows",
     ),
     ("the other dialect is used", seed_spec([]), spec([NAME]), "dialect changed", ""),
     (

@@ -7,11 +7,12 @@ fields holds for optional fields alike.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from tagwire.spec.model import Field, Message, Struct
+from tagwire.spec.model import Absent, Field, Message, Struct
 from tagwire.spec.versions import Versions
 
 Rule = Literal[
@@ -27,6 +28,7 @@ Rule = Literal[
     "nullability changed",
     "default changed",
     "encoding changed",
+    "struct versions changed",
     "tag changed",
     "tag reused",
     "moved between positional and tagged",
@@ -85,6 +87,7 @@ def diff(old: Message, new: Message, history: Sequence[Message] = ()) -> list[Fi
 class _Comparison:
     def __init__(self, message: str) -> None:
         self.message = message
+        self.flexible = False
         self.found: dict[tuple[Rule, str, str], list[int]] = {}
 
     def note(self, rule: Rule, field: str, text: str, version: int | None = None) -> None:
@@ -112,6 +115,7 @@ class _Comparison:
             if before != after:
                 self.note("dialect changed", "", f"was {before}, is {after}", version)
             else:
+                self.flexible = new.is_flexible(version)
                 self.structs(old.root, new.root, "", version)
 
     def valid_versions(self, old: Message, new: Message) -> None:
@@ -135,16 +139,15 @@ class _Comparison:
         for name in sorted(moved):
             self.note("moved between positional and tagged", path + name, "needs a new version", version)
         self.positional(_without(old_positional, moved), _without(new_positional, moved), path, version)
-        declared = {field.name for field in old.fields if field.tag is not None}
-        declared &= {field.name for field in new.fields if field.tag is not None}
-        self.tagged(_without(old_tagged, moved), _without(new_tagged, moved), declared, path, version)
+        known = _names(old.fields) & _names(new.fields)
+        self.tagged(_without(old_tagged, moved), _without(new_tagged, moved), known, path, version)
 
     def absent(self, old: Struct, new: Struct, path: str, version: int) -> None:
         """A field that is in neither version's bytes reads back as its default, so both must have the same one."""
         before = {field.name: field for field in old.fields if version not in field.versions}
         for field in new.fields:
             other = before.get(field.name)
-            if version not in field.versions and other is not None and other.default != field.default:
+            if version not in field.versions and other is not None:
                 self.default(other, field, f"{path}{field.name}", version)
 
     def positional(self, old: list[Field], new: list[Field], path: str, version: int) -> None:
@@ -153,7 +156,7 @@ class _Comparison:
         renamed = {
             b.name: a.name
             for a, b in zip(old, new)
-            if a.name not in after and b.name not in before and _same_form(a, b, version)
+            if a.name not in after and b.name not in before and self.same_form(a, b, version)
         }
         for name, earlier in renamed.items():
             self.note("field renamed", path + name, f"was {earlier}", version)
@@ -170,18 +173,19 @@ class _Comparison:
                 self.note("field added", path + field.name, "needs a new version", version)
             else:
                 self.inside(before[renamed[field.name]], field, path + field.name, version)
+                self.tags_of_the_past_inside(before[renamed[field.name]], field, path + field.name)
 
-    def tagged(self, old: list[Field], new: list[Field], declared: set[str], path: str, version: int) -> None:
-        """Compares what stands in tags; `declared` names the fields that have a tag in some version of both."""
+    def tagged(self, old: list[Field], new: list[Field], known: set[str], path: str, version: int) -> None:
+        """Compares what stands in tags; `known` names the fields that both have, in whichever versions."""
         before = {field.name: field for field in old}
         after = {field.name: field for field in new}
-        for name in sorted(declared & (before.keys() ^ after.keys())):
-            # The side whose range does not reach this version knows the tag, and refuses it here.
+        for name in sorted(known & (before.keys() ^ after.keys())):
+            # The side that has no such tag in this version refuses it, or fills in the field's default.
             self.note("tag changed", path + name, "its tagged versions are others", version)
         for field in new:
             here = path + field.name
             if field.name not in before:
-                if field.name not in declared:
+                if field.name not in known:
                     self.note("tagged field added", here, f"tag {field.tag}", version)
             elif before[field.name].tag != field.tag:
                 self.note("tag changed", here, f"was {before[field.name].tag}, is {field.tag}", version)
@@ -189,7 +193,7 @@ class _Comparison:
                 self.fields(before[field.name], field, here, version)
                 self.default(before[field.name], field, here, version)
         for field in old:
-            if field.name not in after and field.name not in declared:
+            if field.name not in after and field.name not in known:
                 self.note("tagged field removed", path + field.name, f"tag {field.tag}", version)
 
     def fields(self, old: Field, new: Field, path: str, version: int) -> None:
@@ -200,17 +204,37 @@ class _Comparison:
         if (version in old.nullable_versions) != (version in new.nullable_versions):
             was = "nullable" if version in old.nullable_versions else "not nullable"
             self.note("nullability changed", path, f"was {was}", version)
-        if _flexibility(old, version) != _flexibility(new, version):
+        if self.is_compact(old, version) != self.is_compact(new, version):
             self.note("encoding changed", path, "its own flexibleVersions are others", version)
         self.inside(old, new, path, version)
 
     def inside(self, old: Field, new: Field, path: str, version: int) -> None:
-        if old.struct is not None and new.struct is not None:
-            self.structs(old.struct, new.struct, f"{path}.", version)
+        if old.struct is None or new.struct is None:
+            return
+        if (version in old.struct.versions) != (version in new.struct.versions):
+            text = f"{old.struct.name} was of versions {old.struct.versions}, is of {new.struct.versions}"
+            self.note("struct versions changed", path, text, version)
+        self.structs(old.struct, new.struct, f"{path}.", version)
 
     def default(self, old: Field, new: Field, path: str, version: int) -> None:
-        if old.default != new.default:
+        """Compares what both fill in; of a struct of defaults, the fields that both have."""
+        if old.default is Absent.STRUCT and new.default is Absent.STRUCT and old.struct and new.struct:
+            before = {field.name: field for field in old.struct.fields}
+            for field in new.struct.fields:
+                if field.name in before:
+                    self.default(before[field.name], field, f"{path}.{field.name}", version)
+        elif old.default != new.default and not (_is_nan(old.default) and _is_nan(new.default)):
             self.note("default changed", path, f"was {old.default!r}, is {new.default!r}", version)
+
+    def same_form(self, old: Field, new: Field, version: int) -> bool:
+        return (
+            _same_type(old, new)
+            and (version in old.nullable_versions) == (version in new.nullable_versions)
+            and self.is_compact(old, version) == self.is_compact(new, version)
+        )
+
+    def is_compact(self, field: Field, version: int) -> bool:
+        return self.flexible if field.flexible_versions is None else version in field.flexible_versions
 
     def tags_of_the_past(self, past: Struct, new: Struct, path: str) -> None:
         """Whoever still has `past` reads a tag as what it was there."""
@@ -220,9 +244,12 @@ class _Comparison:
             owner = owners.get(field.tag) if field.tag is not None else None
             if owner is not None and (owner.name != field.name or not _same_type(owner, field)):
                 self.note("tag reused", path + field.name, f"tag {field.tag} was {owner.name}'s, of type {owner.type}")
-            earlier = before.get(field.name)
-            if earlier is not None and earlier.struct is not None and field.struct is not None:
-                self.tags_of_the_past(earlier.struct, field.struct, f"{path}{field.name}.")
+            if field.name in before:
+                self.tags_of_the_past_inside(before[field.name], field, path + field.name)
+
+    def tags_of_the_past_inside(self, past: Field, new: Field, path: str) -> None:
+        if past.struct is not None and new.struct is not None:
+            self.tags_of_the_past(past.struct, new.struct, f"{path}.")
 
 
 def _dialect(message: Message, version: int) -> str:
@@ -239,7 +266,7 @@ def _tagged(struct: Struct, version: int) -> list[Field]:
     return [field for field in struct.fields if field.is_tagged(version)]
 
 
-def _names(fields: list[Field]) -> set[str]:
+def _names(fields: Sequence[Field]) -> set[str]:
     return {field.name for field in fields}
 
 
@@ -253,16 +280,8 @@ def _same_type(old: Field, new: Field) -> bool:
     return old.type == new.type
 
 
-def _same_form(old: Field, new: Field, version: int) -> bool:
-    return (
-        _same_type(old, new)
-        and (version in old.nullable_versions) == (version in new.nullable_versions)
-        and _flexibility(old, version) == _flexibility(new, version)
-    )
-
-
-def _flexibility(field: Field, version: int) -> bool | None:
-    return None if field.flexible_versions is None else version in field.flexible_versions
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _ranges(versions: Sequence[int]) -> str:
