@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tagwire import records
-from tagwire.errors import CorruptRecordError, UnsupportedVersionError
+from tagwire.errors import CorruptRecordError
 from tagwire.records import Record
 
 ROWS = [Record(b"k%d" % number, b"value %d" % number, timestamp=1000 + number) for number in range(3)]
@@ -130,13 +130,6 @@ def test_a_batch_longer_than_the_bytes_is_a_partial_one() -> None:
     for length in (len(FIRST) - 12 + 1, 0x7FFFFFFF):
         data = FIRST[:8] + length.to_bytes(4, "big") + FIRST[12:]
         assert list(records.batch_headers(data)) == []
-
-
-@pytest.mark.parametrize("magic", [0, 1])
-def test_a_message_set_is_refused_by_its_magic(magic: int) -> None:
-    data = FIRST[:16] + bytes([magic]) + FIRST[17:]
-    with pytest.raises(UnsupportedVersionError, match=f"magic {magic} at byte 16"):
-        list(records.batch_headers(data))
 
 
 def test_batches_before_a_broken_one_are_given_first() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tagwire.broker.log import Batch
 from tagwire.broker.topic_config import TopicConfig
-from tagwire.errors import CorruptRecordError, Error, KafkaError, UnsupportedVersionError
+from tagwire.errors import CorruptRecordError, Error, KafkaError
 from tagwire.kernel import records as kernel
 from tagwire.records import BatchHeader, batch_headers
 from tagwire.records.batch import HEADER_SIZE
@@ -35,12 +35,12 @@ def check_batch(records: memoryview | None, version: int, config: TopicConfig) -
         raise KafkaError(Error.RECORD_LIST_TOO_LARGE, f"a batch of {len(records)} bytes is over {limit}")
     try:
         header = next(batch_headers(records, verify=True), None)
-    except UnsupportedVersionError as error:
-        raise KafkaError(Error.INVALID_RECORD, str(error)) from None
     except CorruptRecordError as error:
         raise KafkaError(Error.CORRUPT_MESSAGE, str(error)) from None
     if header is None:
         raise KafkaError(Error.CORRUPT_MESSAGE, f"{len(records)} bytes end inside the batch")
+    if header.magic != 2:
+        raise KafkaError(Error.INVALID_RECORD, f"message format magic {header.magic} is not stored, only 2")
     if header.size != len(records):
         raise KafkaError(
             Error.INVALID_RECORD, f"{len(records) - header.size} bytes follow the batch; only one is taken"

@@ -15,6 +15,7 @@ from tagwire.kernel.record_objects import MalformedKey
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_FromStringAndSize
+    from cython.cimports.cpython.object import PyObject
     from cython.cimports.libc.string import memcpy, memmove
 
 COMPILED: bool = cython.compiled
@@ -35,6 +36,14 @@ _FAULTS = {
     2: "the column's ends contradict each other",
     3: "a header or its key is null",
 }
+
+
+def fronted(data: bytes, front: bytes) -> bytes:
+    """`data`, which `encode_columns` made and nobody else has seen yet, with `front` in the room left for it."""
+    if cython.compiled:
+        memcpy(cython.cast(cython.p_char, data), cython.cast(cython.p_char, front), len(front))
+        return data
+    return front + data[len(front) :]
 
 
 def uncleared(size: cython.Py_ssize_t) -> bytearray:
@@ -124,18 +133,20 @@ def _bytes_size(data: object) -> cython.Py_ssize_t:
     return _size(size) + size
 
 
-def _as_bytes(data: object, index: int, what: str) -> bytes:
+def as_bytes(data: object, what: str) -> bytes:
+    """The bytes of anything bytes-like. Raises EncodeError naming `what` it is."""
     try:
         return bytes(memoryview(data).cast("B"))
     except TypeError:
-        raise EncodeError(f"record {index}: {what} is {type(data).__name__}, not bytes or None") from None
+        raise EncodeError(f"{what} is {type(data).__name__}, not bytes or None") from None
 
 
-def _as_pair(pair: object, index: int) -> tuple[object, object]:
+def as_pair(pair: object, where: str = "") -> tuple[object, object]:
+    """A header as a tuple of two. Raises EncodeError, which begins with `where`."""
     try:
         name, data = pair
     except (TypeError, ValueError):
-        raise EncodeError(f"record {index}: header {pair!r} is not a (key, value) pair") from None
+        raise EncodeError(f"{where}header {pair!r} is not a (key, value) pair") from None
     return name, data
 
 
@@ -151,11 +162,14 @@ def _as_key(key: object, index: cython.Py_ssize_t) -> bytes:
         raise EncodeError(f"record {index}: header key {key!r} is not valid text: {error.reason}") from None
 
 
-def encode(records: list[Any]) -> tuple[bytearray, int, int]:
-    """Records as a payload: (bytes, timestamp of the first record, greatest timestamp). At least one record.
+def encode(
+    records: list[Any], deltas: list[int] | None = None, base_timestamp: int | None = None
+) -> tuple[bytearray, int, int]:
+    """Records as a payload: (bytes, timestamp that deltas are relative to, greatest timestamp). At least one record.
 
     A record has key, value (bytes-like or None), headers (pairs of str and bytes-like or None) and timestamp (ms, -1
-    for none). Offset deltas are 0, 1, 2, ... Raises EncodeError naming the record whose field cannot be written.
+    for none). Offset deltas are `deltas`, or 0, 1, 2, ...; timestamps are relative to `base_timestamp`, or to the first
+    record's. Raises EncodeError naming the record whose field cannot be written.
     """
     index: cython.Py_ssize_t
     timestamp: cython.longlong
@@ -172,23 +186,23 @@ def encode(records: list[Any]) -> tuple[bytearray, int, int]:
         value = record.value
         if key is not None:
             if type(key) is not bytes:
-                key = _as_bytes(key, index, "key")
+                key = as_bytes(key, f"record {index}: key")
             room += len(cython.cast(bytes, key))
         if value is not None:
             if type(value) is not bytes:
-                value = _as_bytes(value, index, "value")
+                value = as_bytes(value, f"record {index}: value")
             room += len(cython.cast(bytes, value))
         parts.append(key)
         parts.append(value)
         before = len(parts)
         for pair in record.headers:
             if type(pair) is not tuple or len(cython.cast(tuple, pair)) != 2:
-                pair = _as_pair(pair, index)
+                pair = as_pair(pair, f"record {index}: ")
             name, data = cython.cast(tuple, pair)
             name = _as_key(name, index)
             if data is not None:
                 if type(data) is not bytes:
-                    data = _as_bytes(data, index, "header value")
+                    data = as_bytes(data, f"record {index}: header value")
                 room += len(cython.cast(bytes, data))
             room += len(cython.cast(bytes, name)) + HEADER_OVERHEAD
             parts.append(name)
@@ -201,19 +215,21 @@ def encode(records: list[Any]) -> tuple[bytearray, int, int]:
         if timestamp < -1 or (not cython.compiled and timestamp >= 1 << 63):
             raise EncodeError(f"record {index}: timestamp {stamp!r} is not -1 (none) or 0..2^63-1 ms")
         if index == 0:
-            base = timestamp
+            base = timestamp if base_timestamp is None else base_timestamp
         greatest = max(greatest, timestamp)
         shapes.append(timestamp)
         shapes.append((len(parts) - before) // 2)
         room += RECORD_OVERHEAD
     out = uncleared(room)
-    size = _fill(out, parts, shapes, base)
+    size = _fill(out, parts, shapes, base, deltas)
     del out[size:]
     return out, base, greatest
 
 
 @cython.cfunc
-def _fill(payload: cython.uchar[::1], parts: list, shapes: list, base: cython.longlong) -> cython.Py_ssize_t:
+def _fill(
+    payload: cython.uchar[::1], parts: list, shapes: list, base: cython.longlong, deltas: list | None
+) -> cython.Py_ssize_t:
     out: cython.p_uchar
     if cython.compiled:
         out = cython.address(payload[0])
@@ -222,6 +238,7 @@ def _fill(payload: cython.uchar[::1], parts: list, shapes: list, base: cython.lo
     at: cython.Py_ssize_t = 0
     part: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t
+    delta: cython.longlong
     size: cython.Py_ssize_t
     header: cython.Py_ssize_t
     elapsed: cython.longlong
@@ -231,13 +248,14 @@ def _fill(payload: cython.uchar[::1], parts: list, shapes: list, base: cython.lo
         time = shapes[2 * index]
         headers = shapes[2 * index + 1]
         elapsed = _elapsed(base, time)
-        size = 1 + _size(elapsed) + _size(index) + _size(headers)
+        delta = index if deltas is None else deltas[index]
+        size = 1 + _size(elapsed) + _size(delta) + _size(headers)
         for header in range(part, part + 2 + 2 * headers):
             size += _bytes_size(parts[header])
         at = _put(out, at, size)
         out[at] = 0
         at = _put(out, at + 1, elapsed)
-        at = _put(out, at, index)
+        at = _put(out, at, delta)
         at = _put_bytes(out, at, parts[part])
         at = _put_bytes(out, at, parts[part + 1])
         at = _put(out, at, headers)
@@ -339,27 +357,37 @@ def _put_slice(
 @cython.wraparound(False)
 @cython.initializedcheck(False)
 def encode_columns(
-    payload: cython.uchar[::1],
+    front: cython.Py_ssize_t,
+    room: cython.Py_ssize_t,
+    whole: cython.bint,
+    row: cython.Py_ssize_t,
+    most_rows: cython.Py_ssize_t,
+    most_bytes: cython.Py_ssize_t,
     timestamps: cython.const[cython.longlong][::1],
     key: Slices,
     value: Slices,
     lists: Slices | None,
     names: Slices | None,
     data: Slices | None,
-) -> tuple[int, int]:
-    """Rows as a payload, into `payload`: (bytes written, greatest timestamp). Timestamps in ms, -1 for none.
+) -> tuple[bytes, int, int]:
+    """The rows from `row` on as a payload: (bytes, rows, greatest timestamp). Timestamps in ms, -1 for none.
 
-    lists, names and data are the headers, together or not at all. `payload` has room for the columns' bytes, the
-    overheads and SLACK; columns that would pass it are refused. Raises EncodeError naming the row that cannot be
-    written.
+    The bytes start with `front` ones that are anything: see `fronted`. At most `most_rows` rows, and as many as make
+    no more than `most_bytes` bytes, but one in any case. lists, names and data are the headers, together or not at all.
+    `room` is what the bytes may take while they are written; where it is enough for all rows, `whole`, columns that
+    would pass it are refused; otherwise they end the payload, before its first row if that is longer.
+
+    Raises EncodeError naming the row that cannot be written.
     """
     out: cython.p_uchar
+    made: cython.pointer[PyObject]
     times: cython.pointer[cython.const[cython.longlong]]
     if cython.compiled:
-        out = cython.address(payload[0])
+        made = new_bytes(cython.NULL, room)
+        out = bytes_memory(made)
         times = cython.address(timestamps[0])
     else:
-        out = payload
+        out = bytearray(room)
         times = timestamps
     key_valid, key_ends, key_data = _pointers(key)
     value_valid, value_ends, value_data = _pointers(value)
@@ -382,28 +410,27 @@ def encode_columns(
     list_shift: cython.Py_ssize_t = lists.shift if has_headers else 0
     name_shift: cython.Py_ssize_t = names.shift if has_headers else 0
     data_shift: cython.Py_ssize_t = data.shift if has_headers else 0
-    count: cython.Py_ssize_t = timestamps.shape[0]
-    room: cython.Py_ssize_t = payload.shape[0]
-    base: cython.longlong = times[0]
+    first_row: cython.Py_ssize_t = row
+    stop: cython.Py_ssize_t = row + min(most_rows, timestamps.shape[0] - row)
+    base: cython.longlong = times[row]
     time: cython.longlong
     greatest: cython.longlong = -1
-    at: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t = front
+    start: cython.Py_ssize_t = front
     body: cython.Py_ssize_t
     width: cython.Py_ssize_t = 1
     needed: cython.Py_ssize_t
-    row: cython.Py_ssize_t = 0
     header: cython.Py_ssize_t
     first: cython.longlong
     last: cython.longlong
     fault: cython.int = 0
     with cython.nogil:
-        while row < count:
+        while row < stop:
+            start = at
             time = times[row]
             if time < -1:
                 fault = 1
                 break
-            if time > greatest:
-                greatest = time
             if room - at < _slack:
                 fault = 2
                 break
@@ -411,7 +438,7 @@ def encode_columns(
             body = at + width
             out[body] = 0
             at = _put(out, body + 1, _elapsed(base, time))
-            at = _put(out, at, row)
+            at = _put(out, at, row - first_row)
             if key_nulls and _is_null(key_valid, key_shift + row):
                 at = _put(out, at, -1)
             else:
@@ -457,8 +484,24 @@ def encode_columns(
                 body += needed - width
                 at += needed - width
                 width = needed
+            if at - front > most_bytes and row > first_row:
+                at = start
+                break
             _put(out, body - width, at - body)
+            if time > greatest:
+                greatest = time
             row += 1
+    if fault == 2 and not whole:
+        fault = 0
+        at = start
     if fault:
+        if cython.compiled:
+            release(made)
         raise EncodeError(f"row {row}: {_FAULTS[fault].format(timestamps[row])}")
-    return at, greatest
+    if cython.compiled:
+        cut_bytes(cython.address(made), at)
+        payload = cython.cast(object, made)
+        release(made)
+    else:
+        payload = bytes(out[:at])
+    return payload, row - first_row, greatest

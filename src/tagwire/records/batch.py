@@ -1,8 +1,4 @@
-"""Record batches (magic 2): their 61-byte header, their checksum, their records. Layout: facts 5.3.
-
-Batches stand one after another, in a partition's log and in a fetch response; the last one may be cut short, which is
-normal there: what is incomplete is left for the next read.
-"""
+"""Record batches (magic 2): their 61-byte header, their checksum, their records. Layout: facts 5.3."""
 
 from __future__ import annotations
 
@@ -11,10 +7,10 @@ from struct import Struct
 
 from crc32c import crc32c
 
-from tagwire.errors import CorruptRecordError, UnsupportedVersionError
+from tagwire.errors import CorruptRecordError
 from tagwire.kernel.record_objects import objects
 from tagwire.kernel.records import MIN_RECORD_SIZE
-from tagwire.records.compression import CODECS, decompress
+from tagwire.records.compression import CODECS, decompress, over_limit
 from tagwire.records.record import Record
 
 Data = bytes | bytearray | memoryview
@@ -26,9 +22,7 @@ PREFIX_SIZE = 12
 
 CODEC_MASK, APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
 CRC_AT, CRC_FROM = 17, 21
-_SMALLEST_LENGTH = 14
-_MAGIC_AT = 16
-_OFFSET, _EPOCH, _EPOCH_AT = Struct(">q"), Struct(">i"), 12
+MAX_SEQUENCE = (1 << 31) - 1
 _MAX_OFFSET = (1 << 63) - 1
 
 
@@ -104,6 +98,16 @@ class BatchHeader:
         return self.base_offset + self.last_offset_delta + 1
 
     @property
+    def last_sequence(self) -> int:
+        """The sequence of the batch's last record; -1 where there is none."""
+        return next_sequence(self.base_sequence, self.last_offset_delta)
+
+    @property
+    def delete_horizon(self) -> int | None:
+        """When the batch's tombstones may go, in milliseconds; None where it does not say."""
+        return self.base_timestamp if self.has_delete_horizon else None
+
+    @property
     def compression(self) -> str:
         return CODECS[self.attributes & CODEC_MASK]
 
@@ -123,13 +127,22 @@ class BatchHeader:
     def has_delete_horizon(self) -> bool:
         return bool(self.attributes & DELETE_HORIZON)
 
+    @property
+    def path(self) -> str:
+        """What errors call this batch."""
+        return f"batch at offset {self.base_offset}"
+
     def corrupt(self, message: str) -> CorruptRecordError:
         """An error about this batch, naming its base offset and position."""
-        return CorruptRecordError(message, path=f"batch at offset {self.base_offset}", offset=self.position)
+        return CorruptRecordError(message, path=self.path, offset=self.position)
+
+    def bytes_in(self, data: memoryview) -> memoryview:
+        """The batch in `data`, the bytes that this header was read from."""
+        return data[self.position : self.position + self.size]
 
     def checksum(self, data: memoryview) -> int:
         """CRC-32C of the batch in `data`, the bytes that this header was read from."""
-        return int(crc32c(data[self.position + CRC_FROM : self.position + self.size]))
+        return int(crc32c(self.bytes_in(data)[CRC_FROM:]))
 
     def verify(self, data: memoryview) -> None:
         """Raises CorruptRecordError unless the batch in `data` has the checksum that its header states."""
@@ -142,9 +155,9 @@ class BatchHeader:
 
         Raises CorruptRecordError: a broken stream, more than `limit` bytes, or fewer than `count` records need.
         """
-        stored = data[self.position + HEADER_SIZE : self.position + self.size]
-        if self.attributes & CODEC_MASK:
-            stored = decompress(self.compression, stored, limit, path=f"batch at offset {self.base_offset}")
+        stored = self.bytes_in(data)[HEADER_SIZE:]
+        if self.attributes & CODEC_MASK and (self.count or stored):
+            stored = decompress(self.compression, stored, limit, path=self.path)
         if self.count * MIN_RECORD_SIZE > len(stored):
             raise self.corrupt(f"{self.count} records do not fit into {len(stored)} bytes")
         return stored
@@ -157,22 +170,46 @@ class BatchHeader:
 
 
 class RecordBatch(BatchHeader):
-    """A batch and its bytes: the attributes of its header, `data` (the whole batch) and its records."""
+    """A batch and its bytes: the attributes of its header, `data` (the whole batch) and its records.
 
-    __slots__ = ("data",)
+    Its records may be compressed; `decompress` does that once, and `records` by way of it.
+    """
+
+    __slots__ = ("_payload", "data")
 
     def __init__(self, data: memoryview, position: int) -> None:
         super().__init__(data, position)
         self.data = data[position : position + self.size]
-        self.position = 0
+        self._payload: memoryview | None = None
 
     @property
     def size_in_bytes(self) -> int:
         return self.size
 
+    def bytes_in(self, data: memoryview | None) -> memoryview:
+        return self.data
+
     def verify(self, data: memoryview | None = None) -> None:
         """Raises CorruptRecordError unless the checksum in the header is that of the bytes."""
-        super().verify(self.data if data is None else data)
+        super().verify(self.data)
+
+    def decompress(self, limit: int | None = None) -> DecompressedBatch:
+        """The batch with its records as plain bytes, at most `limit` (None: 64 times the compressed and 1 MiB).
+
+        What was decompressed is kept with the batch: asking again costs nothing. Raises CorruptRecordError: a broken
+        stream, or one of more than `limit` bytes.
+        """
+        return DecompressedBatch(self, self.payload(self.data, limit))
+
+    def payload(self, data: memoryview | None = None, limit: int | None = None) -> memoryview:
+        if self._payload is None:
+            self._payload = self._read_payload(limit)
+        elif self.attributes & CODEC_MASK and limit is not None and len(self._payload) > limit:
+            raise over_limit(self.compression, limit, self.path)
+        return self._payload
+
+    def _read_payload(self, limit: int | None) -> memoryview:
+        return super().payload(self.data, limit)
 
     def records(self, *, max_decompressed: int | None = None) -> Iterator[Record]:
         """The records, control records too; every one is checked before the first is given.
@@ -180,84 +217,44 @@ class RecordBatch(BatchHeader):
         With LogAppendTime each has the batch's max_timestamp. `max_decompressed` bounds the decompressed bytes (None:
         64 times the compressed and 1 MiB). Raises CorruptRecordError naming batch, record and byte.
         """
-        compressed = self.attributes & CODEC_MASK
-        return iter(
-            objects(
-                self.payload(self.data, max_decompressed),
-                self.count,
-                0 if compressed else HEADER_SIZE,
-                self.base_offset,
-                self.last_offset_delta,
-                self.base_timestamp,
-                self.max_timestamp,
-                bool(self.attributes & APPEND_TIME),
-                Record,
-            )
+        return self.decompress(max_decompressed).records()
+
+
+class DecompressedBatch:
+    """A batch whose records are plain bytes: nothing about it needs decompression any more.
+
+    Attributes:
+        batch: the batch they came from; all that its header says is there.
+        payload: the records one after another, as a magic-2 batch has them whatever the format of `batch`.
+    """
+
+    __slots__ = ("batch", "payload")
+
+    def __init__(self, batch: RecordBatch, payload: memoryview) -> None:
+        self.batch = batch
+        self.payload = payload
+
+    def records(self, *, created: bool = False) -> Iterator[Record]:
+        """The records; every one is checked before the first is given. Raises CorruptRecordError.
+
+        With LogAppendTime each has the batch's max_timestamp, unless the time at which it was `created` is asked for.
+        """
+        batch = self.batch
+        return objects(
+            self.payload,
+            batch.count,
+            0 if batch.attributes & CODEC_MASK else HEADER_SIZE,
+            batch.base_offset,
+            batch.last_offset_delta,
+            batch.base_timestamp,
+            batch.max_timestamp,
+            bool(batch.attributes & APPEND_TIME) and not created,
         )
 
-
-def batch_headers(data: Data, *, verify: bool = False) -> Iterator[BatchHeader]:
-    """The headers of the complete batches in `data`, one after another; stops silently at a partial last one.
-
-    `verify` computes each checksum into `crc_ok`. Raises CorruptRecordError for a header that contradicts itself,
-    UnsupportedVersionError for magic 0 and 1 (message sets).
-    """
-    view = memoryview(data).cast("B")
-    for position in _positions(view):
-        header = BatchHeader(view, position)
-        if verify:
-            header.crc_ok = header.checksum(view) == header.crc
-        yield header
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.batch!r}, {len(self.payload)} bytes of records>"
 
 
-def read(data: Data, *, verify: bool = True) -> Iterator[RecordBatch]:
-    """The complete batches in `data`; a partial last one is left out. `verify` checks each checksum first.
-
-    Raises CorruptRecordError for a broken batch, UnsupportedVersionError for magic 0 and 1 (message sets).
-    """
-    view = memoryview(data).cast("B")
-    for position in _positions(view):
-        batch = RecordBatch(view, position)
-        if verify:
-            batch.verify()
-        yield batch
-
-
-def next_offset(data: Data) -> int | None:
-    """The offset after the last complete batch in `data`: where a consumer goes on. None when there is no such batch.
-
-    Raises as `batch_headers` does.
-    """
-    after = None
-    for header in batch_headers(data):
-        after = header.next_offset
-    return after
-
-
-def place(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
-    """Rewrites base offset and partition leader epoch of the batch at the start of `batch`, which must be writable.
-
-    Both stand outside the checksum, so nothing else changes.
-    """
-    _OFFSET.pack_into(batch, 0, base_offset)
-    _EPOCH.pack_into(batch, _EPOCH_AT, leader_epoch)
-
-
-def _positions(view: memoryview) -> Iterator[int]:
-    """Where each complete batch starts (facts 5.1)."""
-    at, end = 0, len(view)
-    while end - at > _MAGIC_AT:
-        length = int.from_bytes(view[at + 8 : at + PREFIX_SIZE], "big", signed=True)
-        if length < _SMALLEST_LENGTH:
-            raise CorruptRecordError(f"batch length {length} is below {_SMALLEST_LENGTH}", offset=at + 8)
-        magic = view[at + _MAGIC_AT]
-        if magic > 2:
-            raise CorruptRecordError(f"magic {magic} is not 0, 1 or 2", offset=at + _MAGIC_AT)
-        if length > end - at - PREFIX_SIZE:
-            return
-        if magic < 2:
-            raise UnsupportedVersionError(f"message format magic {magic} at byte {at + _MAGIC_AT} is not read, only 2")
-        if length < HEADER_SIZE - PREFIX_SIZE:
-            raise CorruptRecordError(f"batch length {length} leaves no room for a header", offset=at + 8)
-        yield at
-        at += PREFIX_SIZE + length
+def next_sequence(sequence: int, count: int) -> int:
+    """The sequence after `count` records from `sequence`; 0 follows 2147483647, and none (-1) stays none."""
+    return sequence if sequence < 0 else (sequence + count) & MAX_SEQUENCE

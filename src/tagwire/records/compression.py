@@ -46,10 +46,11 @@ def codec_id(codec: str, level: int | None = None) -> int:
     return CODECS.index(codec)
 
 
-def compress(codec: str, data: bytes | bytearray | memoryview, level: int | None = None) -> bytes:
+def compress(codec: str, data: bytes | bytearray | memoryview, level: int | None = None, *, magic: int = 2) -> bytes:
     """`data` as one stream of `codec`; level None is the codec's default (gzip 6, lz4 fast, zstd 3).
 
-    Raises ConfigError for an unknown codec or level.
+    `magic`: of the message that will hold it: in magic 0, lz4 has a header checksum of its own. Raises ConfigError for
+    an unknown codec or level.
     """
     codec_id(codec, level)
     if codec == "gzip":
@@ -58,16 +59,16 @@ def compress(codec: str, data: bytes | bytearray | memoryview, level: int | None
     if codec == "snappy":
         return snappy_stream.compress(data)
     if codec == "lz4":
-        return lz4_frame.compress(data, level)
+        return lz4_frame.compress(data, level, magic=magic)
     if codec == "zstd":
         return bytes(cramjam.zstd.compress(data, 3 if level is None else level))
     return bytes(data)
 
 
 def decompress(
-    codec: str, data: bytes | bytearray | memoryview, limit: int | None = None, *, path: str = ""
+    codec: str, data: bytes | bytearray | memoryview, limit: int | None = None, *, path: str = "", magic: int = 2
 ) -> memoryview:
-    """The content of a stream of `codec`, at most `limit` bytes (None: `default_limit`).
+    """The content of a stream of `codec`, at most `limit` bytes (None: `default_limit`); `magic` as for `compress`.
 
     Raises CorruptRecordError, prefixed with `path`, when the stream is broken or holds more; ConfigError for an unknown
     codec. Codec none gives `data` itself whatever its size: it is in memory already.
@@ -79,9 +80,16 @@ def decompress(
     if limit is None:
         limit = default_limit(len(view))
     try:
+        if codec == "lz4":
+            return memoryview(lz4_frame.decompress(view, limit, magic=magic))
         return memoryview(_DECOMPRESS[codec](view, limit))
     except CorruptRecordError as error:
         raise CorruptRecordError(str(error), path=path) from None
+
+
+def over_limit(codec: str, limit: int, path: str = "") -> CorruptRecordError:
+    """The error about a stream that was stopped at `limit` bytes."""
+    return CorruptRecordError(f"{codec} data holds more than {limit} bytes", path=path)
 
 
 def _gunzip(data: memoryview, limit: int) -> bytearray:
@@ -101,7 +109,7 @@ def _gunzip(data: memoryview, limit: int) -> bytearray:
                 except zlib.error as error:
                     raise CorruptRecordError(f"gzip data is broken: {error}") from None
                 if len(out) > limit:
-                    raise CorruptRecordError(f"gzip data holds more than {limit} bytes")
+                    raise over_limit("gzip", limit)
                 piece = member.unconsumed_tail
         at -= len(member.unused_data)
         if len(data) - at < _GZIP_HEADER_SIZE or data[at : at + 3] != _GZIP_MEMBER:
@@ -121,11 +129,11 @@ def _unzstd(data: memoryview, limit: int) -> bytearray:
             if "write whole buffer" not in str(error):
                 raise CorruptRecordError(f"zstd data is broken: {error}") from None
             if size == limit:
-                raise CorruptRecordError(f"zstd data holds more than {limit} bytes") from None
+                raise over_limit("zstd", limit) from None
             del out
             size = min(limit, 4 * size)
         else:
             return out
 
 
-_DECOMPRESS = {"gzip": _gunzip, "snappy": snappy_stream.decompress, "lz4": lz4_frame.decompress, "zstd": _unzstd}
+_DECOMPRESS = {"gzip": _gunzip, "snappy": snappy_stream.decompress, "zstd": _unzstd}

@@ -10,9 +10,11 @@ from struct import Struct
 from typing import NamedTuple
 
 from tagwire.codec.classes import MessageObject, class_at
-from tagwire.errors import CorruptRecordError, DecodeError
+from tagwire.errors import CorruptRecordError, DecodeError, EncodeError
 
 TYPES = ("ABORT", "COMMIT", "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS")
+MARKERS = ("ABORT", "COMMIT")
+"""Those that end a transaction."""
 UNKNOWN = "UNKNOWN"
 
 _MESSAGES = {
@@ -57,8 +59,18 @@ def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
     if value is None:
         raise DecodeError("a control record has no value", path=kind)
     body = memoryview(value)
-    if kind in ("ABORT", "COMMIT"):
+    if kind in MARKERS:
         if len(body) < _VERSION.size:
             raise DecodeError(f"{len(body)} bytes hold no version", path=kind)
         body = body[_VERSION.size :]
     return ControlRecord(kind, class_at(_MESSAGES[kind]).decode(body, 0, lenient=True))
+
+
+def encode_control(control: ControlRecord) -> tuple[bytes, bytes]:
+    """Key and value of a control record. Raises EncodeError for a type that is not known or has another message."""
+    kind, message = control
+    name = _MESSAGES.get(kind)
+    if name is None or not isinstance(message, class_at(name)):
+        raise EncodeError(f"control record {kind} takes {name or 'no'} message, not {message!r}")
+    version = _VERSION.pack(0) if kind in MARKERS else b""
+    return _KEY.pack(0, TYPES.index(kind)), version + message.encode(0)

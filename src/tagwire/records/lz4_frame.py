@@ -2,6 +2,9 @@
 
 Written with independent blocks, which is all that Kafka's Java reader takes. Read with linked blocks too: other clients
 write them. A content size and a content checksum in the frame are ignored, as the Java reader does.
+
+In messages of magic 0 the checksum of the frame's header covers the frame's magic too, a mistake that became the
+format: so it is written, and never verified there, for not every writer made it (KAFKA-3160).
 """
 
 from __future__ import annotations
@@ -12,19 +15,26 @@ from tagwire.errors import CorruptRecordError
 from tagwire.kernel.record_writing import uncleared
 
 MAGIC = b"\x04\x22\x4d\x18"
+_PLAIN_HEADER = 6
+"""Bytes of a frame's magic and descriptor without content size, before the checksum."""
 _BLOCK_SIZES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
 
 
-def compress(data: bytes | bytearray | memoryview, level: int | None) -> bytes:
+def compress(data: bytes | bytearray | memoryview, level: int | None, *, magic: int) -> bytes:
     """One frame of independent blocks. Levels 0-2 are the fast compressor (the default), 3-12 the slow ones."""
     compressor = cramjam.lz4.Compressor(level=level or 0, content_checksum=False, block_linked=False)
     compressor.compress(bytes(data))
-    return bytes(compressor.finish())
+    frame = bytes(compressor.finish())
+    if magic:
+        return frame
+    return b"".join(
+        (frame[:_PLAIN_HEADER], bytes((_header_checksum(frame[:_PLAIN_HEADER]),)), frame[_PLAIN_HEADER + 1 :])
+    )
 
 
-def decompress(data: memoryview, limit: int) -> bytearray:
+def decompress(data: memoryview, limit: int, *, magic: int) -> bytearray:
     """The content of the first frame. Raises CorruptRecordError: not a frame, broken, or more than `limit` bytes."""
-    frame, size = _first_frame(data)
+    frame, size = _first_frame(data, checked=magic > 0)
     out = uncleared(min(size, limit))
     try:
         del out[cramjam.lz4.decompress_into(frame, out) :]
@@ -35,8 +45,11 @@ def decompress(data: memoryview, limit: int) -> bytearray:
     return out
 
 
-def _first_frame(data: memoryview) -> tuple[memoryview | bytes, int]:
-    """The first frame without content size and checksum, and the most bytes that its blocks can hold."""
+def _first_frame(data: memoryview, checked: bool) -> tuple[memoryview | bytes, int]:
+    """The first frame without content size and checksum, and the most bytes that its blocks can hold.
+
+    `checked`: its header has to have its checksum; the frame given has it in any case.
+    """
     if len(data) < 7 or data[:4] != MAGIC:
         raise CorruptRecordError("lz4 data does not start with a frame header")
     flags, block = data[4], data[5]
@@ -46,7 +59,7 @@ def _first_frame(data: memoryview) -> tuple[memoryview | bytes, int]:
         raise CorruptRecordError(f"lz4 frame descriptor {flags:02x} {block:02x} is not valid")
     blocks = 7 + (8 if content_size else 0)
     descriptor = data[4 : blocks - 1]
-    if len(data) < blocks or data[blocks - 1] != _header_checksum(descriptor):
+    if len(data) < blocks or (checked and data[blocks - 1] != _header_checksum(descriptor)):
         raise CorruptRecordError("lz4 frame header fails its checksum")
     block_size = _BLOCK_SIZES[block >> 4]
     at, size = blocks, 0
@@ -60,7 +73,7 @@ def _first_frame(data: memoryview) -> tuple[memoryview | bytes, int]:
             break
         size += length if stored else block_size
         at += length + (4 if block_checksum else 0)
-    if not content_size and not content_checksum:
+    if checked and not content_size and not content_checksum:
         return data[:at], size
     plain = bytes((flags & ~0x0C, block))
     return b"".join((MAGIC, plain, bytes((_header_checksum(plain),)), data[blocks:at])), size

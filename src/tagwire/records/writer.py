@@ -1,4 +1,4 @@
-"""Records to one record batch (magic 2). Layout: facts 5.3."""
+"""Records to a record batch (magic 2), or to a message set. Layouts: facts 5.2, 5.3."""
 
 from __future__ import annotations
 
@@ -10,12 +10,39 @@ from crc32c import crc32c
 
 from tagwire.errors import ConfigError, EncodeError
 from tagwire.kernel import record_writing as kernel
-from tagwire.records.batch import APPEND_TIME, CRC_AT, CRC_FROM, HEADER, HEADER_SIZE, PREFIX_SIZE
-from tagwire.records.compression import codec_id, compress
+from tagwire.records.batch import (
+    APPEND_TIME,
+    CODEC_MASK,
+    CONTROL,
+    CRC_AT,
+    CRC_FROM,
+    DELETE_HORIZON,
+    HEADER,
+    HEADER_SIZE,
+    PREFIX_SIZE,
+    TRANSACTIONAL,
+    RecordBatch,
+)
+from tagwire.records.compression import CODECS, codec_id, compress
+from tagwire.records.entries import INT_HEADERS, check_dialect
+from tagwire.records.message_set import MessageEntry
+from tagwire.records.message_set_writer import write_message_set
 from tagwire.records.record import Record
 
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 _MAX_SIZE = (1 << 31) - 1
+_FIELDS = (
+    "base_offset",
+    "partition_leader_epoch",
+    "last_offset_delta",
+    "base_timestamp",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "count",
+)
+_OF_BATCHES = ("partition_leader_epoch", "producer_id", "producer_epoch", "base_sequence", "transactional", "control")
 
 
 class BatchOptions(TypedDict, total=False):
@@ -25,6 +52,10 @@ class BatchOptions(TypedDict, total=False):
     base_offset: offset of the first record (0); the others follow without gaps.
     timestamp_type: "CreateTime" (the default), or "LogAppendTime", whose readers take the greatest timestamp for all.
     partition_leader_epoch, producer_id, producer_epoch, base_sequence: -1, for none, by default.
+    transactional: the batch belongs to a transaction of its producer. control: its records are control records.
+    magic: 2, a record batch, by default; 0 or 1 for a message set, which has nothing of the two lines above, no headers
+    and no zstd. Messages of magic 0 have no timestamps either: they are left out.
+    dialect: None, or "int-headers" for a message set of that format.
     """
 
     compression: str
@@ -35,62 +66,183 @@ class BatchOptions(TypedDict, total=False):
     producer_id: int
     producer_epoch: int
     base_sequence: int
+    transactional: bool
+    control: bool
+    magic: int
+    dialect: str | None
 
 
 def write(records: Iterable[Record], **options: Unpack[BatchOptions]) -> bytes:
     """One record batch of `records`, in order; b"" for no records. `options` are `BatchOptions`.
 
+    Of magic 0, 1 and the int-headers format: a message set, whose messages are wrapped in one if compressed, and each
+    an entry of its own if not.
+
     The records' own offsets are not looked at. Raises EncodeError naming the record that cannot be written, or when the
-    batch passes 2 GiB; ConfigError for an unknown compression, level or timestamp type.
+    batch passes 2 GiB; ConfigError for an unknown compression, level, timestamp type or dialect, and for options that
+    the format has no room for or that contradict each other.
     """
-    check(options)
+    attributes = check(options)
     rows = list(records)
     if not rows:
         return b""
+    if is_message_set(options):
+        base = options.get("base_offset", 0)
+        offsets = range(base, base + len(rows))
+        return write_message_set(rows, offsets, options.get("magic", 2), attributes, options.get("level"))
     payload, base_timestamp, max_timestamp = kernel.encode(rows)
     return seal(payload, len(rows), base_timestamp, max_timestamp, options)
 
 
+def rewrite(
+    batch: RecordBatch,
+    records: Iterable[Record],
+    *,
+    delete_horizon: int | None = None,
+    compression: str | None = None,
+    level: int | None = None,
+) -> bytes:
+    """`batch` with those of its records that compaction keeps, at their own offsets, or in another compression.
+
+    Offset range, producer, sequence, leader epoch and attributes stay. `delete_horizon`: when its tombstones may go
+    (ms); timestamps stay what they are. `compression`: None for the batch's own. Without records a record batch remains
+    as an emptied one, and of a message set nothing.
+
+    Raises EncodeError for a record that cannot be written or whose offset is not of the batch or not above the one
+    before; ConfigError for a wrong compression or level, and for a delete horizon of a message set.
+    """
+    codec = codec_id(batch.compression if compression is None else compression, level)
+    rows = list(records)
+    offsets = [row.offset for row in rows]
+    for before, offset in zip([batch.base_offset - 1, *offsets], [*offsets, batch.last_offset + 1]):
+        if offset <= before:
+            raise EncodeError(f"offset {before} is not of the batch, or not above the one before")
+    attributes = batch.attributes & ~CODEC_MASK | codec
+    if isinstance(batch, MessageEntry):
+        if delete_horizon is not None:
+            raise ConfigError("a message set has no delete horizon")
+        _check_zstd(codec, batch.magic)
+        return write_message_set(rows, offsets, batch.magic, attributes, level) if rows else b""
+    payload, base_timestamp, greatest = bytearray(), -1, batch.max_timestamp
+    if not rows:
+        attributes &= ~(CODEC_MASK | DELETE_HORIZON)
+    else:
+        base_timestamp = batch.base_timestamp if delete_horizon is None else delete_horizon
+        attributes |= 0 if delete_horizon is None else DELETE_HORIZON
+        if attributes & APPEND_TIME:
+            times = {row.offset: row.timestamp for row in batch.decompress().records(created=True)}
+            rows = [row.replace(timestamp=times.get(row.offset, row.timestamp)) for row in rows]
+        deltas = [offset - batch.base_offset for offset in offsets]
+        payload, _, latest = kernel.encode(rows, deltas, base_timestamp)
+        greatest = greatest if attributes & APPEND_TIME else latest
+    stored = _stored(payload, attributes, level)
+    header = _head(
+        stored,
+        attributes,
+        (batch.base_offset, batch.partition_leader_epoch),
+        (batch.last_offset_delta, base_timestamp, greatest),
+        (batch.producer_id, batch.producer_epoch, batch.base_sequence, len(rows)),
+    )
+    return b"".join((header, stored))
+
+
+def is_message_set(options: BatchOptions) -> bool:
+    """Whether `options` ask for a message set, not a record batch."""
+    return options.get("magic", 2) < 2 or options.get("dialect") is not None
+
+
 def check(options: BatchOptions) -> int:
-    """The attributes that `options` make. Raises ConfigError for an unknown compression, level or timestamp type."""
+    """The attributes that `options` make. Raises ConfigError as `write` does."""
     timestamp_type = options.get("timestamp_type", "CreateTime")
     if timestamp_type not in TIMESTAMP_TYPES:
         raise ConfigError(f"timestamp type {timestamp_type!r} is unknown; allowed: {', '.join(TIMESTAMP_TYPES)}")
     codec = codec_id(options.get("compression", "none"), options.get("level"))
-    return codec | (APPEND_TIME if timestamp_type == "LogAppendTime" else 0)
+    magic, dialect = options.get("magic", 2), options.get("dialect")
+    check_dialect(dialect)
+    if magic not in (0, 1, 2) or (dialect and magic != 2):
+        raise ConfigError(f"magic {magic!r} is unknown; allowed: 0, 1, 2, and only 2 with dialect {INT_HEADERS!r}")
+    attributes = codec | (APPEND_TIME if timestamp_type == "LogAppendTime" else 0)
+    if is_message_set(options):
+        for name in _OF_BATCHES:
+            if options.get(name, -1) not in (-1, False):
+                raise ConfigError(f"a message set has no {name}")
+        if not dialect:
+            _check_zstd(codec, magic)
+        if magic == 0 and attributes & APPEND_TIME:
+            raise ConfigError("messages of magic 0 have no timestamps, so none of type LogAppendTime")
+        return attributes
+    transactional, control = options.get("transactional", False), options.get("control", False)
+    if transactional and options.get("producer_id", -1) < 0:
+        raise ConfigError("a transactional batch needs a producer_id")
+    if options.get("producer_id", -1) >= 0:
+        if options.get("producer_epoch", -1) < 0:
+            raise ConfigError("a batch with a producer_id needs a producer_epoch")
+        if options.get("base_sequence", -1) < 0 and not control:
+            raise ConfigError("a batch with a producer_id needs a base_sequence")
+    return attributes | (TRANSACTIONAL if transactional else 0) | (CONTROL if control else 0)
+
+
+def _check_zstd(codec: int, magic: int) -> None:
+    if codec == CODECS.index("zstd") and magic < 2:
+        raise ConfigError(f"message format {magic} has no compression zstd")
 
 
 def seal(
     payload: bytearray | memoryview, count: int, base_timestamp: int, max_timestamp: int, options: BatchOptions
 ) -> bytes:
-    """The batch of `count` encoded records: payload compressed, header before it, checksum over both."""
-    attributes = check(options)
-    codec = options.get("compression", "none")
-    stored = payload if codec == "none" else compress(codec, payload, options.get("level"))
+    """The record batch of `count` encoded records. Raises ConfigError as `write` does, and for a message set."""
+    stored = _stored(payload, check(options), options.get("level"))
+    return b"".join((head(stored, count, base_timestamp, max_timestamp, options), stored))
+
+
+def head(
+    stored: bytes | bytearray | memoryview, count: int, base_timestamp: int, max_timestamp: int, options: BatchOptions
+) -> bytes:
+    """The header of the record batch whose `count` records are `stored`, compressed already. Raises as `seal` does."""
+    if is_message_set(options):
+        raise ConfigError("records that are encoded already cannot go into a message set")
+    return _head(
+        stored,
+        check(options),
+        (options.get("base_offset", 0), options.get("partition_leader_epoch", -1)),
+        (count - 1, base_timestamp, max_timestamp),
+        (options.get("producer_id", -1), options.get("producer_epoch", -1), options.get("base_sequence", -1), count),
+    )
+
+
+def _stored(
+    payload: bytes | bytearray | memoryview, attributes: int, level: int | None
+) -> bytes | bytearray | memoryview:
+    """`payload` in the compression that `attributes` say."""
+    codec = CODECS[attributes & CODEC_MASK]
+    return payload if codec == "none" else compress(codec, payload, level)
+
+
+def _head(
+    stored: bytes | bytearray | memoryview,
+    attributes: int,
+    place: tuple[int, int],
+    extent: tuple[int, int, int],
+    rest: tuple[int, int, int, int],
+) -> bytes:
+    """The header of `stored`, with the checksum over both.
+
+    The fields in the header's order: `place` is base offset and leader epoch; `extent` last offset delta, base
+    timestamp and greatest timestamp; `rest` producer id, epoch, base sequence and count.
+    """
     size = HEADER_SIZE + len(stored)
     if size > _MAX_SIZE:
         raise EncodeError(f"a batch of {size} bytes passes the format's {_MAX_SIZE}")
     header = bytearray(HEADER_SIZE)
+    base_offset, leader_epoch = place
     try:
-        HEADER.pack_into(
-            header,
-            0,
-            options.get("base_offset", 0),
-            size - PREFIX_SIZE,
-            options.get("partition_leader_epoch", -1),
-            2,
-            0,
-            attributes,
-            count - 1,
-            base_timestamp,
-            max_timestamp,
-            options.get("producer_id", -1),
-            options.get("producer_epoch", -1),
-            options.get("base_sequence", -1),
-            count,
-        )
+        HEADER.pack_into(header, 0, base_offset, size - PREFIX_SIZE, leader_epoch, 2, 0, attributes, *extent, *rest)
     except struct.error as error:
-        raise EncodeError(f"a batch header cannot hold {options}: {error}") from None
+        raise EncodeError(f"a batch header cannot hold {_named(place, extent, rest)}: {error}") from None
     crc = crc32c(stored, crc32c(header[CRC_FROM:]))
     header[CRC_AT:CRC_FROM] = int(crc).to_bytes(4, "big")
-    return b"".join((header, stored))
+    return bytes(header)
+
+
+def _named(place: tuple[int, ...], extent: tuple[int, ...], rest: tuple[int, ...]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in zip(_FIELDS, (*place, *extent, *rest)))

@@ -1,0 +1,155 @@
+"""What a log is made of, entry by entry, whatever their formats: record batches and message sets, even side by side.
+
+They stand one after another, in a partition's log and in a fetch response; the last one may be cut short, which is
+normal there: what is incomplete is left for the next read. Source: facts 5.1.
+
+Magic 2 is a record batch, unless the `dialect` is "int-headers": then it is that format's message. Which one a log
+holds is never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+
+from crc32c import crc32c
+
+from tagwire.errors import ConfigError, CorruptRecordError, UnsupportedVersionError
+from tagwire.records.batch import (
+    APPEND_TIME,
+    CRC_AT,
+    CRC_FROM,
+    HEADER_SIZE,
+    PREFIX_SIZE,
+    BatchHeader,
+    Data,
+    RecordBatch,
+)
+from tagwire.records.message_set import TIMESTAMP_AT, MessageEntry
+
+INT_HEADERS = "int-headers"
+DIALECTS = (None, INT_HEADERS)
+
+_SMALLEST_LENGTH = 14
+_MAGIC_AT = 16
+_INT64, _INT32, _CRC = Struct(">q"), Struct(">i"), Struct(">I")
+_EPOCH_AT, _MESSAGE_CRC_AT, _MAX_TIMESTAMP_AT = 12, 12, 35
+_LOW_ATTRIBUTES_AT, _MESSAGE_ATTRIBUTES_AT = 22, 17
+
+
+def read(data: Data, dialect: str | None = None, *, verify: bool = True) -> Iterator[RecordBatch]:
+    """The complete batches in `data`; a partial last one is left out. `verify` checks each checksum first.
+
+    A message of a message set is a batch of one record, a wrapper of compressed ones a batch of them all: see
+    `MessageEntry`. Raises CorruptRecordError for a broken batch, ConfigError for an unknown dialect.
+    """
+    view = memoryview(data).cast("B")
+    for position in _positions(view, dialect):
+        batch = _entry(view, position, dialect) or RecordBatch(view, position)
+        if verify:
+            batch.verify()
+        yield batch
+
+
+def batch_headers(
+    data: Data, dialect: str | None = None, *, verify: bool = False, start: int = 0
+) -> Iterator[BatchHeader]:
+    """The headers of the complete batches in `data`, one after another; stops silently at a partial last one.
+
+    `start` is where the first one stands. `verify` computes each checksum into `crc_ok`. An entry of a message set is a
+    `MessageEntry`. Raises CorruptRecordError for a header that contradicts itself, ConfigError for an unknown dialect.
+    """
+    view = memoryview(data).cast("B")
+    for position in _positions(view, dialect, start):
+        header = _entry(view, position, dialect) or BatchHeader(view, position)
+        if verify:
+            header.crc_ok = header.checksum(view) == header.crc
+        yield header
+
+
+def next_offset(data: Data, dialect: str | None = None) -> int | None:
+    """The offset after the last complete batch in `data`: where a consumer goes on. None when there is no such batch.
+
+    Raises as `batch_headers` does.
+    """
+    last = None
+    for header in batch_headers(data, dialect):
+        last = header
+    return None if last is None else last.next_offset
+
+
+def place(batch: bytearray | memoryview, base_offset: int, leader_epoch: int, dialect: str | None = None) -> None:
+    """Gives the batch at the start of `batch`, which must be writable, its place in a log.
+
+    Base offset and partition leader epoch stand outside the checksum, so nothing else changes; of a record batch only
+    the header need be there. A message set has no leader epoch. A wrapper of magic 1 or of the int-headers format is
+    decompressed to learn how many offsets it takes.
+
+    Raises UnsupportedVersionError for a wrapper of magic 0: the offsets inside are absolute, so it must be written
+    anew; CorruptRecordError for a wrapper that cannot be read; ConfigError for an unknown dialect.
+    """
+    check_dialect(dialect)
+    view = memoryview(batch)
+    entry = _entry(view, 0, dialect)
+    if entry is None:
+        _INT64.pack_into(batch, 0, base_offset)
+        _INT32.pack_into(batch, _EPOCH_AT, leader_epoch)
+    elif entry.magic == 0 and entry.compression != "none":
+        raise UnsupportedVersionError("compressed messages of magic 0 hold their offsets inside, and cannot be moved")
+    else:
+        _INT64.pack_into(batch, 0, base_offset + entry.last_offset_delta)
+
+
+def restamp(batch: bytearray | memoryview, timestamp: int, rest: Data = b"", dialect: str | None = None) -> None:
+    """Gives the batch at the start of `batch`, which must be writable, the time (ms) at which it was appended.
+
+    Timestamp type and greatest timestamp change, and the checksum over them; the records stay as they are, and readers
+    give each of them that time. `rest`: what follows `batch` of the same record batch, of which `batch` may then be
+    only the header.
+
+    Raises UnsupportedVersionError for magic 0, which has no timestamps; ConfigError for an unknown dialect.
+    """
+    check_dialect(dialect)
+    view = memoryview(batch)
+    if view[_MAGIC_AT] == 2 and dialect is None:
+        batch[_LOW_ATTRIBUTES_AT] |= APPEND_TIME
+        _INT64.pack_into(batch, _MAX_TIMESTAMP_AT, timestamp)
+        size = len(view) if len(rest) else PREFIX_SIZE + _INT32.unpack_from(view, 8)[0]
+        _CRC.pack_into(batch, CRC_AT, crc32c(rest, crc32c(view[CRC_FROM:size])))
+        return
+    entry = MessageEntry(view, 0)
+    if entry.magic == 0:
+        raise UnsupportedVersionError("messages of magic 0 have no timestamp")
+    batch[_MESSAGE_ATTRIBUTES_AT] |= APPEND_TIME
+    _INT64.pack_into(batch, TIMESTAMP_AT, timestamp)
+    _CRC.pack_into(batch, _MESSAGE_CRC_AT, entry.checksum())
+
+
+def _entry(view: memoryview, position: int, dialect: str | None) -> MessageEntry | None:
+    """The entry of a message set at `position`; None where a record batch stands there."""
+    return MessageEntry(view, position) if dialect or view[position + _MAGIC_AT] < 2 else None
+
+
+def check_dialect(dialect: str | None) -> None:
+    """Raises ConfigError for a dialect there is none of."""
+    if dialect not in DIALECTS:
+        raise ConfigError(f"dialect {dialect!r} is unknown; allowed: None, {INT_HEADERS!r}")
+
+
+def _positions(view: memoryview, dialect: str | None, at: int = 0) -> Iterator[int]:
+    """Where each complete batch from `at` on starts."""
+    check_dialect(dialect)
+    end = len(view)
+    while end - at > _MAGIC_AT:
+        length = int.from_bytes(view[at + 8 : at + PREFIX_SIZE], "big", signed=True)
+        if length < _SMALLEST_LENGTH:
+            raise CorruptRecordError(f"batch length {length} is below {_SMALLEST_LENGTH}", offset=at + 8)
+        magic = view[at + _MAGIC_AT]
+        if magic > 2:
+            raise CorruptRecordError(f"magic {magic} is not 0, 1 or 2", offset=at + _MAGIC_AT)
+        if length > end - at - PREFIX_SIZE:
+            return
+        if magic == 2 and not dialect and length < HEADER_SIZE - PREFIX_SIZE:
+            raise CorruptRecordError(f"batch length {length} leaves no room for a header", offset=at + 8)
+        yield at
+        at += PREFIX_SIZE + length

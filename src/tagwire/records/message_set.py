@@ -1,0 +1,155 @@
+"""Message sets: what logs held before record batches (magic 0 and 1), and the int-headers format (magic 2).
+
+A message set is entry after entry: a message, or a wrapper whose value is a compressed message set. Each entry is read
+as a batch: of one record, or of as many as are wrapped. Layouts: facts 5.2, draft_dialects.md section 3.
+
+    entry   = int64 offset, int32 size, message
+    message = uint32 CRC-32 of the rest, int8 magic, int8 attributes, [int64 timestamp], int32 key length, key,
+              [int-headers: integer length, headers], int32 value length, value
+
+A wrapper's offset is its last message's. The offsets inside are absolute in magic 0, and relative since: the first
+message's is the wrapper's less the last inner one. Old librdkafka leaves 0 in the wrapper: then they count from 0.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from struct import Struct
+
+from tagwire.kernel.message_sets import HAS_HEADERS, PREFIX_SIZE, records_of
+from tagwire.kernel.record_objects import with_headers
+from tagwire.records.batch import APPEND_TIME, CODEC_MASK, DecompressedBatch, RecordBatch
+from tagwire.records.compression import CODECS, decompress
+from tagwire.records.record import Record
+
+ENTRY = Struct(">qiIbb")
+TIMESTAMP = Struct(">q")
+TIMESTAMP_AT = 18
+CHECKED_FROM = 16
+"""Where an entry's checksum begins to count: its magic."""
+
+_LENGTH = Struct(">i")
+_ZSTD = CODECS.index("zstd")
+_WITHOUT_TIMESTAMP, _WITH_TIMESTAMP = 14, 22
+_MAX_OFFSET = (1 << 63) - 1
+_OF_MESSAGES = ("base_offset", "base_timestamp", "count", "last_offset_delta")
+
+
+class MessageEntry(RecordBatch):
+    """An entry of a message set: a message as a batch of one record, or a wrapper of compressed ones.
+
+    What stands only inside a wrapper (count, base_offset, last_offset_delta, base_timestamp) makes it decompress, once.
+    What these formats do not have is -1 or false. `crc` is CRC-32 (IEEE). timestamp_type is "NoTimestampType" in magic
+    0, whose records have the timestamp -1; what an entry says of LogAppendTime holds for the messages it wraps.
+
+    Attributes:
+        offset: as the entry states it: of the message, or of the last one it wraps.
+    """
+
+    __slots__ = ("offset",)
+
+    def __init__(self, data: memoryview, position: int) -> None:
+        """Reads the whole entry at `position`. Raises CorruptRecordError when it contradicts itself."""
+        self.offset, length, self.crc, self.magic, attributes = ENTRY.unpack_from(data, position)
+        self.position = position
+        self.size = PREFIX_SIZE + length
+        self.data = data[position : position + self.size]
+        self.crc_ok = None
+        self._payload = None
+        self.partition_leader_epoch = self.producer_id = self.producer_epoch = self.base_sequence = -1
+        self.attributes = attributes & (CODEC_MASK | APPEND_TIME if self.magic else CODEC_MASK)
+        codec = attributes & CODEC_MASK
+        if length < (_WITH_TIMESTAMP if self.magic else _WITHOUT_TIMESTAMP):
+            raise self.corrupt(f"message size {length} leaves no room for the fields of magic {self.magic}")
+        if self.offset < 0 or self.offset == _MAX_OFFSET:
+            raise self.corrupt(f"offset {self.offset} is out of range")
+        if codec >= len(CODECS):
+            raise self.corrupt(f"compression id {codec} is unknown")
+        if codec == _ZSTD and self.magic < 2:
+            raise self.corrupt(f"magic {self.magic} has no compression zstd")
+        if codec and self.magic == 2 and attributes & HAS_HEADERS:
+            raise self.corrupt("a message that wraps others has headers")
+        self.max_timestamp = TIMESTAMP.unpack_from(self.data, TIMESTAMP_AT)[0] if self.magic else -1
+        if not codec:
+            self.base_offset, self.count, self.last_offset_delta = self.offset, 1, 0
+            self.base_timestamp = self.max_timestamp
+
+    def __getattr__(self, name: str) -> int:
+        # A wrapper leaves the slots of what its messages say empty, until one of them is asked for.
+        if name not in _OF_MESSAGES or self._payload is not None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.payload()
+        value: int = getattr(self, name)
+        return value
+
+    @property
+    def last_offset(self) -> int:
+        if self.offset or not self.attributes & CODEC_MASK:
+            return self.offset
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.last_offset + 1
+
+    @property
+    def timestamp_type(self) -> str:
+        return super().timestamp_type if self.magic else "NoTimestampType"
+
+    @property
+    def path(self) -> str:
+        return f"message set entry at offset {self.offset}"
+
+    def checksum(self, data: memoryview | None = None) -> int:
+        return zlib.crc32(self.data[CHECKED_FROM:])
+
+    def _read_payload(self, limit: int | None) -> memoryview:
+        wraps = bool(self.attributes & CODEC_MASK)
+        messages = self._wrapped(limit) if wraps else self.data
+        payload, count, first, last, timestamp = records_of(messages, self.magic == 2, wraps, self.path)
+        if wraps:
+            if not count:
+                raise self.corrupt("the compressed message set has no message")
+            self.base_offset = first + self._inner_base(last)
+            self.count, self.last_offset_delta, self.base_timestamp = count, last - first, timestamp
+        return memoryview(payload)
+
+    def _inner_base(self, last: int) -> int:
+        """What is added to inner offsets, of which `last` is the last."""
+        if self.offset == 0 or (self.magic == 0 and self.offset == last):
+            return 0
+        if last > self.offset or self.magic == 0:
+            raise self.corrupt(f"the last message inside has offset {last}")
+        return self.offset - last
+
+    def _wrapped(self, limit: int | None) -> memoryview:
+        at = TIMESTAMP_AT + (TIMESTAMP.size if self.magic else 0)
+        for field in ("key", "value"):
+            (size,) = _LENGTH.unpack_from(self.data, at)
+            at += _LENGTH.size
+            room = len(self.data) - at - (_LENGTH.size if field == "key" else 0)
+            if size < -1 or size > room or (field == "value" and size != room):
+                raise self.corrupt(f"{field} length {size} does not fit into the message")
+            at += max(size, 0) if field == "key" else 0
+        return decompress(self.compression, self.data[at:], limit, path=self.path, magic=self.magic)
+
+    def decompress(self, limit: int | None = None) -> DecompressedBatch:
+        plain = super().decompress(limit)
+        return _IntHeaders(plain.batch, plain.payload) if self.magic == 2 else plain
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} magic {self.magic}, offset {self.offset}, {self.compression}, {self.size} bytes>"
+        )
+
+
+class _IntHeaders(DecompressedBatch):
+    """The records of an entry of the int-headers format."""
+
+    __slots__ = ()
+
+    def records(self, *, created: bool = False) -> Iterator[Record]:
+        for record in super().records(created=created):
+            pairs = tuple((int(str(key)), value) for key, value in record.headers)
+            yield with_headers(record, pairs) if pairs else record
