@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 import tracemalloc
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -14,7 +15,7 @@ from uuid import UUID
 
 import pytest
 
-from tagwire import message_class, messages
+from tagwire import kernel, message_class, messages
 from tagwire.codec.weights import EMPTY_LIST, object_weight
 from tagwire.errors import TagwireError
 from tagwire.spec import Struct, catalog
@@ -120,6 +121,63 @@ def test_what_a_message_holds_is_freed_with_it() -> None:
     finally:
         tracemalloc.stop()
         gc.enable()
+
+
+class Owner:
+    """What a user may hang into a message: the collector sees it, the message that holds it not."""
+
+    def __init__(self, message: Any) -> None:
+        self.message = message
+
+
+def break_cycles(owners: weakref.WeakSet[Owner]) -> None:
+    for owner in list(owners):
+        owner.message = None
+
+
+@pytest.mark.parametrize("hung_into", ["a list of it", "a struct of it", "an attribute of it"])
+def test_a_users_own_cycle_leaks_what_is_in_it_and_no_more_and_is_freed_when_broken(hung_into: str) -> None:
+    data = metadata().encode(12)
+    rounds = 50
+
+    def one(*, cycle: bool) -> Owner:
+        message = Metadata.decode(data, 12)
+        owner = Owner(message if cycle else None)
+        if hung_into == "a list of it":
+            message.brokers.append(owner)  # type: ignore[arg-type]
+        elif hung_into == "a struct of it":
+            message.topics[0].name = owner  # type: ignore[assignment]
+        else:
+            message.cluster_id = owner  # type: ignore[assignment]
+        kept.append(message)
+        return owner
+
+    def traced() -> int:
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    kept: list[Any] = []
+    alive: weakref.WeakSet[Owner] = weakref.WeakSet([one(cycle=True)])
+    alive.pop().message = None
+    kept.clear()
+    tracemalloc.start()
+    try:
+        before = traced()
+        alive.update([one(cycle=False) for _ in range(rounds)])
+        held = traced() - before
+        kept.clear()
+        assert len(alive) == 0
+        before = traced()
+        alive.update([one(cycle=True) for _ in range(rounds)])
+        kept.clear()
+        leaked = traced() - before
+        assert len(alive) == (rounds if kernel.compiled else 0)
+        assert leaked <= held + 2000
+        break_cycles(alive)
+        assert traced() - before < 2000
+        assert len(alive) == 0
+    finally:
+        tracemalloc.stop()
 
 
 def test_parts_outlive_the_message_they_came_from() -> None:
