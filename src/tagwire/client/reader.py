@@ -157,7 +157,8 @@ class Reader(ClientOwner):
                     given = after_decoding(record, interceptors)
                     self._positions[chunk.span.at] = record.offset + 1
                     yield given
-                self._positions[chunk.span.at] = chunk.span.next
+                end = chunk.span.end
+                self._positions[chunk.span.at] = chunk.span.next if end is None else min(chunk.span.next, end)
             if failure is not None:
                 raise failure
 

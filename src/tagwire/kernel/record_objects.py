@@ -232,13 +232,14 @@ class Record:
         offset: Any = _KEPT,
     ) -> Record:
         """A record of its own with these fields, the others as they are here; its headers may be set."""
-        return Record(
+        fields = (
             self._key if key is _KEPT else key,
             self._value if value is _KEPT else value,
             tuple(self.headers) if headers is _KEPT else headers,
             self.timestamp if timestamp is _KEPT else timestamp,
             self.offset if offset is _KEPT else offset,
         )
+        return _restored(Record, fields, self._place, False)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Record):
@@ -288,7 +289,7 @@ def consumed_record(
     return _restored(Record, (key, value, headers, timestamp, offset), None, True)
 
 
-def placed(record: Record, place: tuple[str, int]) -> Record:
+def placed(record: Record, place: object) -> Record:
     """`record`, which was read from `place`, a topic and a partition."""
     record._place = place
     return record
