@@ -176,6 +176,75 @@ def test_the_repr_hides_secrets(message: Structure) -> None:
     assert "<secret>" in repr(message)
 
 
+Altered = messages.IncrementalAlterConfigsRequest.AlterableConfig
+Described = messages.DescribeConfigsResponse.DescribeConfigsResourceResult
+SETTINGS = [
+    messages.AlterConfigsRequest.AlterableConfig,
+    Altered,
+    messages.ConfigRecord,
+    messages.CreateTopicsRequest.CreatableTopicConfig,
+    messages.CreateTopicsResponse.CreatableTopicConfigs,
+    messages.DescribeConfigsResponse.DescribeConfigsSynonym,
+    Described,
+]
+
+
+@pytest.mark.parametrize("kind", SETTINGS, ids=lambda kind: kind.__qualname__)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ssl.keystore.password",
+        "listener.name.internal.ssl.key.password",
+        "sasl.jaas.config",
+        "listener.name.external.scram-sha-256.sasl.jaas.config",
+        "password.encoder.secret",
+        "delegation.token.master.key",
+        "ssl.keystore.key",
+        "ssl.keystore.certificate.chain",
+        "ssl.truststore.certificates",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+        "basic.auth.user.info",
+        "MY_API_TOKEN",
+    ],
+)
+def test_the_repr_hides_what_a_setting_of_a_secret_name_is_set_to(kind: Any, name: str) -> None:
+    assert repr(kind(name=name, value="hunter2")).count("<secret>") >= 1
+    assert "hunter2" not in repr(kind(name=name, value="hunter2"))
+    assert name in repr(kind(name=name, value="hunter2"))
+
+
+@pytest.mark.parametrize("kind", SETTINGS, ids=lambda kind: kind.__qualname__)
+@pytest.mark.parametrize(
+    "name", ["retention.ms", "password.encoder.iterations", "delegation.token.max.lifetime.ms", ""]
+)
+def test_the_repr_shows_every_other_setting(kind: Any, name: str) -> None:
+    assert "value='42'" in repr(kind(name=name, value="42"))
+
+
+def test_the_repr_hides_a_setting_that_the_broker_calls_sensitive_and_its_synonyms() -> None:
+    synonym = messages.DescribeConfigsResponse.DescribeConfigsSynonym(name="vendor.thing", value="hunter2")
+    described = Described(name="vendor.thing", value="hunter2", is_sensitive=True, synonyms=[synonym])
+    assert "hunter2" not in repr(messages.DescribeConfigsResponse.DescribeConfigsResult(configs=[described]))
+    described.is_sensitive = False
+    assert repr(described).count("hunter2") == 2
+
+
+def test_every_struct_of_the_catalog_that_holds_a_setting_hides_secret_ones() -> None:
+    """A setting is text under a name or key; numbers under a key are quotas."""
+    shown = []
+    for message in map(catalog.message, catalog.names()):
+        for struct in message.all_structs():
+            types = {field.name: str(field.type) for field in struct.fields}
+            if types.get("Value") != "string" or "string" not in (types.get("Name"), types.get("Key")):
+                continue
+            kind = getattr(messages, message.name)
+            made = (kind if struct is message.root else getattr(kind, struct.name))(value="hunter2")
+            setattr(made, "name" if "Name" in types else "key", "sasl.jaas.config")
+            shown += [struct.name] if "hunter2" in repr(made) else []
+    assert shown == []
+
+
 def test_no_field_of_the_catalog_that_sounds_secret_is_shown() -> None:
     """Metadata about secrets is no secret: mechanisms, iterations, token ids and owners, timestamps."""
     words = ("hmac", "salt", "password", "auth_bytes", "stored_key", "server_key", "principal_bytes")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
 from tagwire.codec import json_form
 from tagwire.codec.program import compile_program
-from tagwire.codec.secrets import SECRET_FIELDS
+from tagwire.codec.secrets import SECRET_FIELDS, SETTING_VALUES, SETTINGS, is_secret
 from tagwire.errors import SpecError, UnsupportedVersionError
 from tagwire.kernel import message_reading, message_writing
 from tagwire.kernel.programs import Program, adopt
@@ -33,6 +33,7 @@ class Structure:
     __hash__ = None  # type: ignore[assignment]
     _fields: ClassVar[tuple[str, ...]] = ()
     _secrets: ClassVar[frozenset[str]] = frozenset()
+    _setting_values: ClassVar[frozenset[str]] = frozenset()
     _home: ClassVar[_Home]
     _unknown_tags: dict[int, bytes] | None
 
@@ -55,9 +56,10 @@ class Structure:
         return all(getattr(self, name) == getattr(other, name) for name in self._fields)
 
     def __repr__(self) -> str:
-        shown = []
-        for name in self._fields:
-            shown.append(f"{name}={'<secret>' if name in self._secrets else _shown(getattr(self, name))}")
+        secrets = self._secrets
+        if self._setting_values and is_secret(self):
+            secrets |= self._setting_values
+        shown = [f"{name}={'<secret>' if name in secrets else _shown(getattr(self, name))}" for name in self._fields]
         if self._unknown_tags:
             shown.append(f"unknown_tags={self._unknown_tags!r}")
         return f"{type(self).__qualname__}({', '.join(shown)})"
@@ -193,6 +195,7 @@ def _struct_class(struct: Struct, message: Message, home: _Home) -> type:
         "__init_subclass__": classmethod(_refuse_subclass),
         "_fields": attributes,
         "_secrets": secrets,
+        "_setting_values": SETTING_VALUES & set(attributes) if struct.name in SETTINGS else frozenset(),
         "_home": home,
     }
     made = type(struct.name, (MessageObject if is_root else Structure,), namespace)
