@@ -5,17 +5,23 @@ offset delta, varint key length and key, varint value length and value, varint h
 Every varint, length and count is checked against its record before it is used. A fault is told at the byte of the
 payload (the records after the batch's 61-byte header, decompressed) plus the caller's `origin`.
 
+A plain batch is one that needs no more than this: uncompressed, without control records, its header in agreement with
+itself. Runs of such batches are found and read here; every other batch, a faulty one too, is left to the caller.
+
 Compiled, buffers are read and written through pointers; uncompiled, the same names are the memoryviews themselves.
 """
 
 from __future__ import annotations
 
 import cython
+from crc32c import crc32c
 
 from tagwire.errors import CorruptRecordError
 
 if cython.compiled:
+    from cython.cimports.cpython.memoryview import PyMemoryView_GET_BUFFER
     from cython.cimports.libc.string import memcpy, memset
+    from cython.cimports.tagwire.kernel.memory import load32, load64
 
 COMPILED: bool = cython.compiled
 
@@ -43,6 +49,8 @@ _FAULTS = {
 # what a 32-bit varint reads as when there is none to read
 _CUT_SHORT = cython.declare(cython.longlong, -(1 << 40))
 _TOO_LONG = cython.declare(cython.longlong, -(1 << 41))
+
+_max_offset = cython.declare(cython.longlong, (1 << 63) - 1)
 
 
 def fault(code: int, detail: int, base_offset: int, index: int, at: int) -> CorruptRecordError:
@@ -244,59 +252,158 @@ def shifted(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
 
 
 @cython.cfunc
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def _set_all(bits: cython.uchar[::1]) -> cython.void:
-    """Every row valid, until it is found to be null."""
+@cython.inline
+@cython.exceptval(check=False)
+def _int32(src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t) -> cython.longlong:
     if cython.compiled:
-        memset(cython.address(bits[0]), 255, bits.shape[0])
+        return load32(src + at)
     else:
-        bits[:] = b"\xff" * len(bits)
+        return int.from_bytes(src[at : at + 4], "big", signed=True)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _int64(src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t) -> cython.longlong:
+    if cython.compiled:
+        return load64(src + at)
+    else:
+        return int.from_bytes(src[at : at + 8], "big", signed=True)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _plain_size(
+    src: cython.pointer[cython.const[cython.uchar]],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    transactional: cython.bint,
+) -> cython.Py_ssize_t:
+    """Bytes of the batch at `at` if it is plain, else 0; with `transactional` one of a transaction may be."""
+    length: cython.longlong
+    base: cython.longlong
+    last_delta: cython.longlong
+    count: cython.longlong
+    if end - at < 61 or src[at + 16] != 2:
+        return 0
+    length = _int32(src, at + 8)
+    if length < 49 or length > end - at - 12:
+        return 0
+    if src[at + 22] & 0x27 or (src[at + 22] & 0x10 and not transactional):
+        return 0
+    base = _int64(src, at)
+    last_delta = _int32(src, at + 23)
+    count = _int32(src, at + 57)
+    if base < 0 or last_delta < 0 or base > _max_offset - last_delta:
+        return 0
+    if count < 0 or count > last_delta + 1 or count * 7 > length - 49:
+        return 0
+    return cython.cast(cython.Py_ssize_t, length) + 12
+
+
+@cython.cfunc
+def _memory(view: object) -> cython.p_uchar:
+    """Where the bytes of a memoryview are, which the caller keeps; nowhere for None."""
+    if cython.compiled:
+        return cython.NULL if view is None else cython.cast(cython.p_uchar, PyMemoryView_GET_BUFFER(view).buf)
+    else:
+        return view
+
+
+def plain_run(
+    data: memoryview,
+    at: cython.Py_ssize_t,
+    transactional: cython.bint,
+    first: cython.longlong,
+    limit: cython.longlong,
+    max_rows: cython.longlong,
+    max_bytes: cython.longlong,
+    room: cython.longlong,
+) -> tuple[int, int, int, int]:
+    """The plain batches of `data` from `at` on: (position after them, records, their bytes, offset after them).
+
+    Only batches with offsets in first..limit-1 count. The run ends with the batch that brings it to `max_rows` records
+    or `max_bytes` bytes, and before one that would bring it over `room` bytes.
+    """
+    src: cython.pointer[cython.const[cython.uchar]] = _memory(data)
+    end: cython.Py_ssize_t = len(data)
+    rows: cython.longlong = 0
+    used: cython.longlong = 0
+    after: cython.longlong = -1
+    base: cython.longlong
+    size: cython.Py_ssize_t
+    while rows < max_rows and used < max_bytes:
+        size = _plain_size(src, at, end, transactional)
+        if size == 0:
+            break
+        base = _int64(src, at)
+        if base < limit and base + _int32(src, at + 23) >= first:
+            if used + size - 61 > room:
+                break
+            rows += _int32(src, at + 57)
+            used += size - 61
+        after = base + _int32(src, at + 23) + 1
+        at += size
+    return at, rows, used, after
 
 
 @cython.cclass
 class Strings:
     """The buffers of one variable-size column in Arrow's layout, filled row by row.
 
-    valid: a bit per row. ends: int32, one more than there are rows. data: the bytes, with SLACK to spare; None in a
-    list column, whose `size` counts elements. size: bytes or elements so far. nulls: rows that are null.
+    valid: a bit per row, None where no row can be null. ends: int32, one more than there are rows. data: the bytes,
+    with SLACK to spare; None in a list column, whose `size` counts elements. All are memoryviews. room: how many rows
+    there is room for. size: bytes or elements so far. nulls: rows that are null.
     """
 
-    valid: cython.uchar[::1]
-    ends: cython.int[::1]
-    data: cython.uchar[::1]
+    _views: tuple
+    _valid: cython.p_uchar
+    _ends: cython.p_int
+    _data: cython.p_uchar
+    room = cython.declare(cython.Py_ssize_t, visibility="readonly")
     size = cython.declare(cython.Py_ssize_t, visibility="readonly")
     nulls = cython.declare(cython.Py_ssize_t, visibility="readonly")
 
-    def __init__(self, valid: memoryview, ends: memoryview, data: memoryview | None) -> None:
+    def __init__(self, room: int, valid: memoryview | None, ends: memoryview, data: memoryview | None) -> None:
         self.size = 0
         self.nulls = 0
-        self.data = data
-        self.valid = valid
-        self.ends = ends
-        self.ends[0] = 0
-        _set_all(valid)
+        self._data = _memory(data)
+        self._use(room, valid, ends, data)
+        self._ends[0] = 0
 
-    def move(self, rows: cython.Py_ssize_t, valid: cython.uchar[::1], ends: cython.int[::1]) -> None:
-        """Goes on in larger buffers, with the `rows` rows that the present ones hold."""
-        _set_all(valid)
-        valid[: (rows + 7) // 8] = self.valid[: (rows + 7) // 8]
-        ends[: rows + 1] = self.ends[: rows + 1]
-        self.valid = valid
-        self.ends = ends
+    @cython.cfunc
+    def _use(self, room: cython.Py_ssize_t, valid: object, ends: object, data: object) -> cython.void:
+        self._views = (valid, ends, data)
+        self.room = room
+        self._valid = _memory(valid)
+        if cython.compiled:
+            self._ends = cython.cast(cython.p_int, _memory(ends))
+            if valid is not None:
+                memset(self._valid, 255, (room + 7) // 8)
+        else:
+            self._ends = ends
+            if valid is not None:
+                valid[:] = b"\xff" * len(valid)
+
+    def move(self, room: int, valid: memoryview | None, ends: memoryview) -> None:
+        """Goes on in larger buffers, with the rows that the present ones hold."""
+        old_valid, old_ends, data = self._views
+        self._use(room, valid, ends, data)
+        if valid is not None:
+            valid[: len(old_valid)] = old_valid
+        ends[: len(old_ends)] = old_ends
 
 
 @cython.cfunc
-@cython.boundscheck(False)
-@cython.initializedcheck(False)
 def _pointers(column: Strings | None) -> tuple[cython.p_uchar, cython.p_int, cython.p_uchar]:
     """Where validity bits, ends and data are written; nowhere for None."""
     if cython.compiled:
         if column is None:
             return cython.NULL, cython.NULL, cython.NULL
-        return cython.address(column.valid[0]), cython.address(column.ends[0]), cython.address(column.data[0])
+        return column._valid, column._ends, column._data
     else:
-        return (None, None, None) if column is None else (column.valid, column.ends, column.data)
+        return (None, None, None) if column is None else (column._valid, column._ends, column._data)
 
 
 @cython.cfunc
@@ -347,14 +454,18 @@ class Columns:
     or not at all. All are large enough for every row and byte to come, names and data perhaps not for every header.
     """
 
-    offsets: cython.longlong[::1]
-    timestamps: cython.longlong[::1]
-    kinds: cython.int[::1]
-    key: Strings
-    value: Strings
-    lists: Strings
-    names: Strings
-    data: Strings
+    _views: tuple
+    _offsets: cython.p_longlong
+    _timestamps: cython.p_longlong
+    _kinds: cython.p_int
+    _key: Strings
+    _value: Strings
+    _lists: Strings
+    _names: Strings
+    _data: Strings
+    _has_offsets: cython.bint
+    _has_timestamps: cython.bint
+    _has_kinds: cython.bint
     rows = cython.declare(cython.Py_ssize_t, visibility="readonly")
     ascii_names = cython.declare(cython.bint, visibility="readonly")
     _index: cython.longlong
@@ -372,26 +483,32 @@ class Columns:
         names: Strings | None,
         data: Strings | None,
     ) -> None:
-        self.offsets = offsets
-        self.timestamps = timestamps
-        self.kinds = kinds
-        self.key = key
-        self.value = value
-        self.lists = lists
-        self.names = names
-        self.data = data
+        self._views = (offsets, timestamps, kinds)
+        if cython.compiled:
+            self._offsets = cython.cast(cython.p_longlong, _memory(offsets))
+            self._timestamps = cython.cast(cython.p_longlong, _memory(timestamps))
+            self._kinds = cython.cast(cython.p_int, _memory(kinds))
+        else:
+            self._offsets = offsets
+            self._timestamps = timestamps
+            self._kinds = kinds
+        self._has_offsets = offsets is not None
+        self._has_timestamps = timestamps is not None
+        self._has_kinds = kinds is not None
+        self._key = key
+        self._value = value
+        self._lists = lists
+        self._names = names
+        self._data = data
         self.rows = 0
         self.ascii_names = True
         self._index = 0
         self._at = 0
         self._after = -1
 
-    @cython.boundscheck(False)
-    @cython.wraparound(False)
-    @cython.initializedcheck(False)
     def decode(
         self,
-        payload: cython.const[cython.uchar][::1],
+        payload: memoryview,
         count: cython.longlong,
         origin: cython.Py_ssize_t,
         base_offset: cython.longlong,
@@ -408,19 +525,99 @@ class Columns:
         Otherwise how many headers names and data must have room for: enlarge them and call again with the same
         arguments. Raises CorruptRecordError; the columns are of no use after it.
         """
-        src: cython.pointer[cython.const[cython.uchar]]
-        if cython.compiled:
-            src = cython.address(payload[0])
-        else:
-            src = payload
-        key: Strings = self.key
-        value: Strings = self.value
-        lists: Strings = self.lists
-        names: Strings = self.names
-        data: Strings = self.data
-        has_offsets: cython.bint = self.offsets is not None
-        has_timestamps: cython.bint = self.timestamps is not None
-        has_kinds: cython.bint = self.kinds is not None
+        return self._append(
+            _memory(payload),
+            len(payload),
+            count,
+            origin,
+            base_offset,
+            last_delta,
+            base_timestamp,
+            append_timestamp,
+            appended,
+            first,
+            limit,
+            microseconds,
+        )
+
+    def decode_run(
+        self,
+        data: memoryview,
+        at: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        first: cython.longlong,
+        limit: cython.longlong,
+        microseconds: cython.bint,
+    ) -> tuple[int, int]:
+        """Appends the records of the plain batches of `data` from `at` to `end`, as `plain_run` found them.
+
+        Returns (end, 0) when done; (position of a batch, room) as `decode` does, to go on from there; or (position of
+        a batch, -1) when its checksum fails.
+        """
+        src: cython.pointer[cython.const[cython.uchar]] = _memory(data)
+        base: cython.longlong
+        last_delta: cython.longlong
+        size: cython.Py_ssize_t
+        wanted: cython.Py_ssize_t
+        records: cython.pointer[cython.const[cython.uchar]]
+        while at < end:
+            size = 12 + cython.cast(cython.Py_ssize_t, _int32(src, at + 8))
+            base = _int64(src, at)
+            last_delta = _int32(src, at + 23)
+            if base < limit and base + last_delta >= first:
+                if crc32c(data[at + 21 : at + size]) != _int32(src, at + 17) & 0xFFFFFFFF:
+                    return at, -1
+                if cython.compiled:
+                    records = src + at + 61
+                else:
+                    records = src[at + 61 : at + size]
+                wanted = self._append(
+                    records,
+                    size - 61,
+                    _int32(src, at + 57),
+                    61,
+                    base,
+                    last_delta,
+                    _int64(src, at + 27),
+                    _int64(src, at + 35),
+                    src[at + 22] & 8 != 0,
+                    first,
+                    limit,
+                    microseconds,
+                )
+                if wanted:
+                    return at, wanted
+            at += size
+        return at, 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def _append(
+        self,
+        src: cython.pointer[cython.const[cython.uchar]],
+        end: cython.Py_ssize_t,
+        count: cython.longlong,
+        origin: cython.Py_ssize_t,
+        base_offset: cython.longlong,
+        last_delta: cython.longlong,
+        base_timestamp: cython.longlong,
+        append_timestamp: cython.longlong,
+        appended: cython.bint,
+        first: cython.longlong,
+        limit: cython.longlong,
+        microseconds: cython.bint,
+    ) -> cython.Py_ssize_t:
+        key: Strings = self._key
+        value: Strings = self._value
+        lists: Strings = self._lists
+        names: Strings = self._names
+        data: Strings = self._data
+        offsets: cython.p_longlong = self._offsets
+        timestamps: cython.p_longlong = self._timestamps
+        kinds: cython.p_int = self._kinds
+        has_offsets: cython.bint = self._has_offsets
+        has_timestamps: cython.bint = self._has_timestamps
+        has_kinds: cython.bint = self._has_kinds
         has_key: cython.bint = key is not None
         has_value: cython.bint = value is not None
         has_headers: cython.bint = lists is not None
@@ -438,8 +635,7 @@ class Columns:
         null_values: cython.Py_ssize_t = 0
         null_lists: cython.Py_ssize_t = 0
         null_datas: cython.Py_ssize_t = 0
-        room: cython.Py_ssize_t = names.ends.shape[0] - 1 if has_headers else 0
-        end: cython.Py_ssize_t = payload.shape[0]
+        room: cython.Py_ssize_t = names.room if has_headers else 0
         row: cython.Py_ssize_t = self.rows
         index: cython.longlong = self._index
         at: cython.Py_ssize_t = self._at
@@ -521,7 +717,7 @@ class Columns:
                         if not found:
                             null_lists += _clear(list_valid, row)
                     if has_offsets:
-                        self.offsets[row] = base_offset + delta
+                        offsets[row] = base_offset + delta
                     if has_timestamps:
                         time = append_timestamp if appended else shifted(base_timestamp, time)
                         if microseconds:
@@ -531,9 +727,9 @@ class Columns:
                                 detail = time
                                 break
                             time *= 1000
-                        self.timestamps[row] = time
+                        timestamps[row] = time
                     if has_kinds:
-                        self.kinds[row] = appended
+                        kinds[row] = appended
                     row += 1
                 after = delta
                 # `past` it is, but known from the record's length: the next record need not wait for this one's fields
