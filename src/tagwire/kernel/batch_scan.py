@@ -65,9 +65,9 @@ def scan_batches(
     itself, or that begins before `least_offset` or within the offsets of the batch before it.
     """
     count: cython.Py_ssize_t = 0
-    room: cython.Py_ssize_t = positions.shape[0]
+    room: cython.Py_ssize_t = len(positions)
     at: cython.Py_ssize_t = start
-    end: cython.Py_ssize_t = data.shape[0]
+    end: cython.Py_ssize_t = len(data)
     size: cython.longlong
     base: cython.longlong
     delta: cython.longlong
@@ -111,7 +111,7 @@ def follow_offset_index(
 
     `index` is an `.index` file: entries of int32 offset, less `base_offset`, and int32 position.
     """
-    entries: cython.Py_ssize_t = index.shape[0] // 8
+    entries: cython.Py_ssize_t = len(index) // 8
     batch: cython.Py_ssize_t
     for batch in range(count):
         if entry == entries:
@@ -138,7 +138,7 @@ def follow_time_index(
     count: cython.Py_ssize_t,
 ) -> int:
     """The same for a `.timeindex` file: entries of int64 timestamp and int32 offset, less `base_offset`."""
-    entries: cython.Py_ssize_t = index.shape[0] // 12
+    entries: cython.Py_ssize_t = len(index) // 12
     offset: cython.longlong
     batch: cython.Py_ssize_t
     for batch in range(count):

@@ -238,6 +238,8 @@ class Segment:
     def _indexed_starts(self, wanted: list[int]) -> set[int] | None:
         """Batch starts at or before the positions wanted; None where the index does not say, or says what is wrong."""
         entries = self._index
+        if not entries or not self._holds(entries[-1]):
+            return None
         starts = {0}
         for position in wanted:
             found = bisect_right(entries, position, key=lambda entry: entry.position) - 1
@@ -245,7 +247,7 @@ class Segment:
                 if not self._holds(entries[found]):
                     return None
                 starts.add(entries[found].position)
-        return starts if entries else None
+        return starts
 
     def _walked_starts(self, wanted: list[int]) -> set[int]:
         starts, waiting = {0}, iter(wanted[1:])

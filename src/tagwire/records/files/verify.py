@@ -138,6 +138,8 @@ def _batches(segment: Segment, expected: int, progress: Progress | None) -> Iter
                 yield alone
                 expected = alone.next_offset
             position += found[1]
+            if progress is not None:
+                progress(found[1])
     rest = tail(segment.data, position)
     if rest is not None and rest.kind != "zeros":
         yield Fault(segment.path, f"the last {rest.size} bytes are no whole batch: {rest.reason}", rest.position)
