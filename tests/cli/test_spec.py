@@ -9,6 +9,7 @@ import pytest
 
 GOOD = """{ "type": "request", "name": "FooRequest", "apiKey": 9000, "validVersions": "0-1", "flexibleVersions": "1+",
   "fields": [{ "name": "Id", "type": "int32", "versions": "0+", "default": "-1", "about": "Which one." },] }"""
+UNUSUAL = ("CreateTopicsRequest", "InitProducerIdRequest")
 
 
 @pytest.fixture
@@ -51,6 +52,17 @@ def test_show_marks_deprecated_and_unstable_versions(run):
     assert "shown 1 (deprecated)" in run("spec", "show", "CreateTopicsRequest", "--version", 1).out
 
 
+def test_show_tells_programs_of_deprecated_and_unstable_versions(run):
+    first = [json.loads(run("spec", "show", name, "--json").out.splitlines()[0]) for name in UNUSUAL]
+    assert [message["deprecated_versions"] for message in first] == ["0-1", "none"]
+    assert [message["unstable_version"] for message in first] == [None, 6]
+
+
+def test_show_marks_map_keys_and_encodings_of_a_fields_own(run):
+    assert "map key" in run("spec", "show", "CreateTopicsRequest").out
+    assert "compact in none" in run("spec", "show", "RequestHeader").out
+
+
 def test_show_a_version_has_only_its_fields(run, spec):
     ran = run("spec", "show", "FetchRequest", "--version", 12)
     names = [line.split()[0] for line in ran.out.splitlines()]
@@ -60,7 +72,8 @@ def test_show_a_version_has_only_its_fields(run, spec):
 
 
 def test_show_tells_it_to_programs(run, spec):
-    (row,) = map(json.loads, run("spec", "show", spec(GOOD), "--json").out.splitlines())
+    message, row = map(json.loads, run("spec", "show", spec(GOOD), "--json").out.splitlines())
+    assert (message["message"], message["api_key"], message["versions"]) == ("FooRequest", 9000, "0-1")
     assert (row["field"], row["type"], row["default"]) == ("Id", "int32", "-1")
 
 
@@ -113,3 +126,18 @@ def test_a_message_that_is_gone_breaks(run, spec):
     ran = run("spec", "diff", old.parent, old.parent.parent / "new")
     assert ran.code == 1
     assert "BarRequest: message removed  BREAKS" in ran.out
+
+
+def test_a_file_that_is_not_among_the_new_ones_breaks(run, spec):
+    old, other = spec(GOOD, "old/FooRequest.json"), spec(GOOD.replace("Foo", "Bar"), "new/BarRequest.json")
+    ran = run("spec", "diff", old, other.parent)
+    assert ran.code == 1
+    assert "FooRequest: message removed  BREAKS" in ran.out
+
+
+def test_two_files_of_one_message_are_no_revision_but_may_be_a_history(run, spec):
+    first, _ = spec(GOOD, "specs/A.json"), spec(GOOD, "specs/B.json")
+    ran = run("spec", "diff", first.parent, first)
+    assert (ran.code, ran.out) == (1, "")
+    assert "2 files describe FooRequest; a revision has one" in ran.err
+    assert run("spec", "diff", first, first, "--history", first.parent).code == 0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tagwire.spec import Field, Message, Struct
 
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Check message specs, show one, compare two.")
-Paths = Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)]
+Paths = Annotated[list[Path], typer.Argument(metavar="FILE", show_default=False)]
 
 
 def message_named(name: str) -> Message:
@@ -75,7 +75,8 @@ def show(
 ) -> None:
     """Show a message: its versions, and every field with its type, versions, tag and default.
 
-    MESSAGE is one of Kafka's messages or a spec file. Deprecated and unstable versions are marked.
+    MESSAGE is one of Kafka's messages or a spec file. Deprecated and unstable versions are marked. With --json the
+    first line is the message, each other one a field.
 
     \b
     Examples:
@@ -87,6 +88,7 @@ def show(
         raise ConfigError(f"{found.name} has no version {version}: it has {found.valid_versions}")
     fields = list(_fields(found.root, "", version))
     if as_json:
+        print(json.dumps(_message_described(found)))
         for path, field in fields:
             print(json.dumps({"field": path} | _described(field, version)))
         return
@@ -121,17 +123,18 @@ def diff(
     """
     from tagwire.spec import diff as compare
 
-    before, after = _messages(old), _messages(new)
+    before, after = _revision(old), _revision(new)
     if old.is_file() and new.is_file():
-        pairs = [(next(iter(before.values()))[0], next(iter(after.values()))[0])]
+        pairs = list(zip(before.values(), after.values()))
+        gone = []
     else:
-        pairs = [(before[name][0], after[name][0]) for name in sorted(before.keys() & after.keys())]
+        pairs = [(before[name], after[name]) for name in sorted(before.keys() & after.keys())]
+        gone = sorted(before.keys() - after.keys())
     past: dict[str, list[Message]] = {}
     for directory in history or ():
         for name, revisions in _messages(directory).items():
             past.setdefault(name, []).extend(revisions)
     findings = [finding for pair in pairs for finding in compare(*pair, past.get(pair[1].name, ()))]
-    gone = sorted(before.keys() - after.keys()) if old.is_dir() else []
     for name in gone:
         said = {"message": name, "field": "", "rule": "message removed", "versions": [], "compatible": False}
         print(json.dumps(said) if as_json else f"{name}: message removed  BREAKS")
@@ -156,6 +159,15 @@ def diff(
         raise typer.Exit(1)
 
 
+def _revision(path: Path) -> dict[str, Message]:
+    """The messages of one revision of specs, by name."""
+    found = _messages(path)
+    for name, messages in found.items():
+        if len(messages) > 1:
+            raise ConfigError(f"{path}: {len(messages)} files describe {name}; a revision has one")
+    return {name: messages[0] for name, messages in found.items()}
+
+
 def _messages(path: Path) -> dict[str, list[Message]]:
     """The messages of a spec file, or of every one below a directory, by name."""
     from tagwire.spec import load
@@ -169,6 +181,21 @@ def _messages(path: Path) -> dict[str, list[Message]]:
     if not found:
         raise ConfigError(f"{path}: there are no spec files (*.json) in it")
     return found
+
+
+def _message_described(message: Message) -> dict[str, Any]:
+    unstable = message.valid_versions.highest if message.latest_version_unstable else None
+    return {
+        "message": message.name,
+        "type": message.type,
+        "api_key": message.api_key,
+        "listeners": list(message.listeners),
+        "versions": str(message.valid_versions),
+        "flexible_versions": str(message.flexible_versions),
+        "optional_versions": str(message.optional_versions),
+        "deprecated_versions": str(message.deprecated_versions),
+        "unstable_version": unstable,
+    }
 
 
 def _fields(struct: Struct, path: str, version: int | None) -> Iterator[tuple[str, Field]]:
@@ -191,6 +218,9 @@ def _described(field: Field, version: int | None) -> dict[str, Any]:
         "optional": field.optional,
         "default": _default(field),
         "ignorable": field.ignorable,
+        "map_key": field.map_key,
+        "entity_type": field.entity_type,
+        "flexible_versions": None if field.flexible_versions is None else str(field.flexible_versions),
         "about": field.about,
     }
 
@@ -216,6 +246,10 @@ def _marks(described: dict[str, Any]) -> str:
         marks.append(f"default {described['default']}")
     if described["ignorable"]:
         marks.append("ignorable")
+    if described["map_key"]:
+        marks.append("map key")
+    if described["flexible_versions"] is not None:
+        marks.append(f"compact in {described['flexible_versions']}")
     return "; ".join(marks)
 
 
@@ -233,6 +267,7 @@ def _heading(message: Message, version: int | None) -> Iterator[str]:
         notes.append(f"unstable {message.valid_versions.highest}")
     if version is not None:
         marks = ["flexible"] if message.is_flexible(version) else []
+        marks += ["optional fields"] if version in message.optional_versions else []
         marks += ["deprecated"] if version in message.deprecated_versions else []
         marks += ["unstable"] if version not in message.stable_versions else []
         notes.append(f"shown {version}" + (f" ({', '.join(marks)})" if marks else ""))
