@@ -109,8 +109,8 @@ class Record:
     _offset: object
     _place: object
     _batch: BatchRecords
-    _time: cython.longlong
-    _position: cython.longlong
+    _time_delta: cython.longlong
+    _offset_delta: cython.longlong
     _headers_at: cython.Py_ssize_t
     _header_count: cython.Py_ssize_t
     _consumed: cython.bint
@@ -149,13 +149,17 @@ class Record:
     @cython.annotation_typing(False)
     def timestamp(self) -> int:
         """Milliseconds since 1970 UTC; -1 for none."""
-        return self._timestamp if self._batch is None else self._time
+        if self._batch is None:
+            return self._timestamp
+        if self._batch.appended:
+            return self._batch.append_timestamp
+        return shifted(self._batch.base_timestamp, self._time_delta)
 
     @property
     @cython.annotation_typing(False)
     def offset(self) -> int:
         """Position in its partition; -1 until it is written to one."""
-        return self._offset if self._batch is None else self._position
+        return self._offset if self._batch is None else self._batch.base_offset + self._offset_delta
 
     @property
     @cython.annotation_typing(False)
@@ -356,8 +360,8 @@ class BatchRecords:
         record._headers = None if headers else _NONE
         record._place = None
         record._batch = self
-        record._time = self.append_timestamp if self.appended else shifted(self.base_timestamp, time)
-        record._position = self.base_offset + delta
+        record._time_delta = time
+        record._offset_delta = delta
         record._headers_at = past
         record._header_count = cython.cast(cython.Py_ssize_t, headers)
         record._consumed = True
@@ -426,6 +430,24 @@ def _same(
         return src[one : one + size] == src[other : other + size]
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _past_short(
+    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, stop: cython.longlong
+) -> cython.Py_ssize_t:
+    """The position after a sound header whose key and value are shorter than 64 bytes, as nearly all are; 0 for any
+    other, which `header_at` judges: its call would cost more than the check."""
+    if at < stop and src[at] & 129 == 0:
+        at += 1 + (src[at] >> 1)
+        if at < stop and src[at] & 129 == 0:
+            at += 1 + (src[at] >> 1)
+            if at <= stop:
+                return at
+    return 0
+
+
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def objects(
@@ -463,6 +485,7 @@ def objects(
     headers: cython.longlong
     name: cython.longlong
     _header: cython.longlong
+    after_short: cython.Py_ssize_t
     for index in range(count):
         code, past, stop, _, delta, _, _, _, _, headers = record_at(src, at, end)
         if code:
@@ -471,6 +494,10 @@ def objects(
             raise fault(cause(10, delta), delta, base_offset, index, origin + at)
         after = delta
         for _header in range(headers):
+            after_short = _past_short(src, past, stop)
+            if after_short:
+                past = after_short
+                continue
             code, past, _, name, _, _ = header_at(src, past, cython.cast(cython.Py_ssize_t, stop))
             if code:
                 raise fault(code, name, base_offset, index, origin + past)

@@ -16,7 +16,6 @@ A register is a TOML file that an organisation keeps (draft_dialects.md section 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -208,6 +207,8 @@ def _entry_problems(entry: HeaderEntry) -> list[str]:
 
 def _read(path: Path) -> tuple[str, list[HeaderEntry], list[str]]:
     """Scheme, sound entries and problems of one file."""
+    import tomllib
+
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
