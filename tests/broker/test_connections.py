@@ -17,7 +17,26 @@ from tagwire.rpc import Unsupported
 
 ApiVersions = messages.ApiVersionsRequest
 
-SERVED = {0: (0, 12), 1: (4, 12), 2: (1, 7), 3: (0, 12), 18: (0, 4), 19: (2, 7), 20: (1, 6)}
+SERVED = {
+    0: (0, 12),
+    1: (4, 12),
+    2: (1, 7),
+    3: (0, 12),
+    8: (2, 9),
+    9: (1, 9),
+    10: (0, 4),
+    11: (0, 9),
+    12: (0, 4),
+    13: (0, 5),
+    14: (0, 5),
+    15: (0, 5),
+    16: (0, 5),
+    18: (0, 4),
+    19: (2, 7),
+    20: (1, 6),
+    42: (0, 2),
+    47: (0, 0),
+}
 
 
 def frame(body: bytes) -> bytes:
@@ -70,7 +89,6 @@ UNSERVED = [
     (1, 13),
     (1, 32767),
     (3, 13),
-    (10, 0),
     (17, 0),
     (22, 0),
     (999, 0),
@@ -89,7 +107,7 @@ def test_what_is_not_served_closes_the_connection(broker, wire, connect, key, ve
 def test_a_broker_can_be_told_to_say_that_a_request_is_unsupported(tmp_path, connect):
     with Broker(tmp_path / "data", unsupported="empty") as broker:
         wire = connect(broker.bootstrap)
-        answer = wire.ask(messages.FindCoordinatorRequest(key="g"), 2)
+        answer = wire.ask(messages.DescribeAclsRequest(), 1)
         assert isinstance(answer, Unsupported)
         assert ask_versions(wire, 3).error_code == 0
         wire.socket.sendall(frame(header(999, 0)))

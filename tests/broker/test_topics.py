@@ -83,7 +83,7 @@ REFUSED = [
     ({"configs": [("retention.ms", None)]}, Error.INVALID_CONFIG),
     ({"configs": [("retention.ms", "soon")]}, Error.INVALID_CONFIG),
     ({"configs": [("retention.ms", "-2")]}, Error.INVALID_CONFIG),
-    ({"configs": [("cleanup.policy", "compact")]}, Error.INVALID_CONFIG),
+    ({"name": "__consumer_offsets"}, Error.INVALID_TOPIC_EXCEPTION),
     ({"configs": [("compression.type", "zstd")]}, Error.INVALID_CONFIG),
     ({"configs": [("segment.ms", "1000")]}, Error.INVALID_CONFIG),
     ({"configs": [("no.such.thing", "1")]}, Error.INVALID_CONFIG),

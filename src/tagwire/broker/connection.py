@@ -62,7 +62,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=MAX_UNREAD_BYTES)
         self._host, self._port = self._transport.get_extra_info("sockname")[:2]
-        self._peer = "{}:{}".format(*self._transport.get_extra_info("peername")[:2])
+        self._client_host, client_port = self._transport.get_extra_info("peername")[:2]
+        self._peer = f"{self._client_host}:{client_port}"
         self._connections.add(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -156,7 +157,15 @@ class ClientConnection(asyncio.BufferedProtocol):
             if self._broker.settings.unsupported == "empty":
                 return None
             raise HangUp("it is not served")
-        call = Call(request.decode(), request.version, request.client_id, self._host, self._port, self._broker)
+        call = Call(
+            request.decode(),
+            request.version,
+            request.client_id,
+            self._client_host,
+            self._host,
+            self._port,
+            self._broker,
+        )
         return await SERVED[request.api_key].handler(call)
 
     def _answer_done(self, _: asyncio.Task[Any]) -> None:

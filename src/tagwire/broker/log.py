@@ -19,12 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tagwire.broker.append_time import stamp_append_time
 from tagwire.broker.files import Files
 from tagwire.broker.segment import EMPTY, Placed, Segment
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError, StorageError, TagwireError
-from tagwire.records import place, read
+from tagwire.records import place, read, restamp
 from tagwire.records.batch import HEADER_SIZE
 
 logger = logging.getLogger("tagwire.broker")
@@ -314,7 +313,7 @@ class PartitionLog:
         head = bytearray(batch.data[:HEADER_SIZE])
         max_timestamp = batch.max_timestamp
         if stamp >= 0:
-            stamp_append_time(head, batch.data[HEADER_SIZE:], stamp)
+            restamp(head, stamp, batch.data[HEADER_SIZE:])
             max_timestamp = stamp
         place(head, base_offset, self.leader_epoch)
         last_offset = base_offset + batch.last_offset_delta

@@ -14,9 +14,12 @@ from pathlib import Path
 from tagwire.broker import upkeep
 from tagwire.broker.data_directory import DataDirectory
 from tagwire.broker.files import Files
+from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.settings import Settings
+from tagwire.broker.state_log import StateLog
 from tagwire.broker.topics import Topics
 from tagwire.errors import StorageError
+from tagwire.records.internal_topics import OFFSETS
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -33,6 +36,7 @@ class Node:
         settings: how it was started.
         node_id, cluster_id: who it is.
         topics: its topics.
+        groups: its consumer groups.
         disk: threads for reading files.
     """
 
@@ -52,8 +56,10 @@ class Node:
         try:
             self._data = DataDirectory(files, Path(self._temporary or settings.data_dir or ""))
             self.topics = Topics(files, self._data, self._commits, self.disk, settings.fsync)
+            self.groups = Groups(StateLog(self.topics, OFFSETS))
             try:
                 self.topics.load()
+                self.groups.load()
             except BaseException:
                 self.topics.abandon()
                 self._data.close(clean=False)
@@ -66,6 +72,7 @@ class Node:
 
     def start_upkeep(self) -> None:
         """Begin what is done by the clock."""
+        self.groups.start()
         duties: list[tuple[float, Callable[[], None]]] = [
             (upkeep.RETENTION_EVERY_S, partial(upkeep.expire, self.topics)),
             (upkeep.RECOVERY_POINTS_EVERY_S, partial(upkeep.save_recovery_points, self.topics, self._data)),
@@ -73,6 +80,9 @@ class Node:
         if self.settings.fsync == "interval":
             duties.append((upkeep.SYNC_EVERY_S, partial(upkeep.sync, self.topics)))
         self._upkeep = [asyncio.create_task(upkeep.every(pause, self._stopping, act)) for pause, act in duties]
+        self._upkeep.append(
+            asyncio.create_task(upkeep.every(upkeep.GROUPS_EVERY_S, self._stopping, self.groups.expire))
+        )
 
     async def close(self) -> None:
         """Finish every append, bring every log to the disk, and let go of the data directory.
@@ -81,6 +91,7 @@ class Node:
         """
         self._stopping.set()
         await asyncio.gather(*self._upkeep)
+        await self.groups.close()
         await self.topics.settle()
         await asyncio.to_thread(self._close)
 

@@ -30,6 +30,7 @@ class Call:
         request: the decoded message.
         version: in which version it came, and the answer goes.
         client_id: the client's name for itself, "" for none.
+        client_host: the address it comes from.
         host, port: the address of this broker that the client reached.
         broker: what to answer from.
     """
@@ -37,6 +38,7 @@ class Call:
     request: Any
     version: int
     client_id: str
+    client_host: str
     host: str
     port: int
     broker: Node

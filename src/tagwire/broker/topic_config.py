@@ -98,5 +98,5 @@ _ACCEPTED: dict[str, Callable[[str], int | str]] = {
     "retention.bytes": _integer(-1),
     "message.timestamp.type": _choice("CreateTime", "LogAppendTime"),
     "compression.type": _choice("producer"),
-    "cleanup.policy": _choice("delete"),
+    "cleanup.policy": _choice("delete", "compact"),
 }

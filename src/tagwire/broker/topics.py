@@ -22,6 +22,7 @@ from tagwire.broker.loading import create_log, open_log
 from tagwire.broker.partition import Partition
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import ConfigError, Error, KafkaError, StorageError
+from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -29,6 +30,12 @@ Fsync = Literal["batch", "interval", "never"]
 
 MAX_PARTITIONS = 1000
 """Partitions one topic can have: each costs a directory, an open file and a few syncs."""
+
+INTERNAL: Mapping[str, Mapping[str, str | None]] = {
+    OFFSETS: {"cleanup.policy": "compact", "segment.bytes": str(16 << 20)},
+    TRANSACTIONS: {"cleanup.policy": "compact", "segment.bytes": str(16 << 20)},
+}
+"""The topics in which the broker keeps its own state, and their configurations. Clients may read them."""
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -42,6 +49,11 @@ class Topic:
     configs: Mapping[str, str | None]
     config: TopicConfig
     partitions: tuple[Partition, ...]
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether the broker keeps its own state in it."""
+        return self.name in INTERNAL
 
     @property
     def stored(self) -> StoredTopic:
@@ -126,6 +138,11 @@ class Topics:
             KafkaError: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, INVALID_CONFIG.
         """
         check_topic_name(name)
+        if name in INTERNAL:
+            raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {name} is the broker's own")
+        return self._check_new(name, partitions, configs)
+
+    def _check_new(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> TopicConfig:
         if name in self._by_name:
             raise KafkaError(Error.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
         if not 1 <= partitions <= MAX_PARTITIONS:
@@ -141,18 +158,30 @@ class Topics:
         Raises:
             KafkaError: as `check_new`; KAFKA_STORAGE_ERROR when the disk refused, and nothing of it remains.
         """
+        self.check_new(name, partitions, configs)
         # Shielded: a client that goes away must not leave a topic on the disk that this broker does not know.
         return await asyncio.shield(asyncio.ensure_future(self._create(name, partitions, configs)))
 
+    async def create_internal(self, name: str) -> Topic:
+        """A topic of the broker's own, created unless it exists; as `create`."""
+        return await asyncio.shield(asyncio.ensure_future(self._create_internal(name)))
+
+    async def _create_internal(self, name: str) -> Topic:
+        async with self._changing:
+            return self._by_name.get(name) or await self._create_checked(name, 1, INTERNAL[name])
+
     async def _create(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> Topic:
         async with self._changing:
-            config = self.check_new(name, partitions, configs)
-            others = [topic.stored for topic in self]
-            topic = await asyncio.get_running_loop().run_in_executor(
-                self._disk, self._make, name, partitions, dict(configs), config, others
-            )
-            self._add(topic)
-            return topic
+            return await self._create_checked(name, partitions, configs)
+
+    async def _create_checked(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> Topic:
+        config = self._check_new(name, partitions, configs)
+        others = [topic.stored for topic in self]
+        topic = await asyncio.get_running_loop().run_in_executor(
+            self._disk, self._make, name, partitions, dict(configs), config, others
+        )
+        self._add(topic)
+        return topic
 
     def _make(
         self, name: str, count: int, configs: dict[str, str | None], config: TopicConfig, others: list[StoredTopic]
@@ -180,9 +209,11 @@ class Topics:
         """Delete a topic and its records; appends already under way finish first.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION when it has just been deleted; KAFKA_STORAGE_ERROR when the disk
-                refused, and the topic is still there.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION when it has just been deleted; INVALID_TOPIC_EXCEPTION for one of the
+                broker's own; KAFKA_STORAGE_ERROR when the disk refused, and the topic is still there.
         """
+        if topic.is_internal:
+            raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {topic.name} is the broker's own")
         await asyncio.shield(asyncio.ensure_future(self._delete(topic)))
 
     async def _delete(self, topic: Topic) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
 from tagwire.broker.data_directory import DataDirectory
@@ -21,6 +21,7 @@ logger = logging.getLogger("tagwire.broker")
 
 RETENTION_EVERY_S = 60.0
 RECOVERY_POINTS_EVERY_S = 60.0
+GROUPS_EVERY_S = 60.0
 SYNC_EVERY_S = 1.0
 """With fsync="interval": the longest time for which an acknowledged record may not be on the disk."""
 
@@ -57,10 +58,14 @@ def _online(topics: Topics) -> Iterable[PartitionLog]:
     return [partition.log for partition in topics.partitions() if not partition.log.is_offline]
 
 
-async def every(seconds: float, stopping: asyncio.Event, act: Callable[[], None]) -> None:
-    """Do `act` in a thread, again and again until `stopping` is set; never in the middle of it."""
+async def every(seconds: float, stopping: asyncio.Event, act: Callable[[], Awaitable[None] | None]) -> None:
+    """Do `act` again and again until `stopping` is set, which never ends it in the middle: a function in a thread, a
+    coroutine function here."""
     while not stopping.is_set():
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), seconds)
             return
-        await asyncio.to_thread(act)
+        if asyncio.iscoroutinefunction(act):
+            await act()
+        else:
+            await asyncio.to_thread(act)

@@ -1,13 +1,7 @@
 """One module per API. Importing this package registers them all in `tagwire.broker.served`."""
 
-from tagwire.broker.handlers import (
-    api_versions,
-    create_topics,
-    delete_topics,
-    fetch,
-    list_offsets,
-    metadata,
-    produce,
-)
+from importlib import import_module
+from pkgutil import iter_modules
 
-__all__ = ["api_versions", "create_topics", "delete_topics", "fetch", "list_offsets", "metadata", "produce"]
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

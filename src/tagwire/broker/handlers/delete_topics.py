@@ -34,6 +34,7 @@ async def _answer(call: Call, name: str | None, topic_id: UUID) -> Any:
     try:
         topic = _named(call, name, topic_id)
         await call.broker.topics.delete(topic)
+        await call.broker.groups.forget_topic(topic.name)
     except KafkaError as error:
         return Response.DeletableTopicResult(
             name=name, topic_id=topic_id, error_code=error.code, error_message=error.message or None

@@ -76,6 +76,7 @@ def _describe(broker: Node, topic: Topic) -> Any:
     return Response.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
         partitions=[_describe_partition(broker.node_id, partition) for partition in topic.partitions],
     )
 

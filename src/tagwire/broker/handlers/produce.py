@@ -57,6 +57,8 @@ def _begin(call: Call, topic: str, data: Any) -> asyncio.Future[Appended] | Kafk
     found = topics.get(topic)
     if found is None or not 0 <= data.index < len(found.partitions):
         return KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {data.index} of topic {topic}")
+    if found.is_internal:
+        return KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {topic} is the broker's own")
     return found.partitions[data.index].append(partial(check_batch, data.records, call.version, found.config))
 
 

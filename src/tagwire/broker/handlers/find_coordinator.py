@@ -1,0 +1,36 @@
+"""FindCoordinator (key 10): tell which broker keeps a group or a transactional id: this one, there is no other.
+
+Versions 0-4; from version 1 the key says what it is of (0 a group, 1 a transactional id), from version 4 several keys
+come at once. Source: facts/brokers.md B.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error
+
+Response = messages.FindCoordinatorResponse
+
+GROUP, TRANSACTION = 0, 1
+FIRST_VERSION_WITH_SEVERAL_KEYS = 4
+
+
+@handles(messages.FindCoordinatorRequest, versions="0-4")
+async def find_coordinator(call: Call) -> Any:
+    request = call.request
+    error = Error.NONE if request.key_type in (GROUP, TRANSACTION) else Error.INVALID_REQUEST
+    problem = f"key type {request.key_type} is neither {GROUP} nor {TRANSACTION}" if error else None
+    node_id, host, port = (-1, "", -1) if error else (call.broker.node_id, call.host, call.port)
+    if call.version < FIRST_VERSION_WITH_SEVERAL_KEYS:
+        return Response(error_code=error, error_message=problem, node_id=node_id, host=host, port=port)
+    return Response(
+        coordinators=[
+            Response.Coordinator(
+                key=key, error_code=error, error_message=problem, node_id=node_id, host=host, port=port
+            )
+            for key in request.coordinator_keys
+        ]
+    )

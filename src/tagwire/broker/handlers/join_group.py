@@ -1,0 +1,53 @@
+"""JoinGroup (key 11): become a member of a group; answered when every member has joined.
+
+Versions 0-9. Before version 1 the rebalance timeout is the session timeout. From version 4 a client without a member
+id is told one (MEMBER_ID_REQUIRED) and joins with it; a static member, from version 5, needs none. From version 9 a
+static leader that comes back is told to skip the assignment. Source: facts/brokers.md B.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.groups.membership import Joining
+from tagwire.broker.served import Call, handles
+
+Response = messages.JoinGroupResponse
+
+FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
+FIRST_VERSION_THAT_TAKES_AN_ID = 4
+FIRST_VERSION_WITHOUT_A_PROTOCOL = 7
+FIRST_VERSION_THAT_SKIPS = 9
+
+
+@handles(messages.JoinGroupRequest, versions="0-9")
+async def join_group(call: Call) -> Any:
+    request, version = call.request, call.version
+    has_rebalance_timeout = version >= FIRST_VERSION_WITH_REBALANCE_TIMEOUT
+    joining = Joining(
+        request.member_id,
+        request.group_instance_id,
+        call.client_id,
+        f"/{call.client_host}",
+        request.session_timeout_ms,
+        max(request.rebalance_timeout_ms if has_rebalance_timeout else request.session_timeout_ms, 0),
+        request.protocol_type,
+        tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
+        takes_id=version >= FIRST_VERSION_THAT_TAKES_AN_ID,
+        takes_skip=version >= FIRST_VERSION_THAT_SKIPS,
+    )
+    answer = await call.broker.groups.join(request.group_id, joining)
+    return Response(
+        error_code=answer.error,
+        generation_id=answer.generation,
+        protocol_type=answer.protocol_type,
+        protocol_name=answer.protocol if version >= FIRST_VERSION_WITHOUT_A_PROTOCOL else answer.protocol or "",
+        leader=answer.leader,
+        skip_assignment=answer.skip_assignment,
+        member_id=answer.member_id,
+        members=[
+            Response.JoinGroupResponseMember(member_id=member_id, group_instance_id=instance_id, metadata=metadata)
+            for member_id, instance_id, metadata in answer.members
+        ],
+    )

@@ -1,0 +1,36 @@
+"""LeaveGroup (key 13): members leave a group, or are made to.
+
+Versions 0-5; from version 3 several at once, each with its own outcome, a static one by its instance id alone if need
+be.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error
+
+Response = messages.LeaveGroupResponse
+
+FIRST_VERSION_WITH_SEVERAL = 3
+
+
+@handles(messages.LeaveGroupRequest, versions="0-5")
+async def leave_group(call: Call) -> Any:
+    request, groups = call.request, call.broker.groups
+    if call.version < FIRST_VERSION_WITH_SEVERAL:
+        return Response(error_code=groups.leave(request.group_id, request.member_id, None))
+    if not request.group_id:
+        return Response(error_code=Error.INVALID_GROUP_ID)
+    return Response(
+        members=[
+            Response.MemberResponse(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                error_code=groups.leave(request.group_id, member.member_id, member.group_instance_id),
+            )
+            for member in request.members
+        ]
+    )

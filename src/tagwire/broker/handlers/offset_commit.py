@@ -1,0 +1,68 @@
+"""OffsetCommit (key 8): store where a group goes on, for each partition.
+
+Versions 2-9; static members from version 7. A member commits in its generation; anyone may, without a generation,
+while the group has no members. Offsets are stored when they are answered. The retention time of versions 2-4 is not
+looked at, as in Kafka. Source: facts/brokers.md B.3, B.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.clock import wall_ms
+from tagwire.broker.groups.offsets import CommittedOffset, TopicPartition
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error, KafkaError
+
+Response = messages.OffsetCommitResponse
+
+MAX_METADATA_CHARACTERS = 4096
+
+
+@handles(messages.OffsetCommitRequest, versions="2-9")
+async def offset_commit(call: Call) -> Any:
+    request = call.request
+    offsets, outcomes = sort_offsets(call, request.topics)
+    try:
+        call.broker.groups.check_commit(
+            request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
+        )
+        await call.broker.groups.commit(request.group_id, offsets)
+    except KafkaError as error:
+        outcomes.update(dict.fromkeys(offsets, error.error))
+    return Response(
+        topics=[
+            Response.OffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    Response.OffsetCommitResponsePartition(
+                        partition_index=asked.partition_index, error_code=outcomes[topic.name, asked.partition_index]
+                    )
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def sort_offsets(
+    call: Call, topics: list[Any]
+) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, Error]]:
+    """The offsets in a request that can be committed, and every partition's outcome if they are."""
+    now = wall_ms()
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    outcomes: dict[TopicPartition, Error] = {}
+    for topic in topics:
+        for asked in topic.partitions:
+            where = (topic.name, asked.partition_index)
+            metadata = asked.committed_metadata or ""
+            if call.broker.topics.partition(*where) is None:
+                outcomes[where] = Error.UNKNOWN_TOPIC_OR_PARTITION
+            elif len(metadata) > MAX_METADATA_CHARACTERS:
+                outcomes[where] = Error.OFFSET_METADATA_TOO_LARGE
+            else:
+                outcomes[where] = Error.NONE
+                offsets[where] = CommittedOffset(asked.committed_offset, asked.committed_leader_epoch, metadata, now)
+    return offsets, outcomes

@@ -1,0 +1,77 @@
+"""OffsetFetch (key 9): tell where groups go on.
+
+Versions 1-9; from version 2 null topics mean all that the group has, from version 8 several groups come at once. Where
+nothing is committed the offset is -1. With `require_stable`, from version 7, a partition that an open transaction
+would commit is answered UNSTABLE_OFFSET_COMMIT. Source: facts/brokers.md B.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.groups.offsets import GroupOffsets, TopicPartition
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error
+
+Response = messages.OffsetFetchResponse
+
+FIRST_VERSION_WITH_SEVERAL_GROUPS = 8
+
+
+@handles(messages.OffsetFetchRequest, versions="1-9")
+async def offset_fetch(call: Call) -> Any:
+    request = call.request
+    if call.version >= FIRST_VERSION_WITH_SEVERAL_GROUPS:
+        return Response(
+            groups=[
+                Response.OffsetFetchResponseGroup(
+                    group_id=group.group_id,
+                    topics=_topics(
+                        call,
+                        group.group_id,
+                        group.topics,
+                        Response.OffsetFetchResponseTopics,
+                        Response.OffsetFetchResponsePartitions,
+                    ),
+                )
+                for group in request.groups
+            ]
+        )
+    topics = _topics(
+        call,
+        request.group_id,
+        request.topics,
+        Response.OffsetFetchResponseTopic,
+        Response.OffsetFetchResponsePartition,
+    )
+    return Response(topics=topics)
+
+
+def _topics(call: Call, group_id: str, topics: list[Any] | None, topic_type: Any, partition_type: Any) -> list[Any]:
+    offsets = call.broker.groups.offsets(group_id)
+    asked: dict[str, list[int]] = {}
+    if topics is None:
+        for (topic, index), _ in offsets:
+            asked.setdefault(topic, []).append(index)
+    else:
+        asked = {topic.name: topic.partition_indexes for topic in topics}
+    require_stable = call.request.require_stable
+    return [
+        topic_type(
+            name=name,
+            partitions=[_answer(offsets, (name, index), require_stable, partition_type) for index in indexes],
+        )
+        for name, indexes in asked.items()
+    ]
+
+
+def _answer(offsets: GroupOffsets, partition: TopicPartition, require_stable: bool, partition_type: Any) -> Any:
+    answer = partition_type(partition_index=partition[1], committed_offset=-1, metadata="")
+    found = offsets.get(partition)
+    if require_stable and offsets.is_unstable(partition):
+        answer.error_code = Error.UNSTABLE_OFFSET_COMMIT
+    elif found is not None:
+        answer.committed_offset, answer.metadata = found.offset, found.metadata
+        answer.committed_leader_epoch = found.leader_epoch
+    return answer

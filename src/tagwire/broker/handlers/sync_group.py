@@ -1,0 +1,34 @@
+"""SyncGroup (key 14): the leader of a group brings every member's assignment, and every member gets its own.
+
+Versions 0-5; static members from version 3; from version 5 a member may say which protocol it takes to be chosen. The
+assignments are stored before they are answered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.served import Call, handles
+
+Response = messages.SyncGroupResponse
+
+
+@handles(messages.SyncGroupRequest, versions="0-5")
+async def sync_group(call: Call) -> Any:
+    request = call.request
+    answer = await call.broker.groups.sync(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        request.protocol_type,
+        request.protocol_name,
+        {assigned.member_id: bytes(assigned.assignment) for assigned in request.assignments},
+    )
+    return Response(
+        error_code=answer.error,
+        protocol_type=answer.protocol_type,
+        protocol_name=answer.protocol,
+        assignment=answer.assignment,
+    )

@@ -1,0 +1,79 @@
+"""The broker's own state as records of an internal topic: appended durably, and read back when the broker starts.
+
+An internal topic has one partition: whoever commits at the same time shares one sync. It is created when it is first
+written to, and no client may write to it. Source: facts/kafka_protocol.md 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+
+from tagwire.broker.log import Batch
+from tagwire.broker.topics import Topics
+from tagwire.codec.classes import MessageObject
+from tagwire.errors import DecodeError, Error, KafkaError, StorageError
+from tagwire.records import Record, RecordBatch, batch_headers, read, write
+
+_INT16 = Struct(">h")
+READ_BYTES = 1 << 20
+
+
+class StateLog:
+    """One internal topic.
+
+    Args:
+        topics: where it is among the others.
+        name: its name.
+    """
+
+    def __init__(self, topics: Topics, name: str) -> None:
+        self._topics = topics
+        self.name = name
+
+    def replay(self) -> Iterator[RecordBatch]:
+        """Every batch ever appended that is still there, oldest first.
+
+        Raises:
+            StorageError: the log cannot be read.
+        """
+        partition = self._topics.partition(self.name, 0)
+        if partition is None:
+            return
+        offset = partition.log.start_offset
+        while offset < partition.log.end_offset:
+            try:
+                for batch in read(partition.log.read(offset, READ_BYTES)):
+                    yield batch
+                    offset = batch.next_offset
+            except DecodeError as error:
+                raise StorageError(f"{self.name} cannot be read: {error}") from None
+
+    async def append(self, records: Sequence[Record]) -> None:
+        """Add records in one batch; they are as safe as the broker's `fsync` promises when this returns.
+
+        Raises:
+            KafkaError: COORDINATOR_NOT_AVAILABLE: the disk refused, and nothing of them was stored.
+        """
+        if records:
+            await self.append_batch(write(records))
+
+    async def append_batch(self, data: bytes) -> None:
+        """Add a batch that is already made; as `append`."""
+        header = next(batch_headers(data))
+        batch = Batch(memoryview(data), header.last_offset_delta, header.max_timestamp)
+        try:
+            topic = self._topics.get(self.name) or await self._topics.create_internal(self.name)
+            await topic.partitions[0].append(lambda: batch)
+        except (StorageError, KafkaError) as error:
+            raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, f"{self.name} cannot be written: {error}") from error
+
+
+def key_bytes(key: MessageObject) -> bytes:
+    """A record's key: its message's type, then the message."""
+    return _INT16.pack(key.api_key) + key.encode(0)
+
+
+def value_bytes(value: MessageObject, version: int) -> bytes:
+    """A record's value: a version, then the message in it."""
+    return _INT16.pack(version) + value.encode(version)

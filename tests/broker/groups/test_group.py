@@ -1,0 +1,330 @@
+"""The rules of a group, with the time told to it: no broker, no clock, no sleep."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tagwire.broker.groups.group import MAX_MEMBERS, Group
+from tagwire.broker.groups.membership import JoinAnswer, Joining, State
+from tagwire.errors import Error, KafkaError
+
+SESSION, REBALANCE = 10_000, 60_000
+RANGE = (("range", b"topics"),)
+
+
+class Talk:
+    """A group that is talked to; answers by the name of who asked."""
+
+    def __init__(self):
+        numbers = count()
+        self.group = Group("g", lambda name: f"{name}-{next(numbers)}")
+        self.now = 1000
+        self.joined = {}
+        self.synced = {}
+
+    def join(self, name, member_id="", *, instance=None, protocols=RANGE, kind="consumer", **options):
+        self.joined.pop(name, None)
+        joining = Joining(
+            member_id, instance, name, "/127.0.0.1", SESSION, options.pop("rebalance", REBALANCE), kind, protocols,
+            **{"takes_id": False, **options},
+        )  # fmt: skip
+        self.group.join(joining, self.now, lambda answer: self.joined.__setitem__(name, answer))
+        return self.joined.get(name)
+
+    def sync(self, name, assignments=(), *, instance=None, generation=None):
+        self.synced.pop(name, None)
+        member_id = self.id_of(name)
+        generation = self.group.generation if generation is None else generation
+        self.group.sync(
+            member_id, instance, generation, None, None, dict(assignments), self.now,
+            lambda answer: self.synced.__setitem__(name, answer),
+        )  # fmt: skip
+        return self.synced.get(name)
+
+    def heartbeat(self, name, generation=None, instance=None):
+        generation = self.group.generation if generation is None else generation
+        return self.group.heartbeat(self.id_of(name), instance, generation, self.now)
+
+    def id_of(self, name):
+        return self.joined[name].member_id
+
+    def wait(self, ms):
+        self.now += ms
+        self.group.tick(self.now)
+
+    def stable(self, *names, **options):
+        """A stable group of these members, the first of which leads."""
+        for name in names:
+            self.join(name, **options)
+        if len(names) > 1:
+            self.join(names[0], self.id_of(names[0]), **options)
+        leader = next(name for name in names if self.id_of(name) == self.group.leader)
+        for name in names:
+            self.sync(name, {self.id_of(n): n.encode() for n in names} if name == leader else ())
+        assert self.group.state is State.STABLE
+        return self
+
+
+@pytest.fixture
+def talk():
+    return Talk()
+
+
+def test_one_member_joins_leads_and_gets_what_it_assigns(talk):
+    answer = talk.join("a")
+    assert (answer.error, answer.generation, answer.protocol, answer.leader) == (0, 1, "range", "a-0")
+    assert answer.members == (("a-0", None, b"topics"),)
+    assert talk.group.state is State.COMPLETING
+    assert talk.sync("a", {"a-0": b"all"}).assignment == b"all"
+    assert talk.group.state is State.STABLE
+    assert talk.group.changed
+
+
+def test_a_client_without_an_id_is_told_one_and_joins_with_it(talk):
+    told = talk.join("a", takes_id=True)
+    assert (told.error, told.member_id, talk.group.state) == (Error.MEMBER_ID_REQUIRED, "a-0", State.EMPTY)
+    assert talk.join("a", "a-0", takes_id=True).generation == 1
+
+
+def test_an_id_that_was_never_given_is_unknown(talk):
+    assert talk.join("a", "made-up").error is Error.UNKNOWN_MEMBER_ID
+    assert talk.group.heartbeat("made-up", None, 0, 0) is Error.UNKNOWN_MEMBER_ID
+    assert talk.group.state is State.EMPTY
+
+
+def test_a_second_member_makes_the_first_join_again_and_only_the_leader_sees_everyone(talk):
+    talk.stable("a")
+    assert talk.join("b") is None
+    assert talk.heartbeat("a") is Error.REBALANCE_IN_PROGRESS
+    first = talk.join("a", "a-0")
+    assert (first.generation, first.leader, [m[0] for m in first.members]) == (2, "a-0", ["a-0", "b-1"])
+    assert (talk.joined["b"].generation, talk.joined["b"].members) == (2, ())
+    assert talk.sync("b") is None
+    assert talk.sync("a", {"a-0": b"0", "b-1": b"1"}).assignment == b"0"
+    assert talk.synced["b"].assignment == b"1"
+
+
+def test_a_rebalance_waits_for_a_client_that_was_just_given_an_id(talk):
+    told = talk.join("b", takes_id=True)
+    assert talk.join("a") is None
+    assert talk.join("b", told.member_id, takes_id=True).generation == 1
+    assert talk.joined["a"].generation == 1
+
+
+def test_a_client_that_never_comes_back_with_its_id_holds_nobody_up_for_longer_than_its_session(talk):
+    talk.join("b", takes_id=True)
+    assert talk.join("a") is None
+    talk.wait(SESSION)
+    assert talk.joined["a"].generation == 1
+
+
+def test_a_member_that_is_silent_for_its_session_is_removed(talk):
+    talk.stable("a", "b")
+    talk.wait(SESSION - 1)
+    assert talk.heartbeat("a") is Error.NONE
+    talk.wait(1)
+    assert list(talk.group.members) == [talk.id_of("a")]
+    assert talk.heartbeat("a") is Error.REBALANCE_IN_PROGRESS
+
+
+def test_the_last_member_that_goes_leaves_the_group_empty_and_its_generation_counts_on(talk):
+    talk.stable("a")
+    talk.group.changed = False
+    assert talk.group.leave("a-0", None, talk.now) is Error.NONE
+    assert (talk.group.state, talk.group.generation, talk.group.changed) == (State.EMPTY, 2, True)
+    assert talk.join("a").generation == 3
+
+
+def test_members_that_do_not_join_again_in_time_are_left_behind(talk):
+    talk.stable("a", "b", rebalance=20_000)
+    talk.join("c", rebalance=20_000)
+    while talk.joined.get("c") is None and talk.now < 100_000:
+        talk.wait(5000)
+        talk.heartbeat("a")
+        talk.heartbeat("b")
+    assert talk.now == 21_000
+    assert list(talk.group.members) == [talk.id_of("c")]
+    assert talk.heartbeat("a") is Error.UNKNOWN_MEMBER_ID
+
+
+def test_members_that_joined_but_do_not_synchronize_in_time_are_removed(talk):
+    talk.stable("a", rebalance=5000)
+    talk.join("b", rebalance=5000)
+    talk.join("a", "a-0", rebalance=5000)
+    talk.sync("b")
+    talk.wait(5000)
+    assert talk.synced["b"].error is Error.REBALANCE_IN_PROGRESS
+    assert list(talk.group.members) == [talk.id_of("b")]
+
+
+def test_whoever_waits_for_an_assignment_is_told_when_a_rebalance_begins(talk):
+    talk.stable("a", "b")
+    talk.join("c")
+    talk.join("a", talk.id_of("a"))
+    talk.join("b", talk.id_of("b"))
+    follower = "b" if talk.group.leader == talk.id_of("a") else "a"
+    talk.sync(follower)
+    talk.join("d")
+    assert talk.synced[follower].error is Error.REBALANCE_IN_PROGRESS
+
+
+@pytest.mark.parametrize("generation", [0, 2, -1])
+def test_another_generation_is_refused(talk, generation):
+    talk.stable("a")
+    assert talk.heartbeat("a", generation) is Error.ILLEGAL_GENERATION
+    assert talk.sync("a", generation=generation).error is Error.ILLEGAL_GENERATION
+    with pytest.raises(KafkaError, match="ILLEGAL_GENERATION"):
+        talk.group.check_commit("a-0", None, generation, talk.now)
+
+
+def test_the_protocol_is_the_favourite_among_those_that_all_speak(talk):
+    both = (("sticky", b"s"), ("range", b"r"))
+    talk.join("a", protocols=both)
+    assert talk.joined["a"].protocol == "sticky"
+    talk.join("b", protocols=(("range", b"r"), ("sticky", b"s")))
+    talk.join("c", protocols=(("range", b"r"), ("other", b"o"), ("sticky", b"s")))
+    assert talk.join("a", "a-0", protocols=both).protocol == "range"
+
+
+def test_a_member_that_shares_no_protocol_or_is_of_another_kind_is_refused(talk):
+    talk.stable("a")
+    for wrong in ({"protocols": (("other", b""),)}, {"kind": "connect"}, {"protocols": ()}, {"kind": ""}):
+        assert talk.join("b", **wrong).error is Error.INCONSISTENT_GROUP_PROTOCOL
+    assert talk.group.state is State.STABLE
+
+
+def test_a_group_that_is_empty_takes_another_kind_of_member(talk):
+    talk.stable("a")
+    talk.group.leave("a-0", None, talk.now)
+    assert talk.join("b", kind="connect", protocols=(("p", b""),)).protocol_type == "connect"
+
+
+def test_joining_again_unchanged_is_answered_at_once_unless_it_is_the_leader(talk):
+    talk.stable("a", "b")
+    leader, follower = ("a", "b") if talk.group.leader == talk.id_of("a") else ("b", "a")
+    generation = talk.group.generation
+    assert talk.join(follower, talk.id_of(follower)).generation == generation
+    leader_id = talk.id_of(leader)
+    assert talk.join(leader, leader_id) is None
+    assert talk.group.state is State.PREPARING
+
+
+def test_a_changed_subscription_begins_a_rebalance(talk):
+    talk.stable("a", "b")
+    follower = "b" if talk.group.leader == talk.id_of("a") else "a"
+    member_id = talk.id_of(follower)
+    assert talk.join(follower, member_id, protocols=(("range", b"others"),)) is None
+    assert talk.group.state is State.PREPARING
+
+
+def test_a_static_member_comes_back_without_a_rebalance_and_the_old_one_is_fenced(talk):
+    talk.join("a", instance="one")
+    talk.sync("a", {"a-0": b"a", "one-0": b"all"}, instance="one")
+    old = talk.id_of("a")
+    again = talk.join("a", instance="one")
+    assert (again.generation, talk.group.state) == (1, State.STABLE)
+    assert again.member_id != old
+    assert again.skip_assignment
+    assert talk.sync("a", instance="one").assignment == b"all"
+    assert talk.group.heartbeat(old, "one", 1, talk.now) is Error.FENCED_INSTANCE_ID
+    assert talk.join("x", old, instance="one").error is Error.FENCED_INSTANCE_ID
+
+
+def test_a_static_leader_that_cannot_skip_is_not_told_that_it_leads(talk):
+    talk.join("a", instance="one")
+    talk.sync("a", instance="one")
+    again = talk.join("a", instance="one", takes_skip=False)
+    assert again.leader != again.member_id
+    assert again.members == ()
+
+
+def test_a_static_member_is_made_to_leave_by_its_instance_id_alone(talk):
+    talk.join("a", instance="one")
+    assert talk.group.leave("", "two", talk.now) is Error.UNKNOWN_MEMBER_ID
+    assert talk.group.leave("", "one", talk.now) is Error.NONE
+    assert talk.group.state is State.EMPTY
+
+
+def test_a_static_member_keeps_its_place_when_it_misses_a_rebalance_within_its_session(talk):
+    talk.join("s", instance="one", rebalance=5000)
+    talk.sync("s", instance="one")
+    static = talk.id_of("s")
+    talk.wait(4000)
+    talk.join("b", rebalance=5000)
+    talk.wait(5000)
+    assert static in talk.group.members
+    assert talk.joined["b"].leader == talk.id_of("b")
+
+
+def test_anyone_commits_to_an_empty_group_and_only_members_to_another(talk):
+    talk.group.check_commit("", None, -1, talk.now)
+    talk.stable("a")
+    talk.group.check_commit("a-0", None, 1, talk.now)
+    with pytest.raises(KafkaError, match="UNKNOWN_MEMBER_ID"):
+        talk.group.check_commit("", None, -1, talk.now)
+
+
+def test_between_joining_and_the_assignment_nothing_is_committed(talk):
+    talk.join("a")
+    with pytest.raises(KafkaError, match="REBALANCE_IN_PROGRESS"):
+        talk.group.check_commit("a-0", None, 1, talk.now)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, 1_800_001])
+def test_a_session_timeout_has_bounds(talk, timeout):
+    joining = Joining("", None, "a", "", timeout, 1, "consumer", RANGE)
+    answers = []
+    talk.group.join(joining, 0, answers.append)
+    assert answers == [JoinAnswer(Error.INVALID_SESSION_TIMEOUT)]
+
+
+def test_a_flood_of_new_members_is_bounded_and_passes(talk):
+    for _ in range(MAX_MEMBERS):
+        assert talk.join("f", takes_id=True).error is Error.MEMBER_ID_REQUIRED
+    assert talk.join("f", takes_id=True).error is Error.GROUP_MAX_SIZE_REACHED
+    talk.wait(SESSION)
+    assert talk.join("f", takes_id=True).error is Error.MEMBER_ID_REQUIRED
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["join", "sync", "beat", "leave", "wait"]), st.integers(0, 3), st.integers(0, 12)),
+        max_size=60,
+    )
+)
+def test_whatever_happens_every_question_is_answered_in_the_end_and_the_group_rests(steps):
+    """Members come, go and fall silent at random; then all fall silent, and nothing may be left waiting."""
+    talk = Talk()
+    asked = set()
+    for what, who, amount in steps:
+        name = "abcd"[who]
+        known = name in talk.joined
+        if what == "join":
+            talk.join(name, talk.id_of(name) if known and amount % 3 else "", takes_id=bool(amount % 2))
+            asked.add(name)
+        elif what == "sync" and known:
+            talk.sync(name, dict.fromkeys(talk.group.members, b"x"))
+        elif what == "beat" and known:
+            talk.heartbeat(name)
+        elif what == "leave" and known:
+            talk.group.leave(talk.id_of(name), None, talk.now)
+        elif what == "wait":
+            talk.wait(amount * 1000)
+        assert all(m.member_id == member_id for member_id, m in talk.group.members.items())
+        if talk.group.state in (State.COMPLETING, State.STABLE):
+            assert talk.group.leader in talk.group.members
+            assert talk.group.protocol == "range"
+        assert not (talk.group.state is State.EMPTY and talk.group.members)
+    for _ in range(60):
+        deadline = talk.group.next_deadline_ms
+        if deadline is None:
+            break
+        talk.wait(max(deadline - talk.now, 0))
+    assert talk.group.next_deadline_ms is None
+    assert talk.group.state is State.EMPTY
+    assert asked <= set(talk.joined)

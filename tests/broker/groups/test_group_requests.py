@@ -1,0 +1,322 @@
+"""Groups over a socket: every version of their requests, what they leave on the disk, and what comes back from there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tagwire import messages
+from tagwire.broker import Broker
+from tagwire.errors import Error
+from tagwire.records import read
+from tagwire.records.internal_topics import OFFSETS, decode_record
+
+Join, Sync = messages.JoinGroupRequest, messages.SyncGroupRequest
+
+
+def join(wire, member_id="", version=9, group="g", session=10_000, instance=None, reply=True):
+    protocols = [Join.JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\1\0\1t\0\0\0\0")]
+    request = Join(
+        group_id=group,
+        session_timeout_ms=session,
+        rebalance_timeout_ms=10_000,
+        member_id=member_id,
+        group_instance_id=instance,
+        protocol_type="consumer",
+        protocols=protocols,
+    )
+    wire.send(request, version)
+    return wire.receive() if reply else None
+
+
+def join_with_id(wire, version=9, **options):
+    """Join as a client does that has no id yet."""
+    answer = join(wire, version=version, **options)
+    if answer.error_code == Error.MEMBER_ID_REQUIRED:
+        answer = join(wire, answer.member_id, version, **options)
+    assert answer.error_code == 0
+    return answer
+
+
+def sync(wire, joined, version=5, group="g", data=b"all"):
+    assigned = [Sync.SyncGroupRequestAssignment(member_id=m.member_id, assignment=data) for m in joined.members]
+    request = Sync(group_id=group, generation_id=joined.generation_id, member_id=joined.member_id, assignments=assigned)
+    return wire.ask(request, version)
+
+
+def beat(wire, joined, version=4, group="g"):
+    request = messages.HeartbeatRequest(group_id=group, generation_id=joined.generation_id, member_id=joined.member_id)
+    return Error.of(wire.ask(request, version).error_code)
+
+
+def commit(wire, offset, joined=None, *, partition=0, version=9, group="g", metadata="m", topic="t"):
+    request = messages.OffsetCommitRequest
+    asked = request.OffsetCommitRequestPartition(
+        partition_index=partition, committed_offset=offset, committed_metadata=metadata
+    )
+    message = request(
+        group_id=group,
+        generation_id_or_member_epoch=joined.generation_id if joined else -1,
+        member_id=joined.member_id if joined else "",
+        topics=[request.OffsetCommitRequestTopic(name=topic, partitions=[asked])],
+    )
+    return Error.of(wire.ask(message, version).topics[0].partitions[0].error_code)
+
+
+def committed(wire, group="g", topic="t", partition=0, version=9):
+    request = messages.OffsetFetchRequest
+    if version >= 8:
+        topics = [request.OffsetFetchRequestTopics(name=topic, partition_indexes=[partition])]
+        groups = [request.OffsetFetchRequestGroup(group_id=group, topics=topics)]
+        return wire.ask(request(groups=groups), version).groups[0].topics[0].partitions[0]
+    topics = [request.OffsetFetchRequestTopic(name=topic, partition_indexes=[partition])]
+    return wire.ask(request(group_id=group, topics=topics), version).topics[0].partitions[0]
+
+
+def describe(wire, group="g", version=5):
+    return wire.ask(messages.DescribeGroupsRequest(groups=[group]), version).groups[0]
+
+
+def stored(wire):
+    """What is in __consumer_offsets, decoded as a tool would."""
+    batches = read(wire.fetch(OFFSETS, 0).records)
+    return [decode_record(OFFSETS, r.key, r.value) for batch in batches for r in batch.records()]
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_this_broker_coordinates_every_group_and_transaction(wire, broker, version):
+    request = messages.FindCoordinatorRequest
+    if version < 4:
+        answer = wire.ask(request(key="g"), version)
+    else:
+        answers = wire.ask(request(coordinator_keys=["g", "h"], key_type=1), version).coordinators
+        assert [entry.key for entry in answers] == ["g", "h"]
+        answer = answers[0]
+    assert (answer.error_code, f"{answer.host}:{answer.port}") == (0, broker.bootstrap)
+
+
+def test_a_coordinator_of_an_unknown_kind_is_refused(wire):
+    assert wire.ask(messages.FindCoordinatorRequest(key="g", key_type=9), 3).error_code == Error.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_every_version_joins_and_synchronizes(wire, version):
+    joined = join_with_id(wire, version)
+    assert (joined.generation_id, joined.protocol_name, joined.leader) == (1, "range", joined.member_id)
+    assert sync(wire, joined, min(version, 5)).assignment == b"all"
+    assert beat(wire, joined, min(version, 4)) is Error.NONE
+    assert describe(wire).group_state == "Stable"
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_every_version_leaves(wire, version):
+    joined = join_with_id(wire)
+    request = messages.LeaveGroupRequest
+    if version < 3:
+        answer = wire.ask(request(group_id="g", member_id=joined.member_id), version)
+    else:
+        members = [request.MemberIdentity(member_id=joined.member_id), request.MemberIdentity(member_id="x")]
+        answer = wire.ask(request(group_id="g", members=members), version)
+        assert [member.error_code for member in answer.members] == [0, Error.UNKNOWN_MEMBER_ID]
+    assert answer.error_code == 0
+    assert describe(wire).group_state == "Empty"
+
+
+def test_a_rebalance_answers_every_member_on_its_own_connection(wire, broker, connect):
+    first = join_with_id(wire)
+    sync(wire, first)
+    other = connect(broker.bootstrap)
+    told = join(other)
+    join(other, told.member_id, reply=False)
+    assert beat(wire, first) is Error.REBALANCE_IN_PROGRESS
+    first = join(wire, first.member_id)
+    second = other.receive()
+    assert (first.generation_id, second.generation_id, len(first.members), len(second.members)) == (2, 2, 2, 0)
+    request = Sync(group_id="g", generation_id=2, member_id=second.member_id)
+    other.send(request, 5)
+    assert sync(wire, first, data=b"half").assignment == b"half"
+    assert other.receive().assignment == b"half"
+
+
+def test_a_member_that_falls_silent_is_gone_after_its_session_timeout(wire):
+    joined = join_with_id(wire, session=50)
+    sync(wire, joined)
+    while describe(wire).group_state != "Empty":
+        pass
+    assert beat(wire, joined) is Error.UNKNOWN_MEMBER_ID
+
+
+def test_a_client_that_hangs_up_while_it_joins_does_not_hold_up_the_others(wire, broker, connect):
+    first = join_with_id(wire)
+    sync(wire, first)
+    gone = connect(broker.bootstrap)
+    join(gone, join(gone, session=50).member_id, session=50, reply=False)
+    while beat(wire, first) is not Error.REBALANCE_IN_PROGRESS:
+        pass
+    gone.close()
+    first = join(wire, first.member_id)
+    assert first.error_code == 0
+    while len(describe(wire).members) > 1:
+        pass
+
+
+@pytest.mark.parametrize("version", range(2, 10))
+def test_every_version_commits_and_the_metadata_comes_back(wire, version):
+    wire.create("t", 2)
+    assert commit(wire, 41, partition=1, version=version, metadata="note") is Error.NONE
+    for reading in range(1, 10):
+        found = committed(wire, partition=1, version=reading)
+        assert (found.committed_offset, found.metadata, found.error_code) == (41, "note", 0)
+    assert committed(wire).committed_offset == -1
+
+
+def test_all_offsets_of_a_group_can_be_asked_for(wire):
+    wire.create("t", 2)
+    wire.create("u")
+    commit(wire, 1, partition=1)
+    commit(wire, 2, topic="u")
+    request = messages.OffsetFetchRequest
+    answer = wire.ask(request(group_id="g", topics=None), 7)
+    assert [(topic.name, topic.partitions[0].committed_offset) for topic in answer.topics] == [("t", 1), ("u", 2)]
+    group = wire.ask(request(groups=[request.OffsetFetchRequestGroup(group_id="g", topics=None)]), 9).groups[0]
+    assert [topic.name for topic in group.topics] == ["t", "u"]
+
+
+def test_what_cannot_be_committed_is_refused_and_the_rest_is_stored(wire):
+    wire.create("t")
+    assert commit(wire, 1, topic="missing") is Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert commit(wire, 1, partition=1) is Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert commit(wire, 1, metadata="m" * 4097) is Error.OFFSET_METADATA_TOO_LARGE
+    assert commit(wire, 1, group="") is Error.INVALID_GROUP_ID
+    joined = join_with_id(wire)
+    assert commit(wire, 1, joined) is Error.REBALANCE_IN_PROGRESS
+    sync(wire, joined)
+    assert commit(wire, 7, joined) is Error.NONE
+    assert commit(wire, 8) is Error.UNKNOWN_MEMBER_ID
+    joined.generation_id += 1
+    assert commit(wire, 8, joined) is Error.ILLEGAL_GENERATION
+    assert commit(wire, 8, joined, group="other") is Error.ILLEGAL_GENERATION
+    assert committed(wire).committed_offset == 7
+
+
+def test_members_assignments_and_offsets_outlive_a_restart(tmp_path, connect):
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t")
+        joined = join_with_id(wire)
+        sync(wire, joined)
+        commit(wire, 5, joined)
+        commit(wire, 6, group="simple")
+        assert commit(wire, 9, joined) is Error.NONE
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        assert beat(wire, joined) is Error.NONE
+        assert sync(wire, joined).assignment == b"all"
+        assert (committed(wire).committed_offset, committed(wire, "simple").committed_offset) == (9, 6)
+        assert commit(wire, 10, joined) is Error.NONE
+
+
+def test_what_is_stored_is_in_kafkas_own_formats(wire):
+    wire.create("t")
+    joined = join_with_id(wire)
+    sync(wire, joined)
+    commit(wire, 5, joined)
+    group, offset = stored(wire)
+    assert (group.type, group.value.version, group.error) == ("GroupMetadata", 3, None)
+    assert group.key.message.group == "g"
+    assert group.value.message.members[0].member_id == joined.member_id
+    assert bytes(group.value.message.members[0].assignment) == b"all"
+    assert (offset.type, offset.value.version, offset.value.message.offset) == ("OffsetCommit", 3, 5)
+
+
+def test_the_brokers_own_topic_is_told_as_such_and_not_written_to_or_deleted(wire, make):
+    wire.create("t")
+    commit(wire, 1)
+    (topic,) = wire.metadata(OFFSETS).topics
+    assert topic.is_internal
+    assert wire.produce(OFFSETS, make.records(b"v")).error_code == Error.INVALID_TOPIC_EXCEPTION
+    answer = wire.ask(messages.DeleteTopicsRequest(topic_names=[OFFSETS]), 5).responses[0]
+    assert answer.error_code == Error.INVALID_TOPIC_EXCEPTION
+
+
+def listed(wire, version=5, **options):
+    return [group.group_id for group in wire.ask(messages.ListGroupsRequest(**options), version).groups]
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_every_version_lists_groups(wire, version):
+    wire.create("t")
+    commit(wire, 1, group="offsets-only")
+    join_with_id(wire)
+    assert listed(wire, version) == ["g", "offsets-only"]
+
+
+def test_groups_are_listed_by_state_and_type(wire):
+    wire.create("t")
+    commit(wire, 1, group="offsets-only")
+    sync(wire, join_with_id(wire))
+    assert listed(wire, states_filter=["stable"]) == ["g"]
+    assert listed(wire, states_filter=["Empty", "Dead"]) == ["offsets-only"]
+    assert listed(wire, types_filter=["Classic"]) == ["g", "offsets-only"]
+    assert listed(wire, types_filter=["consumer"]) == []
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_every_version_describes_groups(wire, version):
+    joined = join_with_id(wire)
+    sync(wire, joined)
+    group = describe(wire, version=version)
+    assert (group.group_state, group.protocol_type, group.protocol_data) == ("Stable", "consumer", "range")
+    (member,) = group.members
+    assert (member.member_id, member.client_id, member.client_host) == (joined.member_id, "test", "/127.0.0.1")
+    assert bytes(member.member_assignment) == b"all"
+    assert describe(wire, "missing", version).group_state == "Dead"
+
+
+def delete(wire, *names, version=2):
+    answer = wire.ask(messages.DeleteGroupsRequest(groups_names=list(names)), version)
+    return [Error.of(result.error_code) for result in answer.results]
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_every_version_deletes_groups_without_members(tmp_path, connect, version):
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t")
+        commit(wire, 1, group="old")
+        join_with_id(wire)
+        expected = [Error.NONE, Error.NON_EMPTY_GROUP, Error.GROUP_ID_NOT_FOUND]
+        assert delete(wire, "old", "g", "missing", version=version) == expected
+        assert committed(wire, "old").committed_offset == -1
+    with Broker(tmp_path / "data") as broker:
+        assert listed(connect(broker.bootstrap)) == []
+
+
+def forget(wire, topic="t", partition=0, group="g"):
+    request = messages.OffsetDeleteRequest
+    asked = [request.OffsetDeleteRequestPartition(partition_index=partition)]
+    answer = wire.ask(
+        request(group_id=group, topics=[request.OffsetDeleteRequestTopic(name=topic, partitions=asked)]), 0
+    )
+    return Error.of(answer.error_code or answer.topics[0].partitions[0].error_code)
+
+
+def test_offsets_are_deleted_unless_the_topic_is_subscribed(wire):
+    wire.create("t")
+    wire.create("u")
+    commit(wire, 1)
+    commit(wire, 2, topic="u")
+    joined = join_with_id(wire)
+    sync(wire, joined)
+    assert forget(wire) is Error.GROUP_SUBSCRIBED_TO_TOPIC
+    assert forget(wire, "u") is Error.NONE
+    assert forget(wire, "missing") is Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert forget(wire, group="missing") is Error.GROUP_ID_NOT_FOUND
+    assert (committed(wire).committed_offset, committed(wire, topic="u").committed_offset) == (1, -1)
+
+
+def test_the_offsets_of_a_deleted_topic_are_forgotten(wire):
+    wire.create("t")
+    commit(wire, 1)
+    wire.ask(messages.DeleteTopicsRequest(topic_names=["t"]), 5)
+    wire.create("t")
+    assert committed(wire).committed_offset == -1
