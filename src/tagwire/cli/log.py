@@ -177,6 +177,7 @@ def _segment(path: Path, dialect: str | None) -> Segment | None:
 
 def _lines(target: _Target, asked: _Asked, advance: Callable[[int], object]) -> Iterator[str]:
     """What is printed of one file, line by line."""
+    from tagwire.records.compression import MAX_DECOMPRESSED
     from tagwire.records.files import kind_of
     from tagwire.records.files.side_files import rows_of
 
@@ -199,7 +200,7 @@ def _lines(target: _Target, asked: _Asked, advance: Callable[[int], object]) -> 
             if not asked.records:
                 yield batch_line(target.path, position, batch, as_json=asked.as_json)
             else:
-                for record in segment.records_of(position, batch):
+                for record in segment.records_of(position, batch, max_decompressed=MAX_DECOMPRESSED):
                     if record.offset >= asked.offset:
                         yield shown.line(batch, record)
             advance(batch.size_in_bytes)

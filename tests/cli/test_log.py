@@ -1,0 +1,237 @@
+"""`tagwire log`: Kafka's files, shown and checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tagwire import messages, records
+from tagwire.broker import Broker
+from tagwire.client import Admin, NewTopic, Producer
+from tagwire.records import Record
+
+DAY = 1_372_917_600_000
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A data directory that a broker of ours wrote: topic `flights`, one partition, 30 records in 3 batches."""
+    path = tmp_path_factory.mktemp("data")
+    with Broker(path, fsync="never") as broker:
+        with Admin(broker.bootstrap) as admin:
+            admin.create_topics([NewTopic("flights", num_partitions=1, configs={"retention.ms": "-1"})])
+        for start in (0, 10, 20):
+            with Producer(broker.bootstrap) as producer:
+                for i in range(start, start + 10):
+                    producer.send("flights", b"v%d" % i, b"k%d" % i, [("origin", b"EWR")], DAY + i, 0)
+    return path
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "00000000000000000007.log"
+    rows = [Record(b"k", b"v\x1b[2J", [("h\x1b", None)], DAY), Record(None, None, (), DAY)]
+    path.write_bytes(records.write(rows, base_offset=7) + records.write(rows, base_offset=9, compression="zstd"))
+    return path
+
+
+def lines(ran):
+    assert (ran.code, ran.err) == (0, "")
+    return [json.loads(line) for line in ran.out.splitlines()]
+
+
+def test_each_batch_is_a_line(run, log):
+    ran = run("log", log)
+    assert ran.code == 0
+    first, *batches = ran.out.splitlines()
+    assert first == str(log)
+    assert [line.split()[0] for line in batches] == ["7-8", "9-10"]
+    assert "zstd" in batches[1]
+    assert "2013-07-04 06:00" in batches[0]
+
+
+def test_json_says_all_of_a_batch(run, log):
+    first, second = lines(run("log", log, "--json"))
+    assert (first["base_offset"], first["last_offset"], first["count"], first["position"]) == (7, 8, 2, 0)
+    assert (second["compression"], second["position"], second["crc_ok"]) == ("zstd", first["size"], True)
+    assert first["is_control"] is first["is_transactional"] is False
+
+
+def test_a_wrong_checksum_is_shown_beside_its_batch_and_stops_the_reading_of_records(run, log):
+    whole = bytearray(log.read_bytes())
+    whole[-1] ^= 1
+    log.write_bytes(whole)
+    assert [line["crc_ok"] for line in lines(run("log", log, "--json"))] == [True, False]
+    assert "CHECKSUM WRONG" in run("log", log).out
+    ran = run("log", log, "--records")
+    assert ran.code == 1
+    assert str(log.name) in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_records_are_lines_that_cannot_steer_the_terminal(run, log):
+    ran = run("log", log, "--headers")
+    assert ran.code == 0
+    assert "\x1b" not in ran.out
+    assert "@7  2013-07-04 06:00  key=k  headers: h\\x1b=<null>" in ran.out
+    assert "headers:" not in run("log", log, "--records").out
+
+
+def test_offset_and_limit_choose_records(run, data):
+    ran = run("log", data / "flights-0", "--records", "--offset", 14, "--limit", 3, "--json")
+    assert [(line["topic"], line["partition"], line["offset"], line["key"]) for line in lines(ran)] == [
+        ("flights", 0, 14, "k14"),
+        ("flights", 0, 15, "k15"),
+        ("flights", 0, 16, "k16"),
+    ]
+    assert lines(ran)[0]["headers"] == [{"key": "origin", "value": "EWR"}]
+    assert len(lines(run("log", data / "flights-0", "--offset", 14, "--limit", 1, "--json"))) == 1
+
+
+def test_a_data_directory_is_all_its_partitions(run, data):
+    assert len(lines(run("log", data, "--records", "--json"))) == 30
+
+
+def test_what_our_broker_wrote_is_sound(run, data):
+    ran = run("log", data, "--verify")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.endswith("sound\n")
+    assert lines(run("log", data, "--verify", "--json")) == []
+
+
+def test_every_fault_is_named_and_the_exit_code_is_1(run, log):
+    whole = bytearray(log.read_bytes())
+    whole[70] ^= 1
+    log.write_bytes(whole + b"\0\0\0\0\0\0\0\1")
+    log.with_suffix(".index").write_bytes(bytes.fromhex("00000003 00000009"))
+    ran = run("log", log, "--verify")
+    assert (ran.code, ran.err) == (1, "")
+    assert [line.split(": ")[0] for line in ran.out.splitlines()] == [
+        f"{log} at byte 0, offset 7",
+        f"{log.with_suffix('.index')} at byte 0",
+        f"{log} at byte {len(whole)}",
+        "1 segments, 0.0 MiB",
+    ]
+    ran = run("log", log, "--verify", "--json")
+    faults = [json.loads(line) for line in ran.out.splitlines()]
+    assert (ran.code, [fault["position"] for fault in faults]) == (1, [0, 0, len(whole)])
+    ran = run("log", log.with_suffix(".index"), "--verify")
+    assert (ran.code, len(ran.out.splitlines())) == (1, 2)
+
+
+def test_files_beside_a_log_are_printed_and_checked(run, data, tmp_path):
+    partition = data / "flights-0"
+    assert lines(run("log", partition / "leader-epoch-checkpoint", "--json"))[0]["epoch"] == 0
+    assert len(lines(run("log", partition / "partition.metadata", "--json"))[0]["topic_id"]) == 22
+    index = tmp_path / "00000000000000000007.index"
+    index.write_bytes(bytes.fromhex("00000004 00000100"))
+    assert run("log", index).out == f"{index}\n  offset 11  position 256\n"
+    index.write_bytes(bytes.fromhex("00000004 00000100 00000004 00000100"))
+    assert run("log", index).code == 1
+    assert run("log", index, "--verify").code == 1
+
+
+def test_zeros_and_partial_batches_at_the_end_are_told(run, log):
+    size = log.stat().st_size
+    with open(log, "ab") as file:
+        file.write(bytes(100))
+    assert run("log", log).out.endswith(f"  100 bytes to the end, at {size}: zeros, allocated ahead\n")
+    assert run("log", log, "--verify").code == 0
+
+
+def test_leftovers_are_named_and_not_read(run, tmp_path):
+    partition = tmp_path / "t-0"
+    partition.mkdir()
+    (partition / "00000000000000000000.log.deleted").write_bytes(b"x" * 100)
+    ran = run("log", partition)
+    assert (ran.code, ran.out) == (0, "")
+    assert "00000000000000000000.log.deleted" in ran.err
+
+
+def test_offsets_are_decoded(run, tmp_path):
+    partition = tmp_path / "__consumer_offsets-4"
+    partition.mkdir()
+    key = b"\0\1" + messages.OffsetCommitKey(group="g", topic="t", partition=3).encode(0)
+    value = b"\0\3" + messages.OffsetCommitValue(offset=100).encode(3)
+    rows = [Record(key, value, timestamp=DAY), Record(key, None, timestamp=DAY), Record(b"\0\x63", b"x", timestamp=DAY)]
+    (partition / "00000000000000000000.log").write_bytes(records.write(rows))
+    commit, tombstone, unknown = lines(run("log", tmp_path, "--decode", "offsets", "--json"))
+    assert (commit["type"], commit["key"]["group"], commit["value"]["offset"]) == ("OffsetCommit", "g", 100)
+    assert (tombstone["key"]["group"], tombstone["value"]) == ("g", None)
+    assert "record type 99" in unknown["error"]
+    text = run("log", partition, "--decode", "offsets").out
+    assert '"offset": 100' in text
+    assert "<deleted>" in text
+    assert "cannot be read" in text
+
+
+def test_credentials_in_cluster_metadata_are_not_printed(run, tmp_path):
+    log = tmp_path / "00000000000000000007-0000000001.checkpoint"
+    record = messages.UserScramCredentialRecord(name="alice", salt=b"SALT", stored_key=b"STORED", server_key=b"SERVER")
+    log.write_bytes(records.write([Record(None, b"\x01\x0b\0" + record.encode(0), timestamp=DAY)]))
+    ran = run("log", log, "--decode", "metadata")
+    assert "alice" in ran.out
+    assert "SALT" not in ran.out
+    assert "U0FMVA" not in ran.out  # the same in base64
+
+
+def test_int_keyed_headers_are_shown_where_the_call_says_so(run, tmp_path):
+    log = tmp_path / "00000000000000000005.log"
+    log.write_bytes(
+        bytes.fromhex(
+            "0000000000000005 00000026 337eec85 02 10 00000000000003e8 00000001 6b 0d 02 01 03 617070 ce00100010 01 01"
+            "00000001 76"
+        )
+    )
+    (line,) = lines(run("log", log, "--dialect", "int-headers", "--records", "--json"))
+    assert (line["offset"], line["key"], line["value"], len(line["headers"])) == (5, "k", "v", 2)
+    assert run("log", log, "--dialect", "int-headers", "--verify").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["nowhere"], 1),
+        (["{}/other.txt"], 1),
+        (["{}"], 1),
+        ([], 2),
+        (["{}", "--records", "--verify"], 2),
+        (["{}", "--batches", "--decode", "offsets"], 2),
+        (["{}", "--decode", "nonsense"], 2),
+        (["{}", "--offset", "-1"], 2),
+    ],
+)
+def test_a_mistake_is_one_clear_line(run, tmp_path, arguments, code):
+    (tmp_path / "other.txt").write_text("x")
+    ran = run("log", *(argument.format(tmp_path) for argument in arguments))
+    assert ran.code == code
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_a_reader_that_has_seen_enough_ends_it_silently(tmp_path):
+    log = tmp_path / "00000000000000000000.log"
+    log.write_bytes(records.write([Record(b"k", b"v" * 100, timestamp=DAY)] * 100_000, compression="zstd"))
+    command = [sys.executable, "-m", "tagwire", "log", str(log), "--records"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline().startswith(b"@0")
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(30) == 0
+
+
+def test_ctrl_c_ends_it_at_once_and_without_a_word(tmp_path):
+    log = tmp_path / "00000000000000000000.log"
+    log.write_bytes(records.write([Record(b"k", b"v" * 100, timestamp=DAY)] * 100_000, compression="zstd"))
+    command = [sys.executable, "-m", "tagwire", "log", str(log), "--records"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.readline()  # it is at work, and soon waits for someone to read on
+    time.sleep(0.2)
+    os.kill(process.pid, signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert (process.returncode, error) == (130, b"")
