@@ -46,6 +46,18 @@ def test_check_tells_it_to_programs(run, spec):
     assert "not JSON" in row["problems"][0]
 
 
+def test_check_of_a_directory_checks_its_files_together(run, spec):
+    request = spec(GOOD, "specs/FooRequest.json")
+    ran = run("spec", "check", request.parent)
+    assert ran.code == 1
+    assert "FooRequest.json: apiKey 9000 has a request and no response" in ran.out
+    spec(GOOD.replace("request", "response").replace("FooRequest", "FooResponse"), "specs/FooResponse.json")
+    ran = run("spec", "check", request.parent)
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, f"{request.parent}: 2 messages")
+    (request.parent / "empty").mkdir()
+    assert "there are no spec files" in run("spec", "check", request.parent / "empty").err
+
+
 def test_show_marks_deprecated_and_unstable_versions(run):
     assert "deprecated 0-1" in run("spec", "show", "CreateTopicsRequest").out
     assert "unstable 6" in run("spec", "show", "InitProducerIdRequest").out

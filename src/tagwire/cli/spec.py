@@ -40,31 +40,43 @@ def message_named(name: str) -> Message:
 def check(files: Paths, as_json: Json = False) -> None:
     """Check that spec files follow the language; all that is wrong in a file is told at once.
 
-    Exit code 1 when a file does not.
+    FILE may be a directory: its files (*.json) are then also checked together, as Kafka's generator would: one message
+    of a type for an api key, requests with their responses, a coordinator's keys with their values. Exit code 1 when
+    something is wrong.
 
     \b
     Examples:
-      tagwire spec check specs/*.json
+      tagwire spec check specs/
       tagwire spec check MyRequest.json --json | jq .problems
     """
     from tagwire.spec import load
+    from tagwire.spec.module import contradictions
 
     wrong = 0
-    for file in files:
-        said, problems = "", []
-        try:
-            message = load(file)
-            said = f"{message.name}, versions {message.valid_versions}"
-        except SpecError as error:
-            problems = str(error).splitlines()
-            wrong += 1
-        if as_json:
-            print(json.dumps({"file": str(file), "ok": not problems, "problems": problems}))
-            continue
-        for line in problems or [f"{file}: {said}"]:
-            print(printable(line))
+    for path in files:
+        messages: dict[str, Message] = {}
+        for file in _spec_files(path):
+            said, problems = "", []
+            try:
+                message = messages[file.name] = load(file)
+                said = f"{message.name}, versions {message.valid_versions}"
+            except SpecError as error:
+                problems = str(error).splitlines()
+            wrong += _say_checked(file, problems, said, as_json)
+        if path.is_dir():
+            wrong += _say_checked(path, contradictions(messages), f"{len(messages)} messages", as_json)
     if wrong:
         raise typer.Exit(1)
+
+
+def _say_checked(path: Path, problems: list[str], said: str, as_json: bool) -> bool:
+    """Prints what a check found; whether that is anything wrong."""
+    if as_json:
+        print(json.dumps({"file": str(path), "ok": not problems, "problems": problems}))
+    else:
+        for line in problems or [f"{path}: {said}"]:
+            print(printable(line))
+    return bool(problems)
 
 
 @app.command()
@@ -175,12 +187,20 @@ def _messages(path: Path) -> dict[str, list[Message]]:
     if not path.exists():
         raise ConfigError(f"{path}: there is no such file or directory")
     found: dict[str, list[Message]] = {}
-    for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
+    for file in _spec_files(path, below=True):
         message = load(file)
         found.setdefault(message.name, []).append(message)
-    if not found:
-        raise ConfigError(f"{path}: there are no spec files (*.json) in it")
     return found
+
+
+def _spec_files(path: Path, *, below: bool = False) -> list[Path]:
+    """`path` itself, or the spec files in that directory; with `below`, those of its directories too."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(path.rglob("*.json") if below else path.glob("*.json"))
+    if not files:
+        raise ConfigError(f"{path}: there are no spec files (*.json) in it")
+    return files
 
 
 def _message_described(message: Message) -> dict[str, Any]:
