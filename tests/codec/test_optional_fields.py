@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tagwire import message_class
@@ -141,6 +143,28 @@ def test_bytes_are_refused_when(data: str, said: str, lenient: bool) -> None:
         Wide.decode(bytes.fromhex(data), 0, lenient=lenient)
 
 
-def test_a_nullable_structs_prefix_is_0_or_1_when_strict() -> None:
-    with pytest.raises(DecodeError, match="prefix is one byte, 0 or 1, not 2"):
-        Wide.decode(bytes.fromhex("0a 0008 02 00 0001 6e 00" + ID), 0)
+@pytest.mark.parametrize("prefix", ["02", "7f", "8100", "8000", "ff01"])
+def test_a_nullable_structs_prefix_is_one_byte_0_or_1_when_strict(prefix: str) -> None:
+    value = bytes.fromhex(prefix + "00 0001 6e")
+    data = bytes([2 * len(value)]) + bytes.fromhex("0008") + value + bytes.fromhex("00" + ID)
+    with pytest.raises(DecodeError, match="a nullable struct's prefix is one byte, 0 or 1"):
+        Wide.decode(data, 0)
+
+
+def test_unknown_tags_are_merged_into_the_gaps_between_declared_ones() -> None:
+    """The data of Kafka's RawTaggedFieldWriterTest: 2 and 5 among 1, 4 and 7."""
+    fields = [{"name": f"F{tag}", "type": "int8", "tag": tag} for tag in (1, 4, 7)]
+    spec = {"type": "data", "name": "Gaps", "validVersions": "0", "versionsWithOptional": "0+", "fields": []}
+    gaps = message_class(json.dumps(spec | {"optionalFields": fields}))
+    unknown = {5: b"\4\5", 2: b"\1\2\3"}
+    for values, data in [
+        ({}, "06 0002 010203 04 0005 0405 00"),
+        ({"f1": 9}, "02 0001 09 06 0002 010203 04 0005 0405 00"),
+        ({"f1": 9, "f4": 8, "f7": 7}, "02 0001 09 06 0002 010203 02 0004 08 04 0005 0405 02 0007 07 00"),
+    ]:
+        message = gaps(**values, unknown_tags=unknown)
+        assert message.encode(0) == bytes.fromhex(data)
+        assert gaps.decode(bytes.fromhex(data), 0) == message
+    for taken in (1, 4, 7):
+        with pytest.raises(EncodeError, match=f"unknown tag {taken} collides with a declared one"):
+            gaps(unknown_tags=unknown | {taken: b"\1"}).encode(0)

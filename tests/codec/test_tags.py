@@ -207,6 +207,23 @@ def test_unknown_tags_that_cannot_be_written_are_refused(
     assert str(caught.value).startswith(f"SimpleExampleMessage v1: {said}")
 
 
+def test_unknown_tags_follow_the_declared_ones(build: Build) -> None:
+    """The data of Kafka's RawTaggedFieldWriterTest: 2 and 5 after 0 and 1, of which 1 exists from version 2 on."""
+    late = {"name": "B", "type": "int8", "tag": 1, "versions": "2+", "taggedVersions": "2+"}
+    foo = build({"name": "A", "type": "int8", "tag": 0, "versions": "1+", "taggedVersions": "1+"}, late)
+    unknown = {2: b"\1\2\3", 5: b"\4\5"}
+    raw = "02 03 010203 05 02 0405"
+    for values, version, data in [
+        ({}, 1, f"02 {raw}"),
+        ({"a": 9}, 1, f"03 00 01 09 {raw}"),
+        ({"b": 8}, 2, f"03 01 01 08 {raw}"),
+        ({"a": 9, "b": 8}, 2, f"04 00 01 09 01 01 08 {raw}"),
+    ]:
+        message = foo(**values, unknown_tags=unknown)
+        assert message.encode(version) == hex_of(data)
+        assert foo.decode(hex_of(data), version) == message
+
+
 def test_unknown_tags_need_a_flexible_version() -> None:
     """Kafka's MessageTest: tag 1000 on CreateTopics is written at version 6, refused at 0."""
     request = messages.CreateTopicsRequest(unknown_tags={1000: b"\1\2\3"})
