@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from struct import Struct
 
 from tagwire.broker.files import Files
-from tagwire.errors import CorruptRecordError
+from tagwire.errors import CorruptRecordError, UnsupportedVersionError
 from tagwire.records import BatchHeader, batch_headers
 from tagwire.records.batch import HEADER_SIZE
 
@@ -46,7 +46,7 @@ def batches(
     Ends silently before a batch that is not whole by `end`. With `verify`, a header says whether its checksum holds.
 
     Raises:
-        CorruptRecordError: bytes that no batch can start with.
+        CorruptRecordError: bytes that no batch can start with; UnsupportedVersionError for a message set.
     """
     position = start
     size = window
@@ -54,6 +54,8 @@ def batches(
         data = files.read(fd, min(size, end - position), position)
         done = 0
         for header in batch_headers(data, verify=verify):
+            if header.magic != 2:
+                raise UnsupportedVersionError(f"message format magic {header.magic} is not stored, only 2")
             yield position + header.position, header
             done = header.position + header.size
         position += done
