@@ -72,6 +72,13 @@ BROKEN = [
     ("the highest version is lowered", spec([NAME]), spec([NAME], "0-2"), "highest version lowered", ""),
     ("versions become flexible", spec([NAME]), spec([NAME], flexible="1+"), "dialect changed", ""),
     (
+        "a field keeps its plain encoding",
+        spec([NAME]),
+        spec([NAME | {"flexibleVersions": "none"}]),
+        "encoding changed",
+        "Name",
+    ),
+    (
         "a tag is given to another field",
         spec([NAME, tagged("Hint", 0)]),
         spec([NAME, tagged("Trace", 0)]),

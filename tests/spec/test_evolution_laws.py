@@ -12,15 +12,17 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+import pytest
 from hypothesis import HealthCheck, Phase, find, given, note, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
-from tagwire.codec import MessageObject, Structure
+from tagwire.codec import MessageObject, Structure, message_class
 from tagwire.errors import SpecError, TagwireError
-from tagwire.spec import Finding, Struct, diff
+from tagwire.spec import Finding, Message, Struct, diff
 
 from ..codec.generated import DEFAULTS, PRIMITIVES, UNKNOWN, class_of, documents, examples, is_nullable_kind, objects
+from .test_evolution import BROKEN, SURVIVED
 
 Kind = type[MessageObject]
 Document = dict[str, Any]
@@ -317,7 +319,7 @@ def test_where_diff_finds_nothing_what_one_side_writes_the_other_reads(
             assert disagreement(writer, reader, message, version) is None
 
 
-@settings(examples(150), suppress_health_check=list(HealthCheck))
+@settings(examples(120), suppress_health_check=list(HealthCheck))
 @given(revisions())
 def test_where_diff_finds_a_break_in_bytes_there_is_a_message_that_breaks(pair: tuple[Document, Document]) -> None:
     old, new = map(class_of, pair)
@@ -326,6 +328,22 @@ def test_where_diff_finds_a_break_in_bytes_there_is_a_message_that_breaks(pair: 
         return
     note("\n".join(map(str, findings)))
     assert next(counterexamples(old, new, findings), None) is not None
+
+
+@pytest.mark.parametrize(("old", "new"), [case[1:3] for case in BROKEN], ids=[case[0] for case in BROKEN])
+def test_what_is_known_to_break_in_bytes_breaks(old: Message, new: Message) -> None:
+    findings = of_bytes(breaking(message_class(old), message_class(new)))
+    misled = next(counterexamples(message_class(old), message_class(new), findings), None)
+    assert (misled is not None) == bool(findings)
+
+
+@pytest.mark.parametrize(("old", "new"), [case[1:3] for case in SURVIVED], ids=[case[0] for case in SURVIVED])
+def test_what_is_known_to_be_survived_misleads_nobody(old: Message, new: Message) -> None:
+    for version in old.valid_versions & new.valid_versions:
+        for pair in ((old, new), (new, old)):
+            writer, reader = map(message_class, pair)
+            misled = functools.partial(disagreement, writer, reader, version=version)
+            assert not list(search(objects(writer.spec.root, version, writer), misled, tries=20))
 
 
 def of_bytes(findings: list[Finding]) -> list[Finding]:
@@ -362,8 +380,8 @@ def counterexamples(old: Kind, new: Kind, findings: list[Finding]) -> Iterator[A
                 yield from search(objects(writer.spec.root, version, writer), misled)
 
 
-def search(messages: st.SearchStrategy[Any], misled: Callable[[Any], str | None]) -> Iterator[Any]:
-    """The first of 300 messages that misleads, if one does."""
-    once = settings(examples(300), phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+def search(messages: st.SearchStrategy[Any], misled: Callable[[Any], str | None], tries: int = 300) -> Iterator[Any]:
+    """The first of many messages that misleads, if one does."""
+    once = settings(examples(tries), phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     with contextlib.suppress(NoSuchExample):
         yield find(messages, lambda message: misled(message) is not None, settings=once)
