@@ -12,7 +12,7 @@ import cramjam
 
 from tagwire.errors import ConfigError, CorruptRecordError
 from tagwire.kernel.record_writing import uncleared
-from tagwire.records import lz4_frame, snappy_stream
+from tagwire.records import lz4_frame, snappy_stream, zstd_frame
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 """Codec names by their id in a batch's attributes."""
@@ -20,7 +20,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _LEVELS = {"gzip": (1, 9), "lz4": (0, 12), "zstd": (-131072, 22)}
 _GZIP_MEMBER = b"\x1f\x8b\x08"
 _GZIP_HEADER_SIZE = 10
-_GZIP_PIECE = 1 << 16
+_GZIP_PIECE, _GZIP_CONTENT = 1 << 16, 1 << 18
 
 
 MAX_DECOMPRESSED: Final = 64 * 1024 * 1024
@@ -105,7 +105,7 @@ def _gunzip(data: memoryview, limit: int) -> bytearray:
             at += len(piece)
             while piece and not member.eof:
                 try:
-                    out += member.decompress(piece, _GZIP_PIECE)
+                    out += member.decompress(piece, _GZIP_CONTENT)
                 except zlib.error as error:
                     raise CorruptRecordError(f"gzip data is broken: {error}") from None
                 if len(out) > limit:
@@ -117,23 +117,17 @@ def _gunzip(data: memoryview, limit: int) -> bytearray:
 
 
 def _unzstd(data: memoryview, limit: int) -> bytearray:
+    size = zstd_frame.bound(data)
+    out = uncleared(min(size, limit))
     if not data:
-        return bytearray()
-    # A frame need not state its size: guess, and grow fourfold while the answer is that the buffer is too small.
-    size = min(limit, 16 * len(data) + 4096)
-    while True:
-        out = uncleared(size)
-        try:
-            del out[cramjam.zstd.decompress_into(data, out) :]
-        except cramjam.DecompressionError as error:
-            if "write whole buffer" not in str(error):
-                raise CorruptRecordError(f"zstd data is broken: {error}") from None
-            if size == limit:
-                raise over_limit("zstd", limit) from None
-            del out
-            size = min(limit, 4 * size)
-        else:
-            return out
+        return out
+    try:
+        del out[cramjam.zstd.decompress_into(data, out) :]
+    except cramjam.DecompressionError as error:
+        if size > limit and "write whole buffer" in str(error):
+            raise over_limit("zstd", limit) from None
+        raise CorruptRecordError(f"zstd data is broken: {error}") from None
+    return out
 
 
 _DECOMPRESS = {"gzip": _gunzip, "snappy": snappy_stream.decompress, "zstd": _unzstd}
