@@ -19,7 +19,6 @@ from tagwire.errors import (
     ProtocolError,
     RequestTimeoutError,
     TagwireError,
-    UnsupportedVersionError,
 )
 from tagwire.records import Record
 
@@ -190,10 +189,10 @@ BROKEN_HEADERS: list[tuple[str, bytes, type[TagwireError], str]] = [
         "t-0@10: .*magic 9",
     ),
     (
-        "an old message set",
-        b"\0" * 8 + b"\0\0\0\x20\0\0\0\0\x01" + b"\0" * 80,
-        UnsupportedVersionError,
-        "t-0@10: .*magic 1",
+        "a message set too short for its format",
+        b"\0" * 8 + b"\0\0\0\x0f\0\0\0\0\x01" + b"\0" * 80,
+        CorruptRecordError,
+        "t-0@10: .*size 15 leaves no room for the fields of magic 1",
     ),
     ("a batch of earlier offsets", batch_of(3, 2), CorruptRecordError, "t-0@10: .*ends before it, at 4"),
 ]

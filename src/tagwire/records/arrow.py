@@ -16,7 +16,7 @@ from tagwire.errors import ConfigError, DecodeError
 from tagwire.kernel import records as kernel
 from tagwire.records.aborted import AbortedTransactions
 from tagwire.records.batch import CODEC_MASK, BatchHeader, Data
-from tagwire.records.column_buffers import ColumnBuffers
+from tagwire.records.column_buffers import ColumnBuffers, Names
 from tagwire.records.compression import default_limit
 from tagwire.records.entries import batch_headers, check_dialect
 
@@ -45,8 +45,8 @@ def arrow_schema(columns: Sequence[str] = DEFAULT_COLUMNS, *, timestamp_unit: st
     """The schema of what `to_arrow` makes for `columns`.
 
     key and value are binary, topic string, partition int32, offset int64, timestamp timestamp[ms or us, UTC],
-    timestamp_type int32 (0 CreateTime, 1 LogAppendTime), headers list<element: struct<key: string, value: binary>>.
-    Raises ConfigError for an unknown or repeated column, for none, or an unknown unit.
+    timestamp_type int32 (0 CreateTime, 1 LogAppendTime, -1 where magic 0 has none), headers list<element: struct<key:
+    string, value: binary>>. Raises ConfigError for an unknown or repeated column, for none, or an unknown unit.
     """
     return _schema(tuple(columns), timestamp_unit)
 
@@ -79,6 +79,7 @@ class ReadOptions(TypedDict, total=False):
     aborted: read committed: the aborted transactions of a fetch response, (producer id, first offset) each, whose
         records are left out; or an `AbortedTransactions`, where one response is read by several calls.
     dialect: None, or "int-headers" for a log of that format, whose header keys are written in decimal.
+    register: with that dialect, what knows header keys by name: those it knows are written by their names.
     max_decompressed: most bytes that compressed batches may become, in `to_arrow` all together, in `arrow_chunks` each;
         None (the default): 64 times `data` and 1 MiB.
     """
@@ -92,6 +93,7 @@ class ReadOptions(TypedDict, total=False):
     control: bool
     aborted: AbortedTransactions | Iterable[tuple[int, int]] | None
     dialect: str | None
+    register: Names | None
     max_decompressed: int | None
 
 
@@ -148,6 +150,7 @@ class _Selection:
         control: bool = False,
         aborted: AbortedTransactions | Iterable[tuple[int, int]] | None = None,
         dialect: str | None = None,
+        register: Names | None = None,
         max_decompressed: int | None = None,
     ) -> None:
         self.schema = arrow_schema(columns, timestamp_unit=timestamp_unit)
@@ -165,7 +168,10 @@ class _Selection:
         parts = [data] if isinstance(data, bytes | bytearray | memoryview) else data
         self.parts = [memoryview(part).cast("B") for part in parts]
         check_dialect(dialect)
+        if register is not None and dialect is None:
+            raise ConfigError("a register names header keys of the dialect int-headers, and no dialect is given")
         self.dialect = dialect
+        self.register = register
         self.max_decompressed = max_decompressed
 
     def pieces(self, max_rows: int, max_bytes: int, *, together: bool = False) -> Iterator[_Piece]:
@@ -232,7 +238,7 @@ class _Selection:
         """The wanted records of the batches as one RecordBatch."""
         if piece.size > _MAX_DATA:
             raise DecodeError(f"{piece.size} bytes of records do not fit into one Arrow batch of {_MAX_DATA}")
-        buffers = ColumnBuffers(self.schema.names, piece.rows, piece.size)
+        buffers = ColumnBuffers(self.schema.names, piece.rows, piece.size, self.register)
         for span in piece.spans:
             if len(span) == 3:
                 buffers.decode_run(*span, self.first, self.limit, self.microseconds)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 import pyarrow as pa
 
@@ -12,6 +13,13 @@ from tagwire.kernel.record_objects import text
 from tagwire.records.batch import APPEND_TIME, CODEC_MASK, HEADER_SIZE, BatchHeader
 
 _SHRINK_FROM = 1 << 16
+_NO_TIMESTAMP_TYPE = -1
+
+
+class Names(Protocol):
+    """What knows header keys by name, such as a `HeaderRegister`."""
+
+    def name_of(self, key: int) -> str | None: ...
 
 
 class _Strings:
@@ -46,11 +54,12 @@ class ColumnBuffers:
     """The buffers of the columns that come from records, large enough for all of them from the start.
 
     Header keys and values excepted: how many there are shows only while decoding, so they start with two a record.
-    Columns that are not among `names` have none.
+    Columns that are not among `names` have none. `register` names int header keys, if that is what there are.
     """
 
-    def __init__(self, names: Sequence[str], rows: int, size: int) -> None:
+    def __init__(self, names: Sequence[str], rows: int, size: int, register: Names | None = None) -> None:
         self.size = size
+        self.register = register
         self.numbers = {
             name: _allocated(rows * width)
             for name, width in (("offset", 8), ("timestamp", 8), ("timestamp_type", 4))
@@ -81,6 +90,7 @@ class ColumnBuffers:
 
     def decode(self, header: BatchHeader, payload: memoryview, first: int, limit: int, microseconds: bool) -> None:
         """Appends those records of one batch whose offset is in first..limit-1."""
+        before = self.rows
         while needed := self.kernel.decode(
             payload,
             header.count,
@@ -95,6 +105,9 @@ class ColumnBuffers:
             microseconds,
         ):
             self._grow(needed)
+        if header.magic == 0 and "timestamp_type" in self.numbers:
+            kinds = _viewed(self.numbers["timestamp_type"], "i")
+            kinds[before : self.rows] = array("i", [_NO_TIMESTAMP_TYPE]) * (self.rows - before)
 
     def decode_run(self, part: memoryview, at: int, end: int, first: int, limit: int, microseconds: bool) -> None:
         """The same of the plain batches from `at` to `end`. Raises CorruptRecordError for a checksum too."""
@@ -130,6 +143,10 @@ class ColumnBuffers:
         return pa.Array.from_buffers(field.type, self.rows, column.buffers(), column.view.nulls, children=[pairs])
 
     def _header_keys(self, keys: pa.Array) -> pa.Array:
+        if self.register is not None:
+            numbers = keys.dictionary_encode()
+            names = [self.register.name_of(int(key)) or key for key in numbers.dictionary.to_pylist()]
+            return pa.array(names, pa.string()).take(numbers.indices)
         if self.kernel.ascii_names:
             return keys
         try:
