@@ -88,7 +88,7 @@ def test_a_pattern_reads_every_topic_it_matches(spark, broker, topic, produce):
         ({"subscribe": "{topic}", "startingOffsets": '{"{topic}":{"0":1}}'}, ConfigError, "misses {topic}-1"),
         ({"subscribe": "{topic}", "startingOffsets": '{"{topic}":{"0":5,"1":0}}'}, ConfigError, "outside 0..0"),
         ({"subscribe": "{topic}", "kafka.bootstrap.servers": "127.0.0.1:1"}, ConnectError, "127.0.0.1:1"),
-        ({"subscribe": "{topic}", "kafka.security.protocol": "TLS"}, ConfigError, "security.protocol"),
+        ({"subscribe": "{topic}", "kafka.security.protocol": "TLS"}, ConfigError, "security_protocol='TLS'"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(spark, broker, topic, options, kind, said):
