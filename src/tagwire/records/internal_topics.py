@@ -10,14 +10,13 @@ message. Ids mean different messages in different topics, so each topic has its 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple
 
 from tagwire.codec.classes import MessageObject, class_at
-from tagwire.codec.secrets import SECRET_FIELDS
+from tagwire.codec.secrets import SECRET_FIELDS, SETTING_VALUES, SETTINGS, is_secret
 from tagwire.errors import ConfigError, DecodeError, TagwireError, UnsupportedVersionError
 from tagwire.spec import Struct, catalog
 
@@ -31,7 +30,6 @@ HIDDEN = "<secret>"
 _OF_SHARE_STATE = ("ShareSnapshot", "ShareUpdate")
 _OF_TRANSACTIONS = ("TransactionLog",)
 _OF_TIERED_STORAGE = ("RemoteLog", "RemotePartition")
-_SECRET_CONFIG = re.compile(r"password|secret|jaas|credential|token|\.key$", re.IGNORECASE)
 
 
 class Decoded(NamedTuple):
@@ -128,10 +126,9 @@ def decode_record(topic: str, key: bytes | None, value: bytes | None) -> Interna
 def shown(message: MessageObject, version: int) -> dict[str, Any]:
     """Kafka's JSON form of an internal record's key or value, for people: secrets are left out, and the bytes that a
     consumer put into its group's metadata are decoded."""
-    document = _hidden(message.spec.root, message.to_json(version))
+    document = message.to_json(version)
+    _hide(message.spec.root, message, document)
     name = message.spec.name
-    if name == "ConfigRecord" and _SECRET_CONFIG.search(document["name"]) and document["value"] is not None:
-        document["value"] = HIDDEN
     if name == "GroupMetadataValue" and document["protocolType"] == "consumer":
         members: Any = message
         for member, shown_member in zip(members.members, document["members"]):
@@ -156,11 +153,20 @@ def _of_consumer(data: bytes, kind: str, undecoded: Any) -> Any:
         return undecoded
 
 
-def _hidden(struct: Struct, document: dict[str, Any]) -> dict[str, Any]:
+def _hide(struct: Struct, value: Any, document: dict[str, Any]) -> None:
+    """Puts `HIDDEN` in the place of every secret in `document`, the JSON form of `value`, which is a `struct`."""
+    is_setting = struct.name in SETTINGS and is_secret(value)
     for field in struct.fields:
-        if (struct.name, field.name) in SECRET_FIELDS and field.json_name in document:
-            document[field.json_name] = HIDDEN
-    return document
+        name, attribute = field.json_name, field.attribute
+        if document.get(name) is None:
+            continue
+        if (struct.name, field.name) in SECRET_FIELDS or (is_setting and attribute in SETTING_VALUES):
+            document[name] = HIDDEN
+        elif field.struct is not None:
+            inner = getattr(value, attribute)
+            pairs = zip(inner, document[name]) if field.type.is_array else [(inner, document[name])]
+            for each, shown_each in pairs:
+                _hide(field.struct, each, shown_each)
 
 
 def _typed(topic: str, key: bytes | None) -> tuple[str, memoryview]:
