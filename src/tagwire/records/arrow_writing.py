@@ -174,18 +174,18 @@ def _header_slices(column: pa.Array) -> tuple[_Slices, _Slices, _Slices]:
 def _lists(column: pa.Array) -> pa.Array:
     """`column` as lists of 32-bit ends, or the map that has the same layout."""
     kind = column.type
-    if pa.types.is_map(kind):
-        pairs = column.values.type
-    else:
-        pairs = getattr(kind, "value_type", None)
+    pairs = column.values.type if pa.types.is_map(kind) else getattr(kind, "value_type", None)
     names = [] if pairs is None or not pa.types.is_struct(pairs) else sorted(field.name for field in pairs)
     if names != ["key", "value"]:
         raise EncodeError(f"column headers is {kind}, not list<struct<key, value>>")
     if pa.types.is_map(kind) or pa.types.is_list(kind):
         return column
+    # not by a cast: that of list views gives too few ends (pyarrow 26)
+    lengths = pc.fill_null(pc.list_value_length(column), 0)
+    ends = pa.concat_arrays([pa.array([0], lengths.type), pc.cumulative_sum(lengths)])
     try:
-        return column.cast(pa.list_(pairs))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.ListArray.from_arrays(ends.cast(pa.int32()), column.flatten(), mask=column.is_null())
+    except pa.ArrowInvalid:
         raise EncodeError(f"column headers is {kind}, not list<struct<key, value>> of less than 2^31 pairs") from None
 
 
