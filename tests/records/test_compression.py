@@ -78,6 +78,19 @@ def test_a_wrong_lz4_content_size_is_not_looked_at() -> None:
     assert records.decompress("lz4", frame, 100) == b"content"
 
 
+def test_in_messages_of_magic_0_lz4_has_the_header_checksum_of_a_mistake() -> None:
+    frame = bytearray(records.compress("lz4", TEXT, magic=0))
+    assert frame[:4] + frame[7:] == records.compress("lz4", TEXT)[:4] + records.compress("lz4", TEXT)[7:]
+    assert bytes(frame[4:7]) in (bytes.fromhex("60401a"), bytes.fromhex("7040ec"))
+    for magic in (1, 2):
+        with pytest.raises(CorruptRecordError, match="lz4 frame header fails its checksum"):
+            records.decompress("lz4", frame, len(TEXT), magic=magic)
+    for checksum in (frame[6], 0x82, 0):
+        frame[6] = checksum
+        assert records.decompress("lz4", frame, len(TEXT), magic=0) == TEXT
+    assert records.decompress("lz4", records.compress("lz4", TEXT), len(TEXT), magic=0) == TEXT
+
+
 def test_snappy_is_written_in_xerial_blocks_of_32_kib() -> None:
     stream = records.compress("snappy", bytes(65_537))
     assert stream[:16] == b"\x82SNAPPY\x00" + bytes.fromhex("00000001 00000001")
@@ -152,6 +165,9 @@ BROKEN = [
     ("zstd", b"plain text, not zstd"),
     ("zstd", records.compress("zstd", TEXT)[:-3]),
     ("zstd", records.compress("zstd", TEXT) + b"garbage"),
+    # content sizes that lie: 255 and 3, where there are 5
+    ("zstd", bytes.fromhex("28b52ffd 20 ff 290000") + b"hello"),
+    ("zstd", bytes.fromhex("28b52ffd 20 03 290000") + b"hello"),
     # a window of 2 TiB
     ("zstd", bytes.fromhex("28b52ffd 00 f8 290000") + b"hello"),
 ]
