@@ -6,12 +6,18 @@ import json
 
 import pytest
 
-from ..client.fake_broker import SERVED, FakeCluster
+from tagwire.client.versions import OURS
+from tagwire.rpc import ranges_of
+
+from ..client.fake_broker import FakeCluster
+
+# A broker of everything that tagwire uses.
+SERVED = {**OURS, 2: (1, 7), 3: (0, 12)}
 
 
 @pytest.fixture
 def modern():
-    with FakeCluster() as cluster:
+    with FakeCluster(served=SERVED) as cluster:
         yield cluster
 
 
@@ -29,7 +35,7 @@ def test_one_broker_shows_its_ranges_and_what_tagwire_speaks(run, modern):
     lines = ran.out.splitlines()
     assert lines[0].split() == ["API", "127.0.0.1", "tagwire"]
     assert lines[1].split() == ["Produce", "3-12", "12"]
-    assert lines[-1] == "1 broker; everything tagwire uses is there."
+    assert lines[-1] == "1 broker: no release of Kafka by its ranges; everything tagwire uses is there."
 
 
 def test_several_brokers_show_what_they_share(run, modern, old):
@@ -41,7 +47,7 @@ def test_several_brokers_show_what_they_share(run, modern, old):
     assert rows["Produce"] == ["3-12", "3-9", "3-9", "9"]
     assert rows["Metadata"] == ["0-12", "0-2", "0-2", "none"]
     assert rows["API"] == ["337", "-", "0-1", "-"]
-    assert ran.out.splitlines()[-1] == "2 brokers; tagwire has no version in common for Metadata."
+    assert ran.out.splitlines()[-1].endswith("; tagwire has no version in common for Metadata.")
 
 
 def test_json_tells_the_same_for_programs(run, modern, old):
@@ -68,3 +74,48 @@ def test_a_broker_that_cannot_be_reached_is_named(run, modern):
     assert (ran.code, ran.out) == (1, "")
     assert address in ran.err
     assert ran.err.count("\n") == 1
+
+
+@pytest.fixture
+def release():
+    with FakeCluster(served=ranges_of("3.9")) as cluster:
+        yield cluster
+
+
+def test_a_release_is_known_by_its_ranges(run, release):
+    assert (
+        "1 broker: Kafka 3.9 by its ranges; everything tagwire uses is there." in run("versions", release.bootstrap).out
+    )
+
+
+def test_another_release_shows_what_would_go_and_what_would_come(run, release):
+    ran = run("versions", release.bootstrap, "--against", "4.3")
+    assert ran.code == 0
+    rows = {line.split()[0]: line.split()[1:] for line in ran.out.splitlines()}
+    assert rows["Produce"] == ["0-11", "11", "3-13", "drops", "0-2,", "adds", "12-13"]
+    assert rows["StreamsGroupHeartbeat"] == ["-", "0", "comes"]
+    assert ran.out.splitlines()[-1].endswith("lose versions with 4.3; nothing tagwire uses is lost.")
+    gone = json.loads(run("versions", release.bootstrap, "--against", "0.9.0", "--json").out.splitlines()[18])
+    assert (gone["api"], gone["against"], gone["note"]) == ("ApiVersions", None, "goes")
+
+
+def test_a_release_that_nobody_knows_is_an_error(run, release):
+    ran = run("versions", release.bootstrap, "--against", "1.0")
+    assert (ran.code, ran.out) == (1, "")
+    assert "release='1.0'" in ran.err
+
+
+def test_features_are_answered_one_by_one(run, release, tmp_path):
+    path = tmp_path / "features.toml"
+    path.write_text('[old]\nProduce = "3-4"\n[new]\nProduce = "13+"\n')
+    ran = run("versions", release.bootstrap, "--feature", path)
+    assert ran.code == 1
+    assert ran.out.splitlines()[-2:] == [
+        "old can be used",
+        f"new cannot be used: needs Produce 13+ (Kafka 4.1 or newer); {release.bootstrap} has 0-11, "
+        "and needs Produce 13+ (Kafka 4.1 or newer); client has 3-12",
+    ]
+    told = [
+        json.loads(line) for line in run("versions", release.bootstrap, "--feature", path, "--json").out.splitlines()
+    ]
+    assert [(row["feature"], row["usable"]) for row in told if "feature" in row] == [("old", True), ("new", False)]

@@ -114,6 +114,7 @@ class FakeCluster:
         self.auto_create = False
         self.seen: list[tuple[int, str, int, Any]] = []  # node, API, version, message
         self.lock = threading.RLock()
+        self._served_too: dict[str, Callable[[Any], Any]] = {}
         self._scripts: dict[str, deque[Action]] = defaultdict(deque)
         self.brokers = [FakeBroker(self, node) for node in range(nodes)]
 
@@ -138,6 +139,11 @@ class FakeCluster:
     def script(self, api: str, *actions: Action) -> None:
         self._scripts[api].extend(actions)
 
+    def serve(self, ranges: dict[int, tuple[int, int]], answers: dict[str, Callable[[Any], Any]]) -> None:
+        """Serves other APIs too: {API name: request -> response}."""
+        self.served.update(ranges)
+        self._served_too.update(answers)
+
     def next_action(self, api: str) -> Action:
         queue = self._scripts[api]
         return queue.popleft() if queue else None
@@ -154,6 +160,9 @@ class FakeCluster:
     # Default answers -----------------------------------------------------------------------------------------------
 
     def answer(self, api: str, message: Any, node: int) -> Any:
+        if api in self._served_too:
+            with self.lock:
+                return self._served_too[api](message)
         handler: Callable[[Any, int], Any] = getattr(self, f"_{api}")
         with self.lock:
             return handler(message, node)

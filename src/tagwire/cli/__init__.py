@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tagwire.cli import broker, codec, consume, headers, land, log, produce, spec, topics, versions
+from tagwire.cli import broker, codec, configs, consume, groups, headers, land, log, produce, spec, topics, versions
 from tagwire.cli.terminal import printable
 from tagwire.errors import TagwireError
 
@@ -27,7 +27,21 @@ class _Commands(TyperGroup):
     """The group of all commands. A reader that has seen enough (`tagwire consume t | head`) is no error."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return ["topics", "produce", "consume", "versions", "broker", "land", "log", "spec", "headers", "decode", "encode"]
+        return [
+            "topics",
+            "produce",
+            "consume",
+            "groups",
+            "configs",
+            "versions",
+            "broker",
+            "land",
+            "log",
+            "spec",
+            "headers",
+            "decode",
+            "encode",
+        ]
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -47,6 +61,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(topics.app, name="topics")
+app.add_typer(groups.app, name="groups")
+app.add_typer(configs.app, name="configs")
 app.command()(produce.produce)
 app.command()(consume.consume)
 app.command()(versions.versions)

@@ -3,60 +3,157 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tagwire.cli.options import Json, addresses
-from tagwire.cli.terminal import print_rows
+from tagwire.cli.terminal import print_rows, printable, safe_json
 
 if TYPE_CHECKING:
-    from tagwire.rpc import Range
+    from tagwire.rpc import Features, Range, Ranges
 
 
 def versions(
     brokers: Annotated[str, typer.Argument(metavar="HOST:PORT[,HOST:PORT]", callback=addresses, show_default=False)],
+    against: Annotated[
+        str | None,
+        typer.Option("--against", metavar="RELEASE", help="Compare with a Kafka release: what would go, what come."),
+    ] = None,
+    feature: Annotated[
+        Path | None,
+        typer.Option("--feature", metavar="FILE", help="TOML tables of APIs and ranges: can these brokers do them?"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show the versions that brokers serve, per API.
 
     One column for each broker, then what all of them serve, then the version tagwire speaks to them. An empty place
-    under tagwire is an API it does not use; "none" is one it uses, but of which no version is shared.
+    under tagwire is an API it does not use; "none" is one it uses, but of which no version is shared. With --feature,
+    the exit code is 1 where a feature cannot be used.
 
     \b
     Examples:
       tagwire versions 127.0.0.1:9092
+      tagwire versions kafka-1:9092,kafka-2:9092 --against 4.3
+      tagwire versions kafka-1:9092 --feature features.toml
       tagwire versions kafka-1:9092,kafka-2:9092 --json | jq 'select(.all == null)'
     """
     from tagwire.client.config import addresses_of
+    from tagwire.rpc import Features, ranges_of
+
+    target = None if against is None else ranges_of(against)
+    features = None if feature is None else Features.load(feature)
+    sides = {_name(*address): _ranges(*address) for address in addresses_of(brokers)}
+    rows = _compared(sides, target)
+    answers = [] if features is None else _answers(features, sides)
+    if as_json:
+        for found in [*rows, *answers]:
+            print(safe_json(json.dumps(found, ensure_ascii=False)))
+    else:
+        _print(rows, sides, against)
+        for answer in answers:
+            print(printable(answer["answer"]))
+    if not all(answer["usable"] for answer in answers):
+        raise typer.Exit(1)
+
+
+def _compared(sides: Mapping[str, Ranges], target: Ranges | None) -> list[dict[str, Any]]:
+    """A row for each API that anybody serves, or that tagwire uses."""
     from tagwire.client.versions import OURS
     from tagwire.rpc import api_name, intersect, negotiate
 
-    sides = {address: _ranges(*address) for address in addresses_of(brokers)}
     shared = intersect(*sides.values())
     used = negotiate(OURS, shared)
-    apis = sorted({api for ranges in sides.values() for api in ranges} | set(OURS))
-    if as_json:
-        for api in apis:
-            row = {
-                "api": api_name(api),
-                "key": api,
-                "brokers": {_name(*address): ranges.get(api) for address, ranges in sides.items()},
-                "all": shared.get(api),
-                "tagwire": used.get(api),
-                "tagwire_range": OURS.get(api),
-            }
-            print(json.dumps(row))
-        return
-    several = {2: ["both"]}.get(len(sides), ["all"]) if len(sides) > 1 else []
     rows = []
-    for api in apis:
-        ranges = [_text(ranges.get(api)) for ranges in sides.values()] + [_text(shared.get(api)) for _ in several]
-        rows.append((api_name(api), *ranges, str(used.get(api, "none")) if api in OURS else ""))
-    hosts = [host for host, _ in sides]
-    names = hosts if len(set(hosts)) == len(hosts) else [_name(*address) for address in sides]
-    print_rows(("API", *names, *several, "tagwire"), rows)
-    print(_summary(len(sides), [api_name(api) for api in OURS if api not in used]))
+    for api in sorted({api for ranges in sides.values() for api in ranges} | set(OURS) | set(target or ())):
+        row = {
+            "api": api_name(api),
+            "key": api,
+            "brokers": {name: ranges.get(api) for name, ranges in sides.items()},
+            "all": shared.get(api),
+            "tagwire": used.get(api),
+            "tagwire_range": OURS.get(api),
+        }
+        if target is not None:
+            row["against"] = target.get(api)
+            row["note"] = _note(shared.get(api), target.get(api))
+        rows.append(row)
+    return rows
+
+
+def _note(now: Range | None, then: Range | None) -> str:
+    """What the other release takes away, and what it adds."""
+    if now is None or then is None:
+        return "" if now == then else "goes" if then is None else "comes"
+    changes = {
+        "drops": [version for version in range(now[0], now[1] + 1) if not then[0] <= version <= then[1]],
+        "adds": [version for version in range(then[0], then[1] + 1) if not now[0] <= version <= now[1]],
+    }
+    return ", ".join(f"{verb} {_spans(found)}" for verb, found in changes.items() if found)
+
+
+def _spans(found: list[int]) -> str:
+    """`[0, 1, 2, 9]` is "0-2 and 9"."""
+    spans: list[list[int]] = []
+    for version in found:
+        if spans and version == spans[-1][1] + 1:
+            spans[-1][1] = version
+        else:
+            spans.append([version, version])
+    return " and ".join(_text((low, high)) for low, high in spans)
+
+
+def _answers(features: Features, sides: Mapping[str, Ranges]) -> list[dict[str, Any]]:
+    from tagwire.client.versions import speakable
+
+    found = [features.usable(name, sides, speakable()) for name in features]
+    return [{"feature": answer.feature, "usable": bool(answer), "answer": str(answer)} for answer in found]
+
+
+def _print(rows: list[dict[str, Any]], sides: Mapping[str, Ranges], against: str | None) -> None:
+    several = {2: ["both"]}.get(len(sides), ["all"]) if len(sides) > 1 else []
+    hosts = [name.rpartition(":")[0] for name in sides]
+    names = hosts if len(set(hosts)) == len(hosts) else list(sides)
+    compared = [] if against is None else [against, "note"]
+    table = []
+    for row in rows:
+        ranges = [*row["brokers"].values(), *(row["all"] for _ in several)]
+        speaks = "" if row["tagwire_range"] is None else str("none" if row["tagwire"] is None else row["tagwire"])
+        other = [] if against is None else [_text(row["against"]), row["note"]]
+        table.append((row["api"], *map(_text, ranges), speaks, *other))
+    print_rows(("API", *names, *several, "tagwire", *compared), table)
+    print(_summary(sides, rows))
+    if against is not None:
+        print(_outlook(rows, against))
+
+
+def _summary(sides: Mapping[str, Ranges], rows: list[dict[str, Any]]) -> str:
+    from tagwire.rpc import resembling
+
+    count = "1 broker" if len(sides) == 1 else f"{len(sides)} brokers"
+    names = [" or ".join(resembling(ranges)) for ranges in sides.values()]
+    releases = ", ".join(f"Kafka {name}" if name else "no release of Kafka" for name in names)
+    missing = [row["api"] for row in rows if row["tagwire_range"] is not None and row["tagwire"] is None]
+    used = "everything tagwire uses is there"
+    if missing:
+        used = f"tagwire has no version in common for {', '.join(missing)}"
+    return f"{count}: {releases} by {'its' if len(sides) == 1 else 'their'} ranges; {used}."
+
+
+def _outlook(rows: list[dict[str, Any]], against: str) -> str:
+    from tagwire.rpc.negotiation import overlap
+
+    lost = [
+        row["api"]
+        for row in rows
+        if row["tagwire"] is not None and (row["against"] is None or not overlap(row["tagwire_range"], row["against"]))
+    ]
+    narrower = sum("drops" in row["note"] or row["note"] == "goes" for row in rows)
+    count = f"{narrower} API{'' if narrower == 1 else 's'} lose{'s' if narrower == 1 else ''} versions with {against}"
+    return f"{count}; " + (f"tagwire loses {', '.join(lost)}." if lost else "nothing tagwire uses is lost.")
 
 
 def _ranges(host: str, port: int) -> dict[int, Range]:
@@ -66,18 +163,11 @@ def _ranges(host: str, port: int) -> dict[int, Range]:
         return client.versions()
 
 
-def _summary(brokers: int, missing: list[str]) -> str:
-    count = "1 broker" if brokers == 1 else f"{brokers} brokers"
-    if missing:
-        return f"{count}; tagwire has no version in common for {', '.join(missing)}."
-    return f"{count}; everything tagwire uses is there."
-
-
 def _name(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _text(versions: Range | None) -> str:
-    from tagwire.rpc.negotiation import range_text
+    from tagwire.rpc import range_text
 
     return range_text(versions) if versions is not None else "-"

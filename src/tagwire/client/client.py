@@ -21,7 +21,7 @@ from tagwire.client.offsets import list_offsets
 from tagwire.client.retry import Retry
 from tagwire.client.security import security_of
 from tagwire.client.transport import CONNECT_TIMEOUT, Link, Setup
-from tagwire.client.versions import OURS, policy
+from tagwire.client.versions import policy, speakable
 from tagwire.errors import ConnectError, Error, KafkaError, TagwireError
 from tagwire.rpc import BrokerFeatures, Features, Range, Usability, api_name
 
@@ -148,7 +148,7 @@ class Client:
         deadline = self.deadline()
         brokers = self.refresh([], deadline).brokers
         ranges = {str(node): self.link(node.id, deadline).ranges for node in brokers.values()}
-        return features.usable(feature, ranges, OURS)
+        return features.usable(feature, ranges, speakable())
 
     def negotiated(self) -> dict[str, int]:
         """{API name: version} of what was asked so far; the lowest where brokers differ."""

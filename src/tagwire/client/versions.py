@@ -19,6 +19,7 @@ from tagwire import messages
 from tagwire.errors import UnsupportedVersionError
 from tagwire.rpc import Excluded, Range, Ranges, api_name, choose, exclusions, ranges_from, ranges_of
 from tagwire.rpc.sasl import OURS as SASL
+from tagwire.spec.api_keys import API_NAMES
 
 OURS: Final[Ranges] = {
     0: (3, 12),  # Produce
@@ -58,6 +59,11 @@ def range_of(api: int) -> Range:
         return OURS[api]
     valid = messages.request(api).valid_versions
     return valid.lowest, valid.highest
+
+
+def speakable() -> dict[int, Range]:
+    """What may be asked of every API there is."""
+    return {api: range_of(api) for api in API_NAMES}
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,9 +96,8 @@ def overlap(*ranges: Range) -> Range | None:
 
 
 def range_text(versions: Range) -> str:
-    """`(0, 3)` is "0-3", `(3, 3)` is "3"."""
-    lowest, highest = versions
-    return str(lowest) if lowest == highest else f"{lowest}-{highest}"
+    """`(0, 3)` is "0-3", `(3, 3)` is "3", `(3, 32767)` is "3+"."""
+    return str(Versions(*versions)) if 0 <= versions[0] <= versions[1] else f"{versions[0]}-{versions[1]}"
 
 
 def _highest(api: int, ours: Ranges, theirs: Ranges, excluded: Excluded) -> int | None:

@@ -1,0 +1,107 @@
+"""`tagwire groups` and `tagwire configs`: what is printed, what is changed, what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ..client.admin_answers import SERVED, Looked
+from ..client.fake_broker import FakeCluster
+
+
+@pytest.fixture
+def looked():
+    return Looked()
+
+
+@pytest.fixture
+def cluster(looked):
+    with FakeCluster() as one:
+        for partition, end in zip(one.topic("t", 2), (10, 0)):
+            partition.end = end
+        one.serve(SERVED, looked.answers())
+        yield one
+
+
+@pytest.fixture
+def ran(run, cluster):
+    def ran(*arguments):
+        return run(*arguments, "--bootstrap", cluster.bootstrap)
+
+    return ran
+
+
+def rows(text):
+    return [line.split() for line in text.splitlines()]
+
+
+def test_groups_are_listed(ran):
+    assert rows(ran("groups", "list").out) == [["group", "state", "type"], ["g", "Empty", "classic"]]
+    assert json.loads(ran("groups", "list", "--json").out) == {
+        "group": "g",
+        "state": "Empty",
+        "type": "classic",
+        "protocol_type": "",
+    }
+
+
+def test_a_group_is_described_with_its_lag(ran, looked):
+    looked.committed = {("t", 0): 4, ("gone", 0): 1}
+    out = rows(ran("groups", "describe", "g").out)
+    assert out[1:3] == [["gone", "0", "1", "-", "-", "-", "-"], ["t", "0", "4", "10", "6", "app", "/h"]]
+    assert " ".join(out[-1]) == "g is Stable (classic), 2 members, 6 records behind."
+    told = [json.loads(line) for line in ran("groups", "describe", "g", "--json").out.splitlines()]
+    assert [row["lag"] for row in told] == [None, 6]
+
+
+@pytest.mark.parametrize(
+    ("to", "after"),
+    [("earliest", [0, 0]), ("latest", [10, 0]), ("3", [3, 0]), ("99", [10, 0]), ("2030-01-01", [10, 0])],
+)
+def test_offsets_are_reset_within_what_partitions_hold(ran, looked, to, after):
+    looked.committed = {("t", 0): 4}
+    dry = ran("groups", "offsets", "reset", "g", "--to", to, "--dry-run", "--json")
+    assert [json.loads(line)["after"] for line in dry.out.splitlines()] == after
+    assert looked.committed == {("t", 0): 4}
+    assert ran("groups", "offsets", "reset", "g", "--to", to, "--topic", "t").code == 0
+    assert looked.committed == {("t", 0): after[0], ("t", 1): after[1]}
+
+
+def test_a_group_that_committed_nothing_needs_a_topic(ran):
+    assert ran("groups", "offsets", "reset", "g", "--to", "latest").out == "g has committed nothing: name a --topic\n"
+    assert ran("groups", "offsets", "reset", "g", "--to", "soon").code == 2
+
+
+def test_a_group_is_deleted_once(ran):
+    assert ran("groups", "delete", "g").out == "deleted g\n"
+    again = ran("groups", "delete", "g")
+    assert (again.code, again.out) == (1, "")
+    assert "GROUP_ID_NOT_FOUND" in again.err
+
+
+def test_configs_are_shown_and_changed(ran, looked):
+    assert rows(ran("configs", "describe", "topic/t").out)[1:] == [["secret", "(secret)", "broker", "file"]]
+    assert ran("configs", "alter", "topic/t", "--set", "retention.ms=5").out == "changed 1 config of topic/t\n"
+    assert rows(ran("configs", "describe", "topic/t").out)[1] == ["retention.ms", "5", "topic"]
+    assert ran("configs", "alter", "topic/t", "--reset", "retention.ms").code == 0
+    assert looked.configs == {"retention.ms": None}
+    told = [json.loads(line) for line in ran("configs", "describe", "topic/t", "--all", "--json").out.splitlines()]
+    assert [(row["name"], row["source"]) for row in told] == [("retention.ms", "default"), ("secret", "broker file")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("alter", "topic/t"), 2, "give --set or --reset"),
+        (("describe", "flights"), 2, "is not KIND/NAME"),
+        (("describe", "user/x"), 2, "a kind of topic, broker"),
+        (("describe", "broker/x"), 1, "a broker is named by its id"),
+        (("alter", "topic/t", "--set", "retention.ms=bad"), 1, "no number"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_line(ran, arguments, code, says):
+    found = ran("configs", *arguments)
+    assert (found.code, found.out) == (code, "")
+    assert says in found.err
+    assert found.err.count("\n") == 1

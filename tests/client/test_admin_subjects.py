@@ -1,0 +1,154 @@
+"""Groups, offsets and configs: whom a question goes to, what comes of the answer, what an old broker cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tagwire import messages
+from tagwire.client import Admin, Client, CommittedOffset, ConfigEntry, ConfigResource, GroupMember, TopicPartition
+from tagwire.errors import ConfigError, ConnectionLostError, Error, KafkaError, UnsupportedVersionError
+
+from .admin_answers import SERVED, Looked
+from .fake_broker import Close, FakeCluster
+
+AT = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def looked() -> Looked:
+    return Looked(node=1)
+
+
+@pytest.fixture
+def cluster(looked: Looked) -> Iterator[FakeCluster]:
+    with FakeCluster(nodes=2) as two:
+        two.topic("t", 2)
+        two.serve(SERVED, looked.answers())
+        yield two
+
+
+@pytest.fixture
+def admin(cluster: FakeCluster) -> Iterator[Admin]:
+    with Client(cluster.bootstrap, timeout=5) as client, Admin(client) as one:
+        yield one
+
+
+def nodes_asked(cluster: FakeCluster, api: str) -> list[int]:
+    return [node for node, name, _, _ in cluster.seen if name == api]
+
+
+@pytest.mark.parametrize("highest", [9, 7, 1], ids=["several groups", "one group", "the oldest"])
+def test_offsets_of_a_group_are_written_and_read_at_its_coordinator(
+    cluster: FakeCluster, admin: Admin, highest: int
+) -> None:
+    cluster.served[9] = (1, highest)
+    admin.alter_group_offsets("g", {AT: 5, ("t", 1): CommittedOffset(6)})
+    found = admin.group_offsets("g", [AT, ("t", 1)])
+    assert {at: committed.offset for at, committed in found.items()} == {("t", 0): 5, ("t", 1): 6}
+    assert nodes_asked(cluster, "OffsetCommit") == nodes_asked(cluster, "OffsetFetch") == [1]
+
+
+@pytest.mark.parametrize("highest", [6, 3])
+def test_coordinators_are_asked_for_together_or_one_by_one(cluster: FakeCluster, admin: Admin, highest: int) -> None:
+    cluster.served[10] = (0, highest)
+    with pytest.raises(KafkaError, match=r"GROUP_ID_NOT_FOUND.*describe group 'h'"):
+        admin.describe_groups(["g", "h"])
+    assert len(cluster.asked("FindCoordinator")) == (1 if highest == 6 else 2)
+
+
+def test_a_coordinator_that_is_not_there_yet_is_waited_for(cluster: FakeCluster, admin: Admin) -> None:
+    kind = messages.FindCoordinatorResponse
+    late = kind(coordinators=[kind.Coordinator(key="g", error_code=Error.COORDINATOR_NOT_AVAILABLE)])
+    cluster.script("FindCoordinator", lambda _: late)
+    admin.alter_group_offsets("g", {AT: 5})
+    assert len(cluster.asked("FindCoordinator")) == 2
+
+
+def test_a_coordinator_that_moved_is_looked_for_again(cluster: FakeCluster, admin: Admin) -> None:
+    kind = messages.DeleteGroupsResponse
+    moved = kind(results=[kind.DeletableGroupResult(group_id="g", error_code=Error.NOT_COORDINATOR)])
+    cluster.script("DeleteGroups", lambda _: moved)
+    admin.delete_groups(["g"])
+    assert len(cluster.asked("FindCoordinator")) == len(cluster.asked("DeleteGroups")) == 2
+
+
+def test_a_change_whose_answer_was_lost_is_not_sent_again(cluster: FakeCluster, admin: Admin) -> None:
+    cluster.script("DeleteGroups", Close())
+    with pytest.raises(ConnectionLostError):
+        admin.delete_groups(["g"])
+    assert len(cluster.asked("DeleteGroups")) == 1
+
+
+def test_groups_of_all_brokers_are_listed_once(cluster: FakeCluster, admin: Admin) -> None:
+    assert [found.group for found in admin.list_groups()] == ["g"]
+    assert nodes_asked(cluster, "ListGroups") == [0, 1]
+
+
+def test_members_are_described_with_what_they_hold(admin: Admin) -> None:
+    found = admin.describe_groups(["g"])["g"]
+    assert (found.state, found.type, found.assignor, found.coordinator) == ("Stable", "classic", "range", 1)
+    assert found.members[0] == GroupMember("m", "app", "/h", None, (AT,))
+    assert found.members[1].assignment == ()  # what is no assignment is no error
+
+
+def test_all_refusals_are_told_and_the_first_gives_the_code(cluster: FakeCluster, admin: Admin) -> None:
+    kind = messages.DeleteGroupsResponse
+    refusals = [
+        kind.DeletableGroupResult(group_id="g", error_code=Error.NON_EMPTY_GROUP),
+        kind.DeletableGroupResult(group_id="h", error_code=Error.GROUP_ID_NOT_FOUND),
+    ]
+    cluster.script("DeleteGroups", lambda _: kind(results=refusals))
+    with pytest.raises(KafkaError, match=r"delete group 'g'; GROUP_ID_NOT_FOUND .* delete group 'h'") as caught:
+        admin.delete_groups(["g", "h"])
+    assert caught.value.error is Error.NON_EMPTY_GROUP
+
+
+def test_configs_are_set_reset_and_described(looked: Looked, admin: Admin) -> None:
+    admin.alter_configs({("topic", "t"): {"retention.ms": "5"}})
+    found = admin.describe_configs([("topic", "t")])[ConfigResource("topic", "t")]
+    assert found["retention.ms"] == ConfigEntry("retention.ms", "5", "topic")
+    assert (found["secret"].value, found["secret"].is_sensitive) == (None, True)
+    admin.alter_configs({("topic", "t"): {"retention.ms": "6"}}, validate_only=True)
+    assert looked.configs == {"retention.ms": "5"}
+    admin.alter_configs({("topic", "t"): {"retention.ms": None}})
+    assert admin.describe_configs([("topic", "t")])["topic", "t"]["retention.ms"].is_default
+
+
+def test_a_brokers_own_configs_are_asked_of_it(cluster: FakeCluster, admin: Admin) -> None:
+    admin.describe_configs([("broker", "1"), ("broker", "0")])
+    assert nodes_asked(cluster, "DescribeConfigs") == [1, 0]
+    with pytest.raises(ConfigError, match="a broker is named by its id"):
+        admin.describe_configs([("broker", "x")])
+    with pytest.raises(ConfigError, match="kind='user': allowed is topic, broker"):
+        admin.describe_configs([("user", "x")])
+
+
+def test_a_config_that_is_refused_is_told_with_the_reason(admin: Admin) -> None:
+    with pytest.raises(KafkaError, match=r"INVALID_CONFIG .* alter configs of topic 't': no number"):
+        admin.alter_configs({("topic", "t"): {"retention.ms": "bad"}})
+
+
+OLD: list[tuple[int, Any, str]] = [
+    (44, lambda admin: admin.alter_configs({("topic", "t"): {"a": "b"}}), "IncrementalAlterConfigs; tagwire needs 0-1"),
+    (37, lambda admin: admin.create_partitions({"t": 9}), "CreatePartitions; tagwire needs 0-3"),
+    (21, lambda admin: admin.delete_records({AT: 1}), "DeleteRecords; tagwire needs 0-2"),
+    (42, lambda admin: admin.delete_groups(["g"]), "DeleteGroups; tagwire needs 0-3"),
+    (66, lambda admin: admin.list_transactions(), "ListTransactions; tagwire needs 0-2"),
+]
+
+
+@pytest.mark.parametrize(("api", "call", "says"), OLD, ids=[str(row[0]) for row in OLD])
+def test_what_a_broker_is_too_old_for_is_told_with_the_release_that_has_it(
+    cluster: FakeCluster, admin: Admin, api: int, call: Any, says: str
+) -> None:
+    cluster.served.pop(api, None)
+    with pytest.raises(UnsupportedVersionError, match=rf"does not serve {says} \(Kafka \d\.\d or newer\)"):
+        call(admin)
+
+
+def test_a_cluster_is_described_by_metadata_where_there_is_nothing_newer(admin: Admin) -> None:
+    found = admin.describe_cluster()
+    assert (found.cluster_id, sorted(found.brokers)) == ("fake", [0, 1])
