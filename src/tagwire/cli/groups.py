@@ -136,7 +136,7 @@ def reset(
         ]
         after = _targets(client, places, where)
         if after and not dry_run:
-            admin.alter_group_offsets(group, {**after})
+            admin.alter_group_offsets(group, {(at.topic, at.partition): offset for at, offset in after.items()})
     rows = [
         {
             "topic": at.topic,
