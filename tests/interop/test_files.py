@@ -175,6 +175,16 @@ def test_tombstones_and_headers_survive(data: Path) -> None:
     assert kept.count(b"key-0") == 1
 
 
+def test_aborted_transactions_are_left_out_by_what_their_index_says(data: Path) -> None:
+    files = PartitionFiles(data / "transactions-0")
+    values = [
+        value.as_py().decode()
+        for segment in files.segments
+        for value in segment.to_arrow(columns=("value",), aborted=files.aborted()).column(0)
+    ]
+    assert values == [f"{i} of {number}" for number in (0, 2) for i in range(7)]
+
+
 def _decoded(topic: str) -> Any:
     def contents(record: Record) -> str:
         key, value = decode_key(topic, record.key), decode_value(topic, record.key, record.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from itertools import pairwise
 
 import pytest
@@ -146,6 +147,7 @@ def test_old_message_sets_are_read_like_batches(tmp_path, magic):
     assert [(record.offset, record.value) for record in segment.records()] == [
         (5 + at, rows[at % 4].value) for at in range(8)
     ]
+    assert segment.to_arrow(columns=("offset",)).column(0).to_pylist() == list(range(5, 13))
     assert list(segment.verify()) == []
     assert segment.position_of(8) == segment.split(1)[0][1] - len(records.write(rows)) - _last_wrapper(segment)
 
@@ -165,6 +167,7 @@ def test_int_keyed_headers_are_read_where_the_call_says_so(tmp_path):
     segment = Segment(path, dialect="int-headers")
     (record,) = segment.records()
     assert (record.offset, record.key, record.value, len(record.headers)) == (5, b"k", b"v", 2)
+    assert segment.to_arrow(columns=("offset", "key")).to_pylist() == [{"offset": 5, "key": b"k"}]
     assert list(segment.verify()) == []
 
 
@@ -180,6 +183,17 @@ def test_a_directory_names_its_partition_and_reads_no_leftovers(partition):
     assert (files.topic, files.partition, files.state) == ("t.x", 3, None)
     assert [segment.base_offset for segment in files.segments] == [0, 60]
     assert {path.name for path in files.leftovers} == set(leftovers)
+
+
+def test_the_transactions_that_reach_into_a_range_are_those_a_reader_of_it_must_know(partition):
+    entries = [(7, 10, 25), (8, 20, 65), (7, 62, 70)]
+    for path, of_segment in ((partition.first, entries[:1]), (partition.second, entries[1:])):
+        path.with_suffix(".txnindex").write_bytes(b"".join(struct.pack(">hqqqq", 0, *entry, 0) for entry in of_segment))
+    files = PartitionFiles(partition.path)
+    assert files.aborted() == [(7, 10), (8, 20), (7, 62)]
+    assert files.aborted(26, 60) == [(8, 20)]
+    assert files.aborted(25, 63) == [(7, 10), (8, 20), (7, 62)]
+    assert files.aborted(71) == []
 
 
 def test_partitions_are_found_in_the_directory_that_holds_them(partition):

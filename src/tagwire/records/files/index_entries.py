@@ -36,7 +36,7 @@ def entries_of(data: bytes, entry_size: int, read: Iterable[Entry]) -> Entries[E
     entries = list(read)
     size = len(entries) * entry_size
     rest = data[size:]
-    if not rest.strip(b"\0"):
+    if rest == bytes(len(rest)):
         return Entries(entries, size, len(rest), None)
     if len(rest) < entry_size:
         return Entries(entries, size, 0, f"{len(rest)} bytes at byte {size} are less than an entry of {entry_size}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tagwire.records.files.names import Kind, kind_of, partition_name
 from tagwire.records.files.segment import Segment
+from tagwire.records.files.transaction_index import read_transaction_index
 
 if TYPE_CHECKING:
     from tagwire.records.files.faults import Fault
@@ -52,6 +53,21 @@ class PartitionFiles:
     def leftovers(self) -> list[Path]:
         """What was being made or deleted when the broker ended. None of it belongs to the log."""
         return self.files("leftover")
+
+    def aborted(self, first_offset: int = 0, end_offset: int | None = None) -> list[tuple[int, int]]:
+        """The aborted transactions that reach into a range of offsets, (producer id, first offset) of each.
+
+        It is what `aborted=` of `to_arrow` takes, of the whole partition or of a part of it. A transaction that had not
+        ended yet is not among them. Raises OSError.
+        """
+        found = (
+            entry for path in self.files("txnindex") for entry in read_transaction_index(path.read_bytes()).entries
+        )
+        return [
+            (entry.producer_id, entry.first_offset)
+            for entry in found
+            if entry.last_offset >= first_offset and (end_offset is None or entry.first_offset < end_offset)
+        ]
 
     def verify(self) -> Iterator[Fault]:
         """What is wrong with the segments, and in the files beside them: see `tagwire.records.files.verify`."""
