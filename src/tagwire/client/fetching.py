@@ -23,7 +23,7 @@ from tagwire.errors import (
     DecodeError,
     Error,
     KafkaError,
-    ProtocolError,
+    RemoteProtocolError,
     RequestTimeoutError,
     TagwireError,
     UnsupportedVersionError,
@@ -228,7 +228,7 @@ class Fetcher:
                 at = TopicPartition(topic.topic, partition.partition_index)
                 try:
                     if at not in by_partition:
-                        raise ProtocolError(f"{link.broker} sent {at}, which was not asked for")
+                        raise RemoteProtocolError(f"{link.broker} sent {at}, which was not asked for")
                     chunk = self._partition(by_partition[at], partition)
                 except TagwireError as error:
                     self._failure = self._failure or error
@@ -257,7 +257,7 @@ class Fetcher:
         except (DecodeError, UnsupportedVersionError) as error:
             failure = broken(span.at, after, error)
         if not size:
-            raise failure or ProtocolError(
+            raise failure or RemoteProtocolError(
                 f"{span.at}@{span.next}: {len(data)} bytes hold no whole record batch; "
                 f"fetch more than {self._settings.max_partition_bytes} bytes of a partition at once"
             )

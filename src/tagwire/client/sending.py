@@ -19,7 +19,14 @@ from tagwire.client.delivery import NO_OFFSET, Batch
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.retry import is_retriable, pause_before
 from tagwire.client.transport import Link, Pending, wait_any
-from tagwire.errors import Error, KafkaError, ProtocolError, RequestTimeoutError, TagwireError, UnsupportedVersionError
+from tagwire.errors import (
+    Error,
+    KafkaError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    TagwireError,
+    UnsupportedVersionError,
+)
 
 # max.in.flight.requests.per.connection of Java's producer.
 MAX_IN_FLIGHT: Final = 5
@@ -165,7 +172,9 @@ class Sender:
             if response is None:
                 self._delivered(batch, NO_OFFSET)
             elif answer is None:
-                self._give_up(batch, ProtocolError(f"the answer to Produce does not say what became of {batch.at}"))
+                self._give_up(
+                    batch, RemoteProtocolError(f"the answer to Produce does not say what became of {batch.at}")
+                )
             elif answer.error_code:
                 self._put_off(batch, _refusal(batch, answer))
             else:

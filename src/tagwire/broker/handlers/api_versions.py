@@ -7,14 +7,12 @@ form Kafka asks for is refused. Source: facts/kafka_protocol.md 3.3.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from tagwire import messages
 from tagwire.broker.served import SERVED, Call, handles
 from tagwire.errors import Error
-
-_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+from tagwire.rpc import is_software_text
 
 
 @handles(messages.ApiVersionsRequest, versions="0-4")
@@ -22,7 +20,7 @@ async def api_versions(call: Call) -> Any:
     request = call.request
     if call.version >= 3:
         named = request.client_software_name, request.client_software_version
-        if not all(_SOFTWARE.fullmatch(text) for text in named):
+        if not all(map(is_software_text, named)):
             return messages.ApiVersionsResponse(error_code=Error.INVALID_REQUEST)
     return messages.ApiVersionsResponse(api_keys=[_entry(key) for key in sorted(SERVED)])
 
