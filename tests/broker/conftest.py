@@ -15,8 +15,8 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker
+from tagwire.broker.batch import Batch
 from tagwire.broker.files import Buffer, Files
-from tagwire.broker.log import Batch
 from tagwire.records import Record, batch_headers, write
 from tagwire.rpc import NEED_DATA, Connection
 

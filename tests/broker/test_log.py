@@ -9,9 +9,10 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tagwire.broker.batch import Appended
 from tagwire.broker.files import Files
 from tagwire.broker.loading import create_log
-from tagwire.broker.log import Appended, OffsetOutOfRangeError
+from tagwire.broker.log import OffsetOutOfRangeError
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import StorageError
 from tagwire.records import batch_headers, read

@@ -16,10 +16,10 @@ def sealed(batch):
     return bytes(batch[:17]) + struct.pack(">I", crc32c(bytes(batch[21:]))) + bytes(batch[21:])
 
 
-def changed(batch, position, layout, value):
+def changed(batch, position, layout, *values):
     """The batch with one header field changed, and the checksum right."""
     data = bytearray(batch)
-    struct.pack_into(layout, data, position, value)
+    struct.pack_into(layout, data, position, *values)
     return sealed(data)
 
 
@@ -75,7 +75,9 @@ HOSTILE_BATCHES = [
     ("magic -1", ONE[:16] + b"\xff" + ONE[17:], Error.CORRUPT_MESSAGE),
     ("compression 5", changed(ONE, 21, ">h", 5), Error.CORRUPT_MESSAGE),
     ("append time", changed(ONE, 21, ">h", 8), Error.INVALID_RECORD),
-    ("transactional", changed(ONE, 21, ">h", 16), Error.INVALID_TXN_STATE),
+    ("transactional without a producer", changed(ONE, 21, ">h", 16), Error.INVALID_RECORD),
+    ("a producer without an epoch", changed(ONE, 43, ">q", 5), Error.INVALID_RECORD),
+    ("a producer without a sequence", changed(ONE, 43, ">qh", 5, 0), Error.INVALID_RECORD),
     ("control", changed(ONE, 21, ">h", 32), Error.INVALID_RECORD),
     ("delete horizon", changed(ONE, 21, ">h", 64), Error.INVALID_RECORD),
     ("last offset delta too small", changed(ONE, 23, ">i", 0), Error.CORRUPT_MESSAGE),

@@ -7,7 +7,9 @@ here, before anything is written: header, checksum, compression and every record
 
 from __future__ import annotations
 
-from tagwire.broker.log import Batch
+from collections.abc import Callable
+
+from tagwire.broker.batch import Batch, batch_of
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import CorruptRecordError, Error, KafkaError
 from tagwire.kernel import records as kernel
@@ -18,12 +20,18 @@ from tagwire.records.compression import MAX_DECOMPRESSED
 FIRST_VERSION_WITH_ZSTD = 7
 
 
-def check_batch(records: memoryview | None, version: int, config: TopicConfig) -> Batch:
+def check_batch(
+    records: memoryview | None, version: int, config: TopicConfig, check_transaction: Callable[[int, int], None]
+) -> Batch:
     """The one batch in `records`, the bytes a Produce request of `version` holds for a partition.
 
+    Args:
+        check_transaction: called with the producer id and epoch of a transactional batch: raises KafkaError for one
+            that is not of an open transaction.
+
     Raises:
-        KafkaError: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TXN_STATE or
-            UNSUPPORTED_COMPRESSION_TYPE, with what is wrong.
+        KafkaError: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE or
+            UNSUPPORTED_COMPRESSION_TYPE, with what is wrong; as `check_transaction`.
     """
     if not records:
         raise KafkaError(Error.INVALID_RECORD, "there is no record batch")
@@ -52,8 +60,11 @@ def check_batch(records: memoryview | None, version: int, config: TopicConfig) -
         raise KafkaError(Error.INVALID_RECORD, f"a producer's batch cannot have {claims}")
     if header.is_control:
         raise KafkaError(Error.INVALID_RECORD, "a client may not write control records")
-    if header.is_transactional:
-        raise KafkaError(Error.INVALID_TXN_STATE, "transactions are not served")
+    if header.is_transactional and header.producer_id < 0:
+        raise KafkaError(Error.INVALID_RECORD, "a transactional batch needs a producer id")
+    if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
+        numbers = f"epoch {header.producer_epoch} and sequence {header.base_sequence}"
+        raise KafkaError(Error.INVALID_RECORD, f"a batch of producer {header.producer_id} cannot have {numbers}")
     if header.has_delete_horizon or header.timestamp_type != "CreateTime":
         raise KafkaError(Error.INVALID_RECORD, "a producer's batch cannot have append time or a delete horizon")
     if header.base_timestamp < -1 or header.max_timestamp < -1:
@@ -63,7 +74,9 @@ def check_batch(records: memoryview | None, version: int, config: TopicConfig) -
             Error.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {FIRST_VERSION_WITH_ZSTD} or newer, not {version}"
         )
     _check_records(header, records)
-    return Batch(records, header.last_offset_delta, header.max_timestamp)
+    if header.is_transactional:
+        check_transaction(header.producer_id, header.producer_epoch)
+    return batch_of(header, records)
 
 
 def _check_records(header: BatchHeader, data: memoryview) -> None:

@@ -11,7 +11,8 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
-from tagwire.broker.log import Appended, Batch, PartitionLog
+from tagwire.broker.batch import Appended, Batch
+from tagwire.broker.log import PartitionLog
 from tagwire.errors import KafkaError, StorageError, TagwireError
 
 logger = logging.getLogger("tagwire.broker")
@@ -88,7 +89,7 @@ class GroupCommit:
         appended = iter(self._append([batch for batch in made if isinstance(batch, Batch)]))
         return [next(appended) if isinstance(batch, Batch) else batch for batch in made]
 
-    def _append(self, batches: list[Batch]) -> list[Appended | StorageError]:
+    def _append(self, batches: list[Batch]) -> Sequence[Appended | TagwireError]:
         outcome = self._log.append(batches)
         if not any(isinstance(result, Appended) for result in outcome):
             return outcome
@@ -98,7 +99,7 @@ class GroupCommit:
             else:
                 self._log.publish()
         except StorageError as failure:
-            return [failure] * len(outcome)
+            return [result if isinstance(result, KafkaError) else failure for result in outcome]
         return outcome
 
 

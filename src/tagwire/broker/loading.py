@@ -12,9 +12,12 @@ import logging
 import re
 from pathlib import Path
 
+from tagwire.broker.batch import origin_of
 from tagwire.broker.checkpoints import read_epochs, write_epochs
 from tagwire.broker.files import Files
 from tagwire.broker.log import PartitionLog
+from tagwire.broker.producer_snapshots import drop_snapshots, newest_snapshot
+from tagwire.broker.producers import Producers
 from tagwire.broker.segment import Segment
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import StorageError
@@ -48,16 +51,17 @@ def open_log(
     """
     try:
         segments = _segments(files, directory, config)
-        recovered = _recover(files, directory, segments, clean, recovery_point)
+        recovered_from = _recover(files, directory, segments, clean, recovery_point)
         if not segments:
             segments = [Segment.create(files, directory, 0, config.index_interval_bytes)]
             files.sync_directory(directory)
+        producers = _producers(files, directory, segments, recovered_from)
         for segment in segments:
             segment.close()  # a log that is not written to keeps no file open
-        epoch = _leader_epoch(files, directory, segments[-1].next_offset, begin_new=recovered)
+        epoch = _leader_epoch(files, directory, segments[-1].next_offset, begin_new=recovered_from is not None)
     except OSError as error:
         raise StorageError(f"{directory}: {error.strerror or error}") from error
-    return PartitionLog(files, directory, segments, config, epoch)
+    return PartitionLog(files, directory, segments, config, epoch, producers)
 
 
 def _segments(files: Files, directory: Path, config: TopicConfig) -> list[Segment]:
@@ -70,9 +74,9 @@ def _segments(files: Files, directory: Path, config: TopicConfig) -> list[Segmen
     return [Segment(files, directory, base, config.index_interval_bytes) for base in sorted(bases)]
 
 
-def _recover(files: Files, directory: Path, segments: list[Segment], clean: bool, recovery_point: int) -> bool:
-    """Make every segment usable; drop from `segments` what is lost. Whether anything had to be checked."""
-    checked = False
+def _recover(files: Files, directory: Path, segments: list[Segment], clean: bool, recovery_point: int) -> int | None:
+    """Make every segment usable; drop from `segments` what is lost. The first offset that had to be checked, if any."""
+    checked = None
     for number, segment in enumerate(segments):
         is_last = number == len(segments) - 1
         end = None if is_last else segments[number + 1].base_offset
@@ -83,7 +87,7 @@ def _recover(files: Files, directory: Path, segments: list[Segment], clean: bool
                 continue
             if end is None and clean and segment.reopen():
                 continue
-        checked = True
+        checked = segment.base_offset if checked is None else checked
         cut = segment.recover()
         if cut is not None:
             logger.warning(
@@ -100,6 +104,31 @@ def _recover(files: Files, directory: Path, segments: list[Segment], clean: bool
             directory.name, segments[-1].next_offset, recovery_point,
         )  # fmt: skip
     return checked
+
+
+def _producers(files: Files, directory: Path, segments: list[Segment], recovered_from: int | None) -> Producers:
+    """What the batches in `segments` say of their producers, and, noted in each, the transactions aborted there."""
+    producers = Producers()
+    end = segments[-1].next_offset
+    snapshot = newest_snapshot(files, directory, end if recovered_from is None else recovered_from)
+    start = segments[0].base_offset
+    if snapshot is not None and snapshot[0] >= start:
+        start = snapshot[0]
+        producers.restore(snapshot[1].producer_entries)
+    drop_snapshots(files, directory, keep={start, *(segment.base_offset for segment in segments)}, after=end)
+    for segment in segments:
+        if segment.next_offset <= start:
+            continue
+        segment.aborted = [transaction for transaction in segment.aborted if transaction.last_offset < start]
+        for header, data in segment.headers(start):
+            origin = origin_of(header, data)
+            ended = producers.take(origin, header.base_offset, header.last_offset, header.max_timestamp)
+            if ended is not None:
+                segment.aborted.append(ended)
+        if segment.aborted and segment is not segments[-1]:
+            segment.save_indexes(sync=True)
+    producers.keep()
+    return producers
 
 
 def _remove_later(files: Files, directory: Path, segments: list[Segment], number: int) -> None:

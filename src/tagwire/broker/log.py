@@ -13,47 +13,29 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tagwire.broker.batch import Appended, Batch
+from tagwire.broker.clock import wall_ms
 from tagwire.broker.files import Files
+from tagwire.broker.producer_snapshots import drop_snapshots, save_snapshot
+from tagwire.broker.producers import Producers
+from tagwire.broker.scan import ending_before, spans
 from tagwire.broker.segment import EMPTY, Placed, Segment
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError, StorageError, TagwireError
 from tagwire.records import place, read, restamp
 from tagwire.records.batch import HEADER_SIZE
+from tagwire.records.files.transaction_index import AbortedTransaction
 
 logger = logging.getLogger("tagwire.broker")
 
 
 class OffsetOutOfRangeError(TagwireError):
     """An offset that the log does not hold (any more), or not yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """One whole, checked record batch of magic 2 that waits for its offsets.
-
-    Attributes:
-        data: its bytes.
-        last_offset_delta: its last offset, counted from its first.
-        max_timestamp: its greatest timestamp, ms; -1 for none.
-    """
-
-    data: memoryview
-    last_offset_delta: int
-    max_timestamp: int
-
-
-@dataclass(frozen=True, slots=True)
-class Appended:
-    """Where a batch landed: its first offset, and the broker's time (ms) if that is its timestamp, else -1."""
-
-    base_offset: int
-    append_time_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +47,14 @@ class VisibleEnd:
         segment: base offset of the segment it lies in.
         position: where in that segment's file.
         newest: the greatest timestamp (ms) in that segment before it.
+        stable: the first offset that readers of committed records may not read.
     """
 
     offset: int
     segment: int
     position: int
     newest: int
+    stable: int
 
 
 class PartitionLog:
@@ -80,17 +64,26 @@ class PartitionLog:
         directory: where its files are.
         leader_epoch: what is written into every batch that is added.
         config: the topic's configuration.
+        producers: what is known of the producers that number their batches.
     """
 
     def __init__(
-        self, files: Files, directory: Path, segments: Sequence[Segment], config: TopicConfig, leader_epoch: int
+        self,
+        files: Files,
+        directory: Path,
+        segments: Sequence[Segment],
+        config: TopicConfig,
+        leader_epoch: int,
+        producers: Producers | None = None,
     ) -> None:
-        """Takes over `segments`, in order, at least one, all of which are on the disk."""
+        """Takes over `segments`, in order, at least one, all of which are on the disk, and `producers`, those of their
+        batches."""
         self.directory = directory
         self.config = config
         self.leader_epoch = leader_epoch
         self._files = files
         self._segments = tuple(segments)
+        self.producers = producers or Producers()
         self._unsynced: dict[int, Segment] = {}
         self._new_names = False
         self._offline: str | None = None
@@ -108,6 +101,11 @@ class PartitionLog:
     def end_offset(self) -> int:
         """One past the newest offset that may be read (the high watermark)."""
         return self._visible.offset
+
+    @property
+    def stable_offset(self) -> int:
+        """One past the newest offset that readers of committed records may read (the last stable offset)."""
+        return self._visible.stable
 
     @property
     def published_bytes(self) -> int:
@@ -128,38 +126,62 @@ class PartitionLog:
         if epoch not in (-1, self.leader_epoch):
             raise KafkaError(Error.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else Error.UNKNOWN_LEADER_EPOCH)
 
-    def append(self, batches: Sequence[Batch]) -> list[Appended | StorageError]:
+    def append(self, batches: Sequence[Batch]) -> list[Appended | TagwireError]:
         """Write batches at the end, in order. They are read, and safe, only after `flush` or `publish`.
 
-        The answer has one entry per batch. Once a write fails, so does every batch after it: order is kept. A failed
-        write is undone; if even that fails, the log is offline.
+        The answer has one entry per batch: a KafkaError for one whose sequence or epoch is wrong, which nothing follows
+        from for the others; a StorageError once a write failed, which every batch after it gets too: order is kept. A
+        failed write is undone; if even that fails, the log is offline.
         """
-        now = time.time_ns() // 1_000_000
+        now = wall_ms()
         stamp = now if self.config.message_timestamp_type == "LogAppendTime" else -1
-        outcome: list[Appended | StorageError] = []
+        outcome: dict[int, Appended | TagwireError] = {}
+        failure: StorageError | None = None
         with self._writing:
             try:
-                run: list[Placed] = []
-                next_offset, size = self._active.next_offset, self._active.size
-                for batch in batches:
-                    grown = size + len(batch.data)
-                    last_offset = next_offset + batch.last_offset_delta
-                    if size and (grown > self.config.segment_bytes or not self._active.can_hold(last_offset)):
-                        outcome += self._write(run, stamp)
-                        run = []
-                        self._roll()
-                        grown = len(batch.data)
-                    run.append(self._placed(batch, next_offset, stamp))
-                    next_offset, size = last_offset + 1, grown
-                outcome += self._write(run, stamp)
+                self._append(batches, stamp, outcome)
             except OSError as error:
                 logger.error("%s: %s", self.directory.name, error)
                 failure = StorageError(f"{self.directory}: write failed: {error}")
-                outcome += [failure] * (len(batches) - len(outcome))
-            except StorageError as failure:
-                self._go_offline(str(failure))
-                outcome += [failure] * (len(batches) - len(outcome))
-        return outcome
+            except StorageError as error:
+                self._go_offline(str(error))
+                failure = error
+            if failure is not None:
+                self.producers.undo()
+                for number in range(len(batches)):
+                    if self._is_unwritten(outcome.get(number)):
+                        outcome[number] = failure
+        return [outcome[number] for number in range(len(batches))]
+
+    def _append(self, batches: Sequence[Batch], stamp: int, outcome: dict[int, Appended | TagwireError]) -> None:
+        run: list[Placed] = []
+        aborted: list[AbortedTransaction] = []
+        next_offset, size = self._active.next_offset, self._active.size
+        for number, batch in enumerate(batches):
+            try:
+                duplicate = self.producers.check(batch.origin)
+            except KafkaError as refusal:
+                outcome[number] = refusal
+                continue
+            if duplicate is not None:
+                outcome[number] = duplicate
+                continue
+            last_offset, grown = next_offset + batch.last_offset_delta, size + len(batch.data)
+            if size and (grown > self.config.segment_bytes or not self._active.can_hold(last_offset)):
+                self._write(run, aborted)
+                run, aborted = [], []
+                self._roll()
+                grown = len(batch.data)
+            outcome[number] = Appended(next_offset, stamp)
+            run.append(self._placed(batch, next_offset, stamp))
+            ended = self.producers.take(batch.origin, next_offset, last_offset, run[-1].max_timestamp, stamp)
+            if ended is not None:
+                aborted.append(ended)
+            next_offset, size = last_offset + 1, grown
+        self._write(run, aborted)
+
+    def _is_unwritten(self, outcome: Appended | TagwireError | None) -> bool:
+        return outcome is None or (isinstance(outcome, Appended) and outcome.base_offset >= self._active.next_offset)
 
     def flush(self) -> None:
         """Wait until everything written is on the disk, then let it be read.
@@ -179,12 +201,13 @@ class PartitionLog:
                 if segment is not self._active:
                     segment.close()
 
-    def read(self, offset: int, max_bytes: int, *, whole_first: bool = True) -> memoryview:
+    def read(self, offset: int, max_bytes: int, *, whole_first: bool = True, committed: bool = False) -> memoryview:
         """Whole batches from the one that holds `offset` on; empty at the end of the log.
 
         Args:
             offset: where to start; an offset inside a batch gives the whole batch.
             max_bytes: how much at most. With `whole_first`, the first batch is returned even if it is larger.
+            committed: stop before the first batch that belongs to an open transaction.
 
         Raises:
             OffsetOutOfRangeError: `offset` is before the start or past the end.
@@ -203,7 +226,9 @@ class PartitionLog:
                     break
                 limit = visible.position if segment.base_offset == visible.segment else segment.size
                 if data := segment.read(offset, max_bytes, limit, whole_first=whole_first):
-                    return data
+                    return (
+                        ending_before(data, visible.stable) if committed and visible.stable < visible.offset else data
+                    )
                 if offset < segment.next_offset:
                     break
         except FileNotFoundError:
@@ -211,6 +236,14 @@ class PartitionLog:
         except OSError as error:
             raise StorageError(f"{self.directory}: read failed: {error}") from error
         return EMPTY
+
+    def aborted(self, offset: int, data: memoryview) -> list[AbortedTransaction]:
+        """The aborted transactions whose records may be in `data`, what `read` gave from `offset` on."""
+        found = [a for segment in self._segments for a in segment.aborted if a.last_offset >= offset]
+        if not found:
+            return []
+        *_, (_, _, last_offset) = spans(data) if len(data) else [(0, 0, offset - 1)]
+        return [transaction for transaction in found if transaction.first_offset <= last_offset]
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
         """The first record that is not older than `timestamp`: its (timestamp, offset); None when all are older.
@@ -253,6 +286,7 @@ class PartitionLog:
                 if self._active.size and self._is_expired(self._active, now_ms):
                     self._roll()
                     self._flush()
+                self.producers.expire(now_ms)
                 count = self._expired(now_ms)
                 gone, self._segments = self._segments[:count], self._segments[count:]
                 for segment in gone:
@@ -276,6 +310,7 @@ class PartitionLog:
                 self._active.finish()
                 self._flush()
                 self._active.save_indexes(sync=True)
+                self._save_producers()
             except OSError as error:
                 raise StorageError(f"{self.directory}: closing failed: {error}") from error
             finally:
@@ -319,16 +354,18 @@ class PartitionLog:
         last_offset = base_offset + batch.last_offset_delta
         return Placed(base_offset, last_offset, max_timestamp, len(batch.data), (head, batch.data[HEADER_SIZE:]))
 
-    def _write(self, run: Sequence[Placed], stamp: int) -> list[Appended]:
+    def _write(self, run: Sequence[Placed], aborted: Sequence[AbortedTransaction]) -> None:
         self._check_online()
         if run:
             self._unsynced[self._active.base_offset] = self._active
             self._active.append(run)
-        return [Appended(placed.base_offset, stamp) for placed in run]
+            self._active.aborted.extend(aborted)
+        self.producers.keep()
 
     def _roll(self) -> None:
         active = self._active
         active.finish()
+        save_snapshot(self._files, self.directory, active.next_offset, self.producers.snapshot())
         fresh = Segment.create(self._files, self.directory, active.next_offset, self.config.index_interval_bytes)
         self._segments = (*self._segments, fresh)
         self._new_names = True
@@ -365,7 +402,9 @@ class PartitionLog:
 
     def _written_end(self) -> VisibleEnd:
         active = self._active
-        return VisibleEnd(active.next_offset, active.base_offset, active.size, active.newest[0])
+        open_from = self.producers.first_open
+        stable = active.next_offset if open_from is None else open_from
+        return VisibleEnd(active.next_offset, active.base_offset, active.size, active.newest[0], stable)
 
     def _drop_unsafe(self) -> None:
         # Bytes that were never acknowledged and may not be on the disk must not be found, and trusted, by the next
@@ -378,6 +417,11 @@ class PartitionLog:
                     segment.cut_back(self._visible.position)
         except OSError as error:
             logger.error("%s: bytes that were not acknowledged stay in the file: %s", self.directory.name, error)
+
+    def _save_producers(self) -> None:
+        end = self._active.next_offset
+        save_snapshot(self._files, self.directory, end, self.producers.snapshot())
+        drop_snapshots(self._files, self.directory, keep={end, *(segment.base_offset for segment in self._segments)})
 
     def _is_expired(self, segment: Segment, now_ms: int) -> bool:
         if self.config.retention_ms < 0:

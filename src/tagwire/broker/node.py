@@ -6,7 +6,7 @@ import asyncio
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -15,11 +15,13 @@ from tagwire.broker import upkeep
 from tagwire.broker.data_directory import DataDirectory
 from tagwire.broker.files import Files
 from tagwire.broker.groups.coordinator import Groups
+from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.settings import Settings
 from tagwire.broker.state_log import StateLog
 from tagwire.broker.topics import Topics
+from tagwire.broker.transactions.coordinator import Transactions
 from tagwire.errors import StorageError
-from tagwire.records.internal_topics import OFFSETS
+from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -36,7 +38,8 @@ class Node:
         settings: how it was started.
         node_id, cluster_id: who it is.
         topics: its topics.
-        groups: its consumer groups.
+        groups, transactions: its consumer groups and transactional ids.
+        producer_ids: where producers get their ids.
         disk: threads for reading files.
     """
 
@@ -57,9 +60,15 @@ class Node:
             self._data = DataDirectory(files, Path(self._temporary or settings.data_dir or ""))
             self.topics = Topics(files, self._data, self._commits, self.disk, settings.fsync)
             self.groups = Groups(StateLog(self.topics, OFFSETS))
+            self.producer_ids = ProducerIds(files, self._data.path, self.disk)
+            self.transactions = Transactions(
+                StateLog(self.topics, TRANSACTIONS), self.topics, self.groups, self.producer_ids
+            )
             try:
+                self.producer_ids.load()
                 self.topics.load()
                 self.groups.load()
+                self.transactions.load()
             except BaseException:
                 self.topics.abandon()
                 self._data.close(clean=False)
@@ -73,16 +82,16 @@ class Node:
     def start_upkeep(self) -> None:
         """Begin what is done by the clock."""
         self.groups.start()
-        duties: list[tuple[float, Callable[[], None]]] = [
+        self.transactions.start()
+        duties: list[tuple[float, Callable[[], Awaitable[None] | None]]] = [
             (upkeep.RETENTION_EVERY_S, partial(upkeep.expire, self.topics)),
             (upkeep.RECOVERY_POINTS_EVERY_S, partial(upkeep.save_recovery_points, self.topics, self._data)),
+            (upkeep.GROUPS_EVERY_S, self.groups.expire),
+            (upkeep.TRANSACTIONS_EVERY_S, self.transactions.expire),
         ]
         if self.settings.fsync == "interval":
             duties.append((upkeep.SYNC_EVERY_S, partial(upkeep.sync, self.topics)))
         self._upkeep = [asyncio.create_task(upkeep.every(pause, self._stopping, act)) for pause, act in duties]
-        self._upkeep.append(
-            asyncio.create_task(upkeep.every(upkeep.GROUPS_EVERY_S, self._stopping, self.groups.expire))
-        )
 
     async def close(self) -> None:
         """Finish every append, bring every log to the disk, and let go of the data directory.
@@ -91,6 +100,7 @@ class Node:
         """
         self._stopping.set()
         await asyncio.gather(*self._upkeep)
+        await self.transactions.close()
         await self.groups.close()
         await self.topics.settle()
         await asyncio.to_thread(self._close)

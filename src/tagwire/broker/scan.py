@@ -38,6 +38,16 @@ def spans(data: memoryview) -> Iterator[tuple[int, int, int]]:
         position += size
 
 
+def ending_before(data: memoryview, offset: int) -> memoryview:
+    """The whole batches in `data` that end before `offset`."""
+    end = 0
+    for position, size, last_offset in spans(data):
+        if last_offset >= offset or position + size > len(data):
+            break
+        end = position + size
+    return data[:end]
+
+
 def batches(
     files: Files, fd: int, start: int, end: int, *, verify: bool = False, window: int = WINDOW_BYTES
 ) -> Iterator[tuple[int, BatchHeader]]:

@@ -10,14 +10,18 @@ One thread writes, any number read. What a reader may see is the log's business:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tagwire.broker.files import Buffer, Files
 from tagwire.broker.index import OffsetIndex, TimeIndex
 from tagwire.broker.scan import batches, spans
+from tagwire.broker.transaction_index import load_transaction_index, save_transaction_index
 from tagwire.errors import CorruptRecordError, StorageError, UnsupportedVersionError
+from tagwire.records import BatchHeader
 from tagwire.records.files.offset_index import MAX_RELATIVE
+from tagwire.records.files.transaction_index import AbortedTransaction
 
 NAME_DIGITS = 20
 EMPTY = memoryview(b"")
@@ -50,6 +54,7 @@ class Segment:
         base_offset: the offset its name says; no record in it is older.
         size: bytes of whole batches in the `.log` file.
         next_offset: one past the last offset in it.
+        aborted: the aborted transactions whose markers are in it, in their order.
     """
 
     def __init__(self, files: Files, directory: Path, base_offset: int, index_interval: int) -> None:
@@ -60,6 +65,7 @@ class Segment:
         self.path = directory / f"{stem}.log"
         self._offsets_path = directory / f"{stem}.index"
         self._times_path = directory / f"{stem}.timeindex"
+        self._aborted_path = directory / f"{stem}.txnindex"
         self.size = 0
         self.next_offset = base_offset
         self._offsets: OffsetIndex | None = None
@@ -67,6 +73,7 @@ class Segment:
         self._newest: tuple[int, int] | None = None
         self._unindexed = 0
         self._fd: int | None = None
+        self.aborted: list[AbortedTransaction] = []
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int, index_interval: int) -> Segment:
@@ -99,6 +106,7 @@ class Segment:
         """Take the files as they are: a closed segment that is known to be whole. Its indexes are read when needed."""
         self.size = self._files.size(self.path)
         self.next_offset = next_offset
+        self._load_aborted()
 
     def reopen(self) -> bool:
         """Take the files of the last segment after a clean shutdown; False when they are not whole after all."""
@@ -115,14 +123,18 @@ class Segment:
         except (CorruptRecordError, UnsupportedVersionError):
             return False
         self.next_offset, self._newest, self._unindexed = next_offset, self._times_index().last, size - start
+        self._load_aborted()
         return end == size
 
     def recover(self) -> Cut | None:
-        """Read every batch, rebuild the indexes, and cut the file where the first broken or missing byte is.
+        """Read every batch, rebuild the indexes, and cut the file where the first broken or missing byte is. Which
+        transactions were aborted is not known then: that takes their producers.
 
         Afterwards the segment is on the disk, so what survived a crash in memory survives the next one too.
         """
         self._reset()
+        with suppress(FileNotFoundError):
+            self._files.remove(self._aborted_path)
         size = self._files.size(self.path)
         fd = self._writer()
         reason = "the file ends inside a batch"
@@ -181,6 +193,8 @@ class Segment:
         """Write the index files; with `sync`, wait until they are on the disk."""
         self._offset_index().save(self._files, self._offsets_path, sync=sync)
         self._times_index().save(self._files, self._times_path, sync=sync)
+        if self.aborted:
+            save_transaction_index(self._files, self._aborted_path, self.aborted, sync=sync)
 
     def close(self) -> None:
         """Close the file written to. Reading, and writing again, stay possible."""
@@ -195,7 +209,7 @@ class Segment:
     def remove(self) -> None:
         """Delete the files, the log first: an index without a log is swept away when the log is next opened."""
         self.close()
-        for path in (self.path, self._offsets_path, self._times_path):
+        for path in (self.path, self._offsets_path, self._times_path, self._aborted_path):
             try:
                 self._files.remove(path)
             except FileNotFoundError:
@@ -259,7 +273,26 @@ class Segment:
         finally:
             self._files.close(fd)
 
+    def _load_aborted(self) -> None:
+        self.aborted = load_transaction_index(self._files, self._aborted_path)
+
+    def headers(self, start_offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """The batches whose last offset is not below `start_offset`: header, and of a control batch the bytes too."""
+        fd = self._files.open(self.path)
+        try:
+            position = self._offset_index().lookup(start_offset)
+            for start, header in batches(self._files, fd, position, self.size):
+                if header.last_offset >= start_offset:
+                    if not header.is_control:
+                        yield header, EMPTY
+                    else:
+                        data = memoryview(self._files.read(fd, header.size, start))
+                        yield BatchHeader(data, 0), data
+        finally:
+            self._files.close(fd)
+
     def _reset(self) -> None:
+        self.aborted = []
         self.size, self.next_offset, self._unindexed = 0, self.base_offset, 0
         self._newest = (-1, self.base_offset)
         self._offsets, self._times = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from struct import Struct
 
-from tagwire.broker.log import Batch
+from tagwire.broker.batch import batch_of
 from tagwire.broker.topics import Topics
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError
@@ -60,8 +60,8 @@ class StateLog:
 
     async def append_batch(self, data: bytes) -> None:
         """Add a batch that is already made; as `append`."""
-        header = next(batch_headers(data))
-        batch = Batch(memoryview(data), header.last_offset_delta, header.max_timestamp)
+        view = memoryview(data)
+        batch = batch_of(next(batch_headers(view)), view, checked=False)
         try:
             topic = self._topics.get(self.name) or await self._topics.create_internal(self.name)
             await topic.partitions[0].append(lambda: batch)

@@ -22,6 +22,7 @@ logger = logging.getLogger("tagwire.broker")
 RETENTION_EVERY_S = 60.0
 RECOVERY_POINTS_EVERY_S = 60.0
 GROUPS_EVERY_S = 60.0
+TRANSACTIONS_EVERY_S = 0.5
 SYNC_EVERY_S = 1.0
 """With fsync="interval": the longest time for which an acknowledged record may not be on the disk."""
 

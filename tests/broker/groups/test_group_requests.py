@@ -1,4 +1,4 @@
-"""Groups over a socket: every version of their requests, what they leave on the disk, and what comes back from there."""
+"""Groups over a socket: every version of their requests, and what they leave on the disk and find there again."""
 
 from __future__ import annotations
 

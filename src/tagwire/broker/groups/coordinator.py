@@ -13,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from tagwire import messages
+from tagwire.broker.batch import origin_of
 from tagwire.broker.clock import monotonic_ms, wall_ms
 from tagwire.broker.groups import stored
 from tagwire.broker.groups.group import Group
@@ -20,7 +21,7 @@ from tagwire.broker.groups.membership import JoinAnswer, Joining, State, SyncAns
 from tagwire.broker.groups.offsets import CommittedOffset, GroupOffsets, TopicPartition
 from tagwire.broker.state_log import StateLog
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError, UnsupportedVersionError
-from tagwire.records import Record
+from tagwire.records import BatchOptions, Record, RecordBatch, write
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -56,6 +57,7 @@ class Groups:
         self._clock = clock
         self._groups: dict[str, _Coordinated] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._in_transactions: dict[int, set[str]] = {}
 
     def __iter__(self) -> Iterator[Group]:
         return iter([entry.group for _, entry in sorted(self._groups.items())])
@@ -79,8 +81,7 @@ class Groups:
         """
         for batch in self._log.replay():
             try:
-                for record in batch.records():
-                    self._take(record)
+                self._take_batch(batch)
             except (DecodeError, UnsupportedVersionError) as error:
                 raise StorageError(f"{self._log.name}, {batch!r}: {error}") from None
         for group_id, entry in list(self._groups.items()):
@@ -100,7 +101,16 @@ class Groups:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _take(self, record: Record) -> None:
+    def _take_batch(self, batch: RecordBatch) -> None:
+        origin = origin_of(batch, batch.data)
+        if batch.is_control:
+            if origin is not None and origin.marker is not None:
+                self.end_transaction(origin.producer_id, committed=origin.marker.commit)
+            return
+        for record in batch.records():
+            self._take(record, origin.producer_id if origin is not None and origin.transactional else None)
+
+    def _take(self, record: Record, producer_id: int | None) -> None:
         found = stored.read_record(record)
         if found is None:
             return
@@ -116,8 +126,10 @@ class Groups:
         partition = (key.topic, key.partition)
         if value is None:
             entry.offsets.delete([partition])
-        else:
+        elif producer_id is None:
             entry.offsets.commit({partition: stored.offset_of(value)})
+        else:
+            self._prepare(key.group, producer_id, {partition: stored.offset_of(value)})
 
     # Members -------------------------------------------------------------------------------------------------------
 
@@ -207,11 +219,39 @@ class Groups:
         await self._to_the_end(self._commit(group_id, offsets))
 
     async def _commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        now = wall_ms()
-        await self._log.append(
-            [stored.offset_record(group_id, where, offset, now) for where, offset in offsets.items()]
-        )
+        await self._log.append(_offset_records(group_id, offsets))
         self._entry(group_id).offsets.commit(offsets)
+
+    async def commit_in_transaction(
+        self, group_id: str, producer_id: int, epoch: int, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> None:
+        """Store offsets that may be committed as part of a producer's open transaction: they count once it commits.
+
+        Raises:
+            KafkaError: COORDINATOR_NOT_AVAILABLE: they could not be stored.
+        """
+        await self._to_the_end(self._commit_in_transaction(group_id, producer_id, epoch, offsets))
+
+    async def _commit_in_transaction(
+        self, group_id: str, producer_id: int, epoch: int, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> None:
+        if not offsets:
+            return
+        rows = _offset_records(group_id, offsets)
+        options = BatchOptions(producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True)
+        await self._log.append_batch(write(rows, **options))
+        self._prepare(group_id, producer_id, offsets)
+
+    def _prepare(self, group_id: str, producer_id: int, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        self._entry(group_id).offsets.prepare(producer_id, offsets)
+        self._in_transactions.setdefault(producer_id, set()).add(group_id)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """A producer's transaction has ended, and the log says so: its offsets count now, or never will."""
+        for group_id in self._in_transactions.pop(producer_id, ()):
+            entry = self._groups.get(group_id)
+            if entry is not None:
+                entry.offsets.end_transaction(producer_id, committed=committed)
 
     async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         """Forget offsets.
@@ -222,8 +262,7 @@ class Groups:
         await self._to_the_end(self._delete_offsets(group_id, list(partitions)))
 
     async def _delete_offsets(self, group_id: str, partitions: list[TopicPartition]) -> None:
-        now = wall_ms()
-        await self._log.append([stored.offset_record(group_id, where, None, now) for where in partitions])
+        await self._log.append(_offset_records(group_id, dict.fromkeys(partitions)))
         self._entry(group_id).offsets.delete(partitions)
 
     # The groups themselves -----------------------------------------------------------------------------------------
@@ -244,12 +283,11 @@ class Groups:
         await self._to_the_end(self._delete(entry))
 
     async def _delete(self, entry: _Coordinated) -> None:
-        group_id, now = entry.group.group_id, wall_ms()
-        partitions = [partition for partition, _ in entry.offsets]
+        group_id = entry.group.group_id
         entry.group.state = State.DEAD
         del self._groups[group_id]
-        records = [stored.offset_record(group_id, where, None, now) for where in partitions]
-        await self._log.append([*records, stored.no_group_record(group_id, now)])
+        records = _offset_records(group_id, dict.fromkeys(partition for partition, _ in entry.offsets))
+        await self._log.append([*records, stored.no_group_record(group_id, wall_ms())])
 
     async def expire(self) -> None:
         """Forget what is too old: offsets of groups without members, and groups that have nothing left."""
@@ -322,6 +360,11 @@ class Groups:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _offset_records(group_id: str, offsets: Mapping[TopicPartition, CommittedOffset | None]) -> list[Record]:
+    now = wall_ms()
+    return [stored.offset_record(group_id, where, offset, now) for where, offset in offsets.items()]
 
 
 def _give(due: Iterable[tuple[asyncio.Future[Any], Any]]) -> None:

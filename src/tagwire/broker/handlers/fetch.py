@@ -106,8 +106,11 @@ def _read_one(call: Call, partition: Partition | None, wanted: Any, left: int, w
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
         log = partition.log
         log.check_leader_epoch(wanted.current_leader_epoch)
-        start, end = log.start_offset, log.end_offset
-        records = log.read(wanted.fetch_offset, min(wanted.partition_max_bytes, left), whole_first=whole_first)
+        committed = call.request.isolation_level == READ_COMMITTED
+        start, end, stable = log.start_offset, log.end_offset, log.stable_offset
+        most = min(wanted.partition_max_bytes, left)
+        records = log.read(wanted.fetch_offset, most, whole_first=whole_first, committed=committed)
+        aborted = log.aborted(wanted.fetch_offset, records) if committed else None
     except KafkaError as error:
         return _refusal(wanted, error.error)
     except OffsetOutOfRangeError:
@@ -119,9 +122,14 @@ def _read_one(call: Call, partition: Partition | None, wanted: Any, left: int, w
     return Response.PartitionData(
         partition_index=wanted.partition,
         high_watermark=end,
-        last_stable_offset=end,
+        last_stable_offset=stable,
         log_start_offset=start,
-        aborted_transactions=[] if call.request.isolation_level == READ_COMMITTED else None,
+        aborted_transactions=None
+        if aborted is None
+        else [
+            Response.AbortedTransaction(producer_id=transaction.producer_id, first_offset=transaction.first_offset)
+            for transaction in aborted
+        ],
         records=records,
     )
 

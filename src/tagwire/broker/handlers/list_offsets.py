@@ -1,8 +1,9 @@
 """ListOffsets (key 2): find offsets by time, and the two ends of a partition.
 
 Versions 1-7. A timestamp asks for the first record that is not older. -1 asks for the end, -2 for the start, -3 (from
-version 7) for the record with the greatest timestamp. Where nothing is found, timestamp and offset are -1. Without
-transactions the end is the same for both isolation levels. Source: facts/brokers.md B.3.
+version 7) for the record with the greatest timestamp. Where nothing is found, timestamp and offset are -1. For readers
+of committed records, from version 2, the log ends where the oldest open transaction begins. Source: facts/brokers.md
+B.3.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ Response = messages.ListOffsetsResponse
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 FIRST_VERSION_WITH_LEADER_EPOCH = 4
 FIRST_VERSION_WITH_MAX_TIMESTAMP = 7
+READ_COMMITTED = 1
 NOT_FOUND = (-1, -1)
 
 
@@ -47,7 +49,7 @@ def _answer(call: Call, topic: str, asked: Any) -> Any:
         if partition is None:
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
         partition.log.check_leader_epoch(asked.current_leader_epoch)
-        answer.timestamp, answer.offset = _find(partition.log, asked.timestamp, call.version)
+        answer.timestamp, answer.offset = _find(call, partition.log, asked.timestamp)
         if call.version >= FIRST_VERSION_WITH_LEADER_EPOCH and answer.offset >= 0:
             answer.leader_epoch = partition.log.leader_epoch
     except KafkaError as error:
@@ -59,15 +61,21 @@ def _answer(call: Call, topic: str, asked: Any) -> Any:
     return answer
 
 
-def _find(log: PartitionLog, timestamp: int, version: int) -> tuple[int, int]:
+def _find(call: Call, log: PartitionLog, timestamp: int) -> tuple[int, int]:
+    version = call.version
+    end = log.stable_offset if call.request.isolation_level == READ_COMMITTED else log.end_offset
     if timestamp == LATEST:
-        return -1, log.end_offset
+        return -1, end
     if timestamp == EARLIEST:
         return -1, log.start_offset
     if timestamp == MAX_TIMESTAMP and version >= FIRST_VERSION_WITH_MAX_TIMESTAMP:
-        return log.newest() or NOT_FOUND
+        return _visible(log.newest(), end)
     if timestamp < 0:
         raise KafkaError(
             Error.UNSUPPORTED_VERSION, f"timestamp {timestamp} asks for nothing known in version {version}"
         )
-    return log.offset_for_timestamp(timestamp) or NOT_FOUND
+    return _visible(log.offset_for_timestamp(timestamp), end)
+
+
+def _visible(found: tuple[int, int] | None, end: int) -> tuple[int, int]:
+    return NOT_FOUND if found is None or found[1] >= end else found

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 from tagwire import messages
+from tagwire.broker.batch import Appended
 from tagwire.broker.batch_checks import check_batch
-from tagwire.broker.log import Appended
 from tagwire.broker.served import Call, HangUp, handles
 from tagwire.errors import Error, KafkaError, StorageError
 
@@ -59,7 +59,13 @@ def _begin(call: Call, topic: str, data: Any) -> asyncio.Future[Appended] | Kafk
         return KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {data.index} of topic {topic}")
     if found.is_internal:
         return KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {topic} is the broker's own")
-    return found.partitions[data.index].append(partial(check_batch, data.records, call.version, found.config))
+    where = (topic, data.index)
+
+    def check_transaction(producer_id: int, epoch: int) -> None:
+        call.broker.transactions.check_batch(request.transactional_id, producer_id, epoch, where)
+
+    check = partial(check_batch, data.records, call.version, found.config, check_transaction)
+    return found.partitions[data.index].append(check)
 
 
 async def _settled(begun: asyncio.Future[Appended] | KafkaError) -> Outcome:

@@ -1,0 +1,31 @@
+"""AddOffsetsToTxn (key 25): let a transaction commit offsets of a group.
+
+Versions 0-4. Before version 2, PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.handlers.init_producer_id import fencing_error
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error, KafkaError
+
+Response = messages.AddOffsetsToTxnResponse
+
+FIRST_VERSION_WITH_FENCED = 2
+
+
+@handles(messages.AddOffsetsToTxnRequest, versions="0-4")
+async def add_offsets_to_txn(call: Call) -> Any:
+    request = call.request
+    if not request.group_id:
+        return Response(error_code=Error.INVALID_GROUP_ID)
+    try:
+        await call.broker.transactions.add_offsets(
+            request.transactional_id, request.producer_id, request.producer_epoch
+        )
+    except KafkaError as error:
+        return Response(error_code=fencing_error(error, call.version, FIRST_VERSION_WITH_FENCED))
+    return Response()

@@ -1,0 +1,58 @@
+"""AddPartitionsToTxn (key 24): let a transaction write to partitions; the first begins it.
+
+Versions 0-3; the later ones are for brokers among each other. Either all partitions are added or none: where one does
+not exist, the others are answered OPERATION_NOT_ATTEMPTED. Before version 2, PRODUCER_FENCED is told as
+INVALID_PRODUCER_EPOCH.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.handlers.init_producer_id import fencing_error
+from tagwire.broker.served import Call, handles
+from tagwire.broker.transactions.transaction import TopicPartition
+from tagwire.errors import Error, KafkaError
+
+Response = messages.AddPartitionsToTxnResponse
+
+FIRST_VERSION_WITH_FENCED = 2
+
+
+@handles(messages.AddPartitionsToTxnRequest, versions="0-3")
+async def add_partitions_to_txn(call: Call) -> Any:
+    topics = call.request.v3_and_below_topics
+    outcomes = await _outcomes(call, [(topic.name, index) for topic in topics for index in topic.partitions])
+    return Response(
+        results_by_topic_v3_and_below=[
+            Response.AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    Response.AddPartitionsToTxnPartitionResult(
+                        partition_index=index, partition_error_code=outcomes[topic.name, index]
+                    )
+                    for index in topic.partitions
+                ],
+            )
+            for topic in topics
+        ]
+    )
+
+
+async def _outcomes(call: Call, partitions: list[TopicPartition]) -> dict[TopicPartition, Error]:
+    request = call.request
+    missing = [where for where in partitions if call.broker.topics.partition(*where) is None]
+    if missing:
+        refused = dict.fromkeys(partitions, Error.OPERATION_NOT_ATTEMPTED)
+        return {**refused, **dict.fromkeys(missing, Error.UNKNOWN_TOPIC_OR_PARTITION)}
+    try:
+        await call.broker.transactions.add(
+            request.v3_and_below_transactional_id,
+            request.v3_and_below_producer_id,
+            request.v3_and_below_producer_epoch,
+            partitions,
+        )
+    except KafkaError as error:
+        return dict.fromkeys(partitions, fencing_error(error, call.version, FIRST_VERSION_WITH_FENCED))
+    return dict.fromkeys(partitions, Error.NONE)

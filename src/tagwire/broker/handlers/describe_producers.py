@@ -1,0 +1,46 @@
+"""DescribeProducers (key 61): tell what partitions know of the producers that number their batches.
+
+Version 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error
+
+Response = messages.DescribeProducersResponse
+
+
+@handles(messages.DescribeProducersRequest, versions="0-0")
+async def describe_producers(call: Call) -> Any:
+    return Response(
+        topics=[
+            Response.TopicResponse(
+                name=topic.name, partitions=[_describe(call, topic.name, index) for index in topic.partition_indexes]
+            )
+            for topic in call.request.topics
+        ]
+    )
+
+
+def _describe(call: Call, topic: str, index: int) -> Any:
+    partition = call.broker.topics.partition(topic, index)
+    if partition is None:
+        return Response.PartitionResponse(partition_index=index, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)
+    return Response.PartitionResponse(
+        partition_index=index,
+        active_producers=[
+            Response.ProducerState(
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.last_ms,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=-1 if producer.transaction_start is None else producer.transaction_start,
+            )
+            for producer in partition.log.producers
+        ],
+    )

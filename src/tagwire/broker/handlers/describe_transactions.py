@@ -1,0 +1,38 @@
+"""DescribeTransactions (key 65): tell where transactional ids stand, and what their open transactions have written to.
+
+Version 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error
+
+Response = messages.DescribeTransactionsResponse
+
+
+@handles(messages.DescribeTransactionsRequest, versions="0-0")
+async def describe_transactions(call: Call) -> Any:
+    return Response(transaction_states=[_describe(call, name) for name in call.request.transactional_ids])
+
+
+def _describe(call: Call, transactional_id: str) -> Any:
+    transaction = call.broker.transactions.get(transactional_id)
+    if transaction is None:
+        error = Error.TRANSACTIONAL_ID_NOT_FOUND if transactional_id else Error.INVALID_REQUEST
+        return Response.TransactionState(transactional_id=transactional_id, error_code=error)
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(transaction.partitions):
+        topics.setdefault(topic, []).append(index)
+    return Response.TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=transaction.state.label,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_start_time_ms=transaction.started_ms,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.epoch,
+        topics=[Response.TopicData(topic=topic, partitions=indexes) for topic, indexes in topics.items()],
+    )

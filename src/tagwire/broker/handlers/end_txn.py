@@ -1,0 +1,31 @@
+"""EndTxn (key 26): commit or abort a transaction.
+
+Versions 0-4. It is answered when every partition of the transaction has its marker: what is read next is the outcome.
+Ending a transaction again as it ended is answered as the first time. Before version 2, PRODUCER_FENCED is told as
+INVALID_PRODUCER_EPOCH.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.handlers.init_producer_id import fencing_error
+from tagwire.broker.served import Call, handles
+from tagwire.errors import KafkaError
+
+Response = messages.EndTxnResponse
+
+FIRST_VERSION_WITH_FENCED = 2
+
+
+@handles(messages.EndTxnRequest, versions="0-4")
+async def end_txn(call: Call) -> Any:
+    request = call.request
+    try:
+        await call.broker.transactions.end(
+            request.transactional_id, request.producer_id, request.producer_epoch, commit=request.committed
+        )
+    except KafkaError as error:
+        return Response(error_code=fencing_error(error, call.version, FIRST_VERSION_WITH_FENCED))
+    return Response()

@@ -1,0 +1,40 @@
+"""InitProducerId (key 22): give a producer its id and epoch.
+
+Versions 0-4. Without a transactional id: an id that nobody had, at epoch 0. With one: the id's producer at a higher
+epoch, which fences whoever used it before; an open transaction of theirs is aborted first, and the answer waits for
+that. From version 3 a producer may say what it had, and is fenced itself if that is not the latest; before version 4
+that is told as INVALID_PRODUCER_EPOCH. Source: facts/brokers.md B.3, B.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error, KafkaError
+
+Response = messages.InitProducerIdResponse
+
+FIRST_VERSION_WITH_FENCED = 4
+
+
+@handles(messages.InitProducerIdRequest, versions="0-4")
+async def init_producer_id(call: Call) -> Any:
+    request = call.request
+    try:
+        if request.transactional_id is None:
+            return Response(producer_id=await call.broker.producer_ids.take(), producer_epoch=0)
+        producer_id, epoch = await call.broker.transactions.initialize(
+            request.transactional_id, request.transaction_timeout_ms, request.producer_id, request.producer_epoch
+        )
+    except KafkaError as error:
+        return Response(error_code=fencing_error(error, call.version, FIRST_VERSION_WITH_FENCED), producer_epoch=-1)
+    return Response(producer_id=producer_id, producer_epoch=epoch)
+
+
+def fencing_error(error: KafkaError, version: int, first_with_fenced: int) -> Error:
+    """What a client of `version` is told: PRODUCER_FENCED is younger than the APIs that answer it."""
+    if error.error is Error.PRODUCER_FENCED and version < first_with_fenced:
+        return Error.INVALID_PRODUCER_EPOCH
+    return error.error

@@ -1,0 +1,42 @@
+"""ListTransactions (key 66): tell which transactional ids there are.
+
+Versions 0-1; only those in some states or of some producers, from version 1 only those open for longer than a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.clock import wall_ms
+from tagwire.broker.served import Call, handles
+from tagwire.broker.transactions.transaction import State, Transaction
+
+Response = messages.ListTransactionsResponse
+
+
+@handles(messages.ListTransactionsRequest, versions="0-1")
+async def list_transactions(call: Call) -> Any:
+    known = {state.label for state in State}
+    return Response(
+        unknown_state_filters=[name for name in call.request.state_filters if name not in known],
+        transaction_states=[
+            Response.TransactionState(
+                transactional_id=transaction.transactional_id,
+                producer_id=transaction.producer_id,
+                transaction_state=transaction.state.label,
+            )
+            for transaction in call.broker.transactions
+            if _is_asked_for(call.request, transaction)
+        ],
+    )
+
+
+def _is_asked_for(request: Any, transaction: Transaction) -> bool:
+    if request.state_filters and transaction.state.label not in request.state_filters:
+        return False
+    if request.producer_id_filters and transaction.producer_id not in request.producer_id_filters:
+        return False
+    if request.duration_filter < 0:
+        return True
+    return transaction.started_ms >= 0 and wall_ms() - transaction.started_ms > request.duration_filter

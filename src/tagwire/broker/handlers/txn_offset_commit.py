@@ -1,0 +1,55 @@
+"""TxnOffsetCommit (key 28): store offsets of a group that count once a transaction commits.
+
+Versions 0-4; from version 3 a member commits in its generation, as with OffsetCommit. The transaction must have been
+told of the group by AddOffsetsToTxn.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.handlers.offset_commit import sort_offsets
+from tagwire.broker.served import Call, handles
+from tagwire.errors import KafkaError
+from tagwire.records.internal_topics import OFFSETS
+
+Response = messages.TxnOffsetCommitResponse
+
+
+@handles(messages.TxnOffsetCommitRequest, versions="0-4")
+async def txn_offset_commit(call: Call) -> Any:
+    request = call.request
+    offsets, outcomes = sort_offsets(call, request.topics)
+    try:
+        _check_member(call)
+        call.broker.transactions.check_batch(
+            request.transactional_id, request.producer_id, request.producer_epoch, (OFFSETS, 0)
+        )
+        await call.broker.groups.commit_in_transaction(
+            request.group_id, request.producer_id, request.producer_epoch, offsets
+        )
+    except KafkaError as error:
+        outcomes.update(dict.fromkeys(offsets, error.error))
+    return Response(
+        topics=[
+            Response.TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    Response.TxnOffsetCommitResponsePartition(
+                        partition_index=asked.partition_index, error_code=outcomes[topic.name, asked.partition_index]
+                    )
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _check_member(call: Call) -> None:
+    request = call.request
+    generation, member_id = request.generation_id_or_member_epoch, request.member_id
+    # A producer that does not say which member it is takes the risk that the group has moved on.
+    if generation >= 0 or member_id or request.group_instance_id is not None or not request.group_id:
+        call.broker.groups.check_commit(request.group_id, member_id, request.group_instance_id, generation)

@@ -1,0 +1,54 @@
+"""WriteTxnMarkers (key 27): end a producer's transaction in given partitions, whatever its coordinator knows.
+
+Version 1. Coordinators of other brokers would ask for this, and administrators do, to end a transaction that hangs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error, KafkaError
+
+Response = messages.WriteTxnMarkersResponse
+
+
+@handles(messages.WriteTxnMarkersRequest, versions="1-1")
+async def write_txn_markers(call: Call) -> Any:
+    return Response(
+        markers=[
+            Response.WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    Response.WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            Response.WritableTxnMarkerPartitionResult(
+                                partition_index=index, error_code=await _mark(call, marker, topic.name, index)
+                            )
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in call.request.markers
+        ]
+    )
+
+
+async def _mark(call: Call, marker: Any, topic: str, index: int) -> Error:
+    if call.broker.topics.partition(topic, index) is None:
+        return Error.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        await call.broker.transactions.mark(
+            (topic, index),
+            marker.producer_id,
+            marker.producer_epoch,
+            commit=marker.transaction_result,
+            coordinator_epoch=marker.coordinator_epoch,
+        )
+    except KafkaError as error:
+        return error.error
+    return Error.NONE

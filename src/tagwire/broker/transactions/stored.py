@@ -1,0 +1,75 @@
+"""Transactional ids as records of __transaction_state, in Kafka's own format. Source: facts/kafka_protocol.md 6."""
+
+from __future__ import annotations
+
+from tagwire import messages
+from tagwire.broker.state_log import key_bytes, value_bytes
+from tagwire.broker.transactions.transaction import State, Transaction
+from tagwire.errors import UnsupportedVersionError
+from tagwire.records import Record
+from tagwire.records.internal_topics import TRANSACTIONS, decode_key, decode_value
+
+VERSION = 0
+_PREPARE_EPOCH_FENCE = 7
+
+
+def transaction_record(transaction: Transaction, now_ms: int) -> Record:
+    """The record of where a transactional id stands."""
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(transaction.partitions):
+        topics.setdefault(topic, []).append(index)
+    schema = messages.TransactionLogValue.PartitionsSchema
+    value = messages.TransactionLogValue(
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.epoch,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_status=transaction.state.value,
+        transaction_partitions=None
+        if transaction.state is State.EMPTY
+        else [schema(topic=topic, partition_ids=indexes) for topic, indexes in topics.items()],
+        transaction_last_update_timestamp_ms=transaction.updated_ms,
+        transaction_start_timestamp_ms=transaction.started_ms,
+    )
+    return Record(_key(transaction.transactional_id), value_bytes(value, VERSION), timestamp=now_ms)
+
+
+def no_transaction_record(transactional_id: str, now_ms: int) -> Record:
+    """The record that deletes a transactional id."""
+    return Record(_key(transactional_id), None, timestamp=now_ms)
+
+
+def read_record(record: Record) -> tuple[str, Transaction | None] | None:
+    """A record's transactional id and where it stands, None for one that is deleted; None for a record of a type that
+    newer brokers write.
+
+    Raises:
+        DecodeError: the bytes are not such a record; UnsupportedVersionError for a value of a newer version.
+    """
+    try:
+        key = decode_key(TRANSACTIONS, record.key)
+    except UnsupportedVersionError:
+        return None
+    assert isinstance(key, messages.TransactionLogKey)
+    decoded = decode_value(TRANSACTIONS, record.key, record.value)
+    if decoded is None:
+        return key.transactional_id, None
+    value = decoded.message
+    assert isinstance(value, messages.TransactionLogValue)
+    transaction = Transaction(
+        key.transactional_id,
+        value.producer_id,
+        value.producer_epoch,
+        value.transaction_timeout_ms,
+        value.transaction_last_update_timestamp_ms,
+    )
+    aborts = value.transaction_status == _PREPARE_EPOCH_FENCE
+    transaction.state = State.PREPARE_ABORT if aborts else State(value.transaction_status)
+    transaction.started_ms = value.transaction_start_timestamp_ms
+    transaction.partitions = {
+        (topic.topic, index) for topic in value.transaction_partitions or () for index in topic.partition_ids
+    }
+    return key.transactional_id, transaction
+
+
+def _key(transactional_id: str) -> bytes:
+    return key_bytes(messages.TransactionLogKey(transactional_id=transactional_id))

@@ -1,0 +1,160 @@
+"""One transactional id, as a state machine: no IO, and the time is told to it.
+
+    Empty --a partition or a group is added--> Ongoing --the producer ends it--> PrepareCommit or PrepareAbort
+    Prepare... --a marker is in every partition of it--> CompleteCommit or CompleteAbort --as Empty--
+
+From Prepare... on the outcome is decided: it is stored before the first marker is written, and whatever crashes then,
+the markers are written. The producer's epoch tells which process owns the id: each that initializes takes a higher
+one, and what comes with a lower one is fenced. Source: facts/kafka_protocol.md 6, 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from tagwire.errors import Error, KafkaError
+
+TopicPartition = tuple[str, int]
+
+LAST_EPOCH = 32_766
+"""The highest epoch that a producer gets; after it comes another producer id. One more is left for fencing it."""
+
+
+class State(Enum):
+    """Where a transaction stands; the numbers are those of its stored form."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+
+    @property
+    def label(self) -> str:
+        """The name that ListTransactions and DescribeTransactions tell."""
+        return self.name.title().replace("_", "")
+
+
+_COMPLETED = {State.PREPARE_COMMIT: State.COMPLETE_COMMIT, State.PREPARE_ABORT: State.COMPLETE_ABORT}
+
+
+class Transaction:
+    """A transactional id and its current transaction.
+
+    Attributes:
+        producer_id, epoch: who may write as it. timeout_ms: how long a transaction may be open.
+        state: where it stands.
+        partitions: what it has written to, by (topic, partition); groups by the partition that holds their offsets.
+        started_ms, updated_ms: when the transaction was begun, -1 without one, and when anything changed.
+    """
+
+    def __init__(self, transactional_id: str, producer_id: int, epoch: int, timeout_ms: int, now_ms: int) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.timeout_ms = timeout_ms
+        self.state = State.EMPTY
+        self.partitions: set[TopicPartition] = set()
+        self.started_ms = -1
+        self.updated_ms = now_ms
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether its outcome is decided, and not yet told to every partition."""
+        return self.state in _COMPLETED
+
+    @property
+    def commits(self) -> bool:
+        """Of one that is ending: whether it commits."""
+        return self.state is State.PREPARE_COMMIT
+
+    def is_overdue(self, now_ms: int) -> bool:
+        """Whether it has been open for longer than its producer said it would."""
+        return self.state is State.ONGOING and now_ms >= self.started_ms + self.timeout_ms
+
+    def check_producer(self, producer_id: int, epoch: int) -> None:
+        """Refuse whoever does not own the id, or does not any more.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED.
+        """
+        if producer_id != self.producer_id:
+            problem = f"{self.transactional_id} is of producer {self.producer_id}, not {producer_id}"
+            raise KafkaError(Error.INVALID_PRODUCER_ID_MAPPING, problem)
+        if epoch != self.epoch:
+            problem = f"{self.transactional_id} is at epoch {self.epoch}, not {epoch}"
+            raise KafkaError(Error.PRODUCER_FENCED, problem)
+
+    def check_open(self, producer_id: int, epoch: int, partition: TopicPartition) -> None:
+        """Refuse records that are not of its open transaction in a partition that was added to it.
+
+        Raises:
+            KafkaError: as `check_producer`, with INVALID_PRODUCER_EPOCH for PRODUCER_FENCED; INVALID_TXN_STATE.
+        """
+        try:
+            self.check_producer(producer_id, epoch)
+        except KafkaError as refusal:
+            fenced = refusal.error is Error.PRODUCER_FENCED
+            raise KafkaError(Error.INVALID_PRODUCER_EPOCH if fenced else refusal.error, refusal.message) from None
+        if self.state is not State.ONGOING or partition not in self.partitions:
+            problem = f"{partition[0]}-{partition[1]} is not in an open transaction of {self.transactional_id}"
+            raise KafkaError(Error.INVALID_TXN_STATE, problem)
+
+    def check_not_ending(self) -> None:
+        """Refuse to go on before the last transaction has ended everywhere: CONCURRENT_TRANSACTIONS."""
+        if self.is_ending:
+            raise KafkaError(Error.CONCURRENT_TRANSACTIONS, f"a transaction of {self.transactional_id} is ending")
+
+    def initialize(self, producer_id: int, epoch: int, timeout_ms: int, now_ms: int) -> None:
+        """A process takes the id over. Its last transaction has ended."""
+        self.producer_id, self.epoch, self.timeout_ms = producer_id, epoch, timeout_ms
+        self.state, self.started_ms, self.updated_ms = State.EMPTY, -1, now_ms
+        self.partitions.clear()
+
+    def add(self, partitions: Iterable[TopicPartition], now_ms: int) -> bool:
+        """Let the transaction, begun if need be, write to more partitions; whether that changed anything.
+
+        Raises:
+            KafkaError: CONCURRENT_TRANSACTIONS.
+        """
+        self.check_not_ending()
+        added = set(partitions)
+        if self.state is State.ONGOING:
+            if added <= self.partitions:
+                return False
+        else:
+            self.partitions = set()
+            self.state, self.started_ms = State.ONGOING, now_ms
+        self.partitions |= added
+        self.updated_ms = now_ms
+        return True
+
+    def end(self, *, commit: bool, now_ms: int) -> bool:
+        """Decide the outcome; False if it had been decided so, and carried out, before.
+
+        Raises:
+            KafkaError: INVALID_TXN_STATE when there is nothing to end, or it ended otherwise;
+                CONCURRENT_TRANSACTIONS.
+        """
+        self.check_not_ending()
+        if self.state is (State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT):
+            return False
+        if self.state is not State.ONGOING:
+            problem = f"{self.transactional_id} is {self.state.label}: there is no transaction to end"
+            raise KafkaError(Error.INVALID_TXN_STATE, problem)
+        self.state = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
+        self.updated_ms = now_ms
+        return True
+
+    def fence(self, now_ms: int) -> None:
+        """Abort the open transaction in the name of a higher epoch, which takes it out of its producer's hands."""
+        self.epoch += 1
+        self.end(commit=False, now_ms=now_ms)
+
+    def complete(self, now_ms: int) -> None:
+        """Every partition has been told."""
+        self.state = _COMPLETED[self.state]
+        self.partitions, self.updated_ms, self.started_ms = set(), now_ms, -1

@@ -1,0 +1,400 @@
+"""Producer ids and transactions over a socket: every version, fencing, timeouts, what readers see, and restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from tagwire import messages
+from tagwire.broker import Broker
+from tagwire.broker.producer_ids import FILE
+from tagwire.errors import Error
+from tagwire.records import Record, read, write
+from tagwire.records.internal_topics import TRANSACTIONS, decode_record
+
+
+def initialize(wire, name="tx", version=4, timeout=60_000, producer_id=-1, epoch=-1):
+    request = messages.InitProducerIdRequest(
+        transactional_id=name, transaction_timeout_ms=timeout, producer_id=producer_id, producer_epoch=epoch
+    )
+    return wire.ask(request, version)
+
+
+def add(wire, who, *partitions, topic="t", version=3, name="tx"):
+    request = messages.AddPartitionsToTxnRequest
+    message = request(
+        v3_and_below_transactional_id=name,
+        v3_and_below_producer_id=who.producer_id,
+        v3_and_below_producer_epoch=who.producer_epoch,
+        v3_and_below_topics=[request.AddPartitionsToTxnTopic(name=topic, partitions=list(partitions))],
+    )
+    results = wire.ask(message, version).results_by_topic_v3_and_below[0].results_by_partition
+    codes = [Error.of(result.partition_error_code) for result in results]
+    return codes[0] if len(codes) == 1 else codes
+
+
+def send(wire, who, sequence, *values, partition=0, name="tx", acks=-1):
+    """Produce a transactional batch; its error."""
+    rows = [Record(None, value, timestamp=1000) for value in values]
+    data = write(
+        rows,
+        producer_id=who.producer_id,
+        producer_epoch=who.producer_epoch,
+        base_sequence=sequence,
+        transactional=True,
+    )
+    request = messages.ProduceRequest
+    topic = request.TopicProduceData(
+        name="t", partition_data=[request.PartitionProduceData(index=partition, records=data)]
+    )
+    message = request(transactional_id=name, acks=acks, timeout_ms=1000, topic_data=[topic])
+    return Error.of(wire.ask(message, 9).responses[0].partition_responses[0].error_code)
+
+
+def end(wire, who, commit=True, version=4, name="tx"):
+    request = messages.EndTxnRequest(
+        transactional_id=name,
+        producer_id=who.producer_id,
+        producer_epoch=who.producer_epoch,
+        committed=commit,
+    )
+    return Error.of(wire.ask(request, version).error_code)
+
+
+def seen(wire, partition=0):
+    """What a reader of committed records sees, dropping what it is told was aborted."""
+    answer = wire.fetch("t", 0, partition=partition, isolation_level=1)
+    aborted = {a.producer_id: a.first_offset for a in answer.aborted_transactions}
+    return [
+        record.value
+        for batch in read(answer.records)
+        for record in batch.records()
+        if not batch.is_control and batch.base_offset < aborted.get(batch.producer_id, 2**62)
+    ]
+
+
+def describe(wire, name="tx"):
+    return wire.ask(messages.DescribeTransactionsRequest(transactional_ids=[name]), 0).transaction_states[0]
+
+
+@pytest.fixture
+def topic(wire):
+    wire.create("t", 2)
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_every_version_gives_out_ids_that_nobody_had(wire, version):
+    answers = [initialize(wire, None, version) for _ in range(3)]
+    assert len({answer.producer_id for answer in answers}) == 3
+    assert {(answer.error_code, answer.producer_epoch) for answer in answers} == {(0, 0)}
+
+
+def test_ids_are_never_given_out_again(tmp_path, connect):
+    given = set()
+    for _ in range(3):
+        with Broker(tmp_path / "data") as broker:
+            wire = connect(broker.bootstrap)
+            given |= {initialize(wire, None).producer_id, initialize(wire, f"tx-{len(given)}").producer_id}
+    assert len(given) == 6
+
+
+def test_a_file_of_ids_that_is_broken_is_named(tmp_path):
+    with Broker(tmp_path / "data"):
+        pass
+    (tmp_path / "data" / FILE).write_text("many")
+    with pytest.raises(Exception, match=FILE):
+        Broker(tmp_path / "data").start()
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_a_transactional_id_keeps_its_producer_and_takes_a_higher_epoch(wire, version):
+    first, second = initialize(wire, version=version), initialize(wire, version=version)
+    assert (first.producer_epoch, second.producer_epoch) == (0, 1)
+    assert first.producer_id == second.producer_id
+    assert initialize(wire, "other").producer_id != first.producer_id
+
+
+@pytest.mark.parametrize("timeout", [0, -1, 900_001])
+def test_a_transaction_timeout_has_bounds(wire, timeout):
+    assert initialize(wire, timeout=timeout).error_code == Error.INVALID_TRANSACTION_TIMEOUT
+
+
+def test_a_transactional_id_cannot_be_empty(wire):
+    assert initialize(wire, "").error_code == Error.INVALID_REQUEST
+
+
+def test_committed_records_are_seen_when_the_transaction_has_ended_and_not_before(wire, topic):
+    who = initialize(wire)
+    assert add(wire, who, 0, 1) == [Error.NONE, Error.NONE]
+    assert send(wire, who, 0, b"a", b"b") is Error.NONE
+    assert send(wire, who, 0, b"c", partition=1) is Error.NONE
+    assert (seen(wire), seen(wire, 1)) == ([], [])
+    answer = wire.fetch("t", 0, isolation_level=1)
+    assert (answer.last_stable_offset, answer.high_watermark) == (0, 2)
+    assert wire.fetch("t", 0).records
+    assert end(wire, who) is Error.NONE
+    assert (seen(wire), seen(wire, 1)) == ([b"a", b"b"], [b"c"])
+
+
+def test_aborted_records_are_never_seen(wire, topic):
+    who = initialize(wire)
+    add(wire, who, 0)
+    send(wire, who, 0, b"gone")
+    assert end(wire, who, commit=False) is Error.NONE
+    add(wire, who, 0)
+    send(wire, who, 1, b"kept")
+    answer = wire.fetch("t", 0, isolation_level=1)
+    assert [(a.producer_id, a.first_offset) for a in answer.aborted_transactions] == [(who.producer_id, 0)]
+    assert wire.fetch("t", 0).aborted_transactions is None
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_every_version_adds_partitions_and_ends(wire, topic, version):
+    who = initialize(wire)
+    assert add(wire, who, 0, version=version) is Error.NONE
+    send(wire, who, 0, b"a")
+    assert end(wire, who, version=version) is Error.NONE
+    assert end(wire, who, version=version) is Error.NONE
+    assert end(wire, who, commit=False, version=version) is Error.INVALID_TXN_STATE
+    assert seen(wire) == [b"a"]
+
+
+def test_partitions_are_added_all_or_none(wire, topic):
+    who = initialize(wire)
+    assert add(wire, who, 0, 9) == [Error.OPERATION_NOT_ATTEMPTED, Error.UNKNOWN_TOPIC_OR_PARTITION]
+    assert describe(wire).transaction_state == "Empty"
+
+
+def test_records_outside_an_open_transaction_are_refused(wire, topic):
+    who = initialize(wire)
+    assert send(wire, who, 0, b"a") is Error.INVALID_TXN_STATE
+    add(wire, who, 0)
+    assert send(wire, who, 0, b"a", partition=1) is Error.INVALID_TXN_STATE
+    assert send(wire, who, 0, b"a", name="other") is Error.INVALID_PRODUCER_ID_MAPPING
+    assert send(wire, who, 0, b"a", name=None) is Error.INVALID_PRODUCER_ID_MAPPING
+    assert seen(wire) == []
+
+
+@pytest.mark.parametrize(("version", "error"), [(0, Error.INVALID_PRODUCER_EPOCH), (3, Error.PRODUCER_FENCED)])
+def test_whoever_initializes_last_fences_the_others_and_aborts_what_they_left_open(wire, topic, version, error):
+    old = initialize(wire)
+    add(wire, old, 0)
+    send(wire, old, 0, b"left open")
+    new = initialize(wire)
+    assert new.producer_epoch > old.producer_epoch
+    assert send(wire, old, 1, b"late") is Error.INVALID_PRODUCER_EPOCH
+    assert add(wire, old, 1, version=version) is error
+    assert end(wire, old, version=version) is error
+    add(wire, new, 0)
+    assert send(wire, new, 0, b"new") is Error.NONE
+    end(wire, new)
+    answer = wire.fetch("t", 0, isolation_level=1)
+    assert [a.first_offset for a in answer.aborted_transactions] == [0]
+    assert answer.last_stable_offset == answer.high_watermark == 4
+
+
+def test_a_producer_says_which_epoch_it_had_and_is_fenced_if_that_is_not_the_latest(wire):
+    first = initialize(wire)
+    second = initialize(wire, producer_id=first.producer_id, epoch=first.producer_epoch)
+    assert (second.error_code, second.producer_epoch) == (0, 1)
+    late = initialize(wire, producer_id=first.producer_id, epoch=first.producer_epoch)
+    assert late.error_code == Error.PRODUCER_FENCED
+    late = initialize(wire, version=3, producer_id=first.producer_id, epoch=first.producer_epoch)
+    assert late.error_code == Error.INVALID_PRODUCER_EPOCH
+
+
+def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_fenced(wire, topic):
+    who = initialize(wire, timeout=50)
+    add(wire, who, 0)
+    send(wire, who, 0, b"slow")
+    deadline = time.monotonic() + 20
+    while describe(wire).transaction_state != "CompleteAbort":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert end(wire, who) is Error.PRODUCER_FENCED
+    assert wire.fetch("t", 0, isolation_level=1).last_stable_offset == 2
+
+
+def commit_offset(wire, who, offset, version=4, generation=-1, group="g"):
+    request = messages.TxnOffsetCommitRequest
+    asked = request.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="m")
+    message = request(
+        transactional_id="tx",
+        group_id=group,
+        producer_id=who.producer_id,
+        producer_epoch=who.producer_epoch,
+        generation_id_or_member_epoch=generation,
+        topics=[request.TxnOffsetCommitRequestTopic(name="t", partitions=[asked])],
+    )
+    return Error.of(wire.ask(message, version).topics[0].partitions[0].error_code)
+
+
+def committed(wire, stable=False):
+    request = messages.OffsetFetchRequest
+    topics = [request.OffsetFetchRequestTopic(name="t", partition_indexes=[0])]
+    answer = wire.ask(request(group_id="g", topics=topics, require_stable=stable), 7).topics[0].partitions[0]
+    return answer.committed_offset, Error.of(answer.error_code)
+
+
+def add_offsets(wire, who, version=4):
+    request = messages.AddOffsetsToTxnRequest(
+        transactional_id="tx", producer_id=who.producer_id, producer_epoch=who.producer_epoch, group_id="g"
+    )
+    return Error.of(wire.ask(request, version).error_code)
+
+
+@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("commit", [True, False])
+def test_offsets_of_a_group_count_when_the_transaction_commits(wire, topic, version, commit):
+    who = initialize(wire)
+    if version < 4:
+        assert commit_offset(wire, who, 1) is Error.INVALID_TXN_STATE
+    assert add_offsets(wire, who, version) is Error.NONE
+    assert commit_offset(wire, who, 5, version) is Error.NONE
+    assert committed(wire) == (-1, Error.NONE)
+    assert committed(wire, stable=True) == (-1, Error.UNSTABLE_OFFSET_COMMIT)
+    assert end(wire, who, commit) is Error.NONE
+    assert committed(wire, stable=True) == (5 if commit else -1, Error.NONE)
+
+
+def test_a_member_commits_within_a_transaction_in_its_generation(wire, topic):
+    who = initialize(wire)
+    add_offsets(wire, who)
+    assert commit_offset(wire, who, 5, generation=3) is Error.ILLEGAL_GENERATION
+    assert commit_offset(wire, who, 5, group="") is Error.INVALID_GROUP_ID
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_open_transaction_outlives_a_restart_and_can_be_ended(tmp_path, connect, commit):
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t", 2)
+        who = initialize(wire)
+        add(wire, who, 0)
+        add_offsets(wire, who)
+        send(wire, who, 0, b"a")
+        commit_offset(wire, who, 5)
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        assert describe(wire).transaction_state == "Ongoing"
+        assert seen(wire) == []
+        assert send(wire, who, 0, b"a") is Error.NONE
+        assert send(wire, who, 1, b"b") is Error.NONE
+        assert end(wire, who, commit) is Error.NONE
+        assert seen(wire) == ([b"a", b"b"] if commit else [])
+        assert committed(wire, stable=True) == (5 if commit else -1, Error.NONE)
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        assert seen(wire) == ([b"a", b"b"] if commit else [])
+        assert committed(wire, stable=True) == (5 if commit else -1, Error.NONE)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_transaction_whose_outcome_was_decided_is_brought_to_it_after_a_crash(tmp_path, connect, monkeypatch, commit):
+    from tagwire.broker.transactions.coordinator import Transactions
+
+    async def never(*_, **__):
+        await asyncio.Event().wait()
+
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t", 2)
+        who = initialize(wire)
+        add(wire, who, 0, 1)
+        send(wire, who, 0, b"a")
+        send(wire, who, 0, b"b", partition=1)
+        with monkeypatch.context() as patched:
+            patched.setattr(Transactions, "mark", never)
+            patched.setattr(Transactions, "close", lambda self: asyncio.sleep(0))
+            wire.send(messages.EndTxnRequest(
+                transactional_id="tx", producer_id=who.producer_id, producer_epoch=who.producer_epoch, committed=commit
+            ), 4)  # fmt: skip
+            other = connect(broker.bootstrap)
+            expected = "PrepareCommit" if commit else "PrepareAbort"
+            while describe(other).transaction_state != expected:
+                pass
+            while not any(record.value.message.transaction_status in (2, 3) for record in stored(other)):
+                pass
+            broker.stop()
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        while describe(wire).transaction_state != expected.replace("Prepare", "Complete"):
+            pass
+        assert (seen(wire), seen(wire, 1)) == (([b"a"], [b"b"]) if commit else ([], []))
+        assert wire.fetch("t", 0, isolation_level=1).last_stable_offset == 2
+
+
+def stored(wire):
+    batches = read(wire.fetch(TRANSACTIONS, 0).records)
+    return [decode_record(TRANSACTIONS, r.key, r.value) for batch in batches for r in batch.records()]
+
+
+def test_what_is_stored_is_in_kafkas_own_format(wire, topic):
+    who = initialize(wire)
+    add(wire, who, 1)
+    end(wire, who)
+    records = stored(wire)
+    assert {record.error for record in records} == {None}
+    assert [record.value.message.transaction_status for record in records] == [0, 1, 2, 4]
+    assert records[1].value.message.transaction_partitions[0].partition_ids == [1]
+    assert records[0].value.message.transaction_partitions is None
+
+
+def test_transactions_are_listed_and_described(wire, topic):
+    open_one = initialize(wire)
+    add(wire, open_one, 1)
+    initialize(wire, "idle")
+
+    def listed(**filters):
+        answer = wire.ask(messages.ListTransactionsRequest(**filters), 1)
+        return [state.transactional_id for state in answer.transaction_states], answer.unknown_state_filters
+
+    assert listed() == (["idle", "tx"], [])
+    assert listed(state_filters=["Ongoing", "Odd"]) == (["tx"], ["Odd"])
+    assert listed(producer_id_filters=[open_one.producer_id]) == (["tx"], [])
+    assert listed(duration_filter=3_600_000) == ([], [])
+    found = describe(wire)
+    assert (found.transaction_state, found.producer_id, found.transaction_timeout_ms) == (
+        "Ongoing", open_one.producer_id, 60_000,
+    )  # fmt: skip
+    assert [(topic.topic, topic.partitions) for topic in found.topics] == [("t", [1])]
+    assert describe(wire, "missing").error_code == Error.TRANSACTIONAL_ID_NOT_FOUND
+
+
+def test_partitions_tell_of_their_producers_and_a_hanging_transaction_can_be_ended(wire, topic):
+    who = initialize(wire)
+    add(wire, who, 0)
+    send(wire, who, 0, b"a", b"b")
+    request = messages.DescribeProducersRequest
+    asked = request(topics=[request.TopicRequest(name="t", partition_indexes=[0, 9])])
+    first, missing = wire.ask(asked, 0).topics[0].partitions
+    (producer,) = first.active_producers
+    assert (producer.producer_id, producer.last_sequence, producer.current_txn_start_offset) == (who.producer_id, 1, 0)
+    assert missing.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    request = messages.WriteTxnMarkersRequest
+    marker = request.WritableTxnMarker(
+        producer_id=who.producer_id,
+        producer_epoch=who.producer_epoch,
+        transaction_result=False,
+        topics=[request.WritableTxnMarkerTopic(name="t", partition_indexes=[0, 9])],
+        coordinator_epoch=0,
+    )
+    answer = wire.ask(request(markers=[marker]), 1).markers[0].topics[0].partitions
+    assert [partition.error_code for partition in answer] == [0, Error.UNKNOWN_TOPIC_OR_PARTITION]
+    assert wire.fetch("t", 0, isolation_level=1).last_stable_offset == 3
+
+
+def test_readers_of_committed_records_are_told_the_stable_end(wire, topic):
+    who = initialize(wire)
+    add(wire, who, 0)
+    send(wire, who, 0, b"a")
+    request = messages.ListOffsetsRequest
+    partitions = [request.ListOffsetsPartition(partition_index=0, timestamp=t) for t in (-1, 500, -3)]
+    message = request(
+        replica_id=-1, isolation_level=1, topics=[request.ListOffsetsTopic(name="t", partitions=partitions)]
+    )
+    assert [p.offset for p in wire.ask(message, 7).topics[0].partitions] == [0, -1, -1]
+    end(wire, who)
+    assert [p.offset for p in wire.ask(message, 7).topics[0].partitions] == [2, 0, 1]
