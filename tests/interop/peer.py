@@ -15,6 +15,8 @@ from kafka_jars import CACHE, Coordinates, MavenError, classpath, kafka
 SOURCES: Final = Path(__file__).parent / "java"
 JSON: Final[Coordinates] = ("com.fasterxml.jackson.core", "jackson-databind", "2.19.0")
 SECONDS: Final = 240
+RECORD_PACKAGES: Final = ("org.apache.kafka.common.record.internal.", "org.apache.kafka.common.record.")
+"""Where the classes for records are since Kafka 4, and where they were."""
 
 
 class NotRunError(Exception):
@@ -71,8 +73,14 @@ class Peer:
 def compiled(peer: Peer, program: str) -> Path:
     """The folder with the classes of a program, compiled on a peer's jars."""
     folder = CACHE / "classes" / peer.release
+    source = folder / f"{program}.java"
+    folder.mkdir(parents=True, exist_ok=True)
+    text = (SOURCES / source.name).read_text(encoding="utf-8")
+    if peer.release.startswith("3."):
+        text = text.replace(*RECORD_PACKAGES)
+    source.write_text(text, encoding="utf-8")
     compiler = ["javac", "--release", "17", "-d", str(folder)]
-    command = [*compiler, "-cp", ":".join(map(str, peer.jars)), str(SOURCES / f"{program}.java")]
+    command = [*compiler, "-cp", ":".join(map(str, peer.jars)), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder

@@ -16,6 +16,8 @@ import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.record.internal.CompressionType;
+import org.apache.kafka.common.record.internal.ControlRecordType;
+import org.apache.kafka.common.record.internal.EndTransactionMarker;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.MemoryRecordsBuilder;
 import org.apache.kafka.common.record.internal.Record;
@@ -24,8 +26,8 @@ import org.apache.kafka.common.record.internal.RecordBatch;
 /**
  * Reads and writes record batches with Kafka's own classes, line by line. Bytes are hexadecimal, null stays null.
  *
- * <p>`read HEX` is answered by the batches in JSON, `write JSON` (one batch) by the bytes. An answer that begins with
- * `!` is an error.
+ * <p>`read HEX` is answered by the batches in JSON, `write JSON` (one batch) and `mark JSON` (the end of a transaction)
+ * by the bytes. An answer that begins with `!` is an error.
  */
 public final class Records {
     private static final ObjectMapper MAPPER = new ObjectMapper();
@@ -42,7 +44,11 @@ public final class Records {
 
     private static String answer(String command, String argument) {
         try {
-            return command.equals("read") ? read(HEX.parseHex(argument)) : write(MAPPER.readTree(argument));
+            return switch (command) {
+                case "read" -> read(HEX.parseHex(argument));
+                case "mark" -> mark(MAPPER.readTree(argument));
+                default -> write(MAPPER.readTree(argument));
+            };
         } catch (Exception error) {
             return "!" + error.toString().replaceAll("\\s+", " ");
         }
@@ -70,7 +76,11 @@ public final class Records {
             ArrayNode records = node.putArray("records");
             for (Record record : batch) {
                 record.ensureValid();
-                describe(record, records.addObject());
+                ObjectNode described = records.addObject();
+                describe(record, described);
+                if (batch.isControlBatch()) {
+                    describeControl(record, described);
+                }
             }
         }
         return MAPPER.writeValueAsString(batches);
@@ -88,12 +98,33 @@ public final class Records {
         }
     }
 
+    private static void describeControl(Record record, ObjectNode node) {
+        ControlRecordType type = ControlRecordType.parse(record.key());
+        node.put("control", type.name());
+        if (type == ControlRecordType.ABORT || type == ControlRecordType.COMMIT) {
+            node.put("coordinator_epoch", EndTransactionMarker.deserialize(record).coordinatorEpoch());
+        }
+    }
+
+    private static String mark(JsonNode marker) {
+        MemoryRecords records = MemoryRecords.withEndTransactionMarker(
+                marker.get("base_offset").longValue(),
+                marker.get("timestamp").longValue(),
+                marker.get("partition_leader_epoch").intValue(),
+                marker.get("producer_id").longValue(),
+                (short) marker.get("producer_epoch").intValue(),
+                new EndTransactionMarker(
+                        marker.get("commit").booleanValue() ? ControlRecordType.COMMIT : ControlRecordType.ABORT,
+                        marker.get("coordinator_epoch").intValue()));
+        return hex(records.buffer());
+    }
+
     private static String write(JsonNode batch) {
         ByteBuffer buffer = ByteBuffer.allocate(1 << 16);
         CompressionType codec = CompressionType.forName(batch.get("compression").textValue());
         try (MemoryRecordsBuilder builder = MemoryRecords.builder(
                 buffer,
-                RecordBatch.MAGIC_VALUE_V2,
+                (byte) batch.get("magic").intValue(),
                 Compression.of(codec).build(),
                 TimestampType.forName(batch.get("timestamp_type").textValue()),
                 batch.get("base_offset").longValue(),
@@ -111,10 +142,7 @@ public final class Records {
                         bytes(record.get("value")),
                         headers(record.get("headers")));
             }
-            ByteBuffer written = builder.build().buffer();
-            byte[] bytes = new byte[written.remaining()];
-            written.get(bytes);
-            return HEX.formatHex(bytes);
+            return hex(builder.build().buffer());
         }
     }
 
