@@ -84,5 +84,6 @@ _IN_ARROW = {
 
 def __getattr__(name: str) -> object:
     if name in _IN_ARROW:
-        return getattr(import_module(f"{__name__}.{_IN_ARROW[name]}"), name)
+        found = globals()[name] = getattr(import_module(f"{__name__}.{_IN_ARROW[name]}"), name)
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,6 +16,7 @@ from tagwire.records.writer import BatchOptions, check, head, seal
 MAX_BATCH_BYTES = 1 << 20
 MAX_BATCH_RECORDS = 100_000
 _UNBOUNDED = (1 << 62) - 1
+_PLAIN = (pa.binary(), pa.string())
 
 
 def from_arrow(batch: pa.RecordBatch, **options: Unpack[BatchOptions]) -> bytes:
@@ -104,10 +105,10 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 def _binary(column: pa.Array, name: str) -> pa.Array:
     """`column` with the layout of binary, which is string's too."""
-    if column.type in (pa.binary(), pa.string()):
+    if column.type in _PLAIN:
         return column
     try:
-        return column.cast(pa.binary())
+        return column.cast(_PLAIN[0])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise EncodeError(f"column {name} is {column.type}, not binary or string of less than 2 GiB") from None
 
@@ -117,9 +118,9 @@ def _milliseconds(column: pa.Array) -> memoryview:
     if not (pa.types.is_timestamp(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise EncodeError(f"column timestamp is {kind}, not a timestamp or integer milliseconds")
     try:
-        if pa.types.is_timestamp(kind):
+        if pa.types.is_timestamp(kind) and kind.unit != "ms":
             column = column.cast(pa.timestamp("ms", kind.tz), safe=kind.unit == "s")
-        column = column.cast(pa.int64())
+        column = column.view(pa.int64()) if pa.types.is_timestamp(kind) else column.cast(pa.int64())
     except pa.ArrowInvalid as error:
         raise EncodeError(f"column timestamp does not fit into int64 milliseconds: {error}") from None
     if column.null_count:
