@@ -391,6 +391,32 @@ def test_a_thinned_wrapper_is_written_with_its_own_offsets(magic: int, codec: st
         records.rewrite(batch, batch.records(), delete_horizon=5)
 
 
+def test_columns_are_the_same_however_messages_follow_one_another() -> None:
+    # more than is read at once; append times that differ; offsets that a producer left at 0; a type that changes
+    log = b"".join(message(at, b"k", bytes(1000), timestamp=at) for at in range(600))
+    log += message(600, attributes=8, timestamp=7) + message(601, attributes=8, timestamp=7)
+    log += message(602, attributes=8, timestamp=9) + message(603) + message(604, magic=0) + message(605, magic=0)
+    log += message(0) + message(0) + message(1) + wrapper(9, message(0) + message(1)) + message(10) + message(12)
+    columns = ("offset", "timestamp", "timestamp_type", "key")
+    table = records.to_arrow(log, columns=columns)
+    assert list(zip(table.column(0).to_pylist(), table.column(1).cast("int64").to_pylist())) == [
+        row[:2] for row in rows_of(log)
+    ]
+    assert table.column("timestamp_type").to_pylist()[600:608] == [1, 1, 1, 0, -1, -1, 0, 0]
+    cut = records.to_arrow(log[: -len(message(12)) - 1], start_offset=599, end_offset=603, columns=columns)
+    assert cut.column("offset").to_pylist() == [599, 600, 601, 602]
+    chunks = list(records.arrow_chunks(log, max_rows=100, columns=columns))
+    assert sum(chunk.num_rows for chunk, _ in chunks) == table.num_rows
+    assert chunks[-1][1] == 13
+
+
+def test_a_broken_message_among_others_is_named(read_rows: Reader) -> None:
+    log = b"".join(message(at) for at in range(5)) + message(5, crc=1) + message(6)
+    with pytest.raises(CorruptRecordError, match=r"offset (5|0, message 5) at byte .*checksum"):
+        read_rows(log)
+    assert records.to_arrow(log, end_offset=0).num_rows == 0
+
+
 def test_time_is_linear_in_messages() -> None:
     # a quadratic step would make this take minutes
     data = records.write([Record(None, None)] * 100_000, magic=1, compression="gzip")

@@ -37,6 +37,9 @@ _prefix = cython.declare(cython.Py_ssize_t, PREFIX_SIZE)
 _smallest = cython.declare(cython.Py_ssize_t, SMALLEST_SIZE)
 _has_headers = cython.declare(cython.int, HAS_HEADERS)
 _timestamp_size = cython.declare(cython.Py_ssize_t, 8)
+_magic_at = cython.declare(cython.Py_ssize_t, 16)
+_codec = cython.declare(cython.int, 0x07)
+_append_time = cython.declare(cython.int, 0x08)
 _max_delta = cython.declare(cython.longlong, (1 << 31) - 1)
 _LENGTH_ROOM = cython.declare(cython.Py_ssize_t, 5)
 _SLACK = 64
@@ -272,6 +275,50 @@ def records_of(
         out.release()
     del payload[to:]
     return payload, index, first, after, base
+
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def run_of(messages: memoryview, at: cython.Py_ssize_t, most: cython.Py_ssize_t) -> tuple[int, int, int]:
+    """Messages from `at` on that can be made records together: (position after them, their number, last offset).
+
+    They take at most `most` bytes, the first one excepted; magic, attributes and, where that is an append time, the
+    timestamp are those of the first message, which is whole and not compressed; offsets ascend. Nothing else is looked
+    at.
+    """
+    source: cython.const[cython.uchar][::1] = messages
+    end: cython.Py_ssize_t = source.shape[0]
+    src: cython.pointer[cython.const[cython.uchar]]
+    if cython.compiled:
+        src = cython.address(source[0])
+    else:
+        src = source
+    first: cython.Py_ssize_t = at
+    kept: cython.int = _append_time | _codec
+    magic: cython.int = src[at + _magic_at]
+    attributes: cython.int = src[at + _magic_at + 1] & kept
+    base: cython.longlong = _int64(src, at)
+    after: cython.longlong = base
+    count: cython.longlong = 1
+    offset: cython.longlong
+    length: cython.longlong
+    dated: cython.bint = magic > 0 and attributes & _append_time
+    at += _prefix + cython.cast(cython.Py_ssize_t, _int32(src, at + 8))
+    while end - at >= _magic_at + 10:
+        offset = _int64(src, at)
+        length = _int32(src, at + 8)
+        if length < _smallest or length > end - at - _prefix or at - first + length > most:
+            break
+        if src[at + _magic_at] != magic or src[at + _magic_at + 1] & kept != attributes:
+            break
+        if offset <= after or offset - base > _max_delta:
+            break
+        if dated and _int64(src, at + _magic_at + 2) != _int64(src, first + _magic_at + 2):
+            break
+        after = offset
+        count += 1
+        at += _prefix + cython.cast(cython.Py_ssize_t, length)
+    return at, count, after
 
 
 @cython.cfunc

@@ -18,7 +18,7 @@ from tagwire.records.aborted import AbortedTransactions
 from tagwire.records.batch import CODEC_MASK, BatchHeader, Data
 from tagwire.records.column_buffers import ColumnBuffers, Names
 from tagwire.records.compression import default_limit
-from tagwire.records.entries import batch_headers, check_dialect
+from tagwire.records.entries import check_dialect, run_at
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers")
 """Every column there is; `arrow_schema` has their types."""
@@ -194,7 +194,7 @@ class _Selection:
                         piece.size += size
                     at = end
                 else:
-                    header = next(batch_headers(part, self.dialect, start=at), None)
+                    header = run_at(part, at, self.dialect)
                     if header is None:
                         break
                     at += header.size

@@ -25,7 +25,7 @@ from tagwire.records.batch import (
     Data,
     RecordBatch,
 )
-from tagwire.records.message_set import TIMESTAMP_AT, MessageEntry
+from tagwire.records.message_set import TIMESTAMP_AT, MessageEntry, MessageRun
 
 INT_HEADERS = "int-headers"
 DIALECTS = (None, INT_HEADERS)
@@ -65,6 +65,18 @@ def batch_headers(
         if verify:
             header.crc_ok = header.checksum(view) == header.crc
         yield header
+
+
+def run_at(data: memoryview, start: int, dialect: str | None = None) -> BatchHeader | None:
+    """The complete batch at `start`, or as many uncompressed messages of a message set as are read as one batch.
+
+    None where there is nothing complete. Raises as `batch_headers` does.
+    """
+    header = next(batch_headers(data, dialect, start=start), None)
+    if isinstance(header, MessageEntry) and header.compression == "none":
+        run = MessageRun(data, header)
+        return run if run.count > 1 else header
+    return header
 
 
 def next_offset(data: Data, dialect: str | None = None) -> int | None:

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from struct import Struct
 
-from tagwire.kernel.message_sets import HAS_HEADERS, PREFIX_SIZE, records_of
+from tagwire.kernel.message_sets import HAS_HEADERS, PREFIX_SIZE, records_of, run_of
 from tagwire.kernel.record_objects import with_headers
 from tagwire.records.batch import APPEND_TIME, CODEC_MASK, DecompressedBatch, RecordBatch
 from tagwire.records.compression import CODECS, decompress
@@ -28,6 +28,9 @@ TIMESTAMP = Struct(">q")
 TIMESTAMP_AT = 18
 CHECKED_FROM = 16
 """Where an entry's checksum begins to count: its magic."""
+
+MAX_RUN = 1 << 18
+"""Most bytes of messages that are read as one batch."""
 
 _LENGTH = Struct(">i")
 _ZSTD = CODECS.index("zstd")
@@ -142,6 +145,32 @@ class MessageEntry(RecordBatch):
         return (
             f"<{type(self).__name__} magic {self.magic}, offset {self.offset}, {self.compression}, {self.size} bytes>"
         )
+
+
+class MessageRun(MessageEntry):
+    """Uncompressed messages that follow one another, read as one batch: for those who look at records only.
+
+    Its checksum is that of the first message; every message's own is verified with the reading of its records.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: memoryview, first: MessageEntry) -> None:
+        super().__init__(data, first.position)
+        end, self.count, last = run_of(data, first.position, MAX_RUN)
+        self.last_offset_delta = last - first.offset
+        self.size = end - first.position
+        self.data = data[first.position : end]
+
+    @property
+    def last_offset(self) -> int:
+        return self.offset + self.last_offset_delta
+
+    def verify(self, data: memoryview | None = None) -> None:
+        self.payload()
+
+    def _read_payload(self, limit: int | None) -> memoryview:
+        return memoryview(records_of(self.data, self.magic == 2, True, self.path)[0])
 
 
 class _IntHeaders(DecompressedBatch):
