@@ -151,6 +151,8 @@ BROKEN = [
     ("snappy", records.compress("snappy", b"")[:16] + bytes.fromhex("00")),
     ("snappy", records.compress("snappy", TEXT)[:-1]),
     ("snappy", bytes.fromhex("05 00 61")),
+    # blocks that claim 4 GiB each
+    ("snappy", records.compress("snappy", b"") + bytes.fromhex("00000006 ffffffff0f00") * 3),
     ("lz4", b""),
     ("lz4", b"plain text, not lz4"),
     ("lz4", records.compress("lz4", TEXT)[:-5]),
