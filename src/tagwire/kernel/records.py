@@ -353,7 +353,7 @@ class Strings:
     """The buffers of one variable-size column in Arrow's layout, filled row by row.
 
     valid: a bit per row, None where no row can be null. ends: int32, one more than there are rows. data: the bytes,
-    with SLACK to spare; None in a list column, whose `size` counts elements. All are memoryviews. room: how many rows
+    with SLACK to spare; None in a list column, whose `size` counts elements, and as long as `room` is 0. All are memoryviews. room: how many rows
     there is room for. size: bytes or elements so far. nulls: rows that are null.
     """
 
@@ -368,7 +368,6 @@ class Strings:
     def __init__(self, room: int, valid: memoryview | None, ends: memoryview, data: memoryview | None) -> None:
         self.size = 0
         self.nulls = 0
-        self._data = _memory(data)
         self._use(room, valid, ends, data)
         self._ends[0] = 0
 
@@ -377,6 +376,7 @@ class Strings:
         self._views = (valid, ends, data)
         self.room = room
         self._valid = _memory(valid)
+        self._data = _memory(data)
         if cython.compiled:
             self._ends = cython.cast(cython.p_int, _memory(ends))
             if valid is not None:
@@ -386,9 +386,9 @@ class Strings:
             if valid is not None:
                 valid[:] = b"\xff" * len(valid)
 
-    def move(self, room: int, valid: memoryview | None, ends: memoryview) -> None:
-        """Goes on in larger buffers, with the rows that the present ones hold."""
-        old_valid, old_ends, data = self._views
+    def move(self, room: int, valid: memoryview | None, ends: memoryview, data: memoryview | None) -> None:
+        """Goes on in larger buffers, with the rows that the present ones hold; `data` is theirs, or the first."""
+        old_valid, old_ends, _ = self._views
         self._use(room, valid, ends, data)
         if valid is not None:
             valid[: len(old_valid)] = old_valid

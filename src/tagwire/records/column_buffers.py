@@ -23,18 +23,24 @@ class Names(Protocol):
 
 
 class _Strings:
-    """A variable-size column being filled: Arrow's buffers, and the kernel's view of them."""
+    """A variable-size column being filled: Arrow's buffers, and the kernel's view of them.
+
+    `size`: the most bytes it can hold, which have room as soon as there is room for a row; None in a list column.
+    """
 
     def __init__(self, rows: int, size: int | None, *, nullable: bool = True) -> None:
         self.nullable = nullable
-        self.data = None if size is None else _allocated(size + kernel.SLACK)
-        data = None if self.data is None else memoryview(self.data).cast("B")
-        self.view = kernel.Strings(rows, *self._rooms(rows), data)
+        self.size = size
+        self.data: pa.Buffer | None = None
+        self.view = kernel.Strings(rows, *self._rooms(rows))
 
-    def _rooms(self, rows: int) -> tuple[memoryview | None, memoryview]:
+    def _rooms(self, rows: int) -> tuple[memoryview | None, memoryview, memoryview | None]:
         self.valid = _allocated((rows + 7) // 8) if self.nullable else None
         self.ends = _allocated(4 * (rows + 1))
-        return None if self.valid is None else memoryview(self.valid).cast("B"), _viewed(self.ends, "i")
+        if self.data is None and self.size is not None and rows:
+            self.data = _allocated(self.size + kernel.SLACK)
+        valid = None if self.valid is None else _viewed(self.valid, "B")
+        return valid, _viewed(self.ends, "i"), None if self.data is None else _viewed(self.data, "B")
 
     def grow(self, rows: int) -> None:
         """Makes room for `rows` rows, keeping those there are."""
@@ -43,8 +49,10 @@ class _Strings:
     def buffers(self) -> list[pa.Buffer | None]:
         """Validity (None when no row is null), ends, and data cut to what it holds if that frees much."""
         valid = self.valid if self.view.nulls else None
-        if self.data is None:
+        if self.size is None:
             return [valid, self.ends]
+        if self.data is None:
+            return [valid, self.ends, _allocated(0)]
         if self.data.size > _SHRINK_FROM and self.view.size * 2 < self.data.size:
             self.data.resize(self.view.size, shrink_to_fit=True)
         return [valid, self.ends, self.data]
@@ -53,12 +61,14 @@ class _Strings:
 class ColumnBuffers:
     """The buffers of the columns that come from records, large enough for all of them from the start.
 
-    Header keys and values excepted: how many there are shows only while decoding, so they start with two a record.
+    Header keys and values excepted: how many there are shows only while decoding. At the first one they get room for two
+    a record.
     Columns that are not among `names` have none. `register` names int header keys, if that is what there are.
     """
 
     def __init__(self, names: Sequence[str], rows: int, size: int, register: Names | None = None) -> None:
-        self.size = size
+        self.most_headers = size // 2
+        self.likely_headers = 2 * rows + 8
         self.register = register
         self.numbers = {
             name: _allocated(rows * width)
@@ -67,10 +77,9 @@ class ColumnBuffers:
         }
         self.strings = {name: _Strings(rows, size) for name in ("key", "value") if name in names}
         if "headers" in names:
-            room = min(2 * rows + 8, size // 2)
             self.strings["headers"] = _Strings(rows, None)
-            self.strings["header key"] = _Strings(room, size, nullable=False)
-            self.strings["header value"] = _Strings(room, size)
+            self.strings["header key"] = _Strings(0, size, nullable=False)
+            self.strings["header value"] = _Strings(0, size)
         self.kernel = kernel.Columns(
             self._number("offset", "q"),
             self._number("timestamp", "q"),
@@ -119,9 +128,9 @@ class ColumnBuffers:
                 self._grow(needed)
 
     def _grow(self, needed: int) -> None:
-        """Makes room for `needed` headers, or twice what there is if so many may come."""
+        """Makes room for `needed` headers, or as many as are likely, or twice what there is, if so many may come."""
         keys, values = self.strings["header key"], self.strings["header value"]
-        room = max(needed, min(2 * keys.view.room, self.size // 2))
+        room = max(needed, min(max(self.likely_headers, 2 * keys.view.room), self.most_headers))
         keys.grow(room)
         values.grow(room)
 
@@ -160,5 +169,5 @@ def _allocated(size: int) -> pa.Buffer:
     return pa.allocate_buffer(size, resizable=True)
 
 
-def _viewed(buffer: pa.Buffer, letter: Literal["i", "q"]) -> memoryview:
+def _viewed(buffer: pa.Buffer, letter: Literal["B", "i", "q"]) -> memoryview:
     return memoryview(buffer).cast(letter)
