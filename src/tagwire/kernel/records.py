@@ -353,8 +353,8 @@ class Strings:
     """The buffers of one variable-size column in Arrow's layout, filled row by row.
 
     valid: a bit per row, None where no row can be null. ends: int32, one more than there are rows. data: the bytes,
-    with SLACK to spare; None in a list column, whose `size` counts elements, and as long as `room` is 0. All are memoryviews. room: how many rows
-    there is room for. size: bytes or elements so far. nulls: rows that are null.
+    with SLACK to spare; None in a list column, whose `size` counts elements, and as long as `room` is 0. All are
+    memoryviews. room: how many rows there is room for. size: bytes or elements so far. nulls: rows that are null.
     """
 
     _views: tuple

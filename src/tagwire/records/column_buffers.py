@@ -61,8 +61,9 @@ class _Strings:
 class ColumnBuffers:
     """The buffers of the columns that come from records, large enough for all of them from the start.
 
-    Header keys and values excepted: how many there are shows only while decoding. At the first one they get room for two
-    a record.
+    Header keys and values excepted: how many there are shows only while decoding. At the first one they get room for
+    two a record.
+
     Columns that are not among `names` have none. `register` names int header keys, if that is what there are.
     """
 
