@@ -278,6 +278,26 @@ def test_the_limit_holds_for_a_wrapper() -> None:
         batch.decompress(1000)
 
 
+def test_a_wrapper_that_is_allowed_to_grow_tells_of_itself() -> None:
+    data = wrapper(3, b"".join(message(at, value=bytes(1 << 20)) for at in range(4)))
+    (header,) = records.batch_headers(data)
+    with pytest.raises(CorruptRecordError, match="more than"):
+        _ = header.count
+    (header,) = records.batch_headers(data, max_decompressed=1 << 23)
+    assert (header.count, header.base_offset) == (4, 0)
+    assert records.to_arrow(data, max_decompressed=1 << 23).num_rows == 4
+    assert [chunk.num_rows for chunk, _ in records.arrow_chunks(data, max_decompressed=1 << 23)] == [4]
+
+
+@pytest.mark.parametrize("data", [b"", message()[:17], message()[:-1], records.write([Record(None, None)])[:60]])
+def test_only_a_whole_entry_is_placed_or_dated(data: bytes) -> None:
+    for change in (lambda entry: records.place(entry, 5, 5), lambda entry: records.restamp(entry, 5)):
+        entry = bytearray(data)
+        with pytest.raises(CorruptRecordError):
+            change(entry)
+        assert entry == data
+
+
 def test_an_entry_is_verified_by_its_checksum_only_if_asked() -> None:
     data = message(5, crc=1)
     assert [header.crc_ok for header in records.batch_headers(message(5) + data, verify=True)] == [True, False]

@@ -28,6 +28,7 @@ from tagwire.errors import (
     TagwireError,
     UnsupportedVersionError,
 )
+from tagwire.records.compression import MAX_DECOMPRESSED
 
 UNKNOWN = -1
 
@@ -250,7 +251,7 @@ class Fetcher:
         rows, size, after = 0, 0, span.next
         failure: TagwireError | None = None
         try:
-            for header in records.batch_headers(data):
+            for header in records.batch_headers(data, max_decompressed=MAX_DECOMPRESSED):
                 if header.next_offset <= after:
                     raise CorruptRecordError(f"a batch ends before it, at {header.last_offset}", offset=header.position)
                 rows, size, after = rows + header.count, header.position + header.size, header.next_offset

@@ -222,7 +222,7 @@ class Reader(ClientOwner):
     def _decode_one_by_one(self, span: Span, data: list[memoryview]) -> Iterator[pa.RecordBatch]:
         """What stands before the first broken batch; then the error, naming that batch."""
         for part in data:
-            for header in batch_headers(part):
+            for header in batch_headers(part, max_decompressed=self._options["max_decompressed"]):
                 at = max(header.base_offset, self._decoded_to[span.at])
                 if header.next_offset <= at:
                     continue

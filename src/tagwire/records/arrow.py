@@ -194,7 +194,7 @@ class _Selection:
                         piece.size += size
                     at = end
                 else:
-                    header = run_at(part, at, self.dialect)
+                    header = run_at(part, at, self.dialect, limit)
                     if header is None:
                         break
                     at += header.size

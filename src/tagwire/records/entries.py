@@ -25,7 +25,7 @@ from tagwire.records.batch import (
     Data,
     RecordBatch,
 )
-from tagwire.records.message_set import TIMESTAMP_AT, MessageEntry, MessageRun
+from tagwire.records.message_set import ENTRY, TIMESTAMP_AT, MessageEntry, MessageRun
 
 INT_HEADERS = "int-headers"
 DIALECTS = (None, INT_HEADERS)
@@ -52,27 +52,38 @@ def read(data: Data, dialect: str | None = None, *, verify: bool = True) -> Iter
 
 
 def batch_headers(
-    data: Data, dialect: str | None = None, *, verify: bool = False, start: int = 0
+    data: Data,
+    dialect: str | None = None,
+    *,
+    verify: bool = False,
+    start: int = 0,
+    max_decompressed: int | None = None,
 ) -> Iterator[BatchHeader]:
     """The headers of the complete batches in `data`, one after another; stops silently at a partial last one.
 
     `start` is where the first one stands. `verify` computes each checksum into `crc_ok`. An entry of a message set is a
-    `MessageEntry`. Raises CorruptRecordError for a header that contradicts itself, ConfigError for an unknown dialect.
+    `MessageEntry`, which may have to be decompressed to tell how many records it has: `max_decompressed` bounds that.
+    Raises CorruptRecordError for a header that contradicts itself, ConfigError for an unknown dialect.
     """
     view = memoryview(data).cast("B")
     for position in _positions(view, dialect, start):
-        header = _entry(view, position, dialect) or BatchHeader(view, position)
+        entry = _entry(view, position, dialect)
+        if entry is not None:
+            entry.max_decompressed = max_decompressed
+        header = entry or BatchHeader(view, position)
         if verify:
             header.crc_ok = header.checksum(view) == header.crc
         yield header
 
 
-def run_at(data: memoryview, start: int, dialect: str | None = None) -> BatchHeader | None:
+def run_at(
+    data: memoryview, start: int, dialect: str | None = None, max_decompressed: int | None = None
+) -> BatchHeader | None:
     """The complete batch at `start`, or as many uncompressed messages of a message set as are read as one batch.
 
-    None where there is nothing complete. Raises as `batch_headers` does.
+    None where there is nothing complete. Takes and raises what `batch_headers` does.
     """
-    header = next(batch_headers(data, dialect, start=start), None)
+    header = next(batch_headers(data, dialect, start=start, max_decompressed=max_decompressed), None)
     if isinstance(header, MessageEntry) and header.compression == "none":
         run = MessageRun(data, header)
         return run if run.count > 1 else header
@@ -100,8 +111,7 @@ def place(batch: bytearray | memoryview, base_offset: int, leader_epoch: int, di
     Raises UnsupportedVersionError for a wrapper of magic 0: the offsets inside are absolute, so it must be written
     anew; CorruptRecordError for a wrapper that cannot be read; ConfigError for an unknown dialect.
     """
-    check_dialect(dialect)
-    view = memoryview(batch)
+    view = _writable(batch, dialect)
     entry = _entry(view, 0, dialect)
     if entry is None:
         _INT64.pack_into(batch, 0, base_offset)
@@ -121,8 +131,7 @@ def restamp(batch: bytearray | memoryview, timestamp: int, rest: Data = b"", dia
 
     Raises UnsupportedVersionError for magic 0, which has no timestamps; ConfigError for an unknown dialect.
     """
-    check_dialect(dialect)
-    view = memoryview(batch)
+    view = _writable(batch, dialect)
     if view[_MAGIC_AT] == 2 and dialect is None:
         batch[_LOW_ATTRIBUTES_AT] |= APPEND_TIME
         _INT64.pack_into(batch, _MAX_TIMESTAMP_AT, timestamp)
@@ -135,6 +144,16 @@ def restamp(batch: bytearray | memoryview, timestamp: int, rest: Data = b"", dia
     batch[_MESSAGE_ATTRIBUTES_AT] |= APPEND_TIME
     _INT64.pack_into(batch, TIMESTAMP_AT, timestamp)
     _CRC.pack_into(batch, _MESSAGE_CRC_AT, entry.checksum())
+
+
+def _writable(batch: bytearray | memoryview, dialect: str | None) -> memoryview:
+    """A view of `batch`, which holds a header at least."""
+    check_dialect(dialect)
+    view = memoryview(batch)
+    is_batch = dialect is None and len(view) > _MAGIC_AT and view[_MAGIC_AT] == 2
+    if len(view) < (HEADER_SIZE if is_batch else ENTRY.size):
+        raise CorruptRecordError(f"{len(view)} bytes do not hold the header of a batch")
+    return view
 
 
 def _entry(view: memoryview, position: int, dialect: str | None) -> MessageEntry | None:

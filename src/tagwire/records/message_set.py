@@ -48,9 +48,11 @@ class MessageEntry(RecordBatch):
 
     Attributes:
         offset: as the entry states it: of the message, or of the last one it wraps.
+        max_decompressed: most bytes that a wrapper may become when it is decompressed without another limit (None: 64
+            times the compressed and 1 MiB).
     """
 
-    __slots__ = ("offset",)
+    __slots__ = ("max_decompressed", "offset")
 
     def __init__(self, data: memoryview, position: int) -> None:
         """Reads the whole entry at `position`. Raises CorruptRecordError when it contradicts itself."""
@@ -60,9 +62,12 @@ class MessageEntry(RecordBatch):
         self.data = data[position : position + self.size]
         self.crc_ok = None
         self._payload = None
+        self.max_decompressed: int | None = None
         self.partition_leader_epoch = self.producer_id = self.producer_epoch = self.base_sequence = -1
         self.attributes = attributes & (CODEC_MASK | APPEND_TIME if self.magic else CODEC_MASK)
         codec = attributes & CODEC_MASK
+        if len(self.data) != self.size:
+            raise self.corrupt(f"{len(self.data)} bytes are not the {self.size} of the entry")
         if length < (_WITH_TIMESTAMP if self.magic else _WITHOUT_TIMESTAMP):
             raise self.corrupt(f"message size {length} leaves no room for the fields of magic {self.magic}")
         if self.offset < 0 or self.offset == _MAX_OFFSET:
@@ -135,6 +140,7 @@ class MessageEntry(RecordBatch):
             if size < -1 or size > room or (field == "value" and size != room):
                 raise self.corrupt(f"{field} length {size} does not fit into the message")
             at += max(size, 0) if field == "key" else 0
+        limit = self.max_decompressed if limit is None else limit
         return decompress(self.compression, self.data[at:], limit, path=self.path, magic=self.magic)
 
     def decompress(self, limit: int | None = None) -> DecompressedBatch:
