@@ -32,8 +32,8 @@ MAX_PARTITIONS = 1000
 """Partitions one topic can have: each costs a directory, an open file and a few syncs."""
 
 INTERNAL: Mapping[str, Mapping[str, str | None]] = {
-    OFFSETS: {"cleanup.policy": "compact", "segment.bytes": str(16 << 20)},
-    TRANSACTIONS: {"cleanup.policy": "compact", "segment.bytes": str(16 << 20)},
+    OFFSETS: {"cleanup.policy": "compact", "retention.ms": "-1", "segment.bytes": str(16 << 20)},
+    TRANSACTIONS: {"cleanup.policy": "compact", "retention.ms": "-1", "segment.bytes": str(16 << 20)},
 }
 """The topics in which the broker keeps its own state, and their configurations. Clients may read them."""
 
