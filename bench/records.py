@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import random
+import time
 import zlib
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -28,6 +29,7 @@ from tagwire.records import Record
 
 COUNT = 10_000
 ROUNDS = 11
+TURN = 0.06
 SMALL_BATCH = 104  # records that make a batch of 16 KiB
 FETCH = 64 * SMALL_BATCH  # and a fetch of 1 MiB
 LEVELS = {"gzip": 6, "lz4": None, "snappy": None, "zstd": 3}
@@ -112,19 +114,29 @@ def build_aiokafka(found: list[Record]) -> bytes:
     return bytes(builder.build())
 
 
-def measured(contenders: Mapping[str, Callable[[], object]], *, repeat: int, rounds: int = ROUNDS) -> list[Timing]:
-    """The contenders' timings, each `repeat` times in every turn."""
+def measured(contenders: Mapping[str, Callable[[], object]], *, rounds: int = ROUNDS) -> list[Timing]:
+    """The contenders' timings of one call each. In its turn a contender works for about `TURN` seconds, whoever is
+    quick as often as it takes: what it does best once it runs, not what starting costs after another's turn."""
+    times: dict[str, int] = {}
 
-    def repeated(work: Callable[[], object]) -> Callable[[], None]:
+    def repeated(name: str, work: Callable[[], object]) -> Callable[[], None]:
+        work()
+        started = time.perf_counter()
+        work()
+        times[name] = max(1, round(TURN / (time.perf_counter() - started)))
+
         def run() -> None:
-            for _ in range(repeat):
+            for _ in range(times[name]):
                 work()
 
         return run
 
     gc.collect()
     gc.freeze()
-    return alternate({name: repeated(work) for name, work in contenders.items()}, rounds=rounds)
+    timings = alternate({name: repeated(name, work) for name, work in contenders.items()}, rounds=rounds)
+    return [
+        Timing(timing.name, tuple(seconds / times[timing.name] for seconds in timing.seconds)) for timing in timings
+    ]
 
 
 def arrow(title: str, found: list[Record]) -> None:
@@ -151,8 +163,8 @@ def arrow(title: str, found: list[Record]) -> None:
         "tagwire, from records": lambda: records.write(found),
     }
     for way, contenders in (("read", reading), ("write", writing)):
-        timings = measured(contenders, repeat=30)
-        print(table(f"{way}, {title}", timings, units=COUNT * 30, unit="records"))
+        timings = measured(contenders)
+        print(table(f"{way}, {title}", timings, units=COUNT, unit="records"))
 
 
 def small_batches(found: list[Record]) -> None:
@@ -166,10 +178,9 @@ def small_batches(found: list[Record]) -> None:
             f"{FETCH // SMALL_BATCH} batches of {len(parts) * SMALL_BATCH // FETCH:,} bytes": lambda: records.to_arrow(
                 parts
             ),
-        },
-        repeat=60,
+        }
     )
-    print(table("read, a fetch of 1 MiB", timings, units=FETCH * 60, unit="records"))
+    print(table("read, a fetch of 1 MiB", timings, units=FETCH, unit="records"))
 
 
 def objects(found: list[Record]) -> None:
@@ -180,17 +191,15 @@ def objects(found: list[Record]) -> None:
             {
                 "aiokafka": lambda headers=headers: touch_peer(MemoryRecords(data), headers=headers),
                 "tagwire": lambda headers=headers: touch_tagwire(data, headers=headers),
-            },
-            repeat=5,
+            }
         )
-        print(table(f"iterate, {title} read", timings, units=COUNT * 5, unit="records"))
+        print(table(f"iterate, {title} read", timings, units=COUNT, unit="records"))
     timings = measured(
         {
             "kafka-python": lambda: touch_peer(KafkaPythonRecords(data)),
             "tagwire": lambda: touch_tagwire(data),
         },
-        repeat=1,
-        rounds=3,
+        rounds=5,
     )
     print(table("iterate, everything read", timings, units=COUNT, unit="records"))
 
@@ -240,8 +249,8 @@ def compressed(found: list[Record]) -> None:
             ("read", (partial(records.to_arrow, packed), partial(records.to_arrow, data), decompress(compress()))),
             ("write", (pack, partial(records.from_arrow, rows), compress)),
         ):
-            timings = measured(dict(zip(("all", "plain", "codec"), contenders)), repeat=3, rounds=7)
-            took, plain, alone = (timing.median / 3 for timing in timings)
+            timings = measured(dict(zip(("all", "plain", "codec"), contenders)), rounds=7)
+            took, plain, alone = (timing.median for timing in timings)
             print(
                 f"  {codec:8} {way:6} {took * 1e6:10,.0f} us  over {plain * 1e6:8,.0f} + {alone * 1e6:8,.0f} us"
                 f"  {took / (plain + alone):5.2f}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -197,8 +198,8 @@ class Wire:
         self.send(request, version)
         return None if acks == 0 else self.receive().responses[0].partition_responses[0]
 
-    def fetch(self, topic: str, offset: int, partition: int = 0, version: int = 12, **options: int) -> Any:
-        """The answer for the one partition."""
+    def fetch(self, topic: str | UUID, offset: int, partition: int = 0, version: int = 12, **options: int) -> Any:
+        """The answer for the one partition; from version 13 `topic` is the topic's id."""
         return self.ask(fetch_request(topic, offset, partition, **options), version).responses[0].partitions[0]
 
     def offset_at(self, topic: str, timestamp: int, partition: int = 0, version: int = 7) -> Any:
@@ -227,7 +228,7 @@ def produce_request(topic: str, records: bytes | None, partition: int = 0, acks:
 
 
 def fetch_request(
-    topic: str,
+    topic: str | UUID,
     offset: int,
     partition: int = 0,
     *,
@@ -244,7 +245,8 @@ def fetch_request(
         partition_max_bytes=partition_max_bytes,
         current_leader_epoch=more.pop("current_leader_epoch", -1),
     )
-    topics = [request.FetchTopic(topic=topic, partitions=[wanted])]
+    named = {"topic_id": topic} if isinstance(topic, UUID) else {"topic": topic}
+    topics = [request.FetchTopic(partitions=[wanted], **named)]
     return request(max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, topics=topics, **more)
 
 

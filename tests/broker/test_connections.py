@@ -19,7 +19,7 @@ ApiVersions = messages.ApiVersionsRequest
 
 SERVED = {
     0: (0, 12),
-    1: (4, 12),
+    1: (4, 16),
     2: (1, 7),
     3: (0, 12),
     8: (2, 9),
@@ -91,11 +91,10 @@ def test_a_client_must_say_properly_what_software_it_is(wire, name, software):
 
 
 UNSERVED = [
-    (0, 2),
     (0, 13),
     (0, -1),
     (1, 3),
-    (1, 13),
+    (1, 17),
     (1, 32767),
     (3, 13),
     (17, 0),

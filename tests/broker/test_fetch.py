@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 
 from tagwire.errors import Error
@@ -23,6 +25,15 @@ def test_every_version_reads_from_an_offset_and_tells_the_ends(wire, make, versi
     assert values(answer) == [b"b", b"c"]
     assert (answer.error_code, answer.high_watermark, answer.last_stable_offset) == (0, 3, 3)
     assert answer.log_start_offset == (0 if version >= 5 else -1)
+
+
+@pytest.mark.parametrize("version", range(13, 17))
+def test_a_topic_is_read_by_its_id(wire, make, version):
+    topic_id = wire.create("t").topic_id
+    wire.produce("t", make.records(b"a"))
+    assert values(wire.fetch(topic_id, 0, version=version)) == [b"a"]
+    assert wire.fetch(uuid4(), 0, version=version, max_wait_ms=FAR).error_code == Error.UNKNOWN_TOPIC_ID
+    assert wire.fetch(topic_id, 0, partition=1, version=version).error_code == Error.UNKNOWN_TOPIC_ID
 
 
 def test_at_the_end_there_is_nothing_and_past_it_is_out_of_range(wire, make):

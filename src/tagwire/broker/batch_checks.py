@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tagwire.broker.batch import Batch, batch_of
+from tagwire.broker.message_sets import to_record_batch
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import CorruptRecordError, Error, KafkaError
 from tagwire.kernel import records as kernel
@@ -17,13 +18,15 @@ from tagwire.records import BatchHeader, batch_headers
 from tagwire.records.batch import HEADER_SIZE
 from tagwire.records.compression import MAX_DECOMPRESSED
 
+FIRST_VERSION_WITH_BATCHES = 3
 FIRST_VERSION_WITH_ZSTD = 7
 
 
 def check_batch(
     records: memoryview | None, version: int, config: TopicConfig, check_transaction: Callable[[int, int], None]
 ) -> Batch:
-    """The one batch in `records`, the bytes a Produce request of `version` holds for a partition.
+    """The one batch in `records`, the bytes a Produce request of `version` holds for a partition; before version 3,
+    what is made of the message set in it.
 
     Args:
         check_transaction: called with the producer id and epoch of a transactional batch: raises KafkaError for one
@@ -35,6 +38,8 @@ def check_batch(
     """
     if not records:
         raise KafkaError(Error.INVALID_RECORD, "there is no record batch")
+    if version < FIRST_VERSION_WITH_BATCHES:
+        records = to_record_batch(records)
     if len(records) > config.max_message_bytes:
         limit = f"max.message.bytes={config.max_message_bytes}"
         raise KafkaError(Error.MESSAGE_TOO_LARGE, f"a batch of {len(records)} bytes is over {limit}")

@@ -52,14 +52,12 @@ class Served:
     """An API that is served.
 
     Attributes:
-        versions: the lowest and the highest version that are answered.
-        advertised: the range that ApiVersions tells.
+        versions: the lowest and the highest version that are answered, as ApiVersions tells.
         overlaps: whether a request may be begun while others of its kind, on the same connection, are still under way.
         handler: answers a call with a response object, or None where there is to be no answer.
     """
 
     versions: Range
-    advertised: Range
     overlaps: bool
     handler: Handler
 
@@ -67,16 +65,12 @@ class Served:
 SERVED: dict[int, Served] = {}
 
 
-def handles(
-    message: Any, *, versions: str, advertised_from: int | None = None, overlaps: bool = False
-) -> Callable[[Handler], Handler]:
+def handles(message: Any, *, versions: str, overlaps: bool = False) -> Callable[[Handler], Handler]:
     """Register a handler for the requests of class `message` in `versions`, such as "3-12"."""
     lowest, _, highest = versions.partition("-")
 
     def register(handler: Handler) -> Handler:
-        served = (int(lowest), int(highest))
-        advertised = (served[0] if advertised_from is None else advertised_from, served[1])
-        SERVED[message.api_key] = Served(served, advertised, overlaps, handler)
+        SERVED[message.api_key] = Served((int(lowest), int(highest)), overlaps, handler)
         return handler
 
     return register

@@ -14,14 +14,16 @@ Compiled, buffers are read and written through pointers; uncompiled, the same na
 from __future__ import annotations
 
 import cython
-from crc32c import crc32c
 
 from tagwire.errors import CorruptRecordError
 
 if cython.compiled:
     from cython.cimports.cpython.memoryview import PyMemoryView_GET_BUFFER
     from cython.cimports.libc.string import memcpy, memset
+    from cython.cimports.tagwire.kernel.checksum import checksum_at
     from cython.cimports.tagwire.kernel.memory import load32, load64
+else:
+    from tagwire.kernel.checksum import checksum_at
 
 COMPILED: bool = cython.compiled
 
@@ -471,6 +473,7 @@ class Columns:
     _index: cython.longlong
     _at: cython.Py_ssize_t
     _after: cython.longlong
+    _paused: cython.bint
 
     def __init__(
         self,
@@ -505,6 +508,7 @@ class Columns:
         self._index = 0
         self._at = 0
         self._after = -1
+        self._paused = False
 
     def decode(
         self,
@@ -565,7 +569,7 @@ class Columns:
             base = _int64(src, at)
             last_delta = _int32(src, at + 23)
             if base < limit and base + last_delta >= first:
-                if crc32c(data[at + 21 : at + size]) != _int32(src, at + 17) & 0xFFFFFFFF:
+                if not self._paused and checksum_at(data, at + 21, at + size) != _int32(src, at + 17) & 0xFFFFFFFF:
                     return at, -1
                 if cython.compiled:
                     records = src + at + 61
@@ -762,4 +766,5 @@ class Columns:
         self._index = index if wanted else 0
         self._at = at if wanted else 0
         self._after = after if wanted else -1
+        self._paused = wanted != 0
         return wanted

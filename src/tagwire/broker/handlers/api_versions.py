@@ -32,5 +32,5 @@ def unsupported_version() -> Any:
 
 
 def _entry(key: int) -> Any:
-    lowest, highest = SERVED[key].advertised
+    lowest, highest = SERVED[key].versions
     return messages.ApiVersionsResponse.ApiVersion(api_key=key, min_version=lowest, max_version=highest)

@@ -1,10 +1,11 @@
 """Fetch (key 1): read batches from partitions, waiting a while for them if need be.
 
-Versions 4-12. Whole batches are returned as they are stored, from the one that holds the offset asked for; the very
-first one even if it is larger than every limit, so that a reader never gets stuck. With less than `min_bytes` at hand
-the answer waits for more, at most `max_wait_ms`; an error is answered at once. Sessions are not kept: each answer is
-full, with session id 0, which a client takes as "no session". Source: facts/kafka_protocol.md 3.1, facts/brokers.md
-B.4.
+Versions 4-16; from version 13 topics are named by their ids. Whole batches are returned as they are stored, from the
+one that holds the offset asked for; the very first one even if it is larger than every limit, so that a reader never
+gets stuck. Readers of committed records get nothing from the oldest open transaction on, and are told which
+transactions were aborted. With less than `min_bytes` at hand the answer waits for more, at most `max_wait_ms`; an error
+is answered at once. Sessions are not kept: each answer is full, with session id 0, which a client takes as "no
+session". Source: facts/kafka_protocol.md 3.1, facts/brokers.md B.4.
 """
 
 from __future__ import annotations
@@ -29,31 +30,38 @@ MAX_WAIT_MS = 60_000
 """The longest an answer waits for records, whatever the client asks for: a client that is gone is found out by then."""
 
 READ_COMMITTED = 1
+FIRST_VERSION_WITH_IDS = 13
 NO_SESSION_EPOCHS = (0, -1)
 
 Asked = tuple[Partition | None, Any]
 
 
-@handles(messages.FetchRequest, versions="4-12")
+@handles(messages.FetchRequest, versions="4-16")
 async def fetch(call: Call) -> Any:
     request = call.request
     if request.session_id != 0:
         return Response(error_code=Error.FETCH_SESSION_ID_NOT_FOUND)
     if request.session_epoch not in NO_SESSION_EPOCHS:
         return Response(error_code=Error.INVALID_FETCH_SESSION_EPOCH)
-    topics = call.broker.topics
     asked = [
-        (topics.partition(topic.topic, wanted.partition), wanted)
-        for topic in request.topics
-        for wanted in topic.partitions
+        (_partition(call, topic, wanted.partition), wanted) for topic in request.topics for wanted in topic.partitions
     ]
     answers = iter(await _answers(call, asked))
     return Response(
         responses=[
-            Response.FetchableTopicResponse(topic=topic.topic, partitions=[next(answers) for _ in topic.partitions])
+            Response.FetchableTopicResponse(
+                topic=topic.topic, topic_id=topic.topic_id, partitions=[next(answers) for _ in topic.partitions]
+            )
             for topic in request.topics
         ]
     )
+
+
+def _partition(call: Call, topic: Any, index: int) -> Partition | None:
+    if call.version < FIRST_VERSION_WITH_IDS:
+        return call.broker.topics.partition(topic.topic, index)
+    found = call.broker.topics.by_id(topic.topic_id)
+    return found.partitions[index] if found and 0 <= index < len(found.partitions) else None
 
 
 async def _answers(call: Call, asked: Sequence[Asked]) -> list[Any]:
@@ -103,7 +111,8 @@ def _read_all(call: Call, asked: Sequence[Asked]) -> list[Any]:
 def _read_one(call: Call, partition: Partition | None, wanted: Any, left: int, whole_first: bool) -> Any:
     try:
         if partition is None or partition.deleted:
-            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+            by_id = call.version >= FIRST_VERSION_WITH_IDS
+            raise KafkaError(Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION)
         log = partition.log
         log.check_leader_epoch(wanted.current_leader_epoch)
         committed = call.request.isolation_level == READ_COMMITTED

@@ -1,10 +1,10 @@
 """Produce (key 0): append record batches to partitions and say where they landed.
 
-Versions 3-12, advertised from 0: without 0-2 librdkafka turns compression off (KAFKA-18659); a request in one of
-those closes the connection. One batch per partition, magic 2; its bytes are stored unchanged but for base offset and
-leader epoch. acks=1 and acks=all are answered when the batch is as safe as the broker's `fsync` promises. acks=0 is
-not answered at all, so a refusal closes the connection: nothing else would tell the client. Source:
-facts/kafka_protocol.md 3.3, 5.1.
+Versions 0-12. One batch per partition, magic 2; its bytes are stored unchanged but for base offset and leader epoch.
+Versions 0-2 carry message sets of magic 0 and 1, which are stored as one batch of the same records. acks=1 and acks=all
+are answered when the batch is as safe as the broker's `fsync` promises. acks=0 is not answered at all, so a refusal
+closes the connection: nothing else would tell the client. A batch of an idempotent producer that is in the log already
+is answered with the offset it got then. Source: facts/kafka_protocol.md 3.3, 5.1, 5.2.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Response = messages.ProduceResponse
 Outcome = Appended | KafkaError
 
 
-@handles(messages.ProduceRequest, versions="3-12", advertised_from=0, overlaps=True)
+@handles(messages.ProduceRequest, versions="0-12", overlaps=True)
 async def produce(call: Call) -> Any:
     request = call.request
     data = [(topic.name, partition) for topic in request.topic_data for partition in topic.partition_data]

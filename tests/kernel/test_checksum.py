@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from crc32c import crc32c
+
+from tagwire.kernel.checksum import checksum
+
+DATA = memoryview(random.Random(5).randbytes(70_000))
+
+
+def test_the_checksum_is_castagnolis() -> None:
+    assert checksum(memoryview(b"123456789")) == 0xE3069283
+    assert checksum(memoryview(bytes(1 << 16))) == crc32c(bytes(1 << 16))
+    assert checksum(memoryview(b"\xff" * (1 << 16))) == crc32c(b"\xff" * (1 << 16))
+
+
+@pytest.mark.parametrize("start", [0, 1, 3, 21, 64])
+def test_every_length_has_the_checksum_that_the_package_says(start: int) -> None:
+    for size in (*range(1200), 4096, 16_001, 65_535, 65_536):
+        piece = DATA[start : start + size]
+        assert checksum(piece) == crc32c(piece), size
+
+
+def test_one_changed_bit_changes_the_checksum() -> None:
+    data = bytearray(DATA[:3000])
+    before = checksum(memoryview(data))
+    for at in range(0, 3000, 7):
+        data[at] ^= 1 << at % 8
+        assert checksum(memoryview(data)) != before
+        data[at] ^= 1 << at % 8
