@@ -16,8 +16,8 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker
-from tagwire.broker.batch import Batch
-from tagwire.broker.files import Buffer, Files
+from tagwire.broker.storage.batch import Batch
+from tagwire.broker.storage.files import Buffer, Files
 from tagwire.records import Record, batch_headers, write
 from tagwire.rpc import NEED_DATA, Connection
 

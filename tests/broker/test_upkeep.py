@@ -10,11 +10,11 @@ from functools import partial
 import pytest
 
 from tagwire.broker import upkeep
-from tagwire.broker.checkpoints import read_offsets
-from tagwire.broker.data_directory import DataDirectory
-from tagwire.broker.files import Files
 from tagwire.broker.group_commit import GroupCommit
-from tagwire.broker.loading import create_log
+from tagwire.broker.storage.checkpoints import read_offsets
+from tagwire.broker.storage.data_directory import DataDirectory
+from tagwire.broker.storage.files import Files
+from tagwire.broker.storage.loading import create_log
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.broker.topics import Topics
 from tagwire.errors import Error, KafkaError, StorageError

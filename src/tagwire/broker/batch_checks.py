@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tagwire.broker.batch import Batch, batch_of
 from tagwire.broker.message_sets import to_record_batch
+from tagwire.broker.storage.batch import Batch, batch_of
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import CorruptRecordError, Error, KafkaError
 from tagwire.kernel import records as kernel

@@ -11,8 +11,8 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
-from tagwire.broker.batch import Appended, Batch
-from tagwire.broker.log import PartitionLog
+from tagwire.broker.storage.batch import Appended, Batch
+from tagwire.broker.storage.log import PartitionLog
 from tagwire.errors import KafkaError, StorageError, TagwireError
 
 logger = logging.getLogger("tagwire.broker")

@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 
 from tagwire.broker import upkeep
-from tagwire.broker.data_directory import DataDirectory
-from tagwire.broker.files import Files
 from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.settings import Settings
 from tagwire.broker.state_log import StateLog
+from tagwire.broker.storage.data_directory import DataDirectory
+from tagwire.broker.storage.files import Files
 from tagwire.broker.topics import Topics
 from tagwire.broker.transactions.coordinator import Transactions
 from tagwire.errors import StorageError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Executor
 
-from tagwire.broker.batch import Appended
 from tagwire.broker.group_commit import GroupCommit, MakeBatch
-from tagwire.broker.log import PartitionLog
+from tagwire.broker.storage.batch import Appended
+from tagwire.broker.storage.log import PartitionLog
 
 
 class Partition:

@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import Executor
 from pathlib import Path
 
-from tagwire.broker.files import Files, read_file, replace_file
+from tagwire.broker.storage.files import Files, read_file, replace_file
 from tagwire.errors import Error, KafkaError, StorageError
 
 FILE = "tagwire-producer-ids"

@@ -7,9 +7,9 @@ import logging
 from types import TracebackType
 
 from tagwire.broker.connection import ClientConnection
-from tagwire.broker.files import Files
 from tagwire.broker.node import Node
 from tagwire.broker.settings import Settings
+from tagwire.broker.storage.files import Files
 from tagwire.errors import ConfigError
 
 logger = logging.getLogger("tagwire.broker")

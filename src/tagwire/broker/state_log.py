@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from struct import Struct
 
-from tagwire.broker.batch import batch_of
+from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.topics import Topics
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError

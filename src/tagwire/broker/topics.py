@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID, uuid4
 
-from tagwire.broker.data_directory import DataDirectory, StoredTopic
-from tagwire.broker.files import Files
-from tagwire.broker.loading import create_log, open_log
 from tagwire.broker.partition import Partition
+from tagwire.broker.storage.data_directory import DataDirectory, StoredTopic
+from tagwire.broker.storage.files import Files
+from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import ConfigError, Error, KafkaError, StorageError
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS

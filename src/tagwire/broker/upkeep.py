@@ -12,8 +12,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
-from tagwire.broker.data_directory import DataDirectory
-from tagwire.broker.log import PartitionLog
+from tagwire.broker.storage.data_directory import DataDirectory
+from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.topics import Topics
 from tagwire.errors import StorageError
 

@@ -13,13 +13,13 @@ from typing import Any
 from uuid import uuid4
 
 from tagwire import messages
-from tagwire.broker.batch import origin_of
 from tagwire.broker.clock import monotonic_ms, wall_ms
 from tagwire.broker.groups import stored
 from tagwire.broker.groups.group import Group
 from tagwire.broker.groups.membership import JoinAnswer, Joining, State, SyncAnswer
 from tagwire.broker.groups.offsets import CommittedOffset, GroupOffsets, TopicPartition
 from tagwire.broker.state_log import StateLog
+from tagwire.broker.storage.batch import origin_of
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError, UnsupportedVersionError
 from tagwire.records import BatchOptions, Record, RecordBatch, write
 

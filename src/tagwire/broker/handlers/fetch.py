@@ -16,9 +16,9 @@ from contextlib import suppress
 from typing import Any
 
 from tagwire import messages
-from tagwire.broker.log import OffsetOutOfRangeError
 from tagwire.broker.partition import Partition
 from tagwire.broker.served import Call, handles
+from tagwire.broker.storage.log import OffsetOutOfRangeError
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 
 Response = messages.FetchResponse

@@ -12,8 +12,8 @@ import asyncio
 from typing import Any
 
 from tagwire import messages
-from tagwire.broker.log import PartitionLog
 from tagwire.broker.served import Call, handles
+from tagwire.broker.storage.log import PartitionLog
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 
 Response = messages.ListOffsetsResponse

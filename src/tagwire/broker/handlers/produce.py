@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any
 
 from tagwire import messages
-from tagwire.broker.batch import Appended
 from tagwire.broker.batch_checks import check_batch
 from tagwire.broker.served import Call, HangUp, handles
+from tagwire.broker.storage.batch import Appended
 from tagwire.errors import Error, KafkaError, StorageError
 
 Response = messages.ProduceResponse

@@ -13,11 +13,11 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from tagwire.broker.batch import batch_of
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.state_log import StateLog
+from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.topics import Topics
 from tagwire.broker.transactions import stored
 from tagwire.broker.transactions.transaction import LAST_EPOCH, State, TopicPartition, Transaction

@@ -1,0 +1,262 @@
+"""The broker's data directory: whose it is, what topics are in it, and whether it was left in order.
+
+    .lock                               held by the one process that uses the directory
+    meta.properties                     cluster, node and directory id
+    tagwire-topics.json                 the topics that exist; a directory is ours by having this file
+    recovery-point-offset-checkpoint    up to which offset each log is known to be on the disk
+    .kafka_cleanshutdown                there only while no broker runs, and the last one shut down cleanly
+    <topic>-<partition>/                a partition's log, and partition.metadata with its topic's id
+    <topic>-<partition>.<hex>-delete/   a deleted partition on its way out
+    <topic>-<partition>.<hex>-stray/    a partition directory that belongs to no topic, set aside
+
+All but tagwire-topics.json is as Kafka has it (facts/kafka_protocol.md 5.7); Kafka keeps its topics in a metadata log
+instead.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from tagwire.broker.storage.checkpoints import (
+    read_offsets,
+    read_properties,
+    read_topic_id,
+    write_offsets,
+    write_properties,
+    write_topic_id,
+)
+from tagwire.broker.storage.files import Files, read_file, replace_file
+from tagwire.errors import StorageError
+from tagwire.records.files.checkpoints import TopicAndPartition
+from tagwire.records.files.partition_metadata import METADATA_FILE, parse_uuid, uuid_text
+
+logger = logging.getLogger("tagwire.broker")
+
+LOCK_FILE = ".lock"
+META_FILE = "meta.properties"
+TOPICS_FILE = "tagwire-topics.json"
+RECOVERY_POINTS_FILE = "recovery-point-offset-checkpoint"
+CLEAN_FILE = ".kafka_cleanshutdown"
+
+NODE_ID = 1
+_IN_AN_EMPTY_DIRECTORY = {LOCK_FILE, TOPICS_FILE + ".tmp", "lost+found"}
+_PARTITION_NAME = re.compile(r"(.+)-([0-9]+)")
+_LONGEST_NAME = 255
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTopic:
+    """A topic as the directory remembers it. `configs` has what was set when it was created, by Kafka's names."""
+
+    name: str
+    topic_id: UUID
+    partitions: int
+    configs: Mapping[str, str | None]
+
+
+class DataDirectory:
+    """A data directory in use by this process, until `close`.
+
+    Attributes:
+        path: where it is.
+        cluster_id, node_id: who the broker on it is.
+        was_clean: whether its last user shut down cleanly (or there was none).
+        recovery_points: up to which offset each log was known to be on the disk.
+        topics: the topics it held when it was opened.
+    """
+
+    def __init__(self, files: Files, path: Path) -> None:
+        """Take the directory into use; an empty or missing one is set up.
+
+        Raises:
+            StorageError: it belongs to something else, is in use, or cannot be read or written; nothing is changed
+                then.
+        """
+        self.path = path
+        self._files = files
+        self._lock: int | None = None
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._check_ours()
+            self._take_lock()
+            self.topics = self._read_topics()
+            self.cluster_id, self.node_id = self._read_meta()
+            self.recovery_points = self._read_recovery_points()
+            self.was_clean = self._remove_clean_mark() or not self.topics
+            self._sweep()
+        except OSError as error:
+            self._release_lock()
+            raise StorageError(f"data directory {path}: {error.strerror or error}") from error
+        except StorageError:
+            self._release_lock()
+            raise
+
+    def partition_path(self, topic: str, partition: int) -> Path:
+        """Where a partition's log is."""
+        return self.path / f"{topic}-{partition}"
+
+    def create_partition(self, topic: str, partition: int, topic_id: UUID) -> Path:
+        """Make a partition's directory. It is on the disk after `sync`."""
+        path = self.partition_path(topic, partition)
+        self._files.make_directory(path)
+        write_topic_id(self._files, path / METADATA_FILE, topic_id)
+        return path
+
+    def check_partition(self, topic: StoredTopic, partition: int) -> Path:
+        """The directory of a partition that should exist.
+
+        Raises:
+            StorageError: it is missing, or another topic's.
+        """
+        path = self.partition_path(topic.name, partition)
+        found = read_topic_id(self._files, path / METADATA_FILE)
+        if found != topic.topic_id:
+            wanted = uuid_text(topic.topic_id)
+            raise StorageError(f"{path / METADATA_FILE} is of a topic with id {uuid_text(found)}, not {wanted}")
+        return path
+
+    def sync(self) -> None:
+        """Wait until the names in the directory are on the disk."""
+        self._files.sync_directory(self.path)
+
+    def save_topics(self, topics: Iterable[StoredTopic]) -> None:
+        """Make `topics` the topics that exist, in one step."""
+        listed = [
+            {
+                "name": topic.name,
+                "id": uuid_text(topic.topic_id),
+                "partitions": topic.partitions,
+                "configs": dict(topic.configs),
+            }
+            for topic in topics
+        ]
+        document = json.dumps({"version": 0, "topics": listed}, indent=1)
+        replace_file(self._files, self.path / TOPICS_FILE, document.encode())
+
+    def discard_partition(self, topic: str, partition: int) -> None:
+        """Delete a partition's directory: renamed first, so that a crash leaves nothing that looks alive."""
+        doomed = self._aside(topic, partition, "delete")
+        self._files.rename(self.partition_path(topic, partition), doomed)
+        self._files.remove_tree(doomed)
+
+    def save_recovery_points(self, points: Mapping[TopicAndPartition, int]) -> None:
+        """Remember up to which offset each log is on the disk."""
+        write_offsets(self._files, self.path / RECOVERY_POINTS_FILE, points)
+
+    def close(self, *, clean: bool) -> None:
+        """Let go of the directory; `clean` says that every log in it is whole and on the disk."""
+        try:
+            if clean:
+                replace_file(self._files, self.path / CLEAN_FILE, b'{"version":0,"brokerEpoch":-1}')
+        except OSError as error:
+            raise StorageError(f"data directory {self.path}: {error.strerror or error}") from error
+        finally:
+            self._release_lock()
+
+    def _check_ours(self) -> None:
+        names = set(self._files.names(self.path))
+        if TOPICS_FILE in names or names <= _IN_AN_EMPTY_DIRECTORY:
+            return
+        what = "the log directory of a Kafka broker" if META_FILE in names else "neither empty nor a data directory"
+        raise StorageError(f"{self.path} is {what}, and not tagwire's: it has no {TOPICS_FILE}")
+
+    def _take_lock(self) -> None:
+        fd = self._files.open(self.path / LOCK_FILE, write=True)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = self._files.read(fd, 32, 0).decode("ascii", "replace").strip()
+            self._files.close(fd)
+            raise StorageError(f"data directory {self.path} is in use by another broker (process {holder})") from None
+        except OSError:
+            self._files.close(fd)
+            raise
+        self._lock = fd
+        self._files.truncate(fd, 0)
+        self._files.write(fd, [f"{os.getpid()}\n".encode()], 0)
+
+    def _release_lock(self) -> None:
+        if self._lock is not None:
+            fd, self._lock = self._lock, None
+            self._files.close(fd)
+
+    def _read_topics(self) -> list[StoredTopic]:
+        path = self.path / TOPICS_FILE
+        try:
+            data = read_file(self._files, path)
+        except FileNotFoundError:
+            self.save_topics([])
+            return []
+        try:
+            document = json.loads(data)
+            if document["version"] != 0:
+                raise StorageError(f"{path}: version {document['version']} was written by a newer tagwire")
+            return [
+                StoredTopic(topic["name"], parse_uuid(topic["id"]), int(topic["partitions"]), dict(topic["configs"]))
+                for topic in document["topics"]
+            ]
+        except (ValueError, KeyError, TypeError) as error:
+            raise StorageError(f"{path}: not a list of topics: {error!r}") from None
+
+    def _read_meta(self) -> tuple[str, int]:
+        path = self.path / META_FILE
+        try:
+            found = read_properties(self._files, path)
+            if found["version"] != "1":
+                raise ValueError("it is not version 1")
+            return found["cluster.id"], int(found["node.id"])
+        except FileNotFoundError:
+            if self.topics:
+                raise StorageError(f"{path} is missing") from None
+        except (KeyError, ValueError) as error:
+            raise StorageError(f"{path}: not the properties of a data directory: {error!r}") from None
+        cluster_id = uuid_text(uuid4())
+        properties = {
+            "version": "1",
+            "cluster.id": cluster_id,
+            "node.id": str(NODE_ID),
+            "directory.id": uuid_text(uuid4()),
+        }
+        write_properties(self._files, path, properties)
+        return cluster_id, NODE_ID
+
+    def _read_recovery_points(self) -> dict[TopicAndPartition, int]:
+        try:
+            return read_offsets(self._files, self.path / RECOVERY_POINTS_FILE)
+        except StorageError as error:
+            logger.warning("%s; every log is checked from its start", error)
+            return {}
+
+    def _remove_clean_mark(self) -> bool:
+        try:
+            self._files.remove(self.path / CLEAN_FILE)
+        except FileNotFoundError:
+            return False
+        self._files.sync_directory(self.path)
+        return True
+
+    def _sweep(self) -> None:
+        """Finish deletions, and set aside partition directories of no topic: what a crash while creating one leaves."""
+        known = {self.partition_path(topic.name, number) for topic in self.topics for number in range(topic.partitions)}
+        for name in self._files.names(self.path):
+            path = self.path / name
+            if not path.is_dir():
+                continue
+            if name.endswith("-delete"):
+                self._files.remove_tree(path)
+            elif path not in known and (found := _PARTITION_NAME.fullmatch(name)):
+                aside = self._aside(found[1], int(found[2]), "stray")
+                logger.warning("%s belongs to no topic and is set aside as %s", path, aside.name)
+                self._files.rename(path, aside)
+
+    def _aside(self, topic: str, partition: int, why: str) -> Path:
+        end = f"-{partition}.{uuid4().hex}-{why}"
+        return self.path / (topic[: _LONGEST_NAME - len(end)] + end)

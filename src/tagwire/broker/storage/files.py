@@ -1,0 +1,114 @@
+"""The broker's file operations, behind one small object, so that a test can make any of them fail.
+
+Each call does all it says or raises OSError; none retries. A broker that cannot tell whether bytes reached the disk
+must not say that they did, so an error here always reaches whoever waits for the write.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+Buffer = bytes | bytearray | memoryview
+
+# POSIX allows a system to take as few as 16 buffers in one call; Linux and macOS take 1024.
+MAX_BUFFERS_PER_WRITE = 1024
+
+
+class Files:
+    """Operations on the local file system. File descriptors are plain ints; positions and sizes are bytes."""
+
+    def open(self, path: Path, *, write: bool = False) -> int:
+        """Open for reading, or with `write` for reading and writing, creating the file when it is missing."""
+        return os.open(path, (os.O_RDWR | os.O_CREAT if write else os.O_RDONLY) | os.O_CLOEXEC, 0o644)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def size(self, path: Path) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: Path) -> int:
+        """When the file was last written, in milliseconds since the epoch."""
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def read(self, fd: int, size: int, position: int) -> bytes:
+        """Up to `size` bytes at `position`; fewer only at the end of the file."""
+        data = os.pread(fd, size, position)
+        if len(data) == size or not data:
+            return data
+        parts = [data]
+        got = len(data)
+        while got < size and (data := os.pread(fd, size - got, position + got)):
+            parts.append(data)
+            got += len(data)
+        return b"".join(parts)
+
+    def write(self, fd: int, buffers: Sequence[Buffer], position: int) -> None:
+        """Write all of `buffers`, one after another, at `position`."""
+        for first in range(0, len(buffers), MAX_BUFFERS_PER_WRITE):
+            rest = list(buffers[first : first + MAX_BUFFERS_PER_WRITE])
+            while rest:
+                written = os.pwritev(fd, rest, position)
+                position += written
+                while rest and written >= len(rest[0]):
+                    written -= len(rest.pop(0))
+                if rest and written:
+                    rest[0] = memoryview(rest[0])[written:]
+
+    def truncate(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def sync(self, fd: int) -> None:
+        """Wait until the file's bytes and size are on the disk."""
+        os.fsync(fd)
+
+    def sync_directory(self, path: Path) -> None:
+        """Wait until the names in a directory are on the disk: needed after a file is created, renamed or removed."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def names(self, path: Path) -> list[str]:
+        """The names in a directory, sorted."""
+        return sorted(os.listdir(path))
+
+    def make_directory(self, path: Path) -> None:
+        os.mkdir(path)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Give `source` the name `target`, replacing what is there."""
+        os.replace(source, target)
+
+    def remove(self, path: Path) -> None:
+        os.unlink(path)
+
+    def remove_tree(self, path: Path) -> None:
+        shutil.rmtree(path)
+
+
+def read_file(files: Files, path: Path) -> bytes:
+    """The whole of a small file."""
+    fd = files.open(path)
+    try:
+        return files.read(fd, files.size(path), 0)
+    finally:
+        files.close(fd)
+
+
+def replace_file(files: Files, path: Path, data: bytes) -> None:
+    """Make `path` hold `data` in one step: after a crash it holds the old content or the new, never a mixture."""
+    temporary = path.with_name(path.name + ".tmp")
+    fd = files.open(temporary, write=True)
+    try:
+        files.truncate(fd, 0)
+        files.write(fd, [data], 0)
+        files.sync(fd)
+    finally:
+        files.close(fd)
+    files.rename(temporary, path)
+    files.sync_directory(path.parent)

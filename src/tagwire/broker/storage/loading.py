@@ -1,0 +1,150 @@
+"""Opening a partition's directory: taking it as it is after a clean shutdown, checking and repairing it after a crash.
+
+After a crash every segment that reaches past the recovery point, the offset up to which all was known to be on the
+disk, is read batch by batch; its indexes are rebuilt, and at the first byte that is not a whole, sound batch, or the
+first offset that is missing, the log ends: the rest of that segment and all later segments go. (Nothing here compacts a
+log, so its offsets have no gaps.) Source: facts/kafka_protocol.md 5.7 (load/recovery).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+from tagwire.broker.storage.batch import origin_of
+from tagwire.broker.storage.checkpoints import read_epochs, write_epochs
+from tagwire.broker.storage.files import Files
+from tagwire.broker.storage.log import PartitionLog
+from tagwire.broker.storage.producer_snapshots import drop_snapshots, newest_snapshot
+from tagwire.broker.storage.producers import Producers
+from tagwire.broker.storage.segment import Segment
+from tagwire.broker.topic_config import TopicConfig
+from tagwire.errors import StorageError
+from tagwire.records.files.checkpoints import EPOCHS_FILE
+
+logger = logging.getLogger("tagwire.broker")
+
+_SEGMENT_NAME = re.compile(r"([0-9]{20})\.log")
+_INDEX_NAME = re.compile(r"([0-9]{20})\.(?:index|timeindex)")
+
+
+def create_log(files: Files, directory: Path, config: TopicConfig) -> PartitionLog:
+    """An empty log in an existing directory; its files are on the disk."""
+    segment = Segment.create(files, directory, 0, config.index_interval_bytes)
+    segment.close()
+    write_epochs(files, directory / EPOCHS_FILE, [(0, 0)])
+    return PartitionLog(files, directory, [segment], config, leader_epoch=0)
+
+
+def open_log(
+    files: Files, directory: Path, config: TopicConfig, *, clean: bool, recovery_point: int = 0
+) -> PartitionLog:
+    """The log in a directory.
+
+    Args:
+        clean: whether the broker that wrote it shut down cleanly.
+        recovery_point: up to which offset all was on the disk when it did not.
+
+    Raises:
+        StorageError: the directory cannot be read or written, or its epoch file is broken.
+    """
+    try:
+        segments = _segments(files, directory, config)
+        recovered_from = _recover(files, directory, segments, clean, recovery_point)
+        if not segments:
+            segments = [Segment.create(files, directory, 0, config.index_interval_bytes)]
+            files.sync_directory(directory)
+        producers = _producers(files, directory, segments, recovered_from)
+        for segment in segments:
+            segment.close()  # a log that is not written to keeps no file open
+        epoch = _leader_epoch(files, directory, segments[-1].next_offset, begin_new=recovered_from is not None)
+    except OSError as error:
+        raise StorageError(f"{directory}: {error.strerror or error}") from error
+    return PartitionLog(files, directory, segments, config, epoch, producers)
+
+
+def _segments(files: Files, directory: Path, config: TopicConfig) -> list[Segment]:
+    names = files.names(directory)
+    bases = {int(found[1]) for name in names if (found := _SEGMENT_NAME.fullmatch(name))}
+    for name in names:
+        found = _INDEX_NAME.fullmatch(name)
+        if (found and int(found[1]) not in bases) or name.endswith(".tmp"):
+            files.remove(directory / name)
+    return [Segment(files, directory, base, config.index_interval_bytes) for base in sorted(bases)]
+
+
+def _recover(files: Files, directory: Path, segments: list[Segment], clean: bool, recovery_point: int) -> int | None:
+    """Make every segment usable; drop from `segments` what is lost. The first offset that had to be checked, if any."""
+    checked = None
+    for number, segment in enumerate(segments):
+        is_last = number == len(segments) - 1
+        end = None if is_last else segments[number + 1].base_offset
+        if segment.has_indexes():
+            # A segment that ends at the recovery point may have been closed after it, its indexes not yet on the disk.
+            if end is not None and (clean or end < recovery_point):
+                segment.adopt(end)
+                continue
+            if end is None and clean and segment.reopen():
+                continue
+        checked = segment.base_offset if checked is None else checked
+        cut = segment.recover()
+        if cut is not None:
+            logger.warning(
+                "%s: %d bytes cut off segment %d at offset %d: %s",
+                directory.name, cut.size, segment.base_offset, segment.next_offset, cut.reason,
+            )  # fmt: skip
+        # Whole batches can be lost too: then the next segment does not begin where this one ends.
+        if end is not None and segment.next_offset != end:
+            _remove_later(files, directory, segments, number)
+            break
+    if segments and segments[-1].next_offset < recovery_point:
+        logger.error(
+            "%s: the log ends at offset %d, but offsets up to %d had been on the disk",
+            directory.name, segments[-1].next_offset, recovery_point,
+        )  # fmt: skip
+    return checked
+
+
+def _producers(files: Files, directory: Path, segments: list[Segment], recovered_from: int | None) -> Producers:
+    """What the batches in `segments` say of their producers, and, noted in each, the transactions aborted there."""
+    producers = Producers()
+    end = segments[-1].next_offset
+    snapshot = newest_snapshot(files, directory, end if recovered_from is None else recovered_from)
+    start = segments[0].base_offset
+    if snapshot is not None and snapshot[0] >= start:
+        start = snapshot[0]
+        producers.restore(snapshot[1].producer_entries)
+    drop_snapshots(files, directory, keep={start, *(segment.base_offset for segment in segments)}, after=end)
+    for segment in segments:
+        if segment.next_offset <= start:
+            continue
+        segment.aborted = [transaction for transaction in segment.aborted if transaction.last_offset < start]
+        for header, data in segment.headers(start):
+            origin = origin_of(header, data)
+            ended = producers.take(origin, header.base_offset, header.last_offset, header.max_timestamp)
+            if ended is not None:
+                segment.aborted.append(ended)
+        if segment.aborted and segment is not segments[-1]:
+            segment.save_indexes(sync=True)
+    producers.keep()
+    return producers
+
+
+def _remove_later(files: Files, directory: Path, segments: list[Segment], number: int) -> None:
+    for later in reversed(segments[number + 1 :]):
+        logger.warning("%s: segment %d, after the damage, is deleted", directory.name, later.base_offset)
+        later.remove()
+    del segments[number + 1 :]
+    files.sync_directory(directory)
+
+
+def _leader_epoch(files: Files, directory: Path, end_offset: int, *, begin_new: bool) -> int:
+    """The epoch of new batches. Each recovery begins one: it tells offsets that were written twice apart."""
+    path = directory / EPOCHS_FILE
+    epochs = read_epochs(files, path)
+    if epochs and not begin_new:
+        return epochs[-1][0]
+    epoch = epochs[-1][0] + 1 if epochs else 0
+    write_epochs(files, path, [*((known, start) for known, start in epochs if start < end_offset), (epoch, end_offset)])
+    return epoch

@@ -1,0 +1,443 @@
+"""The log of one partition: segments in order, batches added at the end and read from anywhere.
+
+A batch's bytes are stored unchanged but for its base offset and leader epoch, which its checksum does not cover (and,
+where the topic says LogAppendTime, its timestamp type and greatest timestamp). What is read never passes the *visible
+end*: the end of what is as safe as an acknowledgement promises. With fsync before ack that is the end of what is on
+the disk.
+
+Threads: methods that change the log hold one lock, so writers take turns; readers take no lock, they work on a snapshot
+of the segments and of the visible end. Source: facts/kafka_protocol.md 5.3, 5.7.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tagwire.broker.clock import wall_ms
+from tagwire.broker.storage.batch import Appended, Batch
+from tagwire.broker.storage.files import Files
+from tagwire.broker.storage.producer_snapshots import drop_snapshots, save_snapshot
+from tagwire.broker.storage.producers import Producers
+from tagwire.broker.storage.scan import ending_before, spans
+from tagwire.broker.storage.segment import EMPTY, Placed, Segment
+from tagwire.broker.topic_config import TopicConfig
+from tagwire.errors import Error, KafkaError, StorageError, TagwireError
+from tagwire.records import place, read, restamp
+from tagwire.records.batch import HEADER_SIZE
+from tagwire.records.files.transaction_index import AbortedTransaction
+
+logger = logging.getLogger("tagwire.broker")
+
+
+class OffsetOutOfRangeError(TagwireError):
+    """An offset that the log does not hold (any more), or not yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleEnd:
+    """Up to where readers may look.
+
+    Attributes:
+        offset: the first offset that may not be read.
+        segment: base offset of the segment it lies in.
+        position: where in that segment's file.
+        newest: the greatest timestamp (ms) in that segment before it.
+        stable: the first offset that readers of committed records may not read.
+    """
+
+    offset: int
+    segment: int
+    position: int
+    newest: int
+    stable: int
+
+
+class PartitionLog:
+    """A partition's records on disk.
+
+    Attributes:
+        directory: where its files are.
+        leader_epoch: what is written into every batch that is added.
+        config: the topic's configuration.
+        producers: what is known of the producers that number their batches.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        directory: Path,
+        segments: Sequence[Segment],
+        config: TopicConfig,
+        leader_epoch: int,
+        producers: Producers | None = None,
+    ) -> None:
+        """Takes over `segments`, in order, at least one, all of which are on the disk, and `producers`, those of their
+        batches."""
+        self.directory = directory
+        self.config = config
+        self.leader_epoch = leader_epoch
+        self._files = files
+        self._segments = tuple(segments)
+        self.producers = producers or Producers()
+        self._unsynced: dict[int, Segment] = {}
+        self._new_names = False
+        self._offline: str | None = None
+        self._writing = threading.Lock()
+        self._published_bytes = 0
+        self._visible = self._written_end()
+        self.recovery_point = self._visible.offset
+
+    @property
+    def start_offset(self) -> int:
+        """The oldest offset held."""
+        return self._segments[0].base_offset
+
+    @property
+    def end_offset(self) -> int:
+        """One past the newest offset that may be read (the high watermark)."""
+        return self._visible.offset
+
+    @property
+    def stable_offset(self) -> int:
+        """One past the newest offset that readers of committed records may read (the last stable offset)."""
+        return self._visible.stable
+
+    @property
+    def published_bytes(self) -> int:
+        """How many bytes became readable since the log was opened: tells a waiting reader when to look again."""
+        return self._published_bytes
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether a disk error has ended the use of this log until the broker is started again."""
+        return self._offline is not None
+
+    def check_leader_epoch(self, epoch: int) -> None:
+        """Refuse a client that knows another leader epoch; -1 stands for one that does not say.
+
+        Raises:
+            KafkaError: FENCED_LEADER_EPOCH for an older one, UNKNOWN_LEADER_EPOCH for a newer.
+        """
+        if epoch not in (-1, self.leader_epoch):
+            raise KafkaError(Error.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else Error.UNKNOWN_LEADER_EPOCH)
+
+    def append(self, batches: Sequence[Batch]) -> list[Appended | TagwireError]:
+        """Write batches at the end, in order. They are read, and safe, only after `flush` or `publish`.
+
+        The answer has one entry per batch: a KafkaError for one whose sequence or epoch is wrong, which nothing follows
+        from for the others; a StorageError once a write failed, which every batch after it gets too: order is kept. A
+        failed write is undone; if even that fails, the log is offline.
+        """
+        now = wall_ms()
+        stamp = now if self.config.message_timestamp_type == "LogAppendTime" else -1
+        outcome: dict[int, Appended | TagwireError] = {}
+        failure: StorageError | None = None
+        with self._writing:
+            try:
+                self._append(batches, stamp, outcome)
+            except OSError as error:
+                logger.error("%s: %s", self.directory.name, error)
+                failure = StorageError(f"{self.directory}: write failed: {error}")
+            except StorageError as error:
+                self._go_offline(str(error))
+                failure = error
+            if failure is not None:
+                self.producers.undo()
+                for number in range(len(batches)):
+                    if self._is_unwritten(outcome.get(number)):
+                        outcome[number] = failure
+        return [outcome[number] for number in range(len(batches))]
+
+    def _append(self, batches: Sequence[Batch], stamp: int, outcome: dict[int, Appended | TagwireError]) -> None:
+        run: list[Placed] = []
+        aborted: list[AbortedTransaction] = []
+        next_offset, size = self._active.next_offset, self._active.size
+        for number, batch in enumerate(batches):
+            try:
+                duplicate = self.producers.check(batch.origin)
+            except KafkaError as refusal:
+                outcome[number] = refusal
+                continue
+            if duplicate is not None:
+                outcome[number] = duplicate
+                continue
+            last_offset, grown = next_offset + batch.last_offset_delta, size + len(batch.data)
+            if size and (grown > self.config.segment_bytes or not self._active.can_hold(last_offset)):
+                self._write(run, aborted)
+                run, aborted = [], []
+                self._roll()
+                grown = len(batch.data)
+            outcome[number] = Appended(next_offset, stamp)
+            run.append(self._placed(batch, next_offset, stamp))
+            ended = self.producers.take(batch.origin, next_offset, last_offset, run[-1].max_timestamp, stamp)
+            if ended is not None:
+                aborted.append(ended)
+            next_offset, size = last_offset + 1, grown
+        self._write(run, aborted)
+
+    def _is_unwritten(self, outcome: Appended | TagwireError | None) -> bool:
+        return outcome is None or (isinstance(outcome, Appended) and outcome.base_offset >= self._active.next_offset)
+
+    def flush(self) -> None:
+        """Wait until everything written is on the disk, then let it be read.
+
+        Raises:
+            StorageError: the disk refused. What was not on it is gone, the log is offline, and this is never retried:
+                after a failed fsync the system may claim success for bytes it has dropped.
+        """
+        with self._writing:
+            self._flush()
+
+    def publish(self) -> None:
+        """Let everything written be read, on the disk or not."""
+        with self._writing:
+            self._publish()
+            for segment in self._unsynced.values():
+                if segment is not self._active:
+                    segment.close()
+
+    def read(self, offset: int, max_bytes: int, *, whole_first: bool = True, committed: bool = False) -> memoryview:
+        """Whole batches from the one that holds `offset` on; empty at the end of the log.
+
+        Args:
+            offset: where to start; an offset inside a batch gives the whole batch.
+            max_bytes: how much at most. With `whole_first`, the first batch is returned even if it is larger.
+            committed: stop before the first batch that belongs to an open transaction.
+
+        Raises:
+            OffsetOutOfRangeError: `offset` is before the start or past the end.
+            CorruptRecordError: the file does not hold batches there.
+            StorageError: the log is offline, or the disk refused.
+        """
+        self._check_online()
+        visible, segments = self._visible, self._segments
+        if not segments[0].base_offset <= offset <= max(visible.offset, segments[-1].next_offset):
+            raise OffsetOutOfRangeError(
+                f"{self.directory.name} has offsets {self.start_offset}-{visible.offset}, not {offset}"
+            )
+        try:
+            for segment in segments[self._holding(segments, offset) :]:
+                if segment.base_offset > visible.segment:
+                    break
+                limit = visible.position if segment.base_offset == visible.segment else segment.size
+                if data := segment.read(offset, max_bytes, limit, whole_first=whole_first):
+                    return (
+                        ending_before(data, visible.stable) if committed and visible.stable < visible.offset else data
+                    )
+                if offset < segment.next_offset:
+                    break
+        except FileNotFoundError:
+            raise OffsetOutOfRangeError(f"{self.directory.name}: offset {offset} has just been deleted") from None
+        except OSError as error:
+            raise StorageError(f"{self.directory}: read failed: {error}") from error
+        return EMPTY
+
+    def aborted(self, offset: int, data: memoryview) -> list[AbortedTransaction]:
+        """The aborted transactions whose records may be in `data`, what `read` gave from `offset` on."""
+        found = [a for segment in self._segments for a in segment.aborted if a.last_offset >= offset]
+        if not found:
+            return []
+        *_, (_, _, last_offset) = spans(data) if len(data) else [(0, 0, offset - 1)]
+        return [transaction for transaction in found if transaction.first_offset <= last_offset]
+
+    def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
+        """The first record that is not older than `timestamp`: its (timestamp, offset); None when all are older.
+
+        Raises:
+            StorageError, CorruptRecordError: as `read`; also when a batch's records cannot be read.
+        """
+        self._check_online()
+        visible = self._visible
+        try:
+            for segment in self._segments:
+                if segment.base_offset > visible.segment or segment.newest[0] < timestamp:
+                    continue
+                limit = visible.position if segment.base_offset == visible.segment else segment.size
+                for data in segment.batches_since(timestamp, limit):
+                    for batch in read(data):
+                        for record in batch.records():
+                            if record.timestamp >= timestamp:
+                                return record.timestamp, record.offset
+        except OSError as error:
+            raise StorageError(f"{self.directory}: read failed: {error}") from error
+        return None
+
+    def newest(self) -> tuple[int, int] | None:
+        """The (timestamp, offset) of the record with the greatest timestamp, the first where several share it."""
+        visible = self._visible
+        closed = (segment.newest[0] for segment in self._segments if segment.base_offset < visible.segment)
+        timestamp = max([visible.newest, *closed])
+        return self.offset_for_timestamp(timestamp) if timestamp >= 0 else None
+
+    def expire(self, now_ms: int) -> int:
+        """Delete whole old segments as the topic's retention asks, and say how many.
+
+        The segment that is written to is never deleted; when all its records are too old, it is closed first.
+        """
+        with self._writing:
+            if self._offline is not None:
+                return 0
+            try:
+                if self._active.size and self._is_expired(self._active, now_ms):
+                    self._roll()
+                    self._flush()
+                self.producers.expire(now_ms)
+                count = self._expired(now_ms)
+                gone, self._segments = self._segments[:count], self._segments[count:]
+                for segment in gone:
+                    self._unsynced.pop(segment.base_offset, None)
+                    segment.remove()
+                if gone:
+                    self._files.sync_directory(self.directory)
+            except OSError as error:
+                raise StorageError(f"{self.directory}: retention failed: {error}") from error
+        return count
+
+    def close(self) -> None:
+        """Bring everything to the disk, indexes too, and close the files.
+
+        Raises:
+            StorageError: the disk refused, or had done so before: the next start must check this log.
+        """
+        with self._writing:
+            try:
+                self._check_online()
+                self._active.finish()
+                self._flush()
+                self._active.save_indexes(sync=True)
+                self._save_producers()
+            except OSError as error:
+                raise StorageError(f"{self.directory}: closing failed: {error}") from error
+            finally:
+                self._release()
+                self._offline = self._offline or "it was closed"
+
+    def abandon(self, reason: str) -> None:
+        """Close the files as they are; nothing is read or written any more."""
+        with self._writing:
+            self._offline = self._offline or reason
+            self._release()
+
+    @property
+    def _active(self) -> Segment:
+        return self._segments[-1]
+
+    @staticmethod
+    def _holding(segments: Sequence[Segment], offset: int) -> int:
+        return bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
+
+    def _check_online(self) -> None:
+        if self._offline is not None:
+            raise StorageError(f"{self.directory} is offline: {self._offline}")
+
+    def _go_offline(self, reason: str) -> None:
+        logger.error("%s is offline until the next start: %s", self.directory.name, reason)
+        self._offline = reason
+        self._release()
+
+    def _release(self) -> None:
+        for segment in (*self._unsynced.values(), self._active):
+            segment.close()
+
+    def _placed(self, batch: Batch, base_offset: int, stamp: int) -> Placed:
+        head = bytearray(batch.data[:HEADER_SIZE])
+        max_timestamp = batch.max_timestamp
+        if stamp >= 0:
+            restamp(head, stamp, batch.data[HEADER_SIZE:])
+            max_timestamp = stamp
+        place(head, base_offset, self.leader_epoch)
+        last_offset = base_offset + batch.last_offset_delta
+        return Placed(base_offset, last_offset, max_timestamp, len(batch.data), (head, batch.data[HEADER_SIZE:]))
+
+    def _write(self, run: Sequence[Placed], aborted: Sequence[AbortedTransaction]) -> None:
+        self._check_online()
+        if run:
+            self._unsynced[self._active.base_offset] = self._active
+            self._active.append(run)
+            self._active.aborted.extend(aborted)
+        self.producers.keep()
+
+    def _roll(self) -> None:
+        active = self._active
+        active.finish()
+        save_snapshot(self._files, self.directory, active.next_offset, self.producers.snapshot())
+        fresh = Segment.create(self._files, self.directory, active.next_offset, self.config.index_interval_bytes)
+        self._segments = (*self._segments, fresh)
+        self._new_names = True
+        self._unsynced[active.base_offset] = active
+
+    def _flush(self) -> None:
+        self._check_online()
+        try:
+            for segment in list(self._unsynced.values()):
+                segment.sync()
+                if segment is not self._active:
+                    segment.save_indexes(sync=True)
+                    segment.close()
+                del self._unsynced[segment.base_offset]
+            if self._new_names:
+                self._files.sync_directory(self.directory)
+                self._new_names = False
+        except OSError as error:
+            self._drop_unsafe()
+            self._go_offline(f"fsync failed: {error}")
+            raise StorageError(f"{self.directory}: fsync failed: {error}") from error
+        self._publish()
+        self.recovery_point = self._visible.offset
+
+    def _publish(self) -> None:
+        before, after = self._visible, self._written_end()
+        if after.offset != before.offset:
+            self._published_bytes += sum(
+                segment.size - (before.position if segment.base_offset == before.segment else 0)
+                for segment in self._segments
+                if segment.base_offset >= before.segment
+            )
+        self._visible = after
+
+    def _written_end(self) -> VisibleEnd:
+        active = self._active
+        open_from = self.producers.first_open
+        stable = active.next_offset if open_from is None else open_from
+        return VisibleEnd(active.next_offset, active.base_offset, active.size, active.newest[0], stable)
+
+    def _drop_unsafe(self) -> None:
+        # Bytes that were never acknowledged and may not be on the disk must not be found, and trusted, by the next
+        # start.
+        try:
+            for segment in reversed(self._segments):
+                if segment.base_offset > self._visible.segment:
+                    segment.remove()
+                elif segment.base_offset == self._visible.segment:
+                    segment.cut_back(self._visible.position)
+        except OSError as error:
+            logger.error("%s: bytes that were not acknowledged stay in the file: %s", self.directory.name, error)
+
+    def _save_producers(self) -> None:
+        end = self._active.next_offset
+        save_snapshot(self._files, self.directory, end, self.producers.snapshot())
+        drop_snapshots(self._files, self.directory, keep={end, *(segment.base_offset for segment in self._segments)})
+
+    def _is_expired(self, segment: Segment, now_ms: int) -> bool:
+        if self.config.retention_ms < 0:
+            return False
+        newest = segment.newest[0]
+        return (newest if newest >= 0 else segment.modified_ms()) < now_ms - self.config.retention_ms
+
+    def _expired(self, now_ms: int) -> int:
+        surplus = sum(segment.size for segment in self._segments) - self.config.retention_bytes
+        count = 0
+        for segment in self._segments[:-1]:
+            if segment.base_offset >= self._visible.segment:
+                break
+            surplus -= segment.size
+            too_large = self.config.retention_bytes >= 0 and surplus >= 0
+            if not too_large and not self._is_expired(segment, now_ms):
+                break
+            count += 1
+        return count

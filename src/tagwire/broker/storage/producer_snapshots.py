@@ -1,0 +1,60 @@
+"""`<offset>.snapshot` files: what was known of a partition's producers before an offset, so that opening a log need not
+read all of it. A file that is broken is as good as none: an older one is taken, or the log's start.
+
+Source: facts/kafka_protocol.md 5.7.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Container
+from pathlib import Path
+from typing import Any
+
+from tagwire.broker.storage.files import Files, read_file
+from tagwire.errors import DecodeError, UnsupportedVersionError
+from tagwire.records.files.producer_snapshot import format_producer_snapshot, read_producer_snapshot
+
+logger = logging.getLogger("tagwire.broker")
+
+_NAME = re.compile(r"([0-9]{20})\.snapshot")
+
+
+def snapshot_path(directory: Path, offset: int) -> Path:
+    """The file of what is known before `offset`."""
+    return directory / f"{offset:020d}.snapshot"
+
+
+def save_snapshot(files: Files, directory: Path, offset: int, snapshot: Any) -> None:
+    """Write down what is known before `offset`. A file that a crash leaves unfinished fails its checksum."""
+    data = format_producer_snapshot(snapshot)
+    fd = files.open(snapshot_path(directory, offset), write=True)
+    try:
+        files.write(fd, [data], 0)
+        files.truncate(fd, len(data))
+    finally:
+        files.close(fd)
+
+
+def newest_snapshot(files: Files, directory: Path, most: int) -> tuple[int, Any] | None:
+    """The newest snapshot that can be read and is of no later offset than `most`: its offset and its message."""
+    for offset in reversed(_offsets(files, directory)):
+        if offset > most:
+            continue
+        try:
+            return offset, read_producer_snapshot(read_file(files, snapshot_path(directory, offset)))
+        except (DecodeError, UnsupportedVersionError) as error:
+            logger.warning("%s: snapshot %d is not taken: %s", directory.name, offset, error)
+    return None
+
+
+def drop_snapshots(files: Files, directory: Path, *, keep: Container[int], after: int | None = None) -> None:
+    """Delete the snapshots of other offsets than those in `keep`; with `after`, those past that offset too."""
+    for offset in _offsets(files, directory):
+        if offset not in keep or (after is not None and offset > after):
+            files.remove(snapshot_path(directory, offset))
+
+
+def _offsets(files: Files, directory: Path) -> list[int]:
+    return [int(found[1]) for name in files.names(directory) if (found := _NAME.fullmatch(name))]

@@ -1,0 +1,90 @@
+"""Kafka's small text files, byte for byte."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from tagwire.broker import checkpoints
+from tagwire.broker.storage.files import Files
+from tagwire.errors import StorageError
+
+TOPIC_ID = UUID("1f728a3b-8353-44f6-825a-d1269b7bd6ec")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "file"
+
+
+def test_offsets_are_written_as_kafka_writes_them(path):
+    offsets = {("t", 1): 5, ("a.b", 0): 2**62}
+    checkpoints.write_offsets(Files(), path, offsets)
+    assert path.read_bytes() == b"0\n2\na.b 0 4611686018427387904\nt 1 5\n"
+    assert checkpoints.read_offsets(Files(), path) == offsets
+
+
+def test_epochs_are_written_as_kafka_writes_them(path):
+    checkpoints.write_epochs(Files(), path, [(0, 0), (3, 120)])
+    assert path.read_bytes() == b"0\n2\n0 0\n3 120\n"
+    assert checkpoints.read_epochs(Files(), path) == [(0, 0), (3, 120)]
+
+
+def test_a_missing_or_empty_checkpoint_has_no_entries(path):
+    assert checkpoints.read_offsets(Files(), path) == {}
+    path.write_bytes(b"")
+    assert checkpoints.read_epochs(Files(), path) == []
+
+
+def test_any_white_space_separates_columns(path):
+    path.write_bytes(b"0\n1\nt\t1   5")
+    assert checkpoints.read_offsets(Files(), path) == {("t", 1): 5}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"1\n0\n", b"0\n", b"0\n1\n", b"0\n0\nt 1 5\n", b"0\n1\nt 1\n", b"0\n1\nt 1 5 6\n", b"0\n1\nt 1 x\n", b"\xff\n"],
+)
+def test_a_broken_checkpoint_is_an_error_that_names_it(path, data):
+    path.write_bytes(data)
+    with pytest.raises(StorageError, match=str(path)):
+        checkpoints.read_offsets(Files(), path)
+
+
+def test_a_topic_id_is_written_as_kafka_writes_it(path):
+    checkpoints.write_topic_id(Files(), path, TOPIC_ID)
+    assert path.read_bytes() == b"version: 0\ntopic_id: H3KKO4NTRPaCWtEmm3vW7A"
+    assert checkpoints.read_topic_id(Files(), path) == TOPIC_ID
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "version: 0",
+        "version: -1\ntopic_id: H3KKO4NTRPaCWtEmm3vW7A",
+        "version: 0\ntopic_id: short",
+        "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA",
+    ],
+)
+def test_a_broken_topic_id_is_an_error_that_names_the_file(path, text):
+    path.write_text(text)
+    with pytest.raises(StorageError, match=str(path)):
+        checkpoints.read_topic_id(Files(), path)
+
+
+def test_properties_are_read_with_comments_and_blanks(path):
+    path.write_text("#Sat Nov 21\n\n cluster.id = a=b\n!also a comment\nversion=1")
+    assert checkpoints.read_properties(Files(), path) == {"cluster.id": "a=b", "version": "1"}
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(path, failing_files):
+    checkpoints.write_epochs(Files(), path, [(0, 0)])
+    for operation in ("create", "write", "sync"):
+        failing_files.fail(operation, times=1)
+        with pytest.raises(OSError, match="Input/output error"):
+            checkpoints.write_epochs(failing_files, path, [(1, 1)])
+        failing_files.mend()
+        assert checkpoints.read_epochs(Files(), path) == [(0, 0)]
+        path.with_name("file.tmp").unlink(missing_ok=True)
