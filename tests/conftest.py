@@ -1,10 +1,18 @@
-"""What every run of the suite says of itself."""
+"""What every test can have, and what every run of the suite says of itself."""
 
 from __future__ import annotations
 
 import pytest
 
 from tagwire import kernel
+
+from .certificates import Certificates
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """An authority and what it vouches for, made for this run."""
+    return Certificates.make(tmp_path_factory.mktemp("certificates"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

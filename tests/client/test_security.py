@@ -1,13 +1,8 @@
-"""TLS and SASL over real sockets: who is let in, who is believed, and that no secret is ever told.
-
-The certificates under certificates/ are for these tests alone; anybody may know their keys.
-"""
+"""TLS and SASL over real sockets: who is let in, who is believed, and that no secret is ever told."""
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +12,10 @@ from tagwire.client.reader import Reader
 from tagwire.errors import AuthenticationError, ConfigError, ConnectError, ConnectionLostError, UnsupportedVersionError
 from tagwire.rpc import PlainServer, ScramServer, scram_credential
 
+from ..certificates import Certificates
 from .fake_broker import FakeCluster
 from .logs import batch_of
 
-CERTIFICATES = Path(__file__).parent / "certificates"
-AUTHORITY = str(CERTIFICATES / "authority.pem")
 PASSWORD = "pen,c=il-hunter2"
 USERS = {name: scram_credential(name, PASSWORD) for name in ("SCRAM-SHA-256", "SCRAM-SHA-512")}
 SASL = {
@@ -32,13 +26,8 @@ SASL = {
 MECHANISMS = sorted(SASL)
 
 
-def tls(certificate: str = "broker.pem", *, mutual: bool = False) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(CERTIFICATES / certificate)
-    if mutual:
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(AUTHORITY)
-    return context
+def trusting(certificates: Certificates, **other: Any) -> dict[str, Any]:
+    return {"security_protocol": "SSL", "ssl_cafile": str(certificates.authority), **other}
 
 
 def login(mechanism: str, **other: Any) -> dict[str, Any]:
@@ -67,8 +56,8 @@ def guarded() -> Iterator[FakeCluster]:
 
 
 @pytest.fixture
-def encrypted() -> Iterator[FakeCluster]:
-    with FakeCluster(tls=tls()) as cluster:
+def encrypted(certificates: Certificates) -> Iterator[FakeCluster]:
+    with FakeCluster(tls=certificates.server()) as cluster:
         yield cluster
 
 
@@ -117,10 +106,10 @@ def test_a_client_without_credentials_is_told_that_the_connection_ended(guarded:
         client.metadata()
 
 
-def test_tls_carries_everything(encrypted: FakeCluster) -> None:
+def test_tls_carries_everything(encrypted: FakeCluster, certificates: Certificates) -> None:
     encrypted.topic("t")[0].append(batch_of(0, 20_000))
     with Reader(
-        Client(encrypted.bootstrap, security_protocol="SSL", ssl_cafile=AUTHORITY),
+        Client(encrypted.bootstrap, **trusting(certificates)),
         {TopicPartition("t", 0): 0},
         stop_at_end=True,
     ) as reader:
@@ -136,9 +125,9 @@ def test_a_certificate_that_nobody_vouches_for_is_not_believed(encrypted: FakeCl
     )
 
 
-def test_a_certificate_for_another_host_is_not_believed_unless_told_to() -> None:
-    with FakeCluster(tls=tls("elsewhere.pem")) as cluster:
-        options = {"security_protocol": "SSL", "ssl_cafile": AUTHORITY}
+def test_a_certificate_for_another_host_is_not_believed_unless_told_to(certificates: Certificates) -> None:
+    with FakeCluster(tls=certificates.server(certificates.elsewhere)) as cluster:
+        options = trusting(certificates)
         refused(
             cluster.bootstrap, **options, kind=ConnectError, match=r"its certificate is not trusted: .*127\.0\.0\.1"
         )
@@ -146,17 +135,17 @@ def test_a_certificate_for_another_host_is_not_believed_unless_told_to() -> None
             assert client.metadata().cluster_id == "fake"
 
 
-def test_a_broker_may_ask_for_a_certificate() -> None:
-    with FakeCluster(tls=tls(mutual=True)) as cluster:
-        options = {"security_protocol": "SSL", "ssl_cafile": AUTHORITY}
-        with Client(cluster.bootstrap, **options, ssl_certfile=str(CERTIFICATES / "client.pem")) as client:
+def test_a_broker_may_ask_for_a_certificate(certificates: Certificates) -> None:
+    with FakeCluster(tls=certificates.server(mutual=True)) as cluster:
+        options = trusting(certificates)
+        with Client(cluster.bootstrap, **options, ssl_certfile=str(certificates.client)) as client:
             assert client.metadata().cluster_id == "fake"
         refused(cluster.bootstrap, timeout=1, **options, kind=(ConnectError, ConnectionLostError))
 
 
-def test_sasl_goes_inside_tls() -> None:
-    with FakeCluster(tls=tls(), sasl=SASL) as cluster:
-        options = login("SCRAM-SHA-512", security_protocol="SASL_SSL", ssl_cafile=AUTHORITY)
+def test_sasl_goes_inside_tls(certificates: Certificates) -> None:
+    with FakeCluster(tls=certificates.server(), sasl=SASL) as cluster:
+        options = login("SCRAM-SHA-512", **trusting(certificates, security_protocol="SASL_SSL"))
         with Client(cluster.bootstrap, **options) as client:
             assert client.metadata().cluster_id == "fake"
 
