@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from tagwire.broker import checkpoints
+from tagwire.broker.storage import checkpoints
 from tagwire.broker.storage.files import Files
 from tagwire.errors import StorageError
 
