@@ -116,6 +116,15 @@ def test_a_listed_range_with_nothing_in_common_is_an_error_naming_both(lists: tu
         shake(Scripted(-1, lists=lists))
 
 
+def test_a_refusal_whose_entries_are_miscounted_is_one_that_lists_nothing() -> None:
+    client = Connection("client")
+    handshake = Handshake(client)
+    handshake.request()
+    client.receive(bytes.fromhex("00000011 00000000 0023 01 0012 0000 0002 00000000"))
+    event: Any = client.next_event()
+    assert handshake.answer(event)[6:8] == b"\x00\x00"
+
+
 def test_any_other_error_ends_the_exchange() -> None:
     client = Connection("client")
     handshake = Handshake(client)
