@@ -72,21 +72,39 @@ def bad_values() -> None:
         message.encode(12)
 
 
+LITTLE = 2000
+"""Bytes that may come and go by themselves: what Python keeps of freed lists, a line of the interpreter's own."""
+
+
+def least(measured: Callable[[], int]) -> int:
+    """The least of a few measurements. A leak is in every one, what another thread of this process allocates is not."""
+    sizes: list[int] = []
+    while len(sizes) < 5 and not (sizes and sizes[-1] < LITTLE):
+        tracemalloc.start()
+        try:
+            sizes.append(measured())
+        finally:
+            tracemalloc.stop()
+    return min(sizes)
+
+
+def traced() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
 @pytest.mark.parametrize("work", [good, bad_bytes, bad_values])
 def test_nothing_is_leaked_however_a_call_ends(work: Callable[[], None]) -> None:
     for _ in range(3):
         work()
-    gc.collect()
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
+
+    def grown() -> int:
+        before = traced()
         for _ in range(20):
             work()
-        gc.collect()
-        grown = tracemalloc.get_traced_memory()[0] - before
-    finally:
-        tracemalloc.stop()
-    assert grown < 2000, f"{grown} bytes are left after 20 rounds"
+        return traced() - before
+
+    assert least(grown) < LITTLE
 
 
 @pytest.mark.parametrize("work", [good, bad_bytes, bad_values])
@@ -107,19 +125,21 @@ def test_shared_objects_keep_their_count_of_references(work: Callable[[], None])
 
 def test_what_a_message_holds_is_freed_with_it() -> None:
     """Decoded objects are out of the collector's sight: only their counts can free them."""
-    gc.collect()
-    gc.disable()
-    tracemalloc.start()
-    try:
-        data = metadata().encode(12)
+    data = metadata().encode(12)
+
+    def grown() -> int:
         for _ in range(50):  # Python keeps a few freed lists for itself
             Metadata.decode(data, 12)
         before = tracemalloc.get_traced_memory()[0]
         for _ in range(50):
             Metadata.decode(data, 12)
-        assert tracemalloc.get_traced_memory()[0] - before < 2000
+        return tracemalloc.get_traced_memory()[0] - before
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert least(grown) < LITTLE
     finally:
-        tracemalloc.stop()
         gc.enable()
 
 
@@ -152,32 +172,37 @@ def test_a_users_own_cycle_leaks_what_is_in_it_and_no_more_and_is_freed_when_bro
         kept.append(message)
         return owner
 
-    def traced() -> int:
-        gc.collect()
-        return tracemalloc.get_traced_memory()[0]
+    def rise(*, cycle: bool) -> int:
+        before = traced()
+        alive.update([one(cycle=cycle) for _ in range(rounds)])
+        if cycle:
+            kept.clear()
+        size = traced() - before
+        kept.clear()
+        assert len(alive) == (rounds if cycle and kernel.compiled else 0)
+        return size
+
+    def left() -> int:
+        """What is in the cycles and stays when they are let go, beyond what as many messages without a cycle hold."""
+        beyond = rise(cycle=True) - held
+        break_cycles(alive)
+        return beyond
+
+    def left_when_broken() -> int:
+        before = traced()
+        rise(cycle=True)
+        break_cycles(alive)
+        size = traced() - before
+        assert len(alive) == 0
+        return size
 
     kept: list[Any] = []
     alive: weakref.WeakSet[Owner] = weakref.WeakSet([one(cycle=True)])
     alive.pop().message = None
     kept.clear()
-    tracemalloc.start()
-    try:
-        before = traced()
-        alive.update([one(cycle=False) for _ in range(rounds)])
-        held = traced() - before
-        kept.clear()
-        assert len(alive) == 0
-        before = traced()
-        alive.update([one(cycle=True) for _ in range(rounds)])
-        kept.clear()
-        leaked = traced() - before
-        assert len(alive) == (rounds if kernel.compiled else 0)
-        assert leaked <= held + 2000
-        break_cycles(alive)
-        assert traced() - before < 2000
-        assert len(alive) == 0
-    finally:
-        tracemalloc.stop()
+    held = least(lambda: rise(cycle=False))
+    assert least(left) <= LITTLE
+    assert least(left_when_broken) < LITTLE
 
 
 def test_parts_outlive_the_message_they_came_from() -> None:
