@@ -27,7 +27,8 @@ from tagwire.records.internal_topics import CLUSTER_METADATA, HIDDEN, decode_key
 from .conftest import Count
 from .dumped import as_text, canonical, dumped
 from .peer import NotRunError
-from .real_broker import RELEASE, SECONDS, RealBroker
+from .real_broker import RELEASE, RealBroker
+from .real_node import SECONDS
 
 HOUR: Final = 3_600_000
 NOW: Final = 1_700_000_000_000
@@ -60,7 +61,7 @@ PRODUCER: Final = {
 @pytest.fixture(scope="session")
 def kafka() -> RealBroker:
     try:
-        return RealBroker.fetch()
+        return RealBroker.fetch(tools=True)
     except NotRunError as error:
         pytest.skip(f"NOT RUN: {error}")
 
