@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tagwire.spec import releases
 
+from ..certificates import Certificates
 from .peer import NotRunError, Peer
+from .real_broker import RELEASES, RealBroker
+from .real_node import RealNode
 
 MODULES = {
     releases.patches("3.9")[-1]: (
@@ -33,6 +36,7 @@ COUNTS: list[str] = []
 
 Count = Callable[[str], None]
 Peers = Callable[[str], Peer]
+Programs = Callable[[str], RealBroker]
 
 
 @pytest.fixture(scope="session")
@@ -55,6 +59,34 @@ def peers() -> Peers:
         return fetched[release]
 
     return of
+
+
+@pytest.fixture(scope="session")
+def programs() -> Programs:
+    """Release -> its broker's programs. A test whose jars cannot be had is skipped as NOT RUN."""
+
+    def of(release: str) -> RealBroker:
+        try:
+            return RealBroker.fetch(release)
+        except NotRunError as error:
+            pytest.skip(f"NOT RUN: {error}")
+
+    return of
+
+
+@pytest.fixture(scope="session", params=RELEASES)
+def node(
+    request: pytest.FixtureRequest,
+    programs: Programs,
+    certificates: Certificates,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[RealNode]:
+    """A broker of one release after the other."""
+    jars = programs(request.param).jars
+    node = RealNode.alone(tmp_path_factory.mktemp(f"kafka-{request.param}"), certificates)
+    node.format(jars)
+    with node.running(jars):
+        yield node
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

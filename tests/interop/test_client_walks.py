@@ -1,0 +1,33 @@
+"""The client walks through Kafka's own brokers, release by release, and through librdkafka's mock cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer as RdProducer
+
+from ..client.walks import Kind, Walks
+from .real_node import SECONDS, RealNode
+
+
+class TestKafka(Walks):
+    @pytest.fixture(scope="session")
+    @classmethod
+    def kind(cls, node: RealNode) -> Kind:
+        return Kind("Kafka", node.address())
+
+
+class TestMock(Walks):
+    """Three brokers in memory, which end with the producer that they belong to."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def kind(cls) -> Iterator[Kind]:
+        owner = RdProducer({"bootstrap.servers": "127.0.0.1:1", "test.mock.num.brokers": 3, "log_level": 0})
+        brokers = owner.list_topics(timeout=SECONDS).brokers.values()
+        # From version 9 on its answers to Metadata have a byte too many at their end.
+        exclude = {"Metadata": "9+"}
+        bootstrap = ",".join(f"{at.host}:{at.port}" for at in brokers)
+        yield Kind("librdkafka's mock cluster", bootstrap, exclude, finds_times=False)
+        del owner
