@@ -109,10 +109,10 @@ def test_every_configuration_is_taken_as_it_is_told():
         ("retention.ms", "9" * 30),
         ("retention.bytes", "1.5"),
         ("message.timestamp.type", "createtime"),
-        ("cleanup.policy", "compact,delete"),
+        ("cleanup.policy", "compact,keep"),
         ("min.insync.replicas", "1"),
     ],
 )
 def test_a_configuration_that_is_not_implemented_is_named(name, value):
-    with pytest.raises(ConfigError, match=f"{name}={value}"):
+    with pytest.raises(ConfigError, match=rf"{name}(={value}| is not)"):
         TopicConfig.of({name: value})

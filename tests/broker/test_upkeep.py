@@ -11,7 +11,7 @@ import pytest
 
 from tagwire.broker import upkeep
 from tagwire.broker.group_commit import GroupCommit
-from tagwire.broker.storage.checkpoints import read_offsets
+from tagwire.broker.storage.checkpoints import OffsetCheckpoint
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.loading import create_log
@@ -60,10 +60,10 @@ def test_recovery_points_are_what_is_on_the_disk(tmp_path, pool, batch):
         await partition.append(partial(batch, 3))
         path = tmp_path / "data" / "recovery-point-offset-checkpoint"
         upkeep.save_recovery_points(topics, data)
-        assert read_offsets(Files(), path) == {("t", 0): 0}
+        assert OffsetCheckpoint(Files(), path).offsets == {("t", 0): 0}
         upkeep.sync(topics)
         upkeep.save_recovery_points(topics, data)
-        assert read_offsets(Files(), path) == {("t", 0): 3}
+        assert OffsetCheckpoint(Files(), path).offsets == {("t", 0): 3}
 
     on_topics(tmp_path, pool, Files(), scenario)
 

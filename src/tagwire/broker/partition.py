@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 
 from tagwire.broker.group_commit import GroupCommit, MakeBatch
 from tagwire.broker.storage.batch import Appended
+from tagwire.broker.storage.checkpoints import OffsetCheckpoint
 from tagwire.broker.storage.log import PartitionLog
 
 
@@ -19,11 +20,22 @@ class Partition:
         deleted: whether its topic has been deleted.
     """
 
-    def __init__(self, topic: str, index: int, log: PartitionLog, commits: Executor, *, sync: bool) -> None:
+    def __init__(
+        self,
+        topic: str,
+        index: int,
+        log: PartitionLog,
+        commits: Executor,
+        starts: OffsetCheckpoint,
+        *,
+        sync: bool,
+    ) -> None:
         self.topic = topic
         self.index = index
         self.log = log
         self.deleted = False
+        self._commits = commits
+        self._starts = starts
         self._commit = GroupCommit(log, commits, sync=sync, advanced=self._wake)
         self._watchers: set[asyncio.Event] = set()
 
@@ -37,6 +49,34 @@ class Partition:
 
     def unwatch(self, event: asyncio.Event) -> None:
         self._watchers.discard(event)
+
+    async def delete_records(self, before: int) -> int:
+        """Delete the records before an offset, -1 for all that can be read; the offset the log then starts at.
+
+        It is on the disk when this returns. Whole segments before it are gone then; what else is before it is not read
+        any more.
+
+        Raises:
+            OffsetOutOfRangeError: `before` is past the end of the log.
+            StorageError: the disk refused, and nothing was deleted, or the log is offline.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._commits, self._delete_records, before)
+
+    def _delete_records(self, before: int) -> int:
+        self.log.delete_before(self.log.check_deletion(before), self._remember_start)
+        return self.log.start_offset
+
+    def expire(self, now_ms: int) -> int:
+        """Delete whole segments as the topic's retention asks; says how many. Not for the event loop: it waits for the
+        disk.
+
+        Raises:
+            StorageError: the disk refused, or the log is offline.
+        """
+        return self.log.delete_before(self.log.expired_before(now_ms), self._remember_start)
+
+    def _remember_start(self, offset: int) -> None:
+        self._starts.raise_to({(self.topic, self.index): offset})
 
     async def settle(self) -> None:
         """Wait until every append has been carried out."""

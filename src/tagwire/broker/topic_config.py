@@ -8,7 +8,7 @@ meanings and defaults are Kafka's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 
 from tagwire.errors import ConfigError
@@ -50,12 +50,9 @@ class TopicConfig:
         Raises:
             ConfigError: a name or value that is not implemented; the text says which, and what is.
         """
+        cls.check_names(configs)
         values: dict[str, int | str] = {}
         for name, value in configs.items():
-            if name not in _ACCEPTED:
-                raise ConfigError(
-                    f"topic configuration {name}={value} is not implemented; these are: {', '.join(_ACCEPTED)}"
-                )
             if value is None:
                 raise ConfigError(f"topic configuration {name} has no value")
             try:
@@ -63,6 +60,13 @@ class TopicConfig:
             except ValueError as error:
                 raise ConfigError(f"topic configuration {name}={value} is not implemented: {error}") from None
         return cls(**values)  # type: ignore[arg-type]
+
+    @staticmethod
+    def check_names(names: Iterable[str]) -> None:
+        """Raises ConfigError for a name that is not implemented, which says what is."""
+        for name in names:
+            if name not in _ACCEPTED:
+                raise ConfigError(f"topic configuration {name} is not implemented; these are: {', '.join(_ACCEPTED)}")
 
     def as_strings(self) -> dict[str, str]:
         """Every configuration by Kafka's name."""

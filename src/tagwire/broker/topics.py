@@ -10,16 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 from uuid import UUID, uuid4
 
 from tagwire.broker.partition import Partition
 from tagwire.broker.storage.data_directory import DataDirectory, StoredTopic
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.loading import create_log, open_log
+from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import ConfigError, Error, KafkaError, StorageError
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
@@ -126,10 +127,14 @@ class Topics:
                     self._data.check_partition(stored, index),
                     config,
                     clean=self._data.was_clean,
-                    recovery_point=self._data.recovery_points.get((stored.name, index), 0),
+                    recovery_point=self._data.recovery_points.get(stored.name, index),
+                    start_offset=self._data.start_offsets.get(stored.name, index),
                 )
-                partitions.append(Partition(stored.name, index, log, self._commits, sync=self._sync))
+                partitions.append(self._partition(stored.name, index, log))
             self._add(Topic(stored.name, stored.topic_id, stored.configs, config, tuple(partitions)))
+
+    def _partition(self, topic: str, index: int, log: PartitionLog) -> Partition:
+        return Partition(topic, index, log, self._commits, self._data.start_offsets, sync=self._sync)
 
     def check_new(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> TopicConfig:
         """What `create` checks before it touches the disk.
@@ -176,29 +181,111 @@ class Topics:
 
     async def _create_checked(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> Topic:
         config = self._check_new(name, partitions, configs)
-        others = [topic.stored for topic in self]
-        topic = await asyncio.get_running_loop().run_in_executor(
-            self._disk, self._make, name, partitions, dict(configs), config, others
-        )
+        fresh = Topic(name, uuid4(), dict(configs), config, ())
+        return await self._on_disk(self._grow, fresh, partitions, [topic.stored for topic in self])
+
+    async def _on_disk(self, act: Callable[..., Topic], *arguments: Any) -> Topic:
+        topic = await asyncio.get_running_loop().run_in_executor(self._disk, act, *arguments)
         self._add(topic)
         return topic
 
-    def _make(
-        self, name: str, count: int, configs: dict[str, str | None], config: TopicConfig, others: list[StoredTopic]
-    ) -> Topic:
-        topic_id = uuid4()
+    def _grow(self, topic: Topic, count: int, others: list[StoredTopic]) -> Topic:
+        """`topic`, whose partitions become `count`."""
+        new = range(len(topic.partitions), count)
         made: list[Partition] = []
         try:
-            for index in range(count):
-                path = self._data.create_partition(name, index, topic_id)
-                log = create_log(self._files, path, config)
-                made.append(Partition(name, index, log, self._commits, sync=self._sync))
+            if not topic.partitions:
+                self._data.forget_offsets(topic.name)
+            for index in new:
+                path = self._data.create_partition(topic.name, index, topic.topic_id)
+                made.append(self._partition(topic.name, index, create_log(self._files, path, topic.config)))
             self._data.sync()
-            topic = Topic(name, topic_id, configs, config, tuple(made))
-            self._data.save_topics([*others, topic.stored])
+            grown = replace(topic, partitions=(*topic.partitions, *made))
+            self._data.save_topics([*others, grown.stored])
         except OSError as error:
-            self._discard(name, range(count))
-            raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"topic {name} was not created: {error}") from error
+            self._discard(topic.name, new)
+            problem = f"partitions {new.start} to {new.stop - 1} of topic {topic.name} were not created: {error}"
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, problem) from error
+        return grown
+
+    async def add_partitions(self, name: str, count: int) -> Topic:
+        """Give a topic more partitions, `count` in all; they are on the disk when this returns.
+
+        Raises:
+            KafkaError: as `check_more_partitions`; KAFKA_STORAGE_ERROR when the disk refused, and none were added.
+        """
+        self.check_more_partitions(name, count)
+        return await asyncio.shield(asyncio.ensure_future(self._add_partitions(name, count)))
+
+    async def _add_partitions(self, name: str, count: int) -> Topic:
+        async with self._changing:
+            topic = self.check_more_partitions(name, count)
+            return await self._on_disk(self._grow, topic, count, self._others(topic))
+
+    def check_more_partitions(self, name: str, count: int) -> Topic:
+        """What `add_partitions` checks before it touches the disk.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION; INVALID_TOPIC_EXCEPTION for one of the broker's own;
+                INVALID_PARTITIONS for fewer partitions than there are, as many, or too many.
+        """
+        topic = self._changeable(name)
+        if not len(topic.partitions) < count <= MAX_PARTITIONS:
+            problem = f"topic {name} has {len(topic.partitions)} partitions, and can have up to {MAX_PARTITIONS}"
+            raise KafkaError(Error.INVALID_PARTITIONS, f"{problem}: not {count}")
+        return topic
+
+    def check_alteration(self, name: str, changes: Mapping[str, str | None]) -> Topic:
+        """The topic as `alter` would make it; nothing is changed.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION; INVALID_TOPIC_EXCEPTION for one of the broker's own; INVALID_CONFIG
+                for a name or value that is not implemented.
+        """
+        topic = self._changeable(name)
+        configs = {key: value for key, value in {**topic.configs, **changes}.items() if value is not None}
+        try:
+            TopicConfig.check_names(changes)
+            return replace(topic, configs=configs, config=TopicConfig.of(configs))
+        except ConfigError as error:
+            raise KafkaError(Error.INVALID_CONFIG, str(error)) from None
+
+    async def alter(self, name: str, changes: Mapping[str, str | None]) -> Topic:
+        """Change configurations of a topic, by Kafka's names; None takes one back to its default. What is not named
+        stays.
+
+        They are on the disk, and have effect, when this returns. A value that is a list is given whole: adding to one
+        and taking from it is the caller's business.
+
+        Raises:
+            KafkaError: as `check_alteration`; KAFKA_STORAGE_ERROR when the disk refused, and nothing was changed.
+        """
+        self.check_alteration(name, changes)
+        return await asyncio.shield(asyncio.ensure_future(self._alter(name, changes)))
+
+    async def _alter(self, name: str, changes: Mapping[str, str | None]) -> Topic:
+        async with self._changing:
+            altered = self.check_alteration(name, changes)
+            return await self._on_disk(self._save_altered, altered, self._others(altered))
+
+    def _save_altered(self, altered: Topic, others: list[StoredTopic]) -> Topic:
+        try:
+            self._data.save_topics([*others, altered.stored])
+        except OSError as error:
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"topic {altered.name} was not altered: {error}") from error
+        for partition in altered.partitions:
+            partition.log.config = altered.config
+        return altered
+
+    def _others(self, topic: Topic) -> list[StoredTopic]:
+        return [other.stored for other in self if other.name != topic.name]
+
+    def _changeable(self, name: str) -> Topic:
+        topic = self._by_name.get(name)
+        if topic is None:
+            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+        if topic.is_internal:
+            raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {name} is the broker's own")
         return topic
 
     def _add(self, topic: Topic) -> None:
@@ -212,15 +299,15 @@ class Topics:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION when it has just been deleted; INVALID_TOPIC_EXCEPTION for one of the
                 broker's own; KAFKA_STORAGE_ERROR when the disk refused, and the topic is still there.
         """
-        if topic.is_internal:
-            raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {topic.name} is the broker's own")
-        await asyncio.shield(asyncio.ensure_future(self._delete(topic)))
+        self._changeable(topic.name)
+        await asyncio.shield(asyncio.ensure_future(self._delete(topic.name, topic.topic_id)))
 
-    async def _delete(self, topic: Topic) -> None:
+    async def _delete(self, name: str, topic_id: UUID) -> None:
         loop = asyncio.get_running_loop()
         async with self._changing:
-            if self._by_name.get(topic.name) is not topic:
-                raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name} has just been deleted")
+            topic = self._by_id.get(topic_id)  # as it is now: it may have been altered
+            if topic is None:
+                raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has just been deleted")
             del self._by_name[topic.name], self._by_id[topic.topic_id]
             try:
                 await loop.run_in_executor(self._disk, self._data.save_topics, [other.stored for other in self])

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
+from tagwire.broker.clock import wall_ms
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.topics import Topics
@@ -29,34 +30,33 @@ SYNC_EVERY_S = 1.0
 
 def expire(topics: Topics) -> None:
     """Delete every segment that is past its topic's retention."""
-    now_ms = time.time_ns() // 1_000_000
-    _each(topics, lambda log: log.expire(now_ms))
+    now_ms = wall_ms()
+    for partition in topics.partitions():
+        _try(partition.log, partial(partition.expire, now_ms))
 
 
 def sync(topics: Topics) -> None:
     """Bring every log to the disk. A log whose disk refuses goes offline."""
-    _each(topics, PartitionLog.flush)
+    for partition in topics.partitions():
+        _try(partition.log, partition.log.flush)
 
 
 def save_recovery_points(topics: Topics, data: DataDirectory) -> None:
     """Remember how much of each log need not be checked after a crash."""
     try:
-        data.save_recovery_points(topics.recovery_points())
+        data.recovery_points.save(topics.recovery_points)
     except OSError as error:
         logger.error("recovery points were not saved: %s", error)
 
 
-def _each(topics: Topics, act: Callable[[PartitionLog], object]) -> None:
-    for log in _online(topics):
-        try:
-            act(log)
-        except StorageError as error:
-            if not log.is_offline:
-                logger.error("%s", error)
-
-
-def _online(topics: Topics) -> Iterable[PartitionLog]:
-    return [partition.log for partition in topics.partitions() if not partition.log.is_offline]
+def _try(log: PartitionLog, act: Callable[[], object]) -> None:
+    if log.is_offline:
+        return
+    try:
+        act()
+    except StorageError as error:
+        if not log.is_offline:
+            logger.error("%s", error)
 
 
 async def every(seconds: float, stopping: asyncio.Event, act: Callable[[], Awaitable[None] | None]) -> None:

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from tagwire.broker.storage import checkpoints
+from tagwire.broker.storage.checkpoints import OffsetCheckpoint
 from tagwire.broker.storage.files import Files
 from tagwire.errors import StorageError
 
@@ -20,9 +21,9 @@ def path(tmp_path):
 
 def test_offsets_are_written_as_kafka_writes_them(path):
     offsets = {("t", 1): 5, ("a.b", 0): 2**62}
-    checkpoints.write_offsets(Files(), path, offsets)
+    OffsetCheckpoint(Files(), path).save(lambda: offsets)
     assert path.read_bytes() == b"0\n2\na.b 0 4611686018427387904\nt 1 5\n"
-    assert checkpoints.read_offsets(Files(), path) == offsets
+    assert OffsetCheckpoint(Files(), path).offsets == offsets
 
 
 def test_epochs_are_written_as_kafka_writes_them(path):
@@ -32,24 +33,41 @@ def test_epochs_are_written_as_kafka_writes_them(path):
 
 
 def test_a_missing_or_empty_checkpoint_has_no_entries(path):
-    assert checkpoints.read_offsets(Files(), path) == {}
+    assert OffsetCheckpoint(Files(), path).offsets == {}
     path.write_bytes(b"")
     assert checkpoints.read_epochs(Files(), path) == []
 
 
 def test_any_white_space_separates_columns(path):
     path.write_bytes(b"0\n1\nt\t1   5")
-    assert checkpoints.read_offsets(Files(), path) == {("t", 1): 5}
+    assert OffsetCheckpoint(Files(), path).offsets == {("t", 1): 5}
 
 
 @pytest.mark.parametrize(
     "data",
     [b"1\n0\n", b"0\n", b"0\n1\n", b"0\n0\nt 1 5\n", b"0\n1\nt 1\n", b"0\n1\nt 1 5 6\n", b"0\n1\nt 1 x\n", b"\xff\n"],
 )
-def test_a_broken_checkpoint_is_an_error_that_names_it(path, data):
+def test_a_broken_checkpoint_of_offsets_says_nothing_and_that_is_logged(path, data, caplog):
+    path.write_bytes(data)
+    found = OffsetCheckpoint(Files(), path, when_broken=9)
+    assert (found.offsets, found.get("t", 1)) == ({}, 9)
+    assert str(path) in caplog.text
+
+
+@pytest.mark.parametrize("data", [b"1\n0\n", b"0\n", b"0\n1\n", b"0\n1\n1\n", b"0\n1\n1 x\n", b"\xff\n"])
+def test_a_broken_checkpoint_of_epochs_is_an_error_that_names_it(path, data):
     path.write_bytes(data)
     with pytest.raises(StorageError, match=str(path)):
-        checkpoints.read_offsets(Files(), path)
+        checkpoints.read_epochs(Files(), path)
+
+
+def test_offsets_that_are_added_never_go_back_and_a_forgotten_topic_leaves_nothing(path):
+    found = OffsetCheckpoint(Files(), path)
+    found.raise_to({("t", 0): 5, ("u", 0): 1})
+    found.raise_to({("t", 0): 4, ("t", 1): 2})
+    assert OffsetCheckpoint(Files(), path).offsets == {("t", 0): 5, ("t", 1): 2, ("u", 0): 1}
+    found.forget("t")
+    assert OffsetCheckpoint(Files(), path).offsets == {("u", 0): 1}
 
 
 def test_a_topic_id_is_written_as_kafka_writes_it(path):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tagwire.broker.storage.batch import Appended
 from tagwire.broker.storage.files import Files
+from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.loading import create_log
 from tagwire.broker.storage.log import OffsetOutOfRangeError
 from tagwire.broker.topic_config import TopicConfig
@@ -53,7 +54,7 @@ def test_offsets_count_records_across_batches(log, batch):
 
 def test_a_batch_is_stored_unchanged_but_for_base_offset_and_leader_epoch(tmp_path, batch):
     log = create_log(Files(), tmp_path, SMALL)
-    log.leader_epoch = 7
+    log.epochs = LeaderEpochs([(7, 0)])
     sent = batch(2, compression="zstd")
     add(log, batch(3), sent)
     stored = bytes(log.read(3, 10_000))
@@ -253,6 +254,10 @@ def test_a_read_that_fails_is_a_storage_error(tmp_path, batch, failing_files):
     assert offsets_of(log.read(0, 100)) == [0]
 
 
+def expire(log, now_ms):
+    return log.delete_before(log.expired_before(now_ms), lambda start: None)
+
+
 def fill(log, batch, starts):
     for start in starts:
         add(log, batch(1, timestamp=start, size=900))
@@ -261,7 +266,7 @@ def fill(log, batch, starts):
 def test_segments_older_than_the_retention_time_go_and_the_rest_stays(tmp_path, batch):
     log = create_log(Files(), tmp_path, TopicConfig(segment_bytes=1024, retention_ms=1000))
     fill(log, batch, [1000, 2000, 3000, 4000])
-    assert log.expire(now_ms=3500) == 2
+    assert expire(log, now_ms=3500) == 2
     assert (log.start_offset, log.end_offset) == (2, 4)
     assert everything(log) == [2, 3]
     assert len(list(tmp_path.glob("*.index"))) == 2
@@ -273,9 +278,9 @@ def test_segments_older_than_the_retention_time_go_and_the_rest_stays(tmp_path, 
 def test_a_log_whose_records_are_all_too_old_becomes_empty_and_keeps_counting(tmp_path, batch):
     log = create_log(Files(), tmp_path, TopicConfig(segment_bytes=1024, retention_ms=1000))
     fill(log, batch, [1000, 2000, 3000])
-    assert log.expire(now_ms=10_000) == 3
+    assert expire(log, now_ms=10_000) == 3
     assert (log.start_offset, log.end_offset) == (3, 3)
-    assert log.expire(now_ms=10_000) == 0
+    assert expire(log, now_ms=10_000) == 0
     assert add(log, batch(1)) == [Appended(3, -1)]
     assert everything(log) == [3]
 
@@ -283,7 +288,7 @@ def test_a_log_whose_records_are_all_too_old_becomes_empty_and_keeps_counting(tm
 def test_unlimited_retention_keeps_everything(tmp_path, batch):
     log = create_log(Files(), tmp_path, TopicConfig.of({"segment.bytes": "1024", "retention.ms": "-1"}))
     fill(log, batch, [1, 2, 3])
-    assert log.expire(now_ms=2**50) == 0
+    assert expire(log, now_ms=2**50) == 0
     assert everything(log) == [0, 1, 2]
 
 
@@ -291,15 +296,15 @@ def test_records_without_a_timestamp_age_by_when_the_segment_was_written(tmp_pat
     log = create_log(Files(), tmp_path, TopicConfig(segment_bytes=1024, retention_ms=60_000))
     fill(log, batch, [-1, -1])
     written = int((tmp_path / f"{0:020d}.log").stat().st_mtime * 1000)
-    assert log.expire(now_ms=written + 59_000) == 0
-    assert log.expire(now_ms=written + 120_000) == 2
+    assert expire(log, now_ms=written + 59_000) == 0
+    assert expire(log, now_ms=written + 120_000) == 2
 
 
 def test_retention_by_size_keeps_at_least_that_much(tmp_path, batch):
     log = create_log(Files(), tmp_path, TopicConfig(segment_bytes=1024, retention_ms=-1, retention_bytes=2500))
     fill(log, batch, range(1000, 1006))
     size = (tmp_path / f"{0:020d}.log").stat().st_size
-    log.expire(now_ms=0)
+    expire(log, now_ms=0)
     kept = sum(path.stat().st_size for path in tmp_path.glob("*.log"))
     assert 2500 <= kept < 2500 + size
     assert everything(log) == list(range(log.start_offset, 6))

@@ -232,6 +232,6 @@ def test_a_broken_snapshot_is_passed_over(tmp_path, harm):
 def test_snapshots_of_deleted_segments_are_deleted_with_the_next_one(tmp_path):
     log = create_log(Files(), tmp_path, TopicConfig(segment_bytes=2000, retention_bytes=0))
     add(log, *(data_batch(number, size=200) for number in range(60)))
-    log.expire(2000)
+    log.delete_before(log.expired_before(2000), lambda start: None)
     log.close()
     assert len(list(tmp_path.glob("*.snapshot"))) <= 2

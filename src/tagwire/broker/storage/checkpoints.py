@@ -1,13 +1,15 @@
 """Kafka's small text files: checkpoints, properties, a partition's topic id. Source: facts/kafka_protocol.md 5.7.
 
 What a checkpoint and partition.metadata look like stands in records/files. Reading is strict: a file that breaks its
-format is a StorageError that names it.
+format is a StorageError that names it, but for offsets, of which none are known then.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 from uuid import UUID
 
@@ -16,20 +18,64 @@ from tagwire.errors import DecodeError, StorageError
 from tagwire.records.files import checkpoints, partition_metadata
 from tagwire.records.files.checkpoints import TopicAndPartition
 
+logger = logging.getLogger("tagwire.broker")
+
 Content = TypeVar("Content")
 
 
-def write_offsets(files: Files, path: Path, offsets: Mapping[TopicAndPartition, int]) -> None:
-    """Write an offset for each topic and partition, as in recovery-point-offset-checkpoint."""
-    replace_file(files, path, checkpoints.format_offsets(offsets))
+class OffsetCheckpoint:
+    """A file with an offset for each topic and partition, as recovery-point-offset-checkpoint; any thread may save it.
 
+    What is saved is on the disk when that returns, or OSError is raised and the file is as it was.
+    """
 
-def read_offsets(files: Files, path: Path) -> dict[TopicAndPartition, int]:
-    """Offsets by topic and partition; empty when the file is missing or empty."""
-    try:
-        return _read(path, checkpoints.read_offsets, read_file(files, path))
-    except FileNotFoundError:
-        return {}
+    def __init__(self, files: Files, path: Path, *, when_broken: int = 0) -> None:
+        """Read what is there. Of a broken file, which is logged, `when_broken` is every partition's offset."""
+        self._files = files
+        self._path = path
+        self._saving = Lock()
+        self._offsets: Mapping[TopicAndPartition, int] = {}
+        self._unknown = 0
+        try:
+            self._offsets = _read(path, checkpoints.read_offsets, read_file(files, path))
+        except FileNotFoundError:
+            pass
+        except StorageError as error:
+            logger.warning("%s; it is not taken", error)
+            self._unknown = when_broken
+
+    @property
+    def offsets(self) -> Mapping[TopicAndPartition, int]:
+        """What the file holds."""
+        return self._offsets
+
+    def get(self, topic: str, partition: int) -> int:
+        """A partition's offset; 0 where there is none."""
+        return self._offsets.get((topic, partition), self._unknown)
+
+    def save(self, offsets: Callable[[], Mapping[TopicAndPartition, int]]) -> None:
+        """Make what `offsets` gives all that the file holds. It is called when nothing else can save any more: what it
+        leaves out was not added meanwhile."""
+        with self._saving:
+            self._replace(offsets())
+
+    def raise_to(self, offsets: Mapping[TopicAndPartition, int]) -> None:
+        """Add `offsets`; one that is lower than what the file holds is left out."""
+        with self._saving:
+            higher = {where: offset for where, offset in offsets.items() if offset > self._offsets.get(where, 0)}
+            if higher:
+                self._replace({**self._offsets, **higher})
+
+    def forget(self, topic: str) -> None:
+        """Take out what the file says of a topic: a new one of its name must not inherit it."""
+        with self._saving:
+            others = {where: offset for where, offset in self._offsets.items() if where[0] != topic}
+            if len(others) < len(self._offsets):
+                self._replace(others)
+
+    def _replace(self, offsets: Mapping[TopicAndPartition, int]) -> None:
+        replace_file(self._files, self._path, checkpoints.format_offsets(offsets))
+        self._offsets = dict(offsets)
 
 
 def write_epochs(files: Files, path: Path, epochs: Iterable[tuple[int, int]]) -> None:

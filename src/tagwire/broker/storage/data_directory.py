@@ -4,6 +4,9 @@
     meta.properties                     cluster, node and directory id
     tagwire-topics.json                 the topics that exist; a directory is ours by having this file
     recovery-point-offset-checkpoint    up to which offset each log is known to be on the disk
+    log-start-offset-checkpoint         before which offset each log's records were deleted
+    cleaner-offset-checkpoint           up to which offset each log was compacted
+    tagwire-gap-offset-checkpoint       before which offset compaction may have left gaps in each log
     .kafka_cleanshutdown                there only while no broker runs, and the last one shut down cleanly
     <topic>-<partition>/                a partition's log, and partition.metadata with its topic's id
     <topic>-<partition>.<hex>-delete/   a deleted partition on its way out
@@ -26,16 +29,14 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from tagwire.broker.storage.checkpoints import (
-    read_offsets,
+    OffsetCheckpoint,
     read_properties,
     read_topic_id,
-    write_offsets,
     write_properties,
     write_topic_id,
 )
 from tagwire.broker.storage.files import Files, read_file, replace_file
 from tagwire.errors import StorageError
-from tagwire.records.files.checkpoints import TopicAndPartition
 from tagwire.records.files.partition_metadata import METADATA_FILE, parse_uuid, uuid_text
 
 logger = logging.getLogger("tagwire.broker")
@@ -44,6 +45,10 @@ LOCK_FILE = ".lock"
 META_FILE = "meta.properties"
 TOPICS_FILE = "tagwire-topics.json"
 RECOVERY_POINTS_FILE = "recovery-point-offset-checkpoint"
+START_OFFSETS_FILE = "log-start-offset-checkpoint"
+CLEANED_FILE = "cleaner-offset-checkpoint"
+GAPS_FILE = "tagwire-gap-offset-checkpoint"
+EVERYWHERE = 2**63 - 1
 CLEAN_FILE = ".kafka_cleanshutdown"
 
 NODE_ID = 1
@@ -69,7 +74,10 @@ class DataDirectory:
         path: where it is.
         cluster_id, node_id: who the broker on it is.
         was_clean: whether its last user shut down cleanly (or there was none).
-        recovery_points: up to which offset each log was known to be on the disk.
+        recovery_points: up to which offset each log is known to be on the disk.
+        start_offsets: before which offset the records of a log were deleted.
+        cleaned: up to which offset a log was compacted.
+        gaps: before which offset compaction may have left gaps; written down before it does.
         topics: the topics it held when it was opened.
     """
 
@@ -89,7 +97,10 @@ class DataDirectory:
             self._take_lock()
             self.topics = self._read_topics()
             self.cluster_id, self.node_id = self._read_meta()
-            self.recovery_points = self._read_recovery_points()
+            self.recovery_points = OffsetCheckpoint(files, path / RECOVERY_POINTS_FILE)
+            self.start_offsets = OffsetCheckpoint(files, path / START_OFFSETS_FILE)
+            self.cleaned = OffsetCheckpoint(files, path / CLEANED_FILE)
+            self.gaps = OffsetCheckpoint(files, path / GAPS_FILE, when_broken=EVERYWHERE)
             self.was_clean = self._remove_clean_mark() or not self.topics
             self._sweep()
         except OSError as error:
@@ -147,9 +158,10 @@ class DataDirectory:
         self._files.rename(self.partition_path(topic, partition), doomed)
         self._files.remove_tree(doomed)
 
-    def save_recovery_points(self, points: Mapping[TopicAndPartition, int]) -> None:
-        """Remember up to which offset each log is on the disk."""
-        write_offsets(self._files, self.path / RECOVERY_POINTS_FILE, points)
+    def forget_offsets(self, topic: str) -> None:
+        """Take what is known of a deleted topic's logs out of every checkpoint."""
+        for checkpoint in (self.recovery_points, self.start_offsets, self.cleaned, self.gaps):
+            checkpoint.forget(topic)
 
     def close(self, *, clean: bool) -> None:
         """Let go of the directory; `clean` says that every log in it is whole and on the disk."""
@@ -227,13 +239,6 @@ class DataDirectory:
         }
         write_properties(self._files, path, properties)
         return cluster_id, NODE_ID
-
-    def _read_recovery_points(self) -> dict[TopicAndPartition, int]:
-        try:
-            return read_offsets(self._files, self.path / RECOVERY_POINTS_FILE)
-        except StorageError as error:
-            logger.warning("%s; every log is checked from its start", error)
-            return {}
 
     def _remove_clean_mark(self) -> bool:
         try:

@@ -15,6 +15,7 @@ from pathlib import Path
 from tagwire.broker.storage.batch import origin_of
 from tagwire.broker.storage.checkpoints import read_epochs, write_epochs
 from tagwire.broker.storage.files import Files
+from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.producer_snapshots import drop_snapshots, newest_snapshot
 from tagwire.broker.storage.producers import Producers
@@ -34,17 +35,24 @@ def create_log(files: Files, directory: Path, config: TopicConfig) -> PartitionL
     segment = Segment.create(files, directory, 0, config.index_interval_bytes)
     segment.close()
     write_epochs(files, directory / EPOCHS_FILE, [(0, 0)])
-    return PartitionLog(files, directory, [segment], config, leader_epoch=0)
+    return PartitionLog(files, directory, [segment], config, LeaderEpochs([(0, 0)]))
 
 
 def open_log(
-    files: Files, directory: Path, config: TopicConfig, *, clean: bool, recovery_point: int = 0
+    files: Files,
+    directory: Path,
+    config: TopicConfig,
+    *,
+    clean: bool,
+    recovery_point: int = 0,
+    start_offset: int = 0,
 ) -> PartitionLog:
     """The log in a directory.
 
     Args:
         clean: whether the broker that wrote it shut down cleanly.
         recovery_point: up to which offset all was on the disk when it did not.
+        start_offset: what is before it was deleted.
 
     Raises:
         StorageError: the directory cannot be read or written, or its epoch file is broken.
@@ -52,16 +60,17 @@ def open_log(
     try:
         segments = _segments(files, directory, config)
         recovered_from = _recover(files, directory, segments, clean, recovery_point)
+        _drop_deleted(files, directory, segments, start_offset)
         if not segments:
-            segments = [Segment.create(files, directory, 0, config.index_interval_bytes)]
+            segments = [Segment.create(files, directory, start_offset, config.index_interval_bytes)]
             files.sync_directory(directory)
         producers = _producers(files, directory, segments, recovered_from)
         for segment in segments:
             segment.close()  # a log that is not written to keeps no file open
-        epoch = _leader_epoch(files, directory, segments[-1].next_offset, begin_new=recovered_from is not None)
+        epochs = _leader_epochs(files, directory, segments[-1].next_offset, begin_new=recovered_from is not None)
     except OSError as error:
         raise StorageError(f"{directory}: {error.strerror or error}") from error
-    return PartitionLog(files, directory, segments, config, epoch, producers)
+    return PartitionLog(files, directory, segments, config, epochs, producers, start_offset=start_offset)
 
 
 def _segments(files: Files, directory: Path, config: TopicConfig) -> list[Segment]:
@@ -139,12 +148,27 @@ def _remove_later(files: Files, directory: Path, segments: list[Segment], number
     files.sync_directory(directory)
 
 
-def _leader_epoch(files: Files, directory: Path, end_offset: int, *, begin_new: bool) -> int:
-    """The epoch of new batches. Each recovery begins one: it tells offsets that were written twice apart."""
+def _drop_deleted(files: Files, directory: Path, segments: list[Segment], start_offset: int) -> None:
+    """Delete the segments that hold nothing from `start_offset` on, all of them when the log ends before it."""
+    gone = [
+        segment
+        for segment, following in zip(segments, [*segments[1:], None])
+        if (following.base_offset <= start_offset if following else segment.next_offset < start_offset)
+    ]
+    for segment in gone:
+        segment.remove()
+        segments.remove(segment)
+    if gone:
+        files.sync_directory(directory)
+
+
+def _leader_epochs(files: Files, directory: Path, end_offset: int, *, begin_new: bool) -> LeaderEpochs:
+    """The log's epochs. Each recovery begins one: it tells offsets that were written twice apart."""
     path = directory / EPOCHS_FILE
     epochs = read_epochs(files, path)
     if epochs and not begin_new:
-        return epochs[-1][0]
+        return LeaderEpochs(epochs)
     epoch = epochs[-1][0] + 1 if epochs else 0
-    write_epochs(files, path, [*((known, start) for known, start in epochs if start < end_offset), (epoch, end_offset)])
-    return epoch
+    epochs = [*((known, start) for known, start in epochs if start < end_offset), (epoch, end_offset)]
+    write_epochs(files, path, epochs)
+    return LeaderEpochs(epochs)

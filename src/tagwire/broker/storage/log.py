@@ -14,13 +14,14 @@ from __future__ import annotations
 import logging
 import threading
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.storage.batch import Appended, Batch
 from tagwire.broker.storage.files import Files
+from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.producer_snapshots import drop_snapshots, save_snapshot
 from tagwire.broker.storage.producers import Producers
 from tagwire.broker.storage.scan import ending_before, spans
@@ -62,8 +63,8 @@ class PartitionLog:
 
     Attributes:
         directory: where its files are.
-        leader_epoch: what is written into every batch that is added.
-        config: the topic's configuration.
+        config: the topic's configuration; another one takes effect from the next append on.
+        epochs: its leader epochs; the latest is written into every batch that is added.
         producers: what is known of the producers that number their batches.
     """
 
@@ -73,15 +74,18 @@ class PartitionLog:
         directory: Path,
         segments: Sequence[Segment],
         config: TopicConfig,
-        leader_epoch: int,
+        epochs: LeaderEpochs,
         producers: Producers | None = None,
+        *,
+        start_offset: int = 0,
     ) -> None:
         """Takes over `segments`, in order, at least one, all of which are on the disk, and `producers`, those of their
-        batches."""
+        batches. What is before `start_offset` was deleted."""
         self.directory = directory
         self.config = config
-        self.leader_epoch = leader_epoch
+        self.epochs = epochs
         self._files = files
+        self._start = start_offset
         self._segments = tuple(segments)
         self.producers = producers or Producers()
         self._unsynced: dict[int, Segment] = {}
@@ -95,7 +99,12 @@ class PartitionLog:
     @property
     def start_offset(self) -> int:
         """The oldest offset held."""
-        return self._segments[0].base_offset
+        return max(self._start, self._segments[0].base_offset)
+
+    @property
+    def leader_epoch(self) -> int:
+        """What is written into every batch that is added."""
+        return self.epochs.latest
 
     @property
     def end_offset(self) -> int:
@@ -216,7 +225,7 @@ class PartitionLog:
         """
         self._check_online()
         visible, segments = self._visible, self._segments
-        if not segments[0].base_offset <= offset <= max(visible.offset, segments[-1].next_offset):
+        if not self.start_offset <= offset <= max(visible.offset, segments[-1].next_offset):
             raise OffsetOutOfRangeError(
                 f"{self.directory.name} has offsets {self.start_offset}-{visible.offset}, not {offset}"
             )
@@ -252,7 +261,7 @@ class PartitionLog:
             StorageError, CorruptRecordError: as `read`; also when a batch's records cannot be read.
         """
         self._check_online()
-        visible = self._visible
+        visible, start = self._visible, self.start_offset
         try:
             for segment in self._segments:
                 if segment.base_offset > visible.segment or segment.newest[0] < timestamp:
@@ -261,7 +270,7 @@ class PartitionLog:
                 for data in segment.batches_since(timestamp, limit):
                     for batch in read(data):
                         for record in batch.records():
-                            if record.timestamp >= timestamp:
+                            if record.timestamp >= timestamp and record.offset >= start:
                                 return record.timestamp, record.offset
         except OSError as error:
             raise StorageError(f"{self.directory}: read failed: {error}") from error
@@ -274,29 +283,61 @@ class PartitionLog:
         timestamp = max([visible.newest, *closed])
         return self.offset_for_timestamp(timestamp) if timestamp >= 0 else None
 
-    def expire(self, now_ms: int) -> int:
-        """Delete whole old segments as the topic's retention asks, and say how many.
+    def end_of_epoch(self, epoch: int) -> tuple[int, int] | None:
+        """See `LeaderEpochs.end_of`."""
+        return self.epochs.end_of(epoch, self.start_offset, self.end_offset)
 
-        The segment that is written to is never deleted; when all its records are too old, it is closed first.
+    def check_deletion(self, before: int) -> int:
+        """The offset that the log is to start at when what is before `before` is deleted; -1 stands for its end.
+
+        Raises:
+            OffsetOutOfRangeError: `before` is past the end, or below zero.
+            StorageError: the log is offline.
+        """
+        self._check_online()
+        end = self.end_offset
+        if not -1 <= before <= end:
+            raise OffsetOutOfRangeError(f"{self.directory.name} ends at offset {end}; {before} is not before that")
+        return max(end if before == -1 else before, self.start_offset)
+
+    def delete_before(self, offset: int, remember: Callable[[int], None]) -> int:
+        """Start at `offset`, and delete the segments before it; says how many.
+
+        Args:
+            remember: writes down where the log starts. What fails before it returns has changed nothing; what fails
+                after it is made good by the next call.
+
+        Raises:
+            StorageError: the disk refused, or the log is offline.
         """
         with self._writing:
-            if self._offline is not None:
-                return 0
+            self._check_online()
+            try:
+                if offset > self.start_offset:
+                    remember(offset)
+                    self._start = offset
+                return self._drop_before_start()
+            except OSError as error:
+                raise StorageError(f"{self.directory}: deleting records failed: {error}") from error
+
+    def expired_before(self, now_ms: int) -> int:
+        """Before which offset the topic's retention asks for whole segments to be deleted.
+
+        The segment that is written to is never deleted; when all its records are too old, it is closed first.
+
+        Raises:
+            StorageError: the disk refused, or the log is offline.
+        """
+        with self._writing:
+            self._check_online()
             try:
                 if self._active.size and self._is_expired(self._active, now_ms):
                     self._roll()
                     self._flush()
-                self.producers.expire(now_ms)
-                count = self._expired(now_ms)
-                gone, self._segments = self._segments[:count], self._segments[count:]
-                for segment in gone:
-                    self._unsynced.pop(segment.base_offset, None)
-                    segment.remove()
-                if gone:
-                    self._files.sync_directory(self.directory)
             except OSError as error:
                 raise StorageError(f"{self.directory}: retention failed: {error}") from error
-        return count
+            self.producers.expire(now_ms)
+            return max(self.start_offset, self._segments[self._expired(now_ms)].base_offset)
 
     def close(self) -> None:
         """Bring everything to the disk, indexes too, and close the files.
@@ -428,6 +469,20 @@ class PartitionLog:
             return False
         newest = segment.newest[0]
         return (newest if newest >= 0 else segment.modified_ms()) < now_ms - self.config.retention_ms
+
+    def _drop_before_start(self) -> int:
+        count = 0
+        while len(self._segments) > 1 and self._segments[1].base_offset <= self._start:
+            gone = self._segments[0]
+            if gone.base_offset >= self._visible.segment:
+                break
+            gone.remove()
+            self._unsynced.pop(gone.base_offset, None)
+            self._segments = self._segments[1:]
+            count += 1
+        if count:
+            self._files.sync_directory(self.directory)
+        return count
 
     def _expired(self, now_ms: int) -> int:
         surplus = sum(segment.size for segment in self._segments) - self.config.retention_bytes

@@ -1,0 +1,43 @@
+"""Which leader epoch each offset of a partition was written in, and where the epochs end.
+
+Source: facts/kafka_protocol.md 5.7; KIP-101, KIP-320.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+
+class LeaderEpochs:
+    """The leader epochs of a log, each with the offset it begins at, oldest first. There is at least one."""
+
+    def __init__(self, starts: Sequence[tuple[int, int]]) -> None:
+        self._epochs = [epoch for epoch, _ in starts]
+        self._offsets = [offset for _, offset in starts]
+
+    @property
+    def latest(self) -> int:
+        """The epoch that is written in now."""
+        return self._epochs[-1]
+
+    def at(self, offset: int) -> int:
+        """The epoch of an offset; the oldest that is known for one before it."""
+        return self._epochs[max(bisect_right(self._offsets, offset) - 1, 0)]
+
+    def end_of(self, epoch: int, start: int, end: int) -> tuple[int, int] | None:
+        """The newest epoch that is not newer than `epoch`, and the offset after its last; None for an epoch to come.
+
+        A client whose own log of that epoch reaches further has read what this one does not hold. Before the oldest
+        epoch there is nothing: such an epoch ends, as itself, where the log starts.
+
+        Args:
+            start, end: the offsets that the log holds.
+        """
+        if epoch > self.latest:
+            return None
+        found = bisect_right(self._epochs, epoch)
+        if not found:
+            return epoch, max(self._offsets[0], start)
+        ends = self._offsets[found] if found < len(self._epochs) else end
+        return self._epochs[found - 1], max(ends, start)
