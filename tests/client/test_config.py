@@ -28,6 +28,7 @@ def test_every_property_that_is_read_sets_what_it_names() -> None:
             "max.partition.fetch.bytes": " 900 ",
             "fetch.max.wait.ms": "0",
             "fetch.min.bytes": "2",
+            "isolation.level": "READ_COMMITTED",
             "acks": "1",
             "compression.type": "zstd",
             "batch.size": "5000",
@@ -37,7 +38,9 @@ def test_every_property_that_is_read_sets_what_it_names() -> None:
         }
     )
     assert (settings.client_id, settings.timeout) == ("job", 1.5)
-    assert settings.fetch == FetchSettings(max_bytes=1000, max_partition_bytes=900, max_wait_ms=0, min_bytes=2)
+    assert settings.fetch == FetchSettings(
+        max_bytes=1000, max_partition_bytes=900, max_wait_ms=0, min_bytes=2, isolation="read_committed"
+    )
     assert settings.produce == ProduceSettings(
         acks=1, compression="zstd", batch_bytes=5000, linger=0.25, retries=3, timeout=60.0
     )
@@ -66,7 +69,7 @@ def test_what_changes_nothing_is_accepted(name: str, value: str) -> None:
 
 
 REFUSED = [
-    ("isolation.level", "read_committed", "allowed is only read_uncommitted"),
+    ("isolation.level", "serializable", "allowed is read_uncommitted or read_committed"),
     ("enable.idempotence", "true", "allowed is only false"),
     ("ssl.truststore.location", "/x.jks", "only PEM files"),
     ("ssl.endpoint.identification.algorithm", "ldap", "allowed is https, or nothing"),

@@ -107,7 +107,7 @@ def test_features_hold_for_the_connection_they_came_on() -> None:
 
 
 def test_a_feature_is_asked_of_every_broker() -> None:
-    features = Features({"new": {1: (13, 18)}, "old": {1: (11, 12)}, "absent": {337: (0, 0)}})
+    features = Features({"new": {3: (14, 18)}, "old": {1: (11, 12)}, "absent": {337: (0, 0)}})
     with FakeCluster(nodes=2) as cluster, Client(cluster.bootstrap) as client:
         assert client.usable(features, "old")
         answer = client.usable(features, "new")

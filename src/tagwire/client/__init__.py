@@ -20,6 +20,7 @@ from tagwire.client.delivery import Delivery
 from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata, TopicPartition
 from tagwire.client.offsets import EARLIEST, LATEST
 from tagwire.client.partitioner import StickyPartition, murmur2, partition_of
+from tagwire.client.positions import AtTime, Committed, Lag, Position
 from tagwire.client.producer import Producer
 from tagwire.client.reader import Reader
 from tagwire.client.security import Security
@@ -28,10 +29,12 @@ __all__ = [
     "EARLIEST",
     "LATEST",
     "Admin",
+    "AtTime",
     "BrokerDescription",
     "Client",
     "ClusterDescription",
     "ClusterMetadata",
+    "Committed",
     "CommittedOffset",
     "ConfigEntry",
     "ConfigResource",
@@ -39,9 +42,11 @@ __all__ = [
     "GroupDescription",
     "GroupListing",
     "GroupMember",
+    "Lag",
     "NewTopic",
     "Node",
     "PartitionMetadata",
+    "Position",
     "Producer",
     "ProducerState",
     "Reader",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -12,6 +13,7 @@ from tagwire.client.metadata import (
     NO_NODE,
     ClusterMetadata,
     Node,
+    PartitionMetadata,
     TopicMetadata,
     TopicPartition,
     cluster_metadata,
@@ -20,9 +22,10 @@ from tagwire.client.metadata import (
 from tagwire.client.offsets import list_offsets
 from tagwire.client.retry import Retry
 from tagwire.client.security import security_of
+from tagwire.client.topology import Topology
 from tagwire.client.transport import CONNECT_TIMEOUT, Link, Setup
 from tagwire.client.versions import policy, speakable
-from tagwire.errors import ConnectError, Error, KafkaError, TagwireError
+from tagwire.errors import ConnectError, ConnectionLostError, Error, KafkaError, TagwireError
 from tagwire.rpc import BrokerFeatures, Features, Range, Usability, api_name
 
 # A topic that was just created may still be unknown to the broker that is asked; one that is unknown for longer is
@@ -74,9 +77,8 @@ class Client:
         self._bootstrap = addresses_of(bootstrap)
         self._setup = Setup(client_id, policy(exclude, versions, fallback), security_of(security))
         self._links: dict[tuple[str, int], Link] = {}
-        self._nodes: dict[int, Node] = {}
-        self._topics: dict[str, TopicMetadata] = {}
-        self._controller = NO_NODE
+        self._topology = Topology()
+        self._finalized = BrokerFeatures()
         self._negotiated: dict[int, int] = {}
         self._met = False
 
@@ -139,6 +141,11 @@ class Client:
         """What a broker tells of features: those it supports, and those the cluster has settled on."""
         return self.link(node, self.deadline()).features
 
+    def finalized_features(self) -> Mapping[str, int]:
+        """{feature: level} that the cluster has settled on, as the newest answer of any broker told: the one with the
+        highest epoch. Empty before the first connection, and where brokers do not tell (before Kafka 2.7)."""
+        return self._finalized.finalized
+
     def usable(self, features: Features, feature: str) -> Usability:
         """Whether every broker of the cluster and this client can do `feature`; if not, what stands against it.
 
@@ -165,14 +172,30 @@ class Client:
         """
         return self.refresh(topics, self.deadline(), allow_auto_create=allow_auto_create)
 
-    def list_offsets(self, partitions: Mapping[tuple[str, int], int]) -> dict[TopicPartition, int]:
+    def list_offsets(
+        self, partitions: Mapping[tuple[str, int], int], *, isolation: str | None = None
+    ) -> dict[TopicPartition, int]:
         """An offset of each partition: `EARLIEST` the first one kept, `LATEST` the next to be written, or the first
         record at or after a timestamp in milliseconds (-1 where there is none).
 
+        Args:
+            isolation: "read_committed" takes a partition to end where its oldest open transaction begins,
+                "read_uncommitted" does not; None as the client is set up.
+
         Raises:
             KafkaError: naming the partition; UNKNOWN_TOPIC_OR_PARTITION for one that does not exist.
+            ConfigError: there is no such isolation.
         """
-        return list_offsets(self, partitions, self.deadline())
+        return list_offsets(self, partitions, self.deadline(), isolation or self.fetch_settings.isolation)
+
+    def sibling(self) -> Client:
+        """A client set up like this one, with connections of its own: for another thread. `negotiated` tells of both.
+
+        It is not closed with this one.
+        """
+        twin = copy(self)
+        twin._links, twin._topology, twin._met = {}, Topology(), False
+        return twin
 
     # What Producer, Reader and Admin build on ----------------------------------------------------------------------
 
@@ -187,15 +210,21 @@ class Client:
         """
         if node is None:
             return self._any_link(deadline)
-        if node not in self._nodes:
+        if node not in self._topology.nodes:
             self.refresh([], deadline)
-        found = self._nodes.get(node)
+        found = self._topology.nodes.get(node)
         if found is None:
-            known = ", ".join(map(str, self._nodes.values())) or "none"
+            known = ", ".join(map(str, self._topology.nodes.values())) or "none"
             raise ConnectError(f"no broker {node} in the cluster; known: {known}")
-        link = self._link_to((found.host, found.port), str(found), deadline)
+        link = self._link_to((found.host, found.port), found, deadline)
         link.node = node
         return link
+
+    def standing_link(self, node: int) -> Link | None:
+        """The connection to a broker, where there is one now."""
+        found = self._topology.nodes.get(node)
+        link = None if found is None else self._links.get((found.host, found.port))
+        return None if link is None or link.closed else link
 
     def send(self, link: Link, message: Any, deadline: float, version: int | None = None) -> Any:
         """Sends on `link`, remembering the version. Returns what `link.wait` takes; raises as `Link.send`."""
@@ -206,9 +235,10 @@ class Client:
 
     def controller(self, deadline: float) -> Link:
         """The connection to the broker that takes changes of topics: any one where the cluster names none (KRaft)."""
-        if self._controller not in self._nodes:
+        if self._topology.controller not in self._topology.nodes:
             self.refresh([], deadline)
-        return self.link(self._controller if self._controller in self._nodes else None, deadline)
+        known = self._topology
+        return self.link(known.controller if known.controller in known.nodes else None, deadline)
 
     def refresh(
         self, topics: Iterable[str] | None, deadline: float, *, allow_auto_create: bool = False
@@ -220,6 +250,8 @@ class Client:
             try:
                 link = self._any_link(deadline)
                 response = link.wait(self.send(link, message, deadline), deadline)
+                if response.error_code == Error.REBOOTSTRAP_REQUIRED:
+                    raise self._rebootstrapped(link.broker)
                 if response.error_code:
                     raise KafkaError(response.error_code, "metadata")
                 break
@@ -228,9 +260,7 @@ class Client:
                     raise
                 retry.wait(error)
         cluster = cluster_metadata(response)
-        self._nodes = cluster.brokers
-        self._controller = cluster.controller_id
-        self._topics.update(cluster.topics)
+        self._topology.take(cluster)
         return cluster
 
     def topic(self, name: str, deadline: float, *, allow_auto_create: bool = False) -> TopicMetadata:
@@ -242,19 +272,23 @@ class Client:
         retry = Retry(deadline)
         missing_until = min(deadline, time.monotonic() + UNKNOWN_TOPIC_PATIENCE)
         while True:
-            found = self._topics.get(name)
-            if found is not None and not found.error and found.partitions:
-                return found
+            usable = self._topology.topic(name)
+            if usable is not None:
+                return usable
             found = self.refresh([name], deadline, allow_auto_create=allow_auto_create).topics.get(name)
-            if found is not None and not found.error and found.partitions:
-                return found
+            if (usable := self._topology.topic(name)) is not None:
+                return usable
             error = KafkaError(found.error if found else Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
             if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION and time.monotonic() >= missing_until:
                 raise error
             retry.wait(error)
 
     def leader(self, at: TopicPartition, deadline: float) -> int:
-        """The node that leads a partition, as last heard or asked now.
+        """The node that leads a partition, as last heard or asked now. Raises as `partition`."""
+        return self.partition(at, deadline).leader
+
+    def partition(self, at: TopicPartition, deadline: float) -> PartitionMetadata:
+        """A partition that has a leader, as last heard or asked now.
 
         Raises:
             KafkaError: LEADER_NOT_AVAILABLE while it has none, which is worth another attempt; otherwise as `topic`.
@@ -272,40 +306,64 @@ class Client:
         if partition.leader == NO_NODE:
             self.forget([at.topic])
             raise KafkaError(Error.LEADER_NOT_AVAILABLE, f"partition {at} has no leader")
-        return partition.leader
+        return partition
+
+    def moved(self, at: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
+        """Takes what a broker's refusal tells of a partition's new leader (KIP-951: `current_leader` of a partition,
+        `node_endpoints` of the answer). Whether that is news that another attempt can use, without asking Metadata."""
+        return self._topology.moved(at, leader, epoch, nodes)
 
     def forget(self, topics: Iterable[str]) -> None:
-        """Drops what is known of these topics: the next question about them asks the cluster."""
-        for name in topics:
-            self._topics.pop(name, None)
+        """Doubts what is known of these topics: the next question about them asks the cluster."""
+        self._topology.doubt(topics)
 
     def _any_link(self, deadline: float) -> Link:
         for address, link in list(self._links.items()):
             if self._usable(address, link):
                 return link
-        known = {(node.host, node.port): str(node) for node in self._nodes.values()}
-        known = {**known, **{at: f"broker at {at[0]}:{at[1]}" for at in self._bootstrap if at not in known}}
+        known: dict[tuple[str, int], Node | None] = {
+            (node.host, node.port): node for node in self._topology.nodes.values()
+        }
+        known = {**known, **{address: None for address in self._bootstrap if address not in known}}
         failures: list[TagwireError] = []
-        for address, name in known.items():
+        for address, node in known.items():
             # One that accepts and then keeps silent leaves time for the next.
             is_last = len(failures) == len(known) - 1
             until = deadline if is_last else min(deadline, time.monotonic() + CONNECT_TIMEOUT)
             try:
-                return self._link_to(address, name, until)
+                return self._link_to(address, node, until)
             except TagwireError as error:
                 failures.append(error)
         if len(failures) == 1 and not isinstance(failures[0], ConnectError):
             raise failures[0]
         raise ConnectError(f"no broker can be reached: {', '.join(map(str, failures))}")
 
-    def _link_to(self, address: tuple[str, int], name: str, deadline: float) -> Link:
+    def _link_to(self, address: tuple[str, int], node: Node | None, deadline: float) -> Link:
+        """The connection to an address; `node`: the broker that is meant, None for whoever answers."""
+        name = f"broker at {address[0]}:{address[1]}" if node is None else str(node)
         link = self._links.get(address)
         if link is None or not self._usable(address, link):
-            link = Link.open(*address, broker=name, setup=self._setup, deadline=deadline)
+            cluster = self._topology.cluster_id
+            identity = None if node is None or cluster is None else (cluster, node.id)
+            try:
+                link = Link.open(*address, broker=name, setup=self._setup, deadline=deadline, identity=identity)
+            except KafkaError as error:
+                raise self._rebootstrapped(name) if error.error is Error.REBOOTSTRAP_REQUIRED else error from None
             self._links[address] = link
             self._met = True
+            if link.features.epoch > self._finalized.epoch:
+                self._finalized = link.features
         link.broker = name
         return link
+
+    def _rebootstrapped(self, broker: str) -> ConnectionLostError:
+        """Forgets the cluster, which is to be found anew from the bootstrap addresses (KIP-1102); the error that says
+        so, which is worth another attempt."""
+        for link in self._links.values():
+            link.close()
+        self._links.clear()
+        self._topology, self._finalized = Topology(), BrokerFeatures()
+        return ConnectionLostError(f"{broker}: the cluster is to be found anew (REBOOTSTRAP_REQUIRED)")
 
     def _usable(self, address: tuple[str, int], link: Link) -> bool:
         """Whether the link still stands: a broker ends a connection that was idle for long without a word."""

@@ -11,7 +11,8 @@ Read:
 | fetch.max.wait.ms, fetch.min.bytes | how long a Fetch waits, and for how much |
 | acks, compression.type, batch.size, linger.ms, retries, delivery.timeout.ms | of a producer |
 | security.protocol, sasl.*, ssl.* | how connections are protected: see `tagwire.client.security_properties` |
-| isolation.level, enable.idempotence | accepted where they ask for what is done anyway |
+| isolation.level | whether readers see aborted and open transactions |
+| enable.idempotence | accepted where it asks for what is done anyway |
 
 A property whose neglect would weaken security or guarantees is refused; any other is left alone, so that a
 configuration written for another client can be handed over whole.
@@ -35,15 +36,30 @@ MAX_INT: Final = 2**31 - 1
 MAX_FRAME_BYTES: Final = 256 * 1024 * 1024
 MAX_FETCH_BYTES: Final = MAX_FRAME_BYTES // 2
 
+READ_UNCOMMITTED: Final = "read_uncommitted"
+READ_COMMITTED: Final = "read_committed"
+ISOLATIONS: Final = {READ_UNCOMMITTED: 0, READ_COMMITTED: 1}
+"""What Fetch and ListOffsets call them."""
+
+NO_RESET: Final = "none"
+OFFSET_RESETS: Final = (NO_RESET, "earliest", "latest")
+
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
-    """How a reader asks: sizes in bytes, wait in milliseconds."""
+    """How a reader asks: sizes in bytes, wait in milliseconds.
+
+    Attributes:
+        isolation: one of `ISOLATIONS`.
+        offset_reset: where to go on when a partition no longer holds an offset; "none" is an error.
+    """
 
     max_bytes: int = 16 * 1024 * 1024
     max_partition_bytes: int = 4 * 1024 * 1024
     max_wait_ms: int = 500
     min_bytes: int = 1
+    isolation: str = READ_UNCOMMITTED
+    offset_reset: str = NO_RESET
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +88,6 @@ class Settings:
 
 # Properties that promise what this client does not do: the only value that changes nothing.
 _ONLY: Final = {
-    "isolation.level": "read_uncommitted",
     "enable.idempotence": "false",
 }
 _REFUSED: Final = re.compile(r"(sasl|ssl|security)\..*|transactional\.id")
@@ -126,6 +141,20 @@ def compression_of(value: str, name: str = "compression") -> str:
     return value
 
 
+def isolation_of(value: str, name: str = "isolation") -> str:
+    """One of `ISOLATIONS`. Raises ConfigError."""
+    if value not in ISOLATIONS:
+        raise wrong(name, value, " or ".join(ISOLATIONS))
+    return value
+
+
+def offset_reset_of(value: str, name: str = "offset_reset") -> str:
+    """One of `OFFSET_RESETS`. Raises ConfigError."""
+    if value not in OFFSET_RESETS:
+        raise wrong(name, value, ", ".join(OFFSET_RESETS))
+    return value
+
+
 def at_least(name: str, value: float | None, lowest: int) -> float | None:
     """`value`, which may be left out but not be below `lowest`. Raises ConfigError."""
     if value is not None and value < lowest:
@@ -165,6 +194,10 @@ def _compression(name: str, text: str) -> str:
     return compression_of(text, name)
 
 
+def _isolation(name: str, text: str) -> str:
+    return isolation_of(text.lower(), name)
+
+
 def _whole(lowest: int, highest: int) -> Callable[[str, str], int]:
     def read(name: str, text: str) -> int:
         if not re.fullmatch(r"-?\d{1,10}", text, re.ASCII) or not lowest <= int(text) <= highest:
@@ -192,6 +225,7 @@ _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "max.partition.fetch.bytes": ("fetch", "max_partition_bytes", _fetch_bytes),
     "fetch.max.wait.ms": ("fetch", "max_wait_ms", _whole(0, MAX_INT)),
     "fetch.min.bytes": ("fetch", "min_bytes", _whole(0, MAX_INT)),
+    "isolation.level": ("fetch", "isolation", _isolation),
     "acks": ("produce", "acks", _acks),
     "compression.type": ("produce", "compression", _compression),
     "batch.size": ("produce", "batch_bytes", _whole(1, MAX_INT)),

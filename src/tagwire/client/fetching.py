@@ -1,22 +1,24 @@
 """Fetch: record batches of assigned partitions as they arrive, one request on its way to each leader.
 
-Fetches are full ones, without a session (session id 0, epoch -1). A partition whose leader is away or has moved is
-asked again, with pauses, until the client's timeout has passed without an answer.
+A partition whose leader is away or has moved is asked again, with pauses, until the client's timeout has passed without
+an answer. What an answer tells of a new leader (KIP-951) is followed at once.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from tagwire import messages, records
 from tagwire.client.client import Client
-from tagwire.client.config import FetchSettings
-from tagwire.client.metadata import TopicPartition
+from tagwire.client.config import ISOLATIONS, NO_RESET, READ_COMMITTED, FetchSettings
+from tagwire.client.fetch_sessions import BY_ID_FROM, REFUSALS, FetchSession, Wanted
+from tagwire.client.metadata import NO_TOPIC_ID, TopicPartition, nodes_of
 from tagwire.client.offsets import EARLIEST, LATEST
-from tagwire.client.retry import is_retriable, pause_before
+from tagwire.client.spans import Chunk, Span, broken
 from tagwire.client.transport import Link, Pending, wait_any
 from tagwire.errors import (
     CorruptRecordError,
@@ -30,78 +32,20 @@ from tagwire.errors import (
 )
 from tagwire.records.compression import MAX_DECOMPRESSED
 
-UNKNOWN = -1
+logger = logging.getLogger("tagwire.client")
+
+FETCH = messages.FetchRequest.api_key
 
 
-class Span:
-    """One partition being read.
+class _Asked(NamedTuple):
+    """A Fetch on its way: what was asked, of whom."""
 
-    Attributes:
-        start: the first offset wanted.
-        end: the offset to stop before; None reads on for ever.
-        next: the offset to ask for next.
-        high_watermark: where the partition ended when it was last asked, -1 before that.
-    """
-
-    __slots__ = ("_attempts", "_failing_since", "at", "end", "high_watermark", "idle", "next", "retry_at", "start")
-
-    def __init__(self, at: TopicPartition, start: int, end: int | None) -> None:
-        self.at = at
-        self.start = start
-        self.end = end
-        self.next = start
-        self.high_watermark = UNKNOWN
-        self.idle = 0.0  # seconds waited in vain since the last data
-        self.retry_at = 0.0
-        self._attempts = 0
-        self._failing_since = 0.0
-
-    @property
-    def done(self) -> bool:
-        """Whether everything up to `end` has arrived."""
-        return self.end is not None and self.next >= self.end
-
-    @property
-    def more_is_there(self) -> bool:
-        """Whether the broker is known, or has to be supposed, to hold more of what is wanted."""
-        return not self.done and (self.high_watermark == UNKNOWN or self.next < self.high_watermark)
-
-    def succeeded(self) -> None:
-        """The broker answered."""
-        self._attempts = 0
-
-    def failed(self, error: TagwireError, timeout: float) -> None:
-        """Puts off the next attempt. Raises `error` when it is not worth one, or has lasted for `timeout` seconds."""
-        now = time.monotonic()
-        if not self._attempts:
-            self._failing_since = now
-        if not is_retriable(error) or now - self._failing_since >= timeout:
-            raise error
-        self._attempts += 1
-        self.retry_at = now + pause_before(self._attempts)
-
-
-class Chunk:
-    """Whole batches of one partition, in order.
-
-    Attributes:
-        data: their bytes, as they came.
-        rows: how many records their headers announce.
-    """
-
-    __slots__ = ("data", "rows", "span")
-
-    def __init__(self, span: Span, data: memoryview, rows: int) -> None:
-        self.span = span
-        self.data = data
-        self.rows = rows
-
-
-def broken(at: TopicPartition, offset: int, error: TagwireError) -> TagwireError:
-    """`error` about records, naming the partition and the offset where they stand."""
-    if isinstance(error, UnsupportedVersionError):
-        return UnsupportedVersionError(f"{at}@{offset}: {error}")
-    return CorruptRecordError(str(error), path=f"{at}@{offset}")
+    link: Link
+    pending: Pending
+    spans: dict[TopicPartition, Span]
+    wanted: Mapping[TopicPartition, Wanted]
+    session: FetchSession
+    began: bool  # whether the request was to begin a session, or was to be without one
 
 
 class Fetcher:
@@ -110,8 +54,10 @@ class Fetcher:
     def __init__(self, client: Client, spans: Iterable[Span], settings: FetchSettings) -> None:
         self._client = client
         self._settings = settings
+        self._committed = settings.isolation == READ_COMMITTED
         self._spans = list(spans)
-        self._under_way: dict[int, tuple[Link, Pending, list[Span]]] = {}
+        self._under_way: dict[int, _Asked] = {}
+        self._sessions: dict[int, FetchSession] = defaultdict(FetchSession)
         self._failure: TagwireError | None = None  # found in an answer that also brought data, which goes first
 
     @property
@@ -127,7 +73,7 @@ class Fetcher:
     def start(self) -> None:
         """Sends a Fetch to every leader that has none to answer. Raises what no later attempt would mend."""
         now = time.monotonic()
-        busy = {id(span) for _, _, spans in self._under_way.values() for span in spans}
+        busy = {id(span) for asked in self._under_way.values() for span in asked.spans.values()}
         waiting: dict[int, list[Span]] = defaultdict(list)
         for span in self._spans:
             if not span.done and id(span) not in busy and span.retry_at <= now:
@@ -159,49 +105,66 @@ class Fetcher:
             self._wait(started)
             self.start()
             answered = self._answered()
-        link, pending, spans = self._under_way.pop(answered)
+        asked = self._under_way.pop(answered)
         try:
-            response = pending.result()
+            response = asked.pending.result()
             if response.error_code:
-                raise KafkaError(response.error_code, f"fetch from {link.broker}")
+                raise KafkaError(response.error_code, f"fetch from {asked.link.broker}")
         except TagwireError as error:
-            self._postpone(spans, error)
+            self._unanswered(asked, error)
             return []
-        chunks = self._take(link, response, spans)
+        chunks = self._take(asked, response)
         if not chunks and self._failure is None:
-            self._check_idle(spans, time.monotonic() - started)
+            self._check_idle(asked.spans.values(), time.monotonic() - started)
         return chunks
+
+    def close(self) -> None:
+        """Ends the sessions that brokers keep, as far as that can be told them at once."""
+        sessions, self._sessions = self._sessions, defaultdict(FetchSession)
+        for node, session in sessions.items():
+            try:
+                link = self._client.standing_link(node)
+                if link is not None and session.is_open and link.quiet_until <= time.monotonic():
+                    self._client.send(link, session.end(), self._client.deadline())
+            except TagwireError:
+                continue  # a broker forgets what nobody asks about
 
     def _send(self, node: int, spans: list[Span]) -> None:
         deadline = self._client.deadline()
+        session, settings = self._sessions[node], self._settings
+        began = session.is_new
         try:
             link = self._client.link(node, deadline)
-            pending = self._client.send(link, self._request(spans), deadline)
+            if link.quiet_until > time.monotonic():
+                for span in spans:
+                    span.retry_at = link.quiet_until
+                return
+            wanted = {span.at: self._wanted(span, deadline) for span in spans}
+            version = link.version(FETCH)
+            if version >= BY_ID_FROM and any(one.topic_id == NO_TOPIC_ID for one in wanted.values()):
+                version = link.version(FETCH, highest=BY_ID_FROM - 1)
+            request = session.request(
+                wanted,
+                version,
+                settings.max_partition_bytes,
+                max_wait_ms=settings.max_wait_ms,
+                min_bytes=settings.min_bytes,
+                max_bytes=settings.max_bytes,
+                isolation_level=ISOLATIONS[settings.isolation],
+            )
+            pending = self._client.send(link, request, deadline, version)
         except TagwireError as error:
+            session.lost()
             self._postpone(spans, error)
         else:
-            self._under_way[node] = link, pending, spans
+            self._under_way[node] = _Asked(link, pending, {span.at: span for span in spans}, wanted, session, began)
 
-    def _request(self, spans: list[Span]) -> Any:
-        kind, settings = messages.FetchRequest, self._settings
-        topics: dict[str, list[Any]] = {}
-        for span in spans:
-            topics.setdefault(span.at.topic, []).append(
-                kind.FetchPartition(
-                    partition=span.at.partition,
-                    fetch_offset=span.next,
-                    partition_max_bytes=settings.max_partition_bytes,
-                )
-            )
-        return kind(
-            max_wait_ms=settings.max_wait_ms,
-            min_bytes=settings.min_bytes,
-            max_bytes=settings.max_bytes,
-            topics=[kind.FetchTopic(topic=name, partitions=partitions) for name, partitions in topics.items()],
-        )
+    def _wanted(self, span: Span, deadline: float) -> Wanted:
+        topic = self._client.topic(span.at.topic, deadline)
+        return Wanted(span.next, topic.partitions[span.at.partition].leader_epoch, topic.topic_id)
 
     def _answered(self) -> int | None:
-        return next((node for node, (_, pending, _) in self._under_way.items() if pending.done), None)
+        return next((node for node, asked in self._under_way.items() if asked.pending.done), None)
 
     def _wait(self, started: float) -> None:
         now = time.monotonic()
@@ -210,50 +173,72 @@ class Fetcher:
         until = min([started + patience, *put_off])
         if not self._under_way:
             time.sleep(max(0.0, until - now))
-        elif not wait_any([link for link, _, _ in self._under_way.values()], until) and until not in put_off:
-            link, pending, _ = next(iter(self._under_way.values()))
+        elif not wait_any([asked.link for asked in self._under_way.values()], until) and until not in put_off:
+            late = next(iter(self._under_way.values()))
             self._under_way.clear()
-            link.close()
-            raise RequestTimeoutError(f"{link.broker} did not answer {pending.name} within {patience:.1f} s")
+            late.link.close()
+            raise RequestTimeoutError(f"{late.link.broker} did not answer {late.pending.name} within {patience:.1f} s")
 
-    def _postpone(self, spans: list[Span], error: TagwireError) -> None:
+    def _unanswered(self, asked: _Asked, error: TagwireError) -> None:
+        """There is no answer about the partitions. What is said of a session alone costs no pause, once."""
+        if not isinstance(error, KafkaError) or error.error not in REFUSALS:
+            asked.session.lost()
+            self._postpone(asked.spans.values(), error)
+            return
+        asked.session.refused(error.error)
+        if error.error is Error.FETCH_SESSION_TOPIC_ID_ERROR:
+            self._client.forget({at.topic for at in asked.spans})
+        if asked.began:
+            for span in asked.spans.values():
+                span.failed(error, self._client.timeout)
+
+    def _postpone(self, spans: Iterable[Span], error: TagwireError) -> None:
+        spans = list(spans)
         self._client.forget({span.at.topic for span in spans})
         for span in spans:
             span.failed(error, self._client.timeout)
 
-    def _take(self, link: Link, response: Any, spans: list[Span]) -> list[Chunk]:
-        by_partition = {span.at: span for span in spans}
+    def _take(self, asked: _Asked, response: Any) -> list[Chunk]:
+        try:
+            answers = asked.session.take(response)
+        except RemoteProtocolError as error:
+            self._failure = RemoteProtocolError(f"{asked.link.broker} sent {error}")
+            return []
         chunks: list[Chunk] = []
-        for topic in response.responses:
-            for partition in topic.partitions:
-                at = TopicPartition(topic.topic, partition.partition_index)
-                try:
-                    if at not in by_partition:
-                        raise RemoteProtocolError(f"{link.broker} sent {at}, which was not asked for")
-                    chunk = self._partition(by_partition[at], partition)
-                except TagwireError as error:
-                    self._failure = self._failure or error
-                else:
-                    chunks += [chunk] if chunk else []
-        if len(spans) > 1 and chunks:
+        for at, partition in answers:
+            span = asked.spans[at]
+            if span.next != asked.wanted[at].offset:
+                continue  # it was moved by hand meanwhile
+            try:
+                chunk = self._partition(span, partition, asked, response)
+            except TagwireError as error:
+                self._failure = self._failure or error
+            else:
+                chunks += [chunk] if chunk else []
+        if len(asked.spans) > 1 and chunks:
             self._give_turns([chunk.span for chunk in chunks])
         return chunks
 
-    def _partition(self, span: Span, partition: Any) -> Chunk | None:
+    def _partition(self, span: Span, partition: Any, asked: _Asked, response: Any) -> Chunk | None:
         if partition.error_code:
-            self._refused(span, partition.error_code)
+            self._refused(span, partition, response)
             return None
         span.succeeded()
-        span.high_watermark = partition.high_watermark
-        return self._chunk(span, partition.records) if partition.records else None
+        span.log_end = partition.last_stable_offset if self._committed else partition.high_watermark
+        return self._chunk(span, partition) if partition.records else None
 
-    def _chunk(self, span: Span, data: memoryview) -> Chunk | None:
+    def _chunk(self, span: Span, partition: Any) -> Chunk | None:
+        data = partition.records
         rows, size, after = 0, 0, span.next
         failure: TagwireError | None = None
         try:
             for header in records.batch_headers(data, max_decompressed=MAX_DECOMPRESSED):
                 if header.next_offset <= after:
                     raise CorruptRecordError(f"a batch ends before it, at {header.last_offset}", offset=header.position)
+                if self._committed and 0 <= span.log_end <= header.base_offset:
+                    if not size:
+                        return None
+                    break  # nobody knows yet what becomes of it
                 rows, size, after = rows + header.count, header.position + header.size, header.next_offset
         except (DecodeError, UnsupportedVersionError) as error:
             failure = broken(span.at, after, error)
@@ -264,30 +249,47 @@ class Fetcher:
             )
         self._failure = self._failure or failure
         span.next, span.idle = after, 0.0
-        return Chunk(span, data[:size], rows)
+        aborted = partition.aborted_transactions if self._committed else None
+        return Chunk(span, data[:size], rows, [(one.producer_id, one.first_offset) for one in aborted or ()])
 
-    def _refused(self, span: Span, code: int) -> None:
-        if Error.of(code) is Error.OFFSET_OUT_OF_RANGE:
-            raise self._out_of_range(span)
-        error = KafkaError(code, f"fetch of {span.at} at offset {span.next}")
-        self._client.forget({span.at.topic})
+    def _refused(self, span: Span, partition: Any, response: Any) -> None:
+        error = KafkaError(partition.error_code, f"fetch of {span.at} at offset {span.next}")
+        if error.error is Error.OFFSET_OUT_OF_RANGE:
+            self._out_of_range(span)
+            return
+        told = partition.current_leader
         span.failed(error, self._client.timeout)
+        if told.leader_id >= 0 and self._client.moved(
+            span.at, told.leader_id, told.leader_epoch, nodes_of(response.node_endpoints)
+        ):
+            span.retry_at = 0.0  # an epoch is news once, so this does not go on for ever
+        else:
+            self._client.forget({span.at.topic})
 
-    def _out_of_range(self, span: Span) -> KafkaError:
-        first, last = (self._client.list_offsets({span.at: bound})[span.at] for bound in (EARLIEST, LATEST))
+    def _out_of_range(self, span: Span) -> None:
+        """Raises KafkaError, or goes on at the end of the partition that the settings say."""
+        isolation = self._settings.isolation
+        first, last = (
+            self._client.list_offsets({span.at: bound}, isolation=isolation)[span.at] for bound in (EARLIEST, LATEST)
+        )
         held = f"offsets {first} to {last - 1}" if first < last else f"no records, its next offset is {last}"
-        return KafkaError(Error.OFFSET_OUT_OF_RANGE, f"{span.at}: no offset {span.next}; the partition holds {held}")
+        error = KafkaError(Error.OFFSET_OUT_OF_RANGE, f"{span.at}: no offset {span.next}; the partition holds {held}")
+        if self._settings.offset_reset == NO_RESET:
+            raise error
+        offset = {"earliest": first, "latest": last}[self._settings.offset_reset]
+        logger.warning("%s; going on at %d", error, offset)
+        span.move(offset)
 
     def _give_turns(self, served: list[Span]) -> None:
         """Brokers fill an answer in the order of the request (facts 3.1): who got data goes to the back."""
         last = {id(span) for span in served}
         self._spans.sort(key=lambda span: id(span) in last)
 
-    def _check_idle(self, spans: list[Span], waited: float) -> None:
+    def _check_idle(self, spans: Iterable[Span], waited: float) -> None:
         for span in spans:
             span.idle += waited
             if span.end is not None and not span.done and span.idle >= self._client.timeout:
                 raise RequestTimeoutError(
                     f"{span.at}: no data at offset {span.next} within {span.idle:.1f} s; the read ends at {span.end}, "
-                    f"the partition at {span.high_watermark}"
+                    f"the partition at {span.log_end}"
                 )

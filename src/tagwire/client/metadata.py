@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from tagwire import messages
 from tagwire.errors import Error
 
-NO_NODE = -1
+NO_NODE: Final = -1
+NO_TOPIC_ID: Final = UUID(int=0)
 
 
 class TopicPartition(NamedTuple):
@@ -54,12 +56,19 @@ class PartitionMetadata:
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """A topic. `error` is `Error.NONE` for one that exists; `partitions` are keyed by their index."""
+    """A topic.
+
+    Attributes:
+        error: `Error.NONE` for one that exists.
+        partitions: by their index.
+        topic_id: all zeros where the broker does not tell (before Kafka 2.8).
+    """
 
     name: str
     error: Error = Error.NONE
     is_internal: bool = False
     partitions: dict[int, PartitionMetadata] = field(default_factory=dict)
+    topic_id: UUID = NO_TOPIC_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +100,14 @@ def cluster_metadata(response: Any) -> ClusterMetadata:
     return ClusterMetadata(
         cluster_id=response.cluster_id,
         controller_id=response.controller_id,
-        brokers={broker.node_id: Node(broker.node_id, broker.host, broker.port) for broker in response.brokers},
+        brokers={node.id: node for node in nodes_of(response.brokers)},
         topics={topic.name: _topic(topic) for topic in response.topics if topic.name is not None},
     )
+
+
+def nodes_of(entries: Iterable[Any]) -> list[Node]:
+    """The brokers that a list in an answer tells of, whichever answer it is."""
+    return [Node(entry.node_id, entry.host, entry.port) for entry in entries]
 
 
 def _topic(topic: Any) -> TopicMetadata:
@@ -108,4 +122,4 @@ def _topic(topic: Any) -> TopicMetadata:
         )
         for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
     }
-    return TopicMetadata(topic.name, Error.of(topic.error_code), topic.is_internal, partitions)
+    return TopicMetadata(topic.name, Error.of(topic.error_code), topic.is_internal, partitions, topic.topic_id)

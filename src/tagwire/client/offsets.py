@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from tagwire import messages
+from tagwire.client.config import ISOLATIONS, isolation_of
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.retry import Retry, is_retriable
 from tagwire.errors import Error, KafkaError, TagwireError
@@ -18,13 +19,15 @@ EARLIEST: Final = -2
 LATEST: Final = -1
 
 
-def list_offsets(client: Client, wanted: Mapping[tuple[str, int], int], deadline: float) -> dict[TopicPartition, int]:
+def list_offsets(
+    client: Client, wanted: Mapping[tuple[str, int], int], deadline: float, isolation: str
+) -> dict[TopicPartition, int]:
     """See `Client.list_offsets`. Partitions whose leader has moved are asked again until the deadline."""
     left = {TopicPartition(*at): timestamp for at, timestamp in wanted.items()}
     found: dict[TopicPartition, int] = {}
-    retry = Retry(deadline)
+    retry, level = Retry(deadline), ISOLATIONS[isolation_of(isolation)]
     while True:
-        failed = _ask_leaders(client, left, found, deadline)
+        failed = _ask_leaders(client, left, found, deadline, level)
         left = {at: timestamp for at, timestamp in left.items() if at not in found}
         if not left:
             return {TopicPartition(*at): found[TopicPartition(*at)] for at in wanted}
@@ -33,7 +36,7 @@ def list_offsets(client: Client, wanted: Mapping[tuple[str, int], int], deadline
 
 
 def _ask_leaders(
-    client: Client, wanted: Mapping[TopicPartition, int], found: dict[TopicPartition, int], deadline: float
+    client: Client, wanted: Mapping[TopicPartition, int], found: dict[TopicPartition, int], deadline: float, level: int
 ) -> TagwireError | None:
     """One question to each leader, all on their way at once. Fills `found`; returns an error that is worth a retry."""
     failed: TagwireError | None = None
@@ -41,7 +44,7 @@ def _ask_leaders(
     for node, partitions in by_leader(client, wanted, deadline).items():
         try:
             link = client.link(node, deadline)
-            message = _request({at: wanted[at] for at in partitions})
+            message = _request({at: wanted[at] for at in partitions}, level)
             asked.append((link, client.send(link, message, deadline)))
         except TagwireError as error:
             failed = _retriable(error)
@@ -69,13 +72,14 @@ def by_leader(client: Client, partitions: Iterable[TopicPartition], deadline: fl
     return found
 
 
-def _request(wanted: Mapping[TopicPartition, int]) -> Any:
+def _request(wanted: Mapping[TopicPartition, int], level: int) -> Any:
     kind = messages.ListOffsetsRequest
     topics: dict[str, list[Any]] = defaultdict(list)
     for at, timestamp in wanted.items():
         topics[at.topic].append(kind.ListOffsetsPartition(partition_index=at.partition, timestamp=timestamp))
     return kind(
         replica_id=-1,
+        isolation_level=level,
         topics=[kind.ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
     )
 

@@ -6,15 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from tagwire.client.admin.group_offsets import CommittedOffset, GroupOffsets
 from tagwire.client.client import Client
-from tagwire.client.config import at_least
-from tagwire.client.fetching import Chunk, Fetcher, Span, broken
+from tagwire.client.config import FetchSettings, at_least, isolation_of, offset_reset_of
+from tagwire.client.fetching import Fetcher
 from tagwire.client.metadata import TopicPartition
-from tagwire.client.offsets import EARLIEST, LATEST
+from tagwire.client.offsets import LATEST
 from tagwire.client.owning import ClientOwner
+from tagwire.client.positions import Lag, Position, resolved
+from tagwire.client.spans import UNKNOWN, Chunk, Span, broken
 from tagwire.errors import ConfigError, DecodeError, TagwireError, UnsupportedVersionError
 from tagwire.kernel.record_objects import placed
-from tagwire.records import HeaderSerdes, Record, batch_headers, read
+from tagwire.records import AbortedTransactions, HeaderSerdes, Record, batch_headers, read
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.records.interceptors import ConsumerInterceptor, after_decoding
 
@@ -25,6 +28,7 @@ COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "
 
 # Rows of a batch: enough that its fixed costs do not show, few enough that it stays in the caches (facts, peers B.1).
 BATCH_ROWS: Final = 32_768
+BATCH_BYTES: Final = 16 * 1024 * 1024
 
 
 class Reader(ClientOwner):
@@ -38,18 +42,30 @@ class Reader(ClientOwner):
         with Reader("kafka-1:9092", {TopicPartition("flights", 0): EARLIEST}, stop_at_end=True) as reader:
             for batch in reader: ...
 
+        with Reader("kafka-1:9092", {("flights", 0): Committed()}, group="landing") as reader:
+            for batch in reader:
+                ...
+                reader.commit()
+
     Args:
         client: a client, which stays open, or bootstrap addresses, "HOST:PORT,HOST:PORT".
-        starts: {(topic, partition): offset} of the first record wanted, or `EARLIEST` or `LATEST`.
-        end_offsets: {(topic, partition): offset} to stop before, or `LATEST`, the end of the log as it is now. A
-            partition without an entry is read for ever, waiting for new records, or up to `LATEST` with
-            `stop_at_end`.
+        starts: {(topic, partition): offset} of the first record wanted, or `EARLIEST`, `LATEST`, an `AtTime`, or
+            `Committed` for where `group` stands.
+        end_offsets: {(topic, partition): offset} to stop before, or as in `starts`; `LATEST` is the end of the log as
+            it is now, for readers of committed records where its oldest open transaction begins. A partition without
+            an entry is read for ever, waiting for new records, or up to `LATEST` with `stop_at_end`.
         columns: which columns of `tagwire.records.to_arrow`, in which order.
         timestamp_unit: "ms" or "us".
         max_wait_ms, min_bytes: how long a broker waits with its answer, and for how much; None as the client is set up.
         max_bytes, max_partition_bytes: bounds of one answer, in bytes; None as the client is set up.
         batch_rows: how many rows a batch has, about.
+        batch_bytes: bytes of records after which a batch ends though it has fewer rows.
         max_decompressed: bytes that one compressed record batch may become.
+        isolation: "read_committed" leaves out records of aborted transactions, and waits at those of open ones;
+            "read_uncommitted" gives them; None as the client is set up.
+        offset_reset: what to do when a partition does not hold the offset to go on from: "none" raises, "earliest" and
+            "latest" go on there and log a warning; None as the client is set up.
+        group: whose committed offsets `Committed`, `committed` and `commit` mean. The reader does not become a member.
 
     Raises:
         ConfigError: an option is wrong. KafkaError: a partition does not exist.
@@ -62,9 +78,9 @@ class Reader(ClientOwner):
     def __init__(
         self,
         client: Client | str,
-        starts: Mapping[tuple[str, int], int],
+        starts: Mapping[tuple[str, int], Position],
         *,
-        end_offsets: Mapping[tuple[str, int], int] | None = None,
+        end_offsets: Mapping[tuple[str, int], Position] | None = None,
         columns: Sequence[str] = COLUMNS,
         timestamp_unit: str = "ms",
         max_wait_ms: int | None = None,
@@ -72,13 +88,18 @@ class Reader(ClientOwner):
         max_bytes: int | None = None,
         max_partition_bytes: int | None = None,
         batch_rows: int = BATCH_ROWS,
+        batch_bytes: int = BATCH_BYTES,
         stop_at_end: bool = False,
         max_decompressed: int = MAX_DECOMPRESSED,
+        isolation: str | None = None,
+        offset_reset: str | None = None,
+        group: str | None = None,
     ) -> None:
         from tagwire.records.arrow import arrow_schema
 
         arrow_schema(columns, timestamp_unit=timestamp_unit)
         at_least("batch_rows", batch_rows, 1)
+        at_least("batch_bytes", batch_bytes, 1)
         super().__init__(client)
         self._options: dict[str, Any] = {
             "columns": tuple(columns),
@@ -86,33 +107,91 @@ class Reader(ClientOwner):
             "max_decompressed": max_decompressed,
         }
         self._batch_rows = batch_rows
+        self._batch_bytes = batch_bytes
+        self._group = group
         given: dict[str, Any] = {
             "max_wait_ms": at_least("max_wait_ms", max_wait_ms, 0),
             "min_bytes": at_least("min_bytes", min_bytes, 0),
             "max_bytes": at_least("max_bytes", max_bytes, 1),
             "max_partition_bytes": at_least("max_partition_bytes", max_partition_bytes, 1),
+            "isolation": None if isolation is None else isolation_of(isolation),
+            "offset_reset": None if offset_reset is None else offset_reset_of(offset_reset),
         }
-        settings = replace(
+        self._settings: FetchSettings = replace(
             self._client.fetch_settings, **{name: value for name, value in given.items() if value is not None}
         )
         try:
-            spans = _spans(self._client, starts, end_offsets or {}, stop_at_end)
+            spans = self._bounded(starts, end_offsets or {}, stop_at_end)
         except BaseException:
-            self.close()
+            super().close()
             raise
+        self._spans = {span.at: span for span in spans}
         self._positions = {span.at: span.start for span in spans}
         self._held: dict[TopicPartition, list[Chunk]] = {}
         self._decoded_to = dict(self._positions)
         self._small: list[tuple[pa.RecordBatch, Span, int]] = []
         self._small_rows = 0
-        self._fetcher = Fetcher(self._client, spans, settings)
+        self._fetcher = Fetcher(self._client, spans, self._settings)
         self._batches = self._read()
+        self._ended = False
         self._failure: TagwireError | None = None
 
     def position(self, at: tuple[str, int]) -> int:
         """The offset after the last record given out of this partition. Raises KeyError for one that is not
         assigned."""
         return self._positions[TopicPartition(*at)]
+
+    def seek(self, at: tuple[str, int], position: Position) -> None:
+        """Reads this partition on from another position; what is fetched of it already is not given any more.
+
+        Raises:
+            KeyError: the partition is not assigned. ConfigError, KafkaError: as for `starts`.
+        """
+        span = self._spans[TopicPartition(*at)]
+        offset = resolved(self._client, {span.at: position}, self._settings.isolation, self._group)[span.at]
+        span.move(offset)
+        self._held.pop(span.at, None)
+        self._small = [entry for entry in self._small if entry[1] is not span]
+        self._small_rows = sum(batch.num_rows for batch, _, _ in self._small)
+        self._positions[span.at] = self._decoded_to[span.at] = offset
+        if self._ended:
+            self._batches, self._ended = self._read(), False
+
+    def lag(self) -> dict[TopicPartition, Lag]:
+        """How far each partition is read, as the last answers told of its end; where none did, brokers are asked.
+
+        Raises as `Client.list_offsets`.
+        """
+        unknown = [at for at, span in self._spans.items() if span.log_end == UNKNOWN]
+        asked = self._client.list_offsets(dict.fromkeys(unknown, LATEST), isolation=self._settings.isolation)
+        ends = {at: asked.get(at, span.log_end) for at, span in self._spans.items()}
+        return {
+            at: Lag(end, self._positions[at], max(0, end - self._positions[at])) for at, end in sorted(ends.items())
+        }
+
+    def committed(self) -> dict[TopicPartition, CommittedOffset]:
+        """What the reader's group has committed in the assigned partitions; those without an offset are left out.
+
+        Raises:
+            ConfigError: the reader has no group. KafkaError: naming the group or the partition.
+        """
+        return GroupOffsets(self._client).group_offsets(self._named_group(), self._spans)
+
+    def commit(self, offsets: Mapping[tuple[str, int], int | CommittedOffset] | None = None) -> None:
+        """Commits for the reader's group: `offsets`, or the position in every assigned partition, so that a reader
+        which starts at `Committed` goes on after the last record that was given out.
+
+        Raises:
+            ConfigError: the reader has no group.
+            KafkaError: UNKNOWN_MEMBER_ID while the group has members; otherwise naming the partition.
+        """
+        places = dict(self._positions.items() if offsets is None else offsets.items())
+        GroupOffsets(self._client).alter_group_offsets(self._named_group(), places)
+
+    def close(self) -> None:
+        """Ends the fetch sessions, and the connections where this object opened them."""
+        self._fetcher.close()
+        super().close()
 
     def __iter__(self) -> Self:
         return self
@@ -152,25 +231,29 @@ class Reader(ClientOwner):
                 failure = error
             for chunk in chunks:
                 for record in self._records_of(chunk):
+                    if not chunk.is_wanted:
+                        break
                     if header_serdes is not None:
                         record = header_serdes.deserialized(record)
                     given = after_decoding(record, interceptors)
                     self._positions[chunk.span.at] = record.offset + 1
                     yield given
-                end = chunk.span.end
-                self._positions[chunk.span.at] = chunk.span.next if end is None else min(chunk.span.next, end)
+                if chunk.is_wanted:
+                    end = chunk.span.end
+                    self._positions[chunk.span.at] = chunk.next if end is None else min(chunk.next, end)
             if failure is not None:
                 raise failure
 
     def _records_of(self, chunk: Chunk) -> Iterator[Record]:
-        span = chunk.span
+        span, aborted = chunk.span, AbortedTransactions(chunk.aborted)
         for batch in read(chunk.data, verify=False):
             try:
                 batch.verify()
-                found = batch.records(max_decompressed=self._options["max_decompressed"])
+                is_hidden = aborted.hides(batch, chunk.data) or batch.is_control
+                found = iter(()) if is_hidden else batch.records(max_decompressed=self._options["max_decompressed"])
             except (DecodeError, UnsupportedVersionError) as error:
                 raise broken(span.at, self._positions[span.at], error) from error
-            for record in () if batch.is_control else found:
+            for record in found:
                 if record.offset >= span.start and (span.end is None or record.offset < span.end):
                     yield placed(record, span.at)
 
@@ -189,23 +272,32 @@ class Reader(ClientOwner):
                 yield from self._decode(self._held.pop(at))
             if not self._fetcher.more_is_there:
                 yield from self._give_small()
+        self._fetcher.close()
         yield from self._give_small()
+        self._ended = True
 
     def _is_due(self, chunks: list[Chunk]) -> bool:
         return not chunks[0].span.more_is_there or sum(chunk.rows for chunk in chunks) >= self._batch_rows
 
     def _decode(self, chunks: list[Chunk]) -> Iterator[pa.RecordBatch]:
         span, data = chunks[0].span, [chunk.data for chunk in chunks]
+        transactions = {one for chunk in chunks for one in chunk.aborted}
         rows = sum(chunk.rows for chunk in chunks)
-        pieces = max(1, round(rows / self._batch_rows))
+        pieces, moves = max(1, round(rows / self._batch_rows)), span.moves
         try:
-            yield from self._decoded(span, data, -(-rows // pieces))
+            yield from self._decoded(
+                span, data, -(-rows // pieces), AbortedTransactions(transactions) if transactions else None
+            )
         except (DecodeError, UnsupportedVersionError):
-            yield from self._decode_one_by_one(span, data)
+            if span.moves == moves:
+                yield from self._decode_one_by_one(span, data, AbortedTransactions(transactions))
 
-    def _decoded(self, span: Span, data: list[memoryview], max_rows: int) -> Iterator[pa.RecordBatch]:
+    def _decoded(
+        self, span: Span, data: list[memoryview], max_rows: int, aborted: AbortedTransactions | None
+    ) -> Iterator[pa.RecordBatch]:
         from tagwire.records.arrow import arrow_chunks
 
+        moves = span.moves
         chunks = arrow_chunks(
             data,
             start_offset=span.start,
@@ -213,25 +305,58 @@ class Reader(ClientOwner):
             topic=span.at.topic,
             partition=span.at.partition,
             max_rows=max(1, max_rows),
+            max_bytes=self._batch_bytes,
+            aborted=aborted,
             **self._options,
         )
         for batch, after in chunks:
             self._decoded_to[span.at] = after
             yield from self._offer(batch, span, after)
+            if span.moves != moves:
+                return
 
-    def _decode_one_by_one(self, span: Span, data: list[memoryview]) -> Iterator[pa.RecordBatch]:
+    def _decode_one_by_one(
+        self, span: Span, data: list[memoryview], aborted: AbortedTransactions
+    ) -> Iterator[pa.RecordBatch]:
         """What stands before the first broken batch; then the error, naming that batch."""
         for part in data:
             for header in batch_headers(part, max_decompressed=self._options["max_decompressed"]):
                 at = max(header.base_offset, self._decoded_to[span.at])
                 if header.next_offset <= at:
+                    aborted.hides(header, part)  # it was given, or hidden, before
                     continue
                 try:
-                    batch = part[header.position : header.position + header.size]
-                    yield from self._decoded(span, [batch], header.count)
+                    yield from self._decoded(span, [header.bytes_in(part)], header.count, aborted)
                 except (DecodeError, UnsupportedVersionError) as error:
                     yield from self._give_small()
                     raise broken(span.at, at, error) from error
+
+    def _bounded(
+        self,
+        starts: Mapping[tuple[str, int], Position],
+        ends: Mapping[tuple[str, int], Position],
+        stop_at_end: bool,
+    ) -> list[Span]:
+        """The partitions with their bounds, words for offsets resolved."""
+        for at in ends.keys() - starts.keys():
+            raise ConfigError(f"end offset of {TopicPartition(*at)}: the partition is not assigned")
+        if stop_at_end:
+            ends = {**dict.fromkeys(starts, LATEST), **ends}
+        first, last = (
+            resolved(
+                self._client,
+                {TopicPartition(*at): position for at, position in bounds.items()},
+                self._settings.isolation,
+                self._group,
+            )
+            for bounds in (starts, ends)
+        )
+        return [Span(at, start, last.get(at)) for at, start in first.items()]
+
+    def _named_group(self) -> str:
+        if self._group is None:
+            raise ConfigError("the reader has no group whose offsets it could read or commit: give it group=")
+        return self._group
 
     def _offer(self, batch: pa.RecordBatch, span: Span, after: int) -> Iterator[pa.RecordBatch]:
         """Gives a batch of a fair size at once; keeps smaller ones until they are one together."""
@@ -255,23 +380,3 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     import pyarrow as pa
 
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
-
-
-def _spans(
-    client: Client, starts: Mapping[tuple[str, int], int], ends: Mapping[tuple[str, int], int], stop_at_end: bool
-) -> list[Span]:
-    """The partitions with their bounds, words for offsets resolved."""
-    lowest = {at: offset for at, offset in starts.items() if offset < 0}
-    highest = {at: offset for at, offset in ends.items() if offset < 0}
-    if stop_at_end:
-        highest = {**dict.fromkeys(starts.keys() - ends.keys(), LATEST), **highest}
-    for at, offset in (*lowest.items(), *highest.items()):
-        if offset not in (EARLIEST, LATEST):
-            raise ConfigError(f"offset {offset} of {TopicPartition(*at)}: needs an offset, EARLIEST or LATEST")
-    for at in ends.keys() - starts.keys():
-        raise ConfigError(f"end offset of {TopicPartition(*at)}: the partition is not assigned")
-    first, last = client.list_offsets(lowest), client.list_offsets(highest)
-    return [
-        Span(TopicPartition(*at), first.get(TopicPartition(*at), offset), last.get(TopicPartition(*at), ends.get(at)))
-        for at, offset in starts.items()
-    ]

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tagwire.client.config import MAX_FRAME_BYTES
 from tagwire.client.metadata import NO_NODE
@@ -36,8 +36,10 @@ from tagwire.rpc import (
     Handshake,
     Limits,
     Range,
+    Response,
     Unsupported,
     api_name,
+    pause_after,
 )
 
 LIMITS: Final = Limits(max_frame_bytes=MAX_FRAME_BYTES)
@@ -93,6 +95,7 @@ class Link:
         ranges: {API key: (lowest, highest)} as the broker answered on this connection, or as the setup assumes.
         features: what the broker told of features on this connection.
         chosen: {API key: version} of what was asked so far.
+        quiet_until: when the broker wants to hear of this client again (KIP-219).
     """
 
     def __init__(self, sock: socket.socket, *, broker: str, setup: Setup) -> None:
@@ -101,6 +104,7 @@ class Link:
         self.ranges: dict[int, Range] = {}
         self.features = BrokerFeatures()
         self.chosen: dict[int, int] = {}
+        self.quiet_until = 0.0
         self._socket = sock
         self._versions = setup.versions
         self._connection = Connection("client", LIMITS, client_id=setup.client_id)
@@ -108,10 +112,23 @@ class Link:
         self._closed = False
 
     @classmethod
-    def open(cls, host: str, port: int, *, broker: str, setup: Setup, deadline: float) -> Link:
+    def open(
+        cls,
+        host: str,
+        port: int,
+        *,
+        broker: str,
+        setup: Setup,
+        deadline: float,
+        identity: tuple[str, int] | None = None,
+    ) -> Link:
         """Connects, asks ApiVersions and authenticates, as the setup says.
 
+        Args:
+            identity: (cluster id, node id) of the broker that is meant, where they are known.
+
         Raises:
+            KafkaError: ApiVersions is refused; REBOOTSTRAP_REQUIRED by a broker that is not the one meant.
             ConnectError: no connection; the text names the address and the reason.
             AuthenticationError: the credentials are refused, or the broker cannot prove itself.
             ConnectionLostError, RequestTimeoutError, ProtocolError, UnsupportedVersionError: connected, but what
@@ -122,7 +139,7 @@ class Link:
         if versions.assumed is not None:
             return cls._begun(host, port, broker, setup, deadline, dict(versions.assumed))
         try:
-            return cls._begun(host, port, broker, setup, deadline, None)
+            return cls._begun(host, port, broker, setup, deadline, None, identity)
         except ConnectionLostError as error:
             if versions.fallback is None:
                 hint = "one that speaks TLS, or is older than Kafka 0.10, ends a plain connection like this"
@@ -132,19 +149,26 @@ class Link:
 
     @classmethod
     def _begun(
-        cls, host: str, port: int, broker: str, setup: Setup, deadline: float, ranges: dict[int, Range] | None
+        cls,
+        host: str,
+        port: int,
+        broker: str,
+        setup: Setup,
+        deadline: float,
+        ranges: dict[int, Range] | None,
+        identity: tuple[str, int] | None = None,
     ) -> Link:
         sock = setup.security.wrap(connected_socket(host, port, deadline), host, broker, deadline)
         link = cls(sock, broker=broker, setup=setup)
         try:
             if ranges is None:
-                link._shake(deadline)
+                link._shake(deadline, identity)
             else:
                 link.ranges = ranges
             if setup.security.uses_sasl:
                 link._authenticate(setup.security, deadline)
                 if ranges is None:
-                    link._shake(deadline)  # a broker may tell more to somebody it knows
+                    link._shake(deadline, identity)  # a broker may tell more to somebody it knows
         except BaseException:
             link.close()
             raise
@@ -173,22 +197,26 @@ class Link:
         if not self._closed:
             self._fail(ConnectionLostError(f"{self.broker}: the connection was closed on this side"))
 
-    def version(self, api: int) -> int:
-        """The version to speak on this connection. Raises UnsupportedVersionError naming API, both ranges and
-        broker."""
+    def version(self, api: int, highest: int | None = None) -> int:
+        """The version to speak on this connection, at most `highest`. Raises UnsupportedVersionError naming API, both
+        ranges and broker."""
+        if highest is not None:
+            return self._versions.choose(api, self.ranges, self.broker, highest)
         if api not in self.chosen:
             self.chosen[api] = self._versions.choose(api, self.ranges, self.broker)
         return self.chosen[api]
 
     def send(self, message: Any, deadline: float, version: int | None = None) -> Pending:
-        """Sends a request; `wait` gives its answer.
+        """Sends a request, after the pause that the broker has asked for; `wait` gives its answer.
 
         Raises:
             UnsupportedVersionError, EncodeError: nothing was sent.
-            ConnectionLostError, RequestTimeoutError: the link is closed.
+            ConnectionLostError: the link is closed. RequestTimeoutError: the link is closed, or nothing was sent
+                because the pause is longer than the deadline.
         """
         if version is None:
             version = self.version(message.api_key)
+        self._keep_quiet(api_name(message.api_key), deadline)
         data = self._connection.send(message, version)
         pending = Pending(api_name(message.api_key), version)
         self._write(data, deadline, pending.name)
@@ -227,8 +255,8 @@ class Link:
         except TagwireError as error:
             self._fail(error)
 
-    def _shake(self, deadline: float) -> None:
-        handshake = Handshake(self._connection, broker=self.broker, excluded=self._versions.excluded)
+    def _shake(self, deadline: float, identity: tuple[str, int] | None) -> None:
+        handshake = Handshake(self._connection, broker=self.broker, excluded=self._versions.excluded, identity=identity)
         self._exchange(handshake, "ApiVersions", deadline)
         self.ranges, self.features = handshake.ranges, handshake.features
 
@@ -252,6 +280,14 @@ class Link:
                 self._receive(deadline, name, started)
             data = exchange.answer(event)  # type: ignore[arg-type]
 
+    def _keep_quiet(self, name: str, deadline: float) -> None:
+        left = self.quiet_until - time.monotonic()
+        if left <= 0:
+            return
+        if self.quiet_until >= deadline:
+            raise RequestTimeoutError(f"{self.broker} asked to be left alone for {left:.1f} s more; {name} cannot wait")
+        time.sleep(left)
+
     def _write(self, data: bytes, deadline: float, name: str) -> None:
         if self._closed:
             raise ConnectionLostError(f"{self.broker}: the connection is closed")
@@ -274,12 +310,13 @@ class Link:
             raise self._fail(error) from error.__cause__
 
     def _receive(self, deadline: float, name: str, started: float) -> None:
+        if (now := time.monotonic()) > max(deadline, started):  # though bytes of something may still drip in
+            raise self._late(name, now - started)
         try:
             self._socket.settimeout(_left(deadline))
             self._connection.received(self._socket.recv_into(self._connection.space()))
         except TimeoutError:
-            waited = time.monotonic() - started
-            raise RequestTimeoutError(f"{self.broker} did not answer {name} within {waited:.1f} s") from None
+            raise self._late(name, time.monotonic() - started) from None
         except OSError as error:
             raise self._lost(error) from error
 
@@ -298,7 +335,13 @@ class Link:
             raise type(error)(f"{self.broker}: {error}") from error
         if event is CLOSED:
             raise ConnectionLostError(f"{self.broker} closed the connection")
+        if isinstance(event, Response):
+            pause = pause_after(event.api_key, event.version, event.message)
+            self.quiet_until = max(self.quiet_until, time.monotonic() + pause) if pause else self.quiet_until
         return None if event is NEED_DATA else event  # type: ignore[return-value]
+
+    def _late(self, name: str, waited: float) -> RequestTimeoutError:
+        return RequestTimeoutError(f"{self.broker} did not answer {name} within {waited:.1f} s")
 
     def _lost(self, error: OSError) -> ConnectionLostError:
         due = f"; {self._pending[0].name} was still to be answered" if self._pending else ""
@@ -312,7 +355,21 @@ class Link:
         return error
 
 
-def wait_any(links: Iterable[Link], deadline: float) -> bool:
+class Waitable(Protocol):
+    """What `wait_any` waits for: a link, or anything else with a descriptor that becomes readable."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    @property
+    def has_unread(self) -> bool: ...
+
+    def fileno(self) -> int: ...
+
+    def poll(self) -> None: ...
+
+
+def wait_any(links: Iterable[Waitable], deadline: float) -> bool:
     """Waits until something has arrived on one of the links, and takes it. False when the deadline passed first."""
     links = [link for link in links if not link.closed]
     unread = [link for link in links if link.has_unread]

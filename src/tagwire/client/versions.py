@@ -2,7 +2,7 @@
 
 From Kafka 0.11 on a broker serves all of these. Where a range stops short of the newest version:
 
-- Produce and Fetch stop at 12: from 13 on topics are named by id only.
+- Produce stops at 12: from 13 on topics are named by id only.
 - Metadata starts at 4: before it a question about a topic may create the topic.
 - OffsetCommit and OffsetFetch stop at 9: from 10 on topics are named by id only.
 
@@ -23,7 +23,7 @@ from tagwire.spec.api_keys import API_NAMES
 
 OURS: Final[Ranges] = {
     0: (3, 12),  # Produce
-    1: (4, 12),  # Fetch
+    1: (4, 18),  # Fetch
     2: (1, 11),  # ListOffsets
     3: (4, 13),  # Metadata
     8: (2, 9),  # OffsetCommit
@@ -80,9 +80,11 @@ class VersionPolicy:
     assumed: Ranges | None = None
     fallback: Ranges | None = None
 
-    def choose(self, api: int, theirs: Ranges, broker: str) -> int:
-        """The version to speak. Raises UnsupportedVersionError naming API, both ranges and broker."""
-        ours = {api: range_of(api)}
+    def choose(self, api: int, theirs: Ranges, broker: str, highest: int | None = None) -> int:
+        """The version to speak, at most `highest`. Raises UnsupportedVersionError naming API, both ranges and
+        broker."""
+        lowest, own = range_of(api)
+        ours = {api: (lowest, own if highest is None else min(own, highest))}
         if self.assumed is not None and api not in self.assumed:
             raise UnsupportedVersionError(f"{broker}: the versions are fixed, and none is given for {api_name(api)}")
         return choose(api, ours, theirs, broker=broker, excluded=self.excluded)

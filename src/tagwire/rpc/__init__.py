@@ -39,6 +39,7 @@ from tagwire.rpc.negotiation import (
 from tagwire.rpc.releases import ranges_of, resembling, serving
 from tagwire.rpc.sasl import Authentication, ClientMechanism, Gate, PlainClient, PlainServer, ServerMechanism
 from tagwire.rpc.scram import SCRAM_HASHES, ScramClient, ScramCredential, ScramServer, scram_credential
+from tagwire.rpc.throttling import pause_after
 
 __all__ = [
     "CLOSED",
@@ -83,6 +84,7 @@ __all__ = [
     "intersect",
     "is_software_text",
     "negotiate",
+    "pause_after",
     "range_text",
     "ranges_from",
     "ranges_of",

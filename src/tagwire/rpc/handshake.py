@@ -44,6 +44,8 @@ class Handshake:
         broker: how errors call the other side.
         software: the client software's name and version, which brokers keep for their statistics.
         excluded: versions of ApiVersions not to ask at, as `exclusions` gives it.
+        identity: (cluster id, node id) of the broker that is meant; one that is another answers REBOOTSTRAP_REQUIRED
+            (KIP-1242). None asks whoever answers.
 
     Raises:
         ConfigError: brokers would refuse `software`.
@@ -61,6 +63,7 @@ class Handshake:
         broker: str = "the broker",
         software: tuple[str, str] = (SOFTWARE_NAME, tagwire.__version__),
         excluded: Excluded = _NOTHING,
+        identity: tuple[str, int] | None = None,
     ) -> None:
         for text in software:
             if not is_software_text(text):
@@ -71,6 +74,7 @@ class Handshake:
         self._connection = connection
         self._broker = broker
         self._software = software
+        self._identity = identity
         valid = messages.ApiVersionsRequest.valid_versions
         self._own = valid.lowest, valid.highest
         self._excluded = excluded
@@ -114,5 +118,7 @@ class Handshake:
     def _ask(self, version: int) -> bytes:
         name, number = self._software
         request = messages.ApiVersionsRequest(client_software_name=name, client_software_version=number)
+        if self._identity is not None:
+            request.cluster_id, request.node_id = self._identity
         self._asked.append(version)
         return self._connection.send(request, version)

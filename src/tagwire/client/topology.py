@@ -1,0 +1,81 @@
+"""What is known of a cluster at the moment, kept up by whatever answers tell; without the connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tagwire.client.metadata import (
+    NO_NODE,
+    NO_TOPIC_ID,
+    ClusterMetadata,
+    Node,
+    PartitionMetadata,
+    TopicMetadata,
+    TopicPartition,
+)
+
+
+class Topology:
+    """Brokers, and topics with their leaders.
+
+    A broker that lags behind may tell of an older leader than is known: an answer with a lower leader epoch does not
+    replace what is known of a partition, as long as the topic is the same one, which only its id tells.
+
+    Attributes:
+        cluster_id: None while it is not known.
+        controller: node id, -1 where none is known.
+        nodes: by id.
+    """
+
+    def __init__(self) -> None:
+        self.cluster_id: str | None = None
+        self.controller = NO_NODE
+        self.nodes: dict[int, Node] = {}
+        self._topics: dict[str, TopicMetadata] = {}
+        self._stale: set[str] = set()
+
+    def take(self, cluster: ClusterMetadata) -> None:
+        """What an answer to Metadata says."""
+        self.cluster_id = cluster.cluster_id
+        self.controller = cluster.controller_id
+        self.nodes = cluster.brokers
+        for name, topic in cluster.topics.items():
+            self._topics[name] = _newest(self._topics.get(name), topic)
+            self._stale.discard(name)
+
+    def topic(self, name: str) -> TopicMetadata | None:
+        """A topic that can be used, unless it has to be asked about again."""
+        found = None if name in self._stale else self._topics.get(name)
+        return None if found is None or found.error or not found.partitions else found
+
+    def doubt(self, topics: Iterable[str]) -> None:
+        """These topics have to be asked about before they are used again."""
+        self._stale.update(topics)
+
+    def moved(self, at: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
+        """Takes what a refusal tells of a partition's new leader (KIP-951).
+
+        Returns:
+            Whether that is news, and the leader a broker whose address is known.
+        """
+        self.nodes = {**self.nodes, **{node.id: node for node in nodes}}
+        topic = self._topics.get(at.topic)
+        known = topic.partitions.get(at.partition) if topic is not None else None
+        if topic is None or known is None or epoch <= known.leader_epoch or leader not in self.nodes:
+            return False
+        moved = replace(known, leader=leader, leader_epoch=epoch)
+        self._topics[at.topic] = replace(topic, partitions={**topic.partitions, at.partition: moved})
+        self._stale.discard(at.topic)
+        return True
+
+
+def _newest(known: TopicMetadata | None, told: TopicMetadata) -> TopicMetadata:
+    if known is None or known.topic_id != told.topic_id or told.topic_id == NO_TOPIC_ID:
+        return told
+
+    def newest(partition: PartitionMetadata) -> PartitionMetadata:
+        before = known.partitions.get(partition.index)
+        return partition if before is None or partition.leader_epoch >= before.leader_epoch else before
+
+    return replace(told, partitions={index: newest(partition) for index, partition in told.partitions.items()})
