@@ -19,11 +19,11 @@ if cython.compiled:
     from cython.cimports.libc.string import memcmp
     from cython.cimports.tagwire.kernel.memory import PyUnicode_DecodeUTF8, untrack
     from cython.cimports.tagwire.kernel.record_objects import read_in_place
-    from cython.cimports.tagwire.kernel.records import cause, header_at, record_at, shifted
+    from cython.cimports.tagwire.kernel.records import header_at, record_at, shifted
 else:
-    from tagwire.kernel.records import cause, header_at, record_at, shifted
+    from tagwire.kernel.records import header_at, record_at, shifted
 
-from tagwire.kernel.records import fault
+from tagwire.kernel.records import check
 
 COMPILED: bool = cython.compiled
 
@@ -105,9 +105,7 @@ class Record:
     _key: object
     _value: object
     _headers: object
-    _timestamp: object
-    _offset: object
-    _place: object
+    _stated: tuple  # timestamp, offset and place of a record that is of no batch
     _batch: BatchRecords
     _time_delta: cython.longlong
     _offset_delta: cython.longlong
@@ -129,9 +127,7 @@ class Record:
         self._key = key
         self._value = value
         self._headers = headers
-        self._timestamp = timestamp
-        self._offset = offset
-        self._place = None
+        self._stated = (timestamp, offset, None)
         self._batch = None
         self._consumed = False
 
@@ -150,7 +146,7 @@ class Record:
     def timestamp(self) -> int:
         """Milliseconds since 1970 UTC; -1 for none."""
         if self._batch is None:
-            return self._timestamp
+            return self._stated[0]
         if self._batch.appended:
             return self._batch.append_timestamp
         return shifted(self._batch.base_timestamp, self._time_delta)
@@ -159,7 +155,7 @@ class Record:
     @cython.annotation_typing(False)
     def offset(self) -> int:
         """Position in its partition; -1 until it is written to one."""
-        return self._offset if self._batch is None else self._batch.base_offset + self._offset_delta
+        return self._stated[1] if self._batch is None else self._batch.base_offset + self._offset_delta
 
     @property
     @cython.annotation_typing(False)
@@ -177,12 +173,14 @@ class Record:
     @property
     def topic(self) -> str | None:
         """Where it was read, by a reader of topics; None otherwise."""
-        return None if self._place is None else self._place[0]
+        place = _place_of(self)
+        return None if place is None else place[0]
 
     @property
     def partition(self) -> int:
         """Where it was read, by a reader of topics; -1 otherwise."""
-        return -1 if self._place is None else self._place[1]
+        place = _place_of(self)
+        return -1 if place is None else place[1]
 
     @property
     def consumed(self) -> bool:
@@ -243,7 +241,7 @@ class Record:
             self.timestamp if timestamp is _KEPT else timestamp,
             self.offset if offset is _KEPT else offset,
         )
-        return _restored(Record, fields, self._place, False)
+        return _restored(Record, fields, _place_of(self), False)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Record):
@@ -263,7 +261,7 @@ class Record:
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self._key, self._value, self.headers, self.timestamp, self.offset)
-        return _restored, (type(self), fields, self._place, self._consumed)
+        return _restored, (type(self), fields, _place_of(self), self._consumed)
 
 
 if cython.compiled:
@@ -276,7 +274,7 @@ if cython.compiled:
 @cython.annotation_typing(False)
 def _restored(kind: type[Record], fields: tuple[Any, ...], place: tuple[str, int] | None, consumed: bool) -> Record:
     record = cython.cast(Record, kind(*fields))
-    record._place = place
+    record._stated = (record._stated[0], record._stated[1], place)
     record._consumed = consumed
     return record
 
@@ -293,16 +291,27 @@ def consumed_record(
     return _restored(Record, (key, value, headers, timestamp, offset), None, True)
 
 
-def placed(record: Record, place: object) -> Record:
-    """`record`, which was read from `place`, a topic and a partition."""
-    record._place = place
+def placed(record: Record, place: tuple[str, int]) -> Record:
+    """`record`, which was read from `place`, a topic and a partition, as were all of its batch."""
+    if record._batch is None:
+        record._stated = (record._stated[0], record._stated[1], place)
+    else:
+        record._batch.place = place
     return record
+
+
+@cython.cfunc
+def _place_of(record: Record) -> object:
+    return record._stated[2] if record._batch is None else record._batch.place
 
 
 def with_headers(record: Record, headers: tuple[tuple[HeaderKey, Any], ...]) -> Record:
     """A copy of `record`, consumed and placed like it, whose headers are these."""
     return _restored(
-        Record, (record.key, record.value, headers, record.timestamp, record.offset), record._place, record._consumed
+        Record,
+        (record.key, record.value, headers, record.timestamp, record.offset),
+        _place_of(record),
+        record._consumed,
     )
 
 
@@ -324,6 +333,7 @@ class BatchRecords:
     base_timestamp: cython.longlong
     append_timestamp: cython.longlong
     appended: cython.bint
+    place: object
     names: list
     names_at: cython.Py_ssize_t[16]
     names_size: cython.longlong[16]
@@ -358,7 +368,6 @@ class BatchRecords:
         record._key = _bytes_at(src, key_at, key)
         record._value = _bytes_at(src, value_at, value)
         record._headers = None if headers else _NONE
-        record._place = None
         record._batch = self
         record._time_delta = time
         record._offset_delta = delta
@@ -430,26 +439,6 @@ def _same(
         return src[one : one + size] == src[other : other + size]
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _past_short(
-    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, stop: cython.longlong
-) -> cython.Py_ssize_t:
-    """The position after a sound header whose key and value are shorter than 64 bytes, as nearly all are; 0 for any
-    other, which `header_at` judges: its call would cost more than the check."""
-    if at < stop and src[at] & 129 == 0:
-        at += 1 + (src[at] >> 1)
-        if at < stop and src[at] & 129 == 0:
-            at += 1 + (src[at] >> 1)
-            if at <= stop:
-                return at
-    return 0
-
-
-@cython.boundscheck(False)
-@cython.wraparound(False)
 def objects(
     payload: memoryview,
     count: cython.longlong,
@@ -468,51 +457,15 @@ def objects(
     batch: BatchRecords = BatchRecords.__new__(BatchRecords)
     if type(payload.obj) is not bytes:
         payload = memoryview(bytes(payload))
-    source: cython.const[cython.uchar][::1] = payload
-    src: cython.pointer[cython.const[cython.uchar]]
-    end: cython.Py_ssize_t = source.shape[0]
-    if cython.compiled:
-        src = cython.address(source[0]) if end else cython.NULL
-    else:
-        src = source
-    at: cython.Py_ssize_t = 0
-    index: cython.longlong
-    after: cython.longlong = -1
-    code: cython.int
-    past: cython.Py_ssize_t
-    stop: cython.longlong
-    delta: cython.longlong
-    headers: cython.longlong
-    name: cython.longlong
-    _header: cython.longlong
-    after_short: cython.Py_ssize_t
-    for index in range(count):
-        code, past, stop, _, delta, _, _, _, _, headers = record_at(src, at, end)
-        if code:
-            raise fault(code, stop, base_offset, index, origin + past)
-        if delta <= after or delta > last_delta:
-            raise fault(cause(10, delta), delta, base_offset, index, origin + at)
-        after = delta
-        for _header in range(headers):
-            after_short = _past_short(src, past, stop)
-            if after_short:
-                past = after_short
-                continue
-            code, past, _, name, _, _ = header_at(src, past, cython.cast(cython.Py_ssize_t, stop))
-            if code:
-                raise fault(code, name, base_offset, index, origin + past)
-        if past != stop:
-            raise fault(9, stop - past, base_offset, index, origin + past)
-        at = past
-    if at != end:
-        raise fault(11, end - at, base_offset, count, origin + at)
-    batch.source = source
+    check(payload, count, origin, base_offset, last_delta)
+    batch.source = payload
     batch.at = 0
     batch.left = count
     batch.base_offset = base_offset
     batch.base_timestamp = base_timestamp
     batch.append_timestamp = append_timestamp
     batch.appended = appended
+    batch.place = None
     batch.names = []
     if not cython.compiled:
         batch.names_at = [0] * 16
