@@ -15,10 +15,9 @@ import cython
 from tagwire.errors import EncodeError, ReadOnlyError
 
 if cython.compiled:
-    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
     from cython.cimports.libc.string import memcmp
     from cython.cimports.tagwire.kernel.memory import PyUnicode_DecodeUTF8, untrack
-    from cython.cimports.tagwire.kernel.record_objects import read_in_place
+    from cython.cimports.tagwire.kernel.record_objects import new_bytes, read_in_place
     from cython.cimports.tagwire.kernel.records import header_at, record_at, shifted
 else:
     from tagwire.kernel.records import header_at, record_at, shifted
@@ -70,7 +69,7 @@ def _bytes_at(src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssi
     if size < 0:
         return None
     if cython.compiled:
-        return PyBytes_FromStringAndSize(cython.cast(cython.p_char, src + at), size)
+        return new_bytes(src + at, size)
     else:
         return bytes(src[at : at + size])
 
