@@ -1,9 +1,10 @@
 """Looking after a cluster: topics, records, configs, groups and their offsets, transactions, the cluster itself."""
 
 from tagwire.client.admin.cluster import BrokerDescription, Cluster, ClusterDescription
-from tagwire.client.admin.configs import ConfigEntry, ConfigResource, Configs
+from tagwire.client.admin.configs import Append, ConfigEntry, ConfigResource, Configs, Subtract
 from tagwire.client.admin.group_offsets import CommittedOffset, GroupOffsets
 from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMember, Groups
+from tagwire.client.admin.log_dirs import LogDir, LogDirs, Replica
 from tagwire.client.admin.records import Records
 from tagwire.client.admin.topics import NewTopic, Topics
 from tagwire.client.admin.transactions import (
@@ -15,6 +16,7 @@ from tagwire.client.admin.transactions import (
 
 __all__ = [
     "Admin",
+    "Append",
     "BrokerDescription",
     "ClusterDescription",
     "CommittedOffset",
@@ -23,14 +25,17 @@ __all__ = [
     "GroupDescription",
     "GroupListing",
     "GroupMember",
+    "LogDir",
     "NewTopic",
     "ProducerState",
+    "Replica",
+    "Subtract",
     "TransactionDescription",
     "TransactionListing",
 ]
 
 
-class Admin(Topics, Records, Configs, Groups, GroupOffsets, Transactions, Cluster):
+class Admin(Topics, Records, Configs, Groups, GroupOffsets, Transactions, Cluster, LogDirs):
     """Looks after a cluster, for one thread.
 
     Each call speaks the highest version that the broker and tagwire share; what a broker is too old for is an

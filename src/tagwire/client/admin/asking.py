@@ -12,7 +12,9 @@ from tagwire.client.offsets import by_leader
 from tagwire.client.owning import ClientOwner
 from tagwire.client.retry import Retry
 from tagwire.client.transport import Link
+from tagwire.client.versions import range_of
 from tagwire.errors import ConnectError, ConnectionLostError, KafkaError
+from tagwire.rpc import choose
 
 K = TypeVar("K", bound=Hashable)
 
@@ -85,6 +87,10 @@ class Asker(ClientOwner):
     def _exchange(self, link: Link, message: Any, deadline: float) -> Any:
         """One request and its answer."""
         return link.wait(self._client.send(link, message, deadline), deadline)
+
+    def _require(self, link: Link, api: int, since: int) -> None:
+        """Raises UnsupportedVersionError where the broker does not serve the API from version `since` on."""
+        choose(api, {api: (since, range_of(api)[1])}, link.ranges, broker=link.broker)
 
     def _from_controller(self, message: Callable[[Link], Any], deadline: float) -> Any:
         link = self._client.controller(deadline)

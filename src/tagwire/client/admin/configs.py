@@ -28,6 +28,26 @@ SOURCES: Final = {
 
 _SET: Final = 0
 _DELETE: Final = 1
+_APPEND: Final = 2
+_SUBTRACT: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Adds `values`, separated by commas, to a config that is a list."""
+
+    values: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subtract:
+    """Takes `values`, separated by commas, out of a config that is a list."""
+
+    values: str
+
+
+Change = str | Append | Subtract | None
+"""What becomes of a config: a new value, more or less of a list, or, None, its default."""
 
 
 class ConfigResource(NamedTuple):
@@ -99,12 +119,13 @@ class Configs(Asker):
         return self._settle(_checked(resources), ask, "describe configs of")
 
     def alter_configs(
-        self, changes: Mapping[tuple[str, str], Mapping[str, str | None]], *, validate_only: bool = False
+        self, changes: Mapping[tuple[str, str], Mapping[str, Change]], *, validate_only: bool = False
     ) -> None:
         """Sets configs, and leaves the others of a resource as they are.
 
         Args:
-            changes: {(kind, name): {config: value}}; None takes a config back to its default.
+            changes: {(kind, name): {config: value}}; None takes a config back to its default, `Append` and `Subtract`
+                change one that is a list.
             validate_only: only ask whether it could be done.
 
         Raises:
@@ -120,12 +141,7 @@ class Configs(Asker):
                         kind.AlterConfigsResource(
                             resource_type=KINDS[at.kind],
                             resource_name=at.name,
-                            configs=[
-                                kind.AlterableConfig(
-                                    name=name, config_operation=_DELETE if value is None else _SET, value=value
-                                )
-                                for name, value in changes[at].items()
-                            ],
+                            configs=[_altered(name, change) for name, change in changes[at].items()],
                         )
                         for at in own
                     ],
@@ -136,6 +152,19 @@ class Configs(Asker):
                     yield _outcome(result)
 
         self._settle(_checked(changes), ask, "alter configs of", changes=True)
+
+
+def _altered(name: str, change: Change) -> Any:
+    kind = messages.IncrementalAlterConfigsRequest.AlterableConfig
+    match change:
+        case None:
+            return kind(name=name, config_operation=_DELETE, value=None)
+        case Append(values):
+            return kind(name=name, config_operation=_APPEND, value=values)
+        case Subtract(values):
+            return kind(name=name, config_operation=_SUBTRACT, value=values)
+        case value:
+            return kind(name=name, config_operation=_SET, value=value)
 
 
 def _checked(resources: Iterable[tuple[str, str]]) -> list[ConfigResource]:

@@ -15,6 +15,10 @@ from tagwire.errors import DecodeError, Error
 
 _CONSUMER_GROUP_DESCRIBE: Final = 69
 
+# From these versions on ListGroups can be asked for some groups alone.
+_STATES_FROM: Final = 4
+_TYPES_FROM: Final = 5
+
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
@@ -75,6 +79,8 @@ class Groups(Asker):
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
             for link in self._every_broker(deadline):
+                if states or types:
+                    self._require(link, request.api_key, _TYPES_FROM if types else _STATES_FROM)
                 answer = self._exchange(link, request, deadline)
                 if answer.error_code:
                     yield Outcome("groups", answer.error_code)

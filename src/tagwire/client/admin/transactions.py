@@ -14,6 +14,9 @@ from tagwire.client.metadata import TopicPartition
 # How long a fenced producer's next transaction might take; nobody begins one with the epoch that fencing takes.
 _FENCING_TIMEOUT_MS: Final = 60_000
 
+# From this version on ListTransactions can be asked for long ones alone.
+_DURATION_FROM: Final = 1
+
 
 @dataclass(frozen=True, slots=True)
 class TransactionListing:
@@ -84,6 +87,8 @@ class Transactions(Asker):
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
             for link in self._every_broker(deadline):
+                if longer_than_ms >= 0:
+                    self._require(link, request.api_key, _DURATION_FROM)
                 answer = self._exchange(link, request, deadline)
                 if answer.error_code:
                     yield Outcome("transactions", answer.error_code)

@@ -1,0 +1,86 @@
+"""Log directories: where brokers keep their replicas, and how much room those take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tagwire import messages
+from tagwire.client.admin.asking import Asker, Outcome, by_topic
+from tagwire.client.metadata import TopicPartition
+from tagwire.errors import Error
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A replica on a disk.
+
+    Attributes:
+        size: bytes of its segments.
+        offset_lag: how many records it is behind the high watermark, or, for one that moves in from another directory
+            (`is_future`), behind the replica that it will replace.
+    """
+
+    size: int
+    offset_lag: int = 0
+    is_future: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogDir:
+    """A log directory of a broker.
+
+    Attributes:
+        error: `Error.NONE`, or why the directory cannot be used.
+        total_bytes, usable_bytes: of its volume; -1 where a broker does not tell (before Kafka 3.3).
+    """
+
+    path: str
+    error: Error = Error.NONE
+    total_bytes: int = -1
+    usable_bytes: int = -1
+    replicas: dict[TopicPartition, Replica] = field(default_factory=dict)
+
+
+class LogDirs(Asker):
+    """Log directories of a cluster."""
+
+    def describe_log_dirs(
+        self, brokers: Iterable[int] | None = None, partitions: Iterable[tuple[str, int]] | None = None
+    ) -> dict[int, list[LogDir]]:
+        """The log directories of brokers, by node id. One that is broken tells so in its `error`.
+
+        Args:
+            brokers: node ids; None asks all.
+            partitions: only replicas of these; None asks for all.
+
+        Raises:
+            KafkaError: naming the broker. UnsupportedVersionError: it is older than Kafka 1.0.
+        """
+        kind = messages.DescribeLogDirsRequest
+        wanted = None
+        if partitions is not None:
+            wanted = [
+                kind.DescribableLogDirTopic(topic=name, partitions=own) for name, own in by_topic(partitions).items()
+            ]
+        if brokers is None:
+            brokers = self._client.refresh([], self._client.deadline()).brokers
+
+        def ask(left: list[int], deadline: float) -> Iterator[Outcome]:
+            for node in left:
+                answer = self._exchange(self._client.link(node, deadline), kind(topics=wanted), deadline)
+                yield Outcome(node, answer.error_code, value=[_log_dir(found) for found in answer.results])
+
+        return self._settle(list(brokers), ask, "describe log directories of broker")
+
+
+def _log_dir(found: Any) -> LogDir:
+    replicas = {
+        TopicPartition(topic.name, each.partition_index): Replica(
+            each.partition_size, each.offset_lag, each.is_future_key
+        )
+        for topic in found.topics
+        for each in topic.partitions
+    }
+    return LogDir(found.log_dir, Error.of(found.error_code), found.total_bytes, found.usable_bytes, replicas)
