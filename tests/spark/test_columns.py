@@ -37,8 +37,8 @@ def test_a_schema_names_the_columns_that_are_decoded():
     ("schema", "said"),
     [
         (StructType(), "names no column"),
-        (StructType([StructField("offsets", LongType())]), "schema column offsets: a topic has key, value"),
-        (StructType([StructField("value", LongType())]), "schema column value: is bigint, a topic has binary"),
+        (StructType([StructField("offsets", LongType())]), "schema column offsets: there are key, value"),
+        (StructType([StructField("value", LongType())]), "schema column value: is bigint, there is binary"),
         (StructType([topic_schema(True)["headers"]]), "needs option includeHeaders=true"),
     ],
 )

@@ -50,19 +50,29 @@ def record_columns(schema: StructType, include_headers: bool) -> tuple[str, ...]
     Raises:
         ConfigError: the schema names a column that a topic does not have, or has with another type.
     """
+    if HEADERS in schema.fieldNames() and not include_headers:
+        raise ConfigError("schema column headers: needs option includeHeaders=true")
+    return tuple(_IN_RECORDS.get(name, name) for name in chosen(schema, topic_schema(True)).fieldNames())
+
+
+def chosen(schema: StructType, there: StructType) -> StructType:
+    """`schema`, once it names columns that are `there`, with their types.
+
+    Raises:
+        ConfigError: it names none, or one that is not there or has another type.
+    """
     if not schema.fields:
         raise ConfigError("schema: names no column")
+    types = {field.name: field.dataType for field in there.fields}
     for field in schema.fields:
-        if field.name not in _TYPES:
-            raise ConfigError(f"schema column {field.name}: a topic has {', '.join(_TYPES)}")
-        if field.name == HEADERS and not include_headers:
-            raise ConfigError("schema column headers: needs option includeHeaders=true")
-        expected = _TYPES[field.name]
+        if field.name not in types:
+            raise ConfigError(f"schema column {field.name}: there are {', '.join(types)}")
+        expected = types[field.name]
         if field.dataType != expected:
             raise ConfigError(
-                f"schema column {field.name}: is {field.dataType.simpleString()}, a topic has {expected.simpleString()}"
+                f"schema column {field.name}: is {field.dataType.simpleString()}, there is {expected.simpleString()}"
             )
-    return tuple(_IN_RECORDS.get(name, name) for name in schema.fieldNames())
+    return schema
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

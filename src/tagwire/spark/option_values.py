@@ -1,0 +1,98 @@
+"""How the text of an option is read, whichever data source it is of."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tagwire.errors import ConfigError
+
+MAX_OFFSET = 2**63 - 1
+SPARKS_OWN = frozenset({"path", "paths"})
+"""Options that Spark adds by itself."""
+
+
+def count(option: str, given: Mapping[str, str], *, least: int = 1) -> int | None:
+    """A whole number of at least `least`; None where the option is not given. Raises ConfigError."""
+    if option not in given:
+        return None
+    text = given[option].strip()
+    if not re.fullmatch(r"[0-9]{1,19}", text) or not least <= int(text) <= MAX_OFFSET:
+        raise ConfigError(f"option {option}={given[option]!r}: needs a whole number above {least - 1}")
+    return int(text)
+
+
+def flag(option: str, given: Mapping[str, str], *, default: bool) -> bool:
+    """true or false. Raises ConfigError."""
+    text = given.get(option, str(default)).strip().lower()
+    if text not in ("true", "false"):
+        raise ConfigError(f"option {option}={given[option]!r}: needs true or false")
+    return text == "true"
+
+
+def choice(option: str, given: Mapping[str, str], allowed: Sequence[str]) -> str:
+    """One of the words `allowed`, in any case; the first of them is the default. Raises ConfigError."""
+    text = given.get(option, allowed[0]).strip()
+    for word in allowed:
+        if text.lower() == word.lower():
+            return word
+    raise ConfigError(f"option {option}={given[option]!r}: needs {', '.join(allowed[:-1])} or {allowed[-1]}")
+
+
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+
+def seconds(option: str, given: Mapping[str, str], *, default: float) -> float:
+    """A time as Spark writes it, `15m` or `500ms`; a number without unit is milliseconds. In seconds.
+
+    Raises ConfigError.
+    """
+    if option not in given:
+        return default
+    found = re.fullmatch(r"([0-9]{1,15})\s*(us|ms|s|m|min|h|d|)", given[option].strip().lower())
+    if found is None:
+        raise ConfigError(f"option {option}={given[option]!r}: needs a time such as 15m, 30s or 500ms")
+    return int(found[1]) * _UNITS[found[2] or "ms"]
+
+
+def json_object(text: str, said: str) -> dict[str, Any]:
+    """A JSON object, each key once. Raises ConfigError, whose text begins with `said`."""
+    try:
+        value = json.loads(text, object_pairs_hook=_each_key_once)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{said}: {error}") from None
+    if not isinstance(value, dict):
+        raise ConfigError(f"{said}: not a JSON object")
+    return value
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = dict(pairs)
+    if len(keys) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return keys
+
+
+def known_options(
+    options: Mapping[str, str], names: Sequence[str], prefixes: Sequence[str]
+) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """The options by the names that they are known by, and those of each prefix without it.
+
+    Spark hands names over in lower case. Raises ConfigError for one that is unknown.
+    """
+    known = {name.lower(): name for name in names}
+    given: dict[str, str] = {}
+    prefixed: dict[str, dict[str, str]] = {prefix: {} for prefix in prefixes}
+    for name, value in options.items():
+        lower = name.lower()
+        prefix = next((prefix for prefix in prefixes if lower.startswith(prefix) and lower not in known), None)
+        if prefix is not None:
+            prefixed[prefix][lower.removeprefix(prefix)] = value
+        elif lower in known:
+            given[known[lower]] = value
+        elif lower not in SPARKS_OWN:
+            shown = ", ".join([*names, *(f"{prefix}*" for prefix in prefixes)])
+            raise ConfigError(f"option {name}: unknown; known are {shown}")
+    return given, prefixed

@@ -1,0 +1,125 @@
+"""The options of the data source `tagwire-segments`: text in, checked values out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tagwire.errors import ConfigError
+from tagwire.records.internal_topics import CLUSTER_METADATA, OFFSETS, TRANSACTIONS
+from tagwire.spark.option_values import choice, count, flag, known_options
+
+RECORDS, BATCHES = "records", "batches"
+STATE_VIEWS = {"offsets": OFFSETS, "groups": OFFSETS, "transactions": TRANSACTIONS, "metadata": CLUSTER_METADATA}
+"""Views of Kafka's own topics, and the topic that each is of."""
+VIEWS = (RECORDS, BATCHES, *STATE_VIEWS)
+FAIL, DROP = "FAILFAST", "DROPMALFORMED"
+COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
+SPLIT_BYTES = 64 << 20
+
+_FSSPEC = "fsspec."
+_NAMES = (
+    "view",
+    "subscribe",
+    "subscribePattern",
+    "includeHeaders",
+    "isolation",
+    "mode",
+    "maxPartitionBytes",
+    "dialect",
+    "register",
+)
+
+
+@dataclass(frozen=True)
+class SegmentOptions:
+    """The options of one read, checked.
+
+    Attributes:
+        paths: files and directories, as they were given.
+        topics, pattern: which topics, by name or by regular expression; all where neither is given.
+        isolation: whether the records of aborted and of open transactions are left out.
+        drop: whether what is broken is left out with a warning, instead of ending the read.
+        split_bytes: bytes of a segment that one task reads, about.
+        settings: for fsspec, where a path is a URL.
+    """
+
+    paths: tuple[str, ...]
+    view: str = RECORDS
+    topics: tuple[str, ...] = ()
+    pattern: str = ""
+    include_headers: bool = False
+    isolation: str = UNCOMMITTED
+    drop: bool = False
+    split_bytes: int = SPLIT_BYTES
+    dialect: str | None = None
+    register: str | None = None
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.view} of {', '.join(self.paths)}>"
+
+    def takes(self, topic: str | None) -> bool:
+        """Whether a topic is read; None is a file that lies in no topic's directory."""
+        if self.view in STATE_VIEWS:
+            return topic in (STATE_VIEWS[self.view], None)
+        if not self.topics and not self.pattern:
+            return True
+        if topic is None:
+            return False
+        return topic in self.topics or bool(self.pattern and re.fullmatch(self.pattern, topic))
+
+
+def parse_segment_options(options: Mapping[str, str]) -> SegmentOptions:
+    """The options of a read, checked.
+
+    Raises:
+        ConfigError: an option is unknown, missing, contradicts another or has a wrong value; the text names it.
+    """
+    given, prefixed = known_options(options, _NAMES, (_FSSPEC,))
+    paths = _paths(options)
+    if not paths:
+        raise ConfigError('format tagwire-segments: names no path; give one, .load("/var/lib/kafka/data")')
+    if "subscribe" in given and "subscribePattern" in given:
+        raise ConfigError("option subscribe and subscribePattern: set together; one of them names the topics")
+    view = choice("view", given, VIEWS)
+    pattern = given.get("subscribePattern", "")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ConfigError(f"option subscribePattern={pattern!r}: not a regular expression: {error}") from None
+    dialect = given.get("dialect")
+    if dialect not in (None, "int-headers"):
+        raise ConfigError(f"option dialect={dialect!r}: needs int-headers, or to be left out for Kafka's own formats")
+    if "register" in given and dialect is None:
+        raise ConfigError("option register: needs option dialect=int-headers, whose header keys it names")
+    return SegmentOptions(
+        paths=paths,
+        view=view,
+        topics=tuple(name.strip() for name in given.get("subscribe", "").split(",") if name.strip()),
+        pattern=pattern,
+        include_headers=flag("includeHeaders", given, default=False),
+        isolation=choice("isolation", given, (UNCOMMITTED, COMMITTED)),
+        drop=choice("mode", given, (FAIL, DROP)) == DROP,
+        split_bytes=count("maxPartitionBytes", given) or SPLIT_BYTES,
+        dialect=dialect,
+        register=given.get("register"),
+        settings=tuple(sorted((name, _setting(text)) for name, text in prefixed[_FSSPEC].items())),
+    )
+
+
+def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
+    found = [options["path"]] if options.get("path") else []
+    if options.get("paths"):
+        found += json.loads(options["paths"])  # Spark's own list of what load() was given
+    return tuple(found)
+
+
+def _setting(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

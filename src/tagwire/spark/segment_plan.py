@@ -1,0 +1,173 @@
+"""Which files a read of `tagwire-segments` takes, and the ranges of whole batches that its tasks read.
+
+A segment is split where its `.index` says that batches start; without one, only a local segment is, by its headers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from tagwire.errors import DecodeError, StorageError
+from tagwire.records import BatchHeader
+from tagwire.records.files import Segment, kind_of, partition_name
+from tagwire.records.files.names import offset_of
+from tagwire.records.files.offset_index import OffsetEntry, read_offset_index
+from tagwire.records.files.transaction_index import AbortedTransaction, read_transaction_index
+from tagwire.spark.segment_options import SegmentOptions
+from tagwire.spark.stores import Entry, LocalStore, Store, store_of
+
+_HEADER_SIZE = 61
+_MAGIC_AT = 16
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A segment. `last`: whether its partition's log ends with it, so that its end may be half written."""
+
+    store: Store
+    path: str
+    size: int
+    base_offset: int
+    last: bool = True
+
+
+@dataclass(frozen=True)
+class PartitionLog:
+    """The files of one partition. topic and partition are None where no directory says.
+
+    Attributes:
+        files: its segments, by offset.
+        beside: other files, by name.
+    """
+
+    topic: str | None
+    partition: int | None
+    files: tuple[LogFile, ...]
+    beside: dict[str, Entry] = field(default_factory=dict)
+
+    def aborted(self) -> list[AbortedTransaction]:
+        """The aborted transactions that the `.txnindex` files tell of. Raises StorageError."""
+        names = sorted(name for name in self.beside if kind_of(name) == "txnindex")
+        found = (read_transaction_index(self.read(name)).entries for name in names)
+        return [entry for entries in found for entry in entries]
+
+    def read(self, name: str) -> bytes:
+        """A file beside the segments. Raises StorageError."""
+        return self.files[0].store.read(self.beside[name].path)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Bytes of a segment, whole batches: what one task reads."""
+
+    topic: str | None
+    partition: int | None
+    file: LogFile
+    start: int
+    end: int
+
+
+def partition_logs(options: SegmentOptions) -> list[PartitionLog]:
+    """The partitions that the paths hold, in order.
+
+    Raises:
+        StorageError: a path cannot be read, or holds no file of Kafka's.
+        ConfigError: a path needs what is not installed.
+    """
+    found: list[PartitionLog] = []
+    for path in options.paths:
+        store, path = store_of(path, dict(options.settings))
+        there = [log for entry in store.entries(path) for log in _logs_at(store, entry)]
+        if not there:
+            raise StorageError(f"{path}: neither a segment nor a directory of Kafka's")
+        found += there
+    return sorted(found, key=lambda log: (log.topic or "", log.partition or 0))
+
+
+def slices(logs: Iterable[PartitionLog], split_bytes: int, dialect: str | None = None) -> Iterator[Slice]:
+    """The tasks of a read: ranges of about `split_bytes`. Raises StorageError."""
+    for log in logs:
+        for file in log.files:
+            for start, end in _ranges(log, file, split_bytes, dialect):
+                yield Slice(log.topic, log.partition, file, start, end)
+
+
+def start_before(log: PartitionLog, file: LogFile, position: int) -> int:
+    """The last batch start at or before `position` that the index beside a segment tells of; else 0."""
+    return max(_indexed_starts(log, file, [position]), default=0)
+
+
+def _logs_at(store: Store, entry: Entry) -> Iterator[PartitionLog]:
+    if not entry.is_directory:
+        parent = PurePosixPath(entry.path.replace("\\", "/")).parent
+        named = partition_name(parent.name)
+        topic, partition = (named.topic, named.partition) if named else (None, None)
+        if kind_of(entry.name) in ("log", "snapshot") or ".log" in entry.name:
+            yield PartitionLog(topic, partition, (_log_file(store, entry),), _beside(store, entry, str(parent)))
+        return
+    here = store.children(entry.path)
+    itself = partition_name(entry.name)
+    if itself or any(kind_of(each.name) == "log" for each in here):
+        topic, partition = (itself.topic, itself.partition) if itself else (None, None)
+        yield from _partition(store, here, topic, partition)
+        return
+    for each in here:
+        named = partition_name(each.name) if each.is_directory else None
+        if named and named.state is None:
+            yield from _partition(store, store.children(each.path), named.topic, named.partition)
+
+
+def _partition(store: Store, here: list[Entry], topic: str | None, partition: int | None) -> Iterator[PartitionLog]:
+    files = [_log_file(store, each) for each in here if kind_of(each.name) == "log"]
+    if files:
+        files = [*(replace(file, last=False) for file in files[:-1]), files[-1]]
+        beside = {each.name: each for each in here if not each.is_directory}
+        yield PartitionLog(topic, partition, tuple(files), beside)
+
+
+def _log_file(store: Store, entry: Entry) -> LogFile:
+    return LogFile(store, entry.path, entry.size, offset_of(entry.name) or 0)
+
+
+def _beside(store: Store, entry: Entry, parent: str) -> dict[str, Entry]:
+    """The indexes of a segment that was named by itself."""
+    stem = entry.name.split(".", 1)[0]
+    try:
+        return {each.name: each for each in store.children(parent) if each.name.startswith(f"{stem}.")}
+    except StorageError:
+        return {}
+
+
+def _ranges(log: PartitionLog, file: LogFile, split_bytes: int, dialect: str | None) -> list[tuple[int, int]]:
+    parts = -(-file.size // split_bytes)
+    if parts <= 1:
+        return [(0, file.size)] if file.size else []
+    if isinstance(file.store, LocalStore):
+        with Segment(file.path, dialect=dialect) as segment:
+            return segment.split(parts)
+    starts = {0, *_indexed_starts(log, file, [file.size * part // parts for part in range(1, parts)])}
+    return list(pairwise([*sorted(starts), file.size]))
+
+
+def _indexed_starts(log: PartitionLog, file: LogFile, wanted: list[int]) -> set[int]:
+    """Batch starts at or before the positions wanted, as far as the index beside the segment bears them out."""
+    name = f"{PurePosixPath(file.path).stem}.index"
+    if name not in log.beside:
+        return set()
+    entries = read_offset_index(log.read(name), file.base_offset).entries
+    found = {bisect_right(entries, position, key=lambda entry: entry.position) - 1 for position in wanted}
+    return {entries[number].position for number in found if number >= 0 and _holds(file, entries[number])}
+
+
+def _holds(file: LogFile, entry: OffsetEntry) -> bool:
+    data = memoryview(file.store.read(file.path, entry.position, entry.position + _HEADER_SIZE))
+    if len(data) < _HEADER_SIZE or data[_MAGIC_AT] != 2:
+        return False
+    try:
+        return BatchHeader(data, 0).last_offset == entry.offset
+    except DecodeError:
+        return False

@@ -1,0 +1,65 @@
+"""A range of a segment, read piece by piece into memory that is bounded: whole batches, each piece with its place.
+
+Pieces are read, not mapped: a file that is cut meanwhile ends the read with an error, not the worker with a signal.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tagwire.errors import CorruptRecordError
+from tagwire.records.files.spans import spans, tail
+from tagwire.spark.segment_plan import LogFile
+
+log = logging.getLogger(__name__)
+
+WINDOW = 8 << 20
+_PREFIX_SIZE = 12
+_LARGEST = 1 << 30
+
+
+class Window(NamedTuple):
+    """Whole batches of a segment. `position`: where the first of them stands in the file; `ends`: where each ends."""
+
+    data: memoryview
+    position: int
+    ends: list[int]
+
+
+def windows(file: LogFile, start: int, end: int, *, drop: bool) -> Iterator[Window]:
+    """The whole batches of a range that begins with one.
+
+    Zeros at the end of a file, and a batch that is cut off at the end of a partition's last segment, are left out:
+    a broker leaves both behind.
+
+    Args:
+        drop: whether what follows damage is left out with a warning, up to the end of the range.
+
+    Raises:
+        CorruptRecordError: bytes that no batch can start with, or a batch that is cut off; names file and byte.
+        StorageError: the file cannot be read.
+    """
+    at, want = start, WINDOW
+    while at < end:
+        data = memoryview(file.store.read(file.path, at, min(at + want, end)))
+        ends = [position + size for position, size, _ in spans(data, 0, len(data))]
+        if ends:
+            yield Window(data[: ends[-1]], at, ends)
+            at, want = at + ends[-1], WINDOW
+            continue
+        rest = tail(data, 0)
+        if rest is None or rest.kind == "zeros":
+            return
+        size = _PREFIX_SIZE + int.from_bytes(data[8:12], "big", signed=True)
+        if rest.kind == "partial" and len(data) < size <= min(_LARGEST, end - at):
+            want = size
+            continue
+        if rest.kind == "partial" and file.last and end == file.size:
+            return
+        wrong = CorruptRecordError(rest.reason, path=file.path, offset=at)
+        if not drop:
+            raise wrong
+        log.warning("%s; %d bytes after it are left out", wrong, end - at)
+        return

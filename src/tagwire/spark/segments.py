@@ -1,0 +1,172 @@
+"""The data source `tagwire-segments`: Kafka's log files as a table, with no broker running.
+
+    spark.read.format("tagwire-segments").load("/var/lib/kafka/data")           # the records of every topic in there
+    spark.read.format("tagwire-segments").option("view", "batches").load("/var/lib/kafka/data/flights-0")
+
+Views: `records`, with the columns of the format `tagwire`; `batches`, a row for each record batch; and of Kafka's own
+topics `offsets` (what groups have committed, and their lag), `groups`, `transactions` and `metadata`. A large segment
+is read by many tasks. A schema given with `.schema(...)` names the columns that are read.
+
+Which records are committed shows from `.txnindex` files and from markers: option `isolation`. Of a broker that runs,
+the files are read as they are, the newest records perhaps not yet among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from tagwire.errors import ConfigError
+from tagwire.records import HeaderRegister, batch_headers
+from tagwire.spark.columns import arrow_schema, chosen, record_columns, topic_schema
+from tagwire.spark.internal_state import SCHEMAS, rows_of
+from tagwire.spark.segment_options import BATCHES, COMMITTED, RECORDS, SegmentOptions, parse_segment_options
+from tagwire.spark.segment_plan import PartitionLog, partition_logs, slices, start_before
+from tagwire.spark.segment_read import BATCH_SCHEMA, Wanted, read_batches, read_records
+from tagwire.spark.segment_transactions import stable_end
+from tagwire.spark.segment_windows import windows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROWS = 10_000
+
+
+class SegmentsDataSource(DataSource):
+    """Format `tagwire-segments`. A wrong option is a `ConfigError` at load."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(options)
+        self.segment_options = parse_segment_options(options)
+
+    @classmethod
+    def name(cls) -> str:
+        return "tagwire-segments"
+
+    def schema(self) -> StructType:
+        view = self.segment_options.view
+        if view == RECORDS:
+            return topic_schema(self.segment_options.include_headers)
+        return BATCH_SCHEMA if view == BATCHES else SCHEMAS[view]
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = self.segment_options
+        if options.view == RECORDS:
+            return RecordsReader(options, schema)
+        return BatchesReader(options, schema) if options.view == BATCHES else StateReader(options, schema)
+
+
+class RecordsReader(DataSourceReader):
+    """The view records: one task for each range of a segment."""
+
+    def __init__(self, options: SegmentOptions, schema: StructType) -> None:
+        self.options = options
+        self.columns = record_columns(schema, options.include_headers)
+        self.arrow_schema = arrow_schema(schema)
+        self.register = HeaderRegister.load(options.register) if options.register else None
+
+    def partitions(self) -> list[InputPartition]:
+        """The tasks. Raises StorageError and ConfigError as `partition_logs` does."""
+        tasks: list[InputPartition] = []
+        for log in _taken(self.options):
+            committed = self.options.isolation == COMMITTED
+            aborted = tuple(log.aborted()) if committed else None
+            wanted = Wanted(
+                self.columns,
+                end_offset=stable_end(log, drop=self.options.drop) if committed else None,
+                aborted=aborted,
+                drop=self.options.drop,
+                dialect=self.options.dialect,
+                register=self.register,
+            )
+            tasks += [
+                InputPartition((piece, wanted))
+                for piece in slices([log], self.options.split_bytes, self.options.dialect)
+            ]
+        return tasks
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one task."""
+        if partition.value is None:  # what Spark makes of a plan without tasks
+            return iter(())
+        piece, wanted = partition.value
+        return read_records(piece, wanted, self.arrow_schema)
+
+
+class BatchesReader(DataSourceReader):
+    """The view batches: one task for each range of a segment."""
+
+    def __init__(self, options: SegmentOptions, schema: StructType) -> None:
+        self.options = options
+        self.arrow_schema = arrow_schema(chosen(schema, BATCH_SCHEMA))
+
+    def partitions(self) -> list[InputPartition]:
+        """The tasks. Raises StorageError and ConfigError as `partition_logs` does."""
+        return [
+            InputPartition(piece)
+            for piece in slices(_taken(self.options), self.options.split_bytes, self.options.dialect)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The batches of one task."""
+        if partition.value is None:
+            return iter(())
+        return read_batches(partition.value, self.options.dialect, self.arrow_schema)
+
+
+class StateReader(DataSourceReader):
+    """The views of Kafka's own topics: one task for each of their partitions, which hold different keys.
+
+    Raises:
+        StorageError, ConfigError: as `partition_logs` does, or the topic's files are not there.
+    """
+
+    def __init__(self, options: SegmentOptions, schema: StructType) -> None:
+        self.options = options
+        self.arrow_schema = arrow_schema(chosen(schema, SCHEMAS[options.view]))
+        everything = partition_logs(options)
+        self.taken = [log for log in everything if options.takes(log.topic)]
+        if not self.taken:
+            raise ConfigError(f"view {options.view}: its topic is not among the files of {options.paths[0]}")
+        # Spark pickles the reader for its tasks before it asks for the partitions.
+        self.logs = {(log.topic, log.partition): log for log in everything} if options.view == "offsets" else {}
+
+    def partitions(self) -> list[InputPartition]:
+        """The tasks."""
+        return [InputPartition(log) for log in self.taken]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows from one partition."""
+        import pyarrow as pa
+
+        if partition.value is None:
+            return
+        rows: list[dict[str, Any]] = []
+        for row in rows_of(self.options.view, partition.value, self._end_of, drop=self.options.drop):
+            rows.append(row)
+            if len(rows) == _ROWS:
+                yield pa.RecordBatch.from_pylist(rows, schema=self.arrow_schema)
+                rows = []
+        if rows:
+            yield pa.RecordBatch.from_pylist(rows, schema=self.arrow_schema)
+
+    def _end_of(self, topic: str, partition: int) -> int | None:
+        log = self.logs.get((topic, partition))
+        return None if log is None else _log_end(log, drop=self.options.drop)
+
+
+def _taken(options: SegmentOptions) -> list[PartitionLog]:
+    return [log for log in partition_logs(options) if options.takes(log.topic)]
+
+
+def _log_end(log: PartitionLog, *, drop: bool) -> int:
+    """The offset after the last batch of a partition's files. Raises CorruptRecordError, StorageError."""
+    file = log.files[-1]
+    end = file.base_offset
+    for window in windows(file, start_before(log, file, file.size), file.size, drop=drop):
+        for header in batch_headers(window.data):
+            end = header.next_offset
+    return end

@@ -1,0 +1,124 @@
+"""Where files are read from: this machine, or anything that fsspec opens by a URL, such as s3://bucket/kafka.
+
+A store lists directories and reads ranges of bytes. It is pickled to the workers, where it opens the place anew.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tagwire.errors import ConfigError, StorageError
+
+
+class Entry(NamedTuple):
+    """A file or a directory. `path` is what the store takes; `size` in bytes, 0 of a directory."""
+
+    path: str
+    name: str
+    size: int
+    is_directory: bool
+
+
+class LocalStore:
+    """Files of this machine: every worker has to see them under the same path."""
+
+    def entries(self, path: str) -> list[Entry]:
+        """What stands at `path`, which may hold `*`, `?` and `[]`. Raises StorageError where there is nothing."""
+        with _storage(path):
+            found = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
+            if not found:
+                raise StorageError(f"{path}: no file or directory has such a name")
+            return [_local_entry(Path(each)) for each in found]
+
+    def children(self, path: str) -> list[Entry]:
+        """What a directory holds, by name. Raises StorageError."""
+        with _storage(path):
+            return sorted(map(_local_entry, Path(path).iterdir()), key=lambda entry: entry.name)
+
+    def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
+        """The bytes of a file from `start` to before `end` (None: all), fewer where it ends. Raises StorageError."""
+        with _storage(path), open(path, "rb") as file:
+            file.seek(start)
+            return file.read(-1 if end is None else max(0, end - start))
+
+
+class RemoteStore:
+    """What fsspec opens by a URL. `settings` go to its file system: keys, endpoints. They are kept out of the repr."""
+
+    def __init__(self, url: str, settings: Mapping[str, Any]) -> None:
+        self._url = url
+        self._settings = dict(settings)
+        self._opened: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}
+
+    def entries(self, path: str) -> list[Entry]:
+        """As `LocalStore.entries`, of the store's own URL."""
+        files, root = self._open()
+        with _storage(path):
+            if not glob.has_magic(root):
+                return [_remote_entry(files.info(root))]
+            found = files.glob(root, detail=True)
+        if not found:
+            raise StorageError(f"{path}: no file or directory has such a name")
+        return [_remote_entry(found[name]) for name in sorted(found)]
+
+    def children(self, path: str) -> list[Entry]:
+        """What a directory holds, by name. Raises StorageError."""
+        with _storage(path):
+            found = map(_remote_entry, self._open()[0].ls(path, detail=True))
+            return sorted((each for each in found if each.name), key=lambda entry: entry.name)
+
+    def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
+        """The bytes of a file from `start` to before `end` (None: all), fewer where it ends. Raises StorageError."""
+        with _storage(path):
+            return bytes(self._open()[0].cat_file(path, start=start, end=end))
+
+    def _open(self) -> tuple[Any, str]:
+        if self._opened is None:
+            try:
+                import fsspec
+            except ImportError:
+                raise ConfigError(f"path {self._url}: paths with :// are read by fsspec: pip install fsspec") from None
+            try:
+                self._opened = fsspec.core.url_to_fs(self._url, **self._settings)
+            except (ImportError, ValueError) as error:
+                raise ConfigError(f"path {self._url}: {error}") from None
+        return self._opened  # type: ignore[no-any-return]
+
+
+Store = LocalStore | RemoteStore
+
+
+def store_of(path: str, settings: Mapping[str, Any]) -> tuple[Store, str]:
+    """The store of a path, and the path as the store takes it. `file:` URLs are paths of this machine."""
+    if path.startswith("file:"):
+        path = "/" + path.removeprefix("file:").lstrip("/")
+    if "://" in path or "::" in path:
+        return RemoteStore(path, settings), path
+    return LocalStore(), path
+
+
+def _local_entry(path: Path) -> Entry:
+    is_directory = path.is_dir()
+    return Entry(str(path), path.resolve().name, 0 if is_directory else path.stat().st_size, is_directory)
+
+
+def _remote_entry(info: Mapping[str, Any]) -> Entry:
+    path = str(info["name"])
+    is_directory = info["type"] == "directory"
+    return Entry(path, os.path.basename(path.rstrip("/")), 0 if is_directory else int(info["size"] or 0), is_directory)
+
+
+@contextmanager
+def _storage(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror or error}") from error

@@ -1,0 +1,226 @@
+"""Kafka's log files in Spark, no broker running."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from tagwire import messages
+from tagwire.errors import ConfigError, CorruptRecordError, StorageError
+from tagwire.records import Record
+from tagwire.spark.columns import topic_schema
+from tagwire.spark.failure import reason
+
+from .log_files import NOON, LogDirectory, transactional
+
+pytestmark = pytest.mark.spark
+
+
+def read(spark: SparkSession, path: Path | str, schema: str | StructType | None = None, **options: str) -> DataFrame:
+    reader = spark.read.format("tagwire-segments").options(**options)
+    return (reader if schema is None else reader.schema(schema)).load(str(path))
+
+
+def offsets(frame: DataFrame) -> list[int]:
+    return sorted(row.offset for row in frame.select("offset").collect())
+
+
+def break_second_batch(path: Path) -> int:
+    """Changes a byte of the second batch of a segment; where that batch starts."""
+    data = bytearray(path.read_bytes())
+    start = int.from_bytes(data[8:12], "big") + 12
+    data[start + 70] ^= 1
+    path.write_bytes(data)
+    return start
+
+
+@pytest.fixture
+def flights(tmp_path) -> LogDirectory:
+    """Two segments: offsets 0-299 in three compressed batches, 300-499 in two."""
+    log = LogDirectory(tmp_path, "flights-3")
+    for _ in range(3):
+        log.numbered(100, compression="lz4")
+    log.roll()
+    for _ in range(2):
+        log.numbered(100)
+    return log
+
+
+def test_a_directory_is_read_like_its_topic(spark, flights, tmp_path):
+    frame = read(spark, tmp_path, includeHeaders="true")
+    assert frame.schema == topic_schema(True)
+    rows = sorted(frame.collect(), key=lambda row: row.offset)
+    assert [(row.offset, row.value) for row in rows] == [(i, b"%d" % i) for i in range(500)]
+    assert {(row.topic, row.partition, row.key, row.timestampType) for row in rows} == {("flights", 3, b"k", 0)}
+    assert [tuple(header) for header in rows[0].headers] == [("h", b"1")]
+    (first,) = read(spark, flights.segment).selectExpr("min(unix_millis(timestamp)) as ms").collect()
+    assert first.ms == NOON + 300
+
+
+def test_a_segment_is_split_at_batches_and_every_record_read_once(spark, tmp_path):
+    log = LogDirectory(tmp_path, "t-0")
+    for _ in range(40):
+        log.numbered(25)
+    url = f"file://{tmp_path}"
+    for place in (tmp_path, url.replace("file://", "local://")):  # the second one by fsspec
+        frame = read(spark, place, maxPartitionBytes=str(log.segment.stat().st_size // 8))
+        assert frame.rdd.getNumPartitions() >= 7
+        assert offsets(frame) == list(range(1000))
+    log.segment.with_suffix(".index").unlink()
+    frame = read(spark, url, "offset bigint", maxPartitionBytes=str(log.segment.stat().st_size // 8))
+    assert frame.rdd.getNumPartitions() >= 7
+    assert offsets(frame) == list(range(1000))
+
+
+def test_batches_are_told_with_what_is_wrong_with_them(spark, flights):
+    first = sorted(flights.path.glob("*.log"))[0]
+    break_second_batch(first)
+    rows = sorted(read(spark, flights.path, view="batches").collect(), key=lambda row: row.baseOffset)
+    assert [(row.baseOffset, row.lastOffset, row.records) for row in rows] == [
+        (i, i + 99, 100) for i in range(0, 500, 100)
+    ]
+    assert [row.compression for row in rows] == ["lz4"] * 3 + ["none"] * 2
+    assert [row.error is None for row in rows] == [True, False, True, True, True]
+    assert "checksum" in rows[1].error
+    assert rows[1].position == rows[0].size
+    assert rows[0].path == str(first)
+
+
+def test_a_broken_batch_ends_the_read_or_is_left_out(spark, flights):
+    first = sorted(flights.path.glob("*.log"))[0]
+    size = break_second_batch(first)
+    with pytest.raises(Exception) as caught:
+        read(spark, flights.path).count()
+    found = reason(caught.value)
+    assert type(found) is CorruptRecordError
+    assert f"{first}, batch at byte {size}" in str(found)
+    assert offsets(read(spark, flights.path, mode="dropmalformed")) == [*range(100), *range(200, 500)]
+
+
+def test_a_cut_batch_is_normal_only_where_the_log_ends(spark, flights):
+    older, newest = sorted(flights.path.glob("*.log"))
+    newest.write_bytes(newest.read_bytes()[:-10])
+    assert offsets(read(spark, flights.path)) == list(range(400))
+    newest.write_bytes(newest.read_bytes() + bytes(5000))
+    with pytest.raises(Exception) as caught:
+        read(spark, flights.path).count()
+    assert "batch at byte" in str(reason(caught.value))
+    older.write_bytes(older.read_bytes()[:-10])
+    with pytest.raises(Exception) as caught:
+        read(spark, flights.path, subscribe="flights").count()
+    assert str(older) in str(reason(caught.value))
+
+
+def test_committed_records_are_told_from_aborted_and_open_ones(spark, tmp_path):
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(2)
+    aborted = log.numbered(2, **transactional(7))
+    committed = log.numbered(2, **transactional(8))
+    log.end_transaction(7, aborted, commit=False)
+    log.end_transaction(8, committed, commit=True)
+    log.roll()
+    again = log.numbered(2, **transactional(7))
+    log.end_transaction(7, again, commit=True)
+    log.numbered(1)
+    log.numbered(1, **transactional(9))  # its end is not there yet
+    log.numbered(1)
+    everything = [0, 1, 2, 3, 4, 5, 8, 9, 11, 12, 13]
+    assert offsets(read(spark, tmp_path)) == everything
+    for size in ("1", "1000000"):  # a task for each batch, and one for each segment
+        seen = offsets(read(spark, tmp_path, isolation="read_committed", maxPartitionBytes=size))
+        assert seen == [0, 1, 4, 5, 8, 9, 11]
+
+
+def offset_commit(group: str, topic: str, partition: int, offset: int | None) -> Record:
+    key = messages.OffsetCommitKey(group=group, topic=topic, partition=partition)
+    value = messages.OffsetCommitValue(offset=offset or 0, metadata="m", commit_timestamp=NOON)
+    packed = None if offset is None else b"\0\3" + value.encode(3)
+    return Record(b"\0\1" + key.encode(0), packed, (), NOON)
+
+
+def test_committed_offsets_groups_and_lag_come_from_files_alone(spark, flights, tmp_path):
+    log = LogDirectory(tmp_path, "__consumer_offsets-4")
+    log.append([offset_commit("g", "flights", 3, 100), offset_commit("g", "elsewhere", 0, 5)])
+    log.append([offset_commit("gone", "flights", 3, 7)])
+    log.append([offset_commit("gone", "flights", 3, None)])
+    log.append([offset_commit("g", "flights", 3, 499)], **transactional(5))  # in an aborted transaction
+    log.end_transaction(5, 4, commit=False)
+    log.roll()
+    log.append([offset_commit("g", "flights", 3, 450)], **transactional(6))
+    log.end_transaction(6, log.next, commit=True)
+    log.append([offset_commit("g", "flights", 3, 460)], **transactional(6))  # not committed yet
+    member = messages.GroupMetadataValue.MemberMetadata(
+        member_id="m",
+        client_id="c",
+        client_host="h",
+        rebalance_timeout=1,
+        session_timeout=1,
+        subscription=b"",
+        assignment=b"",
+    )
+    state = messages.GroupMetadataValue(
+        protocol_type="consumer",
+        generation=3,
+        protocol="range",
+        leader="m",
+        current_state_timestamp=1,
+        members=[member],
+    )
+    key = messages.GroupMetadataKey(group="g")
+    log.append([Record(b"\0\2" + key.encode(0), b"\0\2" + state.encode(2), (), NOON)])
+    rows = read(spark, tmp_path, view="offsets").orderBy("topic").collect()
+    assert [(row.group, row.topic, row.partition, row.offset, row.logEndOffset, row.lag) for row in rows] == [
+        ("g", "elsewhere", 0, 5, None, None),
+        ("g", "flights", 3, 450, 500, 50),
+    ]
+    (group,) = read(spark, tmp_path, view="groups").collect()
+    assert (group.group, group.type, group.state, group.members) == ("g", "classic", "Stable", 1)
+    assert (group.generation, group.protocol) == (3, "range")
+
+
+def test_transactions_and_metadata_are_decoded(spark, tmp_path):
+    value = messages.TransactionLogValue(
+        producer_id=9,
+        producer_epoch=1,
+        transaction_timeout_ms=60_000,
+        transaction_status=1,
+        transaction_partitions=[messages.TransactionLogValue.PartitionsSchema(topic="t", partition_ids=[0, 2])],
+        transaction_last_update_timestamp_ms=NOON,
+        transaction_start_timestamp_ms=NOON,
+    )
+    key = messages.TransactionLogKey(transactional_id="tx")
+    LogDirectory(tmp_path, "__transaction_state-0").append(
+        [Record(b"\0\0" + key.encode(0), b"\0\0" + value.encode(0), (), NOON)]
+    )
+    (row,) = read(spark, tmp_path, view="transactions").collect()
+    assert (row.transactionalId, row.producerId, row.state, row.timeoutMs) == ("tx", 9, "Ongoing", 60_000)
+    assert [tuple(each) for each in row.partitions] == [("t", 0), ("t", 2)]
+    topic = messages.TopicRecord(name="flights")
+    LogDirectory(tmp_path, "__cluster_metadata-0").append(
+        [Record(None, b"\1\2\0" + topic.encode(0), (), NOON), Record(None, b"\1\2\x63", (), NOON)]
+    )
+    good, newer = read(spark, tmp_path, view="metadata").orderBy("offset").collect()
+    assert (good.type, good.version, good.error) == ("Topic", 0, None)
+    assert '"name": "flights"' in good.document
+    assert newer.error is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "path", "kind", "said"),
+    [
+        ({"veiw": "batches"}, ".", ConfigError, "option veiw: unknown"),
+        ({"view": "offset"}, ".", ConfigError, "needs records, batches, offsets"),
+        ({"view": "offsets"}, ".", ConfigError, "its topic is not among the files"),
+        ({}, "nothing-here", StorageError, "nothing-here: No such file"),
+        ({}, "s3s://bucket", ConfigError, "s3s"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(spark, flights, tmp_path, options, path, kind, said):
+    with pytest.raises(Exception) as caught:
+        read(spark, path if "://" in path else tmp_path / path, **options).count()
+    found = reason(caught.value)
+    assert type(found) is kind
+    assert said in str(found)
