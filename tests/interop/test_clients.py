@@ -1,7 +1,7 @@
 """Published clients, unmodified, against a broker of ours: each folder here with a run.sh is one.
 
 A run.sh prints `ok NAME`, `FAIL NAME: why` or `NOT RUN NAME: why` for each of its cases, or `NOT RUN: why` when the
-client cannot be had here. `allow` beside it names the cases that are known to fail, one a line; FINDINGS.md says why.
+client cannot be had here. It ends with 0, or FAILED when a case did. `allow` beside it names the cases that are known to fail, one a line; FINDINGS.md says why.
 A case on that list that passes is a failure too: the list stays honest.
 """
 
@@ -21,12 +21,13 @@ from .conftest import Count
 HERE = Path(__file__).parent
 CLIENTS = sorted(script.parent.name for script in HERE.glob("*/run.sh"))
 SECONDS = 420
-LINE = re.compile(r"(ok|FAIL|NOT RUN) ([\w.,/()=-]+)(?:: (.*))?")
+FAILED = 3
+LINE = re.compile(r"(ok|FAIL|NOT RUN) (\S+?)(?:: (.*))?")
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_gets_what_it_expects_of_a_broker(client, count: Count):
-    output = run(HERE / client / "run.sh")
+    output, code = run(HERE / client / "run.sh")
     if missing := re.search(r"^NOT RUN: (.*)$", output, re.MULTILINE):
         pytest.skip(f"NOT RUN: {missing[1]}")
     cases = {match[2]: (match[1], match[3]) for line in output.splitlines() if (match := LINE.fullmatch(line))}
@@ -35,6 +36,7 @@ def test_a_client_gets_what_it_expects_of_a_broker(client, count: Count):
     count(f"{client}: {len(by_fate['ok'])} cases ok, {len(by_fate['FAIL'])} failed, {len(allowed)} of them known")
     for name in sorted(by_fate["NOT RUN"]):
         count(f"{client}: NOT RUN {name}: {cases[name][1]}")
+    assert code in (0, FAILED), output[-20000:]
     assert by_fate["ok"], f"no case passed:\n{output[-5000:]}"
     assert by_fate["FAIL"] - allowed == set(), output[-20000:]
     assert allowed <= by_fate["FAIL"] | by_fate["NOT RUN"], "these pass now, take them off the list"
@@ -46,8 +48,8 @@ def allow_list(path: Path) -> set[str]:
     return {line for line in lines if line}
 
 
-def run(script: Path) -> str:
-    """Everything a script printed. Whatever it started ends with it."""
+def run(script: Path) -> tuple[str, int]:
+    """Everything a script printed, and its exit code. Whatever it started ends with it."""
     process = subprocess.Popen(
         ["bash", str(script)],
         env={**os.environ, "PYTHON": sys.executable},
@@ -58,7 +60,7 @@ def run(script: Path) -> str:
         start_new_session=True,
     )
     try:
-        return process.communicate(timeout=SECONDS)[0]
+        return process.communicate(timeout=SECONDS)[0], process.returncode
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGTERM)
         output = process.communicate()[0]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 SECONDS: Final = 30
+FAILED: Final = 3
 UNEXPECTED: Final = ("could not be handled", "Traceback", "never retrieved", "never awaited")
 """What the broker's log says of errors that none of its rules foresaw."""
 
@@ -51,7 +52,7 @@ def unexpected(log: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the command; its exit code, or 1 if the broker failed."""
+    """Runs the command; its exit code, or FAILED if the broker failed."""
     split = list(arguments).index("--")
     options, command = arguments[:split], arguments[split + 1 :]
     with tempfile.TemporaryDirectory(prefix="tagwire-interop-") as folder:
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"FAIL broker-log: {faults[0]}" if faults else "ok broker-log", flush=True)
         if faults:
             print(log.read_text(errors="replace"), file=sys.stderr)
-    return done.returncode or bool(faults)
+    return done.returncode or FAILED * bool(faults)
 
 
 if __name__ == "__main__":

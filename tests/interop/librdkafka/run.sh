@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 python=${PYTHON:-../../../.venv/bin/python}
-exec "$python" ../with_broker.py -- env PYTHONPATH=.. "$python" client.py "$@"
+exec "$python" ../with_broker.py -- env PYTHONPATH="..:${PYTHONPATH:-}" "$python" client.py "$@"
