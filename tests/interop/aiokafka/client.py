@@ -177,10 +177,9 @@ async def transaction_committed_and_aborted() -> None:
 async def transaction_with_offsets() -> None:
     topic, group = await new_topic(), f"g-{uuid.uuid4().hex[:8]}"
     partition = aiokafka.TopicPartition(topic, 0)
-    async with producer(transactional_id=f"x-{topic}") as sender:
-        async with sender.transaction():
-            await send(sender, topic, [b"v"])
-            await sender.send_offsets_to_transaction({partition: 7}, group)
+    async with producer(transactional_id=f"x-{topic}") as sender, sender.transaction():
+        await send(sender, topic, [b"v"])
+        await sender.send_offsets_to_transaction({partition: 7}, group)
     async with consumer(group) as reader:
         reader.assign([partition])
         assert await reader.committed(partition) == 7

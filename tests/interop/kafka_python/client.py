@@ -72,13 +72,13 @@ def read_all(topic: str, count: int, **options: Any) -> list[Any]:
 def topics() -> None:
     name = new_topic(3)
     with admin() as client:
-        assert name in {topic for topic in client.list_topics()}
+        assert name in client.list_topics()
         with pytest.raises(TopicAlreadyExistsError):
             client.create_topics([NewTopic(name, 1, 1)])
         with consumer() as reader:
             assert reader.partitions_for_topic(name) == {0, 1, 2}
         client.delete_topics([name])
-        assert name not in {topic for topic in client.list_topics()}
+        assert name not in client.list_topics()
 
 
 @case_for(*CODECS)

@@ -1,8 +1,8 @@
 """Published clients, unmodified, against a broker of ours: each folder here with a run.sh is one.
 
 A run.sh prints `ok NAME`, `FAIL NAME: why` or `NOT RUN NAME: why` for each of its cases, or `NOT RUN: why` when the
-client cannot be had here. It ends with 0, or FAILED when a case did. `allow` beside it names the cases that are known to fail, one a line; FINDINGS.md says why.
-A case on that list that passes is a failure too: the list stays honest.
+client cannot be had here. It ends with 0, or FAILED when a case did. `allow` beside it names the cases that are known
+to fail, one a line; FINDINGS.md says why. A case on that list that passes is a failure too: the list stays honest.
 """
 
 from __future__ import annotations
