@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -17,7 +15,8 @@ import pytest
 from tagwire import messages
 from tagwire.broker import Broker
 from tagwire.broker.storage.batch import Batch
-from tagwire.broker.storage.files import Buffer, Files
+from tagwire.broker.storage.files import Files
+from tagwire.broker.testing.disk import Disk
 from tagwire.records import Record, batch_headers, write
 from tagwire.rpc import NEED_DATA, Connection
 
@@ -35,61 +34,9 @@ def batch() -> Callable[..., Batch]:
     return make_batch
 
 
-class FailingFiles(Files):
-    """Real files, of which one operation fails when told to.
-
-    `fail("sync")` makes every later sync fail with EIO, `fail("write", errno.ENOSPC, times=1)` the next write; a
-    failing write leaves half of its bytes behind.
-    """
-
-    def __init__(self) -> None:
-        self._failing: dict[str, tuple[int, float]] = {}
-
-    def fail(self, operation: str, code: int = errno.EIO, *, times: float = float("inf")) -> None:
-        self._failing[operation] = (code, times)
-
-    def mend(self) -> None:
-        self._failing.clear()
-
-    def _check(self, operation: str) -> None:
-        code, times = self._failing.get(operation, (0, 0))
-        if times > 0:
-            self._failing[operation] = (code, times - 1)
-            raise OSError(code, os.strerror(code))
-
-    def open(self, path: Path, *, write: bool = False) -> int:
-        self._check("create" if write and not path.exists() else "open")
-        return super().open(path, write=write)
-
-    def read(self, fd: int, size: int, position: int) -> bytes:
-        self._check("read")
-        return super().read(fd, size, position)
-
-    def write(self, fd: int, buffers: Sequence[Buffer], position: int) -> None:
-        try:
-            self._check("write")
-        except OSError:
-            data = b"".join(buffers)
-            super().write(fd, [data[: len(data) // 2]], position)
-            raise
-        super().write(fd, buffers, position)
-
-    def truncate(self, fd: int, size: int) -> None:
-        self._check("truncate")
-        super().truncate(fd, size)
-
-    def sync(self, fd: int) -> None:
-        self._check("sync")
-        super().sync(fd)
-
-    def sync_directory(self, path: Path) -> None:
-        self._check("sync_directory")
-        super().sync_directory(path)
-
-
 @pytest.fixture
-def failing_files() -> FailingFiles:
-    return FailingFiles()
+def failing_files() -> Disk:
+    return Disk()
 
 
 class ForgetfulFiles(Files):

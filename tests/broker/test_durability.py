@@ -15,14 +15,17 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker, Settings
-from tagwire.broker.server import Server
+from tagwire.broker.instruments import Instruments
+from tagwire.broker.network.server import Server
 from tagwire.errors import Error, StorageError, TagwireError
 from tagwire.records import read
 
 PROGRAM = """
 import sys
-from tagwire.broker import serve
-serve(sys.argv[1], port=0, fsync=sys.argv[2], on_ready=lambda bootstrap: print(bootstrap, flush=True))
+from pathlib import Path
+from tagwire.broker import Settings, serve
+settings = Settings(data_dir=Path(sys.argv[1]), fsync=sys.argv[2])
+serve(settings, lambda addresses: print(addresses[0], flush=True))
 """
 
 
@@ -62,7 +65,7 @@ def serving(settings, files):
     found = {}
 
     async def main():
-        async with Server(settings, files) as server:
+        async with Server(settings, Instruments(files)) as server:
             found.update(bootstrap=server.bootstrap, loop=asyncio.get_running_loop())
             ready.set()
             await stop.wait()

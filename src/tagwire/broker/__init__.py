@@ -1,12 +1,25 @@
 """A durable broker of one node over Kafka's log format, in a program or as a program.
 
-with Broker() as broker:            # a thread of this program; a temporary directory
+with Broker() as broker:                                  # a thread of this program; a temporary directory
     print(broker.bootstrap)
-serve("/var/lib/topics")            # this program, until a signal
+serve(Settings(data_dir=Path("/var/lib/topics")))         # this program, until a signal
 """
 
 from tagwire.broker.embedded import Broker
 from tagwire.broker.foreground import serve
+from tagwire.broker.network.listener import Listener, Tls
 from tagwire.broker.settings import Settings
+from tagwire.broker.testing.interception import Intercepted, Interception, delay, drop, hang_up
 
-__all__ = ["Broker", "Settings", "serve"]
+__all__ = [
+    "Broker",
+    "Intercepted",
+    "Interception",
+    "Listener",
+    "Settings",
+    "Tls",
+    "delay",
+    "drop",
+    "hang_up",
+    "serve",
+]

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
+from tagwire.broker.apis import Apis
 from tagwire.broker.event_loop import run
-from tagwire.broker.server import Server
-from tagwire.broker.settings import Settings, Unsupported
-from tagwire.broker.topics import Fsync
-from tagwire.errors import TagwireError
-from tagwire.rpc.frames import DEFAULT_MAX_FRAME_BYTES
+from tagwire.broker.instruments import Instruments
+from tagwire.broker.network.listener import Listener, Tls, address_of
+from tagwire.broker.network.server import Server
+from tagwire.broker.observing.requests import RequestLog
+from tagwire.broker.settings import Options, Settings
+from tagwire.broker.testing.disk import Disk
+from tagwire.broker.testing.interception import Act, Interception, Interceptions
+from tagwire.errors import ConfigError, TagwireError
 
 
 class Broker:
@@ -29,10 +34,17 @@ class Broker:
             temporary directory, until `stop`.
         port: the port to listen on; 0 takes a free one.
         host: the address to listen on.
-        fsync, num_partitions, auto_create_topics, unsupported, max_frame_bytes: see `Settings`.
+        advertise: the "host:port" that clients are told to connect to; None tells each the one it has reached.
+        tls, sasl: see `Listener`; who may come in is said by the option `users`.
+        listeners: several addresses, instead of the one that host, port, advertise, tls and sasl describe.
+        options: all else that `Settings` has, by its names: fsync, num_partitions, as_release and so on.
 
     Raises:
         ConfigError: an option is wrong; the text says which, and what is allowed.
+
+    Attributes:
+        requests: what clients asked, the latest requests one by one, and all of them counted.
+        disk: its file operations, which can be made to fail.
     """
 
     def __init__(
@@ -41,40 +53,51 @@ class Broker:
         port: int = 0,
         host: str = "127.0.0.1",
         *,
-        fsync: Fsync = "batch",
-        num_partitions: int = 1,
-        auto_create_topics: bool = True,
-        unsupported: Unsupported = "close",
-        max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES,
+        advertise: str | None = None,
+        tls: Tls | None = None,
+        sasl: str | Sequence[str] = (),
+        listeners: Sequence[Listener] = (),
+        **options: Unpack[Options],
     ) -> None:
-        self._settings = Settings(
-            data_dir=None if data_dir is None else Path(data_dir),
-            host=host,
-            port=port,
-            fsync=fsync,
-            num_partitions=num_partitions,
-            auto_create_topics=auto_create_topics,
-            unsupported=unsupported,
-            max_frame_bytes=max_frame_bytes,
+        one = Listener(
+            host,
+            port,
+            address_of(advertise, "advertise") if advertise is not None else None,
+            tls,
+            (sasl,) if isinstance(sasl, str) else tuple(sasl),
         )
+        if listeners and one != Listener():
+            raise ConfigError("listeners: says all of host, port, advertise, tls and sasl: give one or the other")
+        data = None if data_dir is None else Path(data_dir)
+        self._settings = Settings(data_dir=data, listeners=tuple(listeners) or (one,), **options)
+        self._apis = Apis(self._settings.as_release)
+        self._interceptions = Interceptions()
+        self.disk = Disk()
+        self.requests = RequestLog(self._settings.requests_kept)
         self._running: _Running | None = None
 
     @property
     def bootstrap(self) -> str:
-        """Where clients find it, "host:port". TagwireError while it is not running."""
+        """Where clients find it, "host:port"; its first listener. TagwireError while it is not running."""
+        return self.addresses[0]
+
+    @property
+    def addresses(self) -> list[str]:
+        """ "host:port" of every listener, in their order. TagwireError while it is not running."""
         if self._running is None:
             raise TagwireError("the broker is not running")
-        return self._running.bootstrap
+        return self._running.addresses
 
     def start(self) -> None:
         """Start it, and return when it can be talked to. Does nothing while it is running.
 
         Raises:
             StorageError: the data directory is not ours, is in use, or cannot be read or written.
-            ConfigError: the address cannot be listened on.
+            ConfigError: an address cannot be listened on.
         """
         if self._running is None:
-            self._running = _Running(self._settings)
+            instruments = Instruments(self.disk, self.requests, self._interceptions)
+            self._running = _Running(Server(self._settings, instruments, self._apis))
 
     def stop(self) -> None:
         """Stop it, and return when everything is on the disk. Does nothing while it is not running."""
@@ -91,16 +114,33 @@ class Broker:
     ) -> None:
         self.stop()
 
+    def intercept(self, api: str | int, act: Act, *, times: int | None = None) -> Interception:
+        """Let `act` take the requests of one API, from now on, or from when the broker is started.
+
+        Args:
+            api: its name, such as "Fetch", or its number.
+            act: what to do with each: `delay`, `drop`, `hang_up`, or a function of its own; see `Act`. It runs in the
+                broker's thread.
+            times: how many requests to take; None takes all.
+
+        Returns:
+            What ends it, by `stop()` or at the end of its `with` block. Of several for one API the newest takes.
+
+        Raises:
+            ConfigError: there is no such API.
+        """
+        return self._interceptions.add(api, act, times)
+
 
 class _Running:
     """A broker's thread, between start and stop."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._ready: Future[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._ready: Future[tuple[list[str], asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         self._thread = threading.Thread(target=self._run, name="tagwire-broker", daemon=True)
         self._thread.start()
-        self.bootstrap, self._loop, self._stopping = self._ready.result()
+        self.addresses, self._loop, self._stopping = self._ready.result()
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stopping.set)
@@ -116,6 +156,6 @@ class _Running:
 
     async def _serve(self) -> None:
         stopping = asyncio.Event()
-        async with Server(self._settings) as server:
-            self._ready.set_result((server.bootstrap, asyncio.get_running_loop(), stopping))
+        async with self._server as server:
+            self._ready.set_result((server.addresses, asyncio.get_running_loop(), stopping))
             await stopping.wait()

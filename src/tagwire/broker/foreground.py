@@ -7,50 +7,23 @@ import resource
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from os import PathLike
-from pathlib import Path
 
 from tagwire.broker.event_loop import run
-from tagwire.broker.server import Server
-from tagwire.broker.settings import Settings, Unsupported
-from tagwire.broker.topics import Fsync
-from tagwire.rpc.frames import DEFAULT_MAX_FRAME_BYTES
+from tagwire.broker.network.server import Server
+from tagwire.broker.settings import Settings
 
 
-def serve(
-    data_dir: str | PathLike[str],
-    host: str = "127.0.0.1",
-    port: int = 9092,
-    *,
-    fsync: Fsync = "batch",
-    num_partitions: int = 1,
-    auto_create_topics: bool = True,
-    unsupported: Unsupported = "close",
-    max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES,
-    on_ready: Callable[[str], None] = lambda bootstrap: None,
-) -> None:
+def serve(settings: Settings, on_ready: Callable[[list[str]], None] = lambda addresses: None) -> None:
     """Run a broker in this thread, the program's main one, until SIGINT or SIGTERM; both stop it in order.
 
     Args:
-        data_dir: where topics are kept.
-        host, port: where to listen; port 0 takes a free one.
-        fsync, num_partitions, auto_create_topics, unsupported, max_frame_bytes: see `Settings`.
-        on_ready: called with "host:port" when clients can connect.
+        settings: how it is to run.
+        on_ready: called with the "host:port" of each listener when clients can connect.
 
     Raises:
-        ConfigError: an option is wrong, or the address cannot be listened on.
+        ConfigError: an address cannot be listened on.
         StorageError: the data directory is not ours, is in use, or cannot be read or written.
     """
-    settings = Settings(
-        data_dir=Path(data_dir),
-        host=host,
-        port=port,
-        fsync=fsync,
-        num_partitions=num_partitions,
-        auto_create_topics=auto_create_topics,
-        unsupported=unsupported,
-        max_frame_bytes=max_frame_bytes,
-    )
     _allow_many_files()
     run(_until_signalled(settings, on_ready))
 
@@ -62,11 +35,11 @@ def _allow_many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def _until_signalled(settings: Settings, on_ready: Callable[[str], None]) -> None:
+async def _until_signalled(settings: Settings, on_ready: Callable[[list[str]], None]) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
     async with Server(settings) as server:
-        on_ready(server.bootstrap)
+        on_ready(server.addresses)
         await stopping.wait()

@@ -10,18 +10,22 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tagwire.broker import upkeep
 from tagwire.broker.groups.coordinator import Groups
+from tagwire.broker.instruments import Instruments
 from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.settings import Settings
 from tagwire.broker.state_log import StateLog
 from tagwire.broker.storage.data_directory import DataDirectory
-from tagwire.broker.storage.files import Files
 from tagwire.broker.topics import Topics
 from tagwire.broker.transactions.coordinator import Transactions
 from tagwire.errors import StorageError
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
+
+if TYPE_CHECKING:
+    from tagwire.broker.apis import Apis
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -36,6 +40,8 @@ class Node:
 
     Attributes:
         settings: how it was started.
+        instruments: what the program that runs it can reach.
+        apis: what it serves.
         node_id, cluster_id: who it is.
         topics: its topics.
         groups, transactions: its consumer groups and transactional ids.
@@ -43,7 +49,7 @@ class Node:
         disk: threads for reading files.
     """
 
-    def __init__(self, settings: Settings, files: Files) -> None:
+    def __init__(self, settings: Settings, instruments: Instruments, apis: Apis) -> None:
         """Take the data directory into use and open every log in it; this may take as long as reading what a crash
         left.
 
@@ -51,6 +57,9 @@ class Node:
             StorageError: the directory is not ours, is in use, or cannot be read or written.
         """
         self.settings = settings
+        self.instruments = instruments
+        self.apis = apis
+        files = instruments.files
         self._temporary = tempfile.mkdtemp(prefix="tagwire-broker-") if settings.data_dir is None else None
         self._commits = ThreadPoolExecutor(COMMIT_THREADS, "tagwire-commit")
         self.disk = ThreadPoolExecutor(DISK_THREADS, "tagwire-disk")
@@ -59,7 +68,7 @@ class Node:
         try:
             self._data = DataDirectory(files, Path(self._temporary or settings.data_dir or ""))
             self.topics = Topics(files, self._data, self._commits, self.disk, settings.fsync)
-            self.groups = Groups(StateLog(self.topics, OFFSETS))
+            self.groups = Groups(StateLog(self.topics, OFFSETS), settings.max_groups)
             self.producer_ids = ProducerIds(files, self._data.path, self.disk)
             self.transactions = Transactions(
                 StateLog(self.topics, TRANSACTIONS), self.topics, self.groups, self.producer_ids

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tagwire.rpc import Range
+from tagwire.rpc import Gate, Range
 
 if TYPE_CHECKING:
     from tagwire.broker.node import Node
@@ -20,6 +20,41 @@ if TYPE_CHECKING:
 
 class HangUp(Exception):
     """Raised by a handler that refuses a request in the one way its client will notice: the connection is closed."""
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """What is known of one connection, from one request to the next.
+
+    Attributes:
+        client_host, client_port: the address it comes from.
+        host, port: the address of this broker that clients are told on this connection.
+        gate: who has to authenticate before anything else is answered; None where nobody has to.
+        software, software_version: what the client says it is, "" for nothing.
+    """
+
+    client_host: str
+    client_port: int
+    host: str
+    port: int
+    gate: Gate | None = None
+    software: str = ""
+    software_version: str = ""
+
+    @property
+    def address(self) -> str:
+        """Where it comes from, "host:port"."""
+        return f"{self.client_host}:{self.client_port}"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it may ask for anything."""
+        return self.gate is None or self.gate.username is not None
+
+    @property
+    def user(self) -> str:
+        """Who has authenticated, "" for nobody."""
+        return (self.gate.username if self.gate is not None else None) or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +65,14 @@ class Call:
         request: the decoded message.
         version: in which version it came, and the answer goes.
         client_id: the client's name for itself, "" for none.
-        client_host: the address it comes from.
-        host, port: the address of this broker that the client reached.
+        session: the connection it came on.
         broker: what to answer from.
     """
 
     request: Any
     version: int
     client_id: str
-    client_host: str
-    host: str
-    port: int
+    session: Session
     broker: Node
 
 
@@ -54,23 +86,27 @@ class Served:
     Attributes:
         versions: the lowest and the highest version that are answered, as ApiVersions tells.
         overlaps: whether a request may be begun while others of its kind, on the same connection, are still under way.
+        waits: whether the answer may wait for what other clients do; a broker that stops does not wait for it then.
         handler: answers a call with a response object, or None where there is to be no answer.
     """
 
     versions: Range
     overlaps: bool
+    waits: bool
     handler: Handler
 
 
 SERVED: dict[int, Served] = {}
 
 
-def handles(message: Any, *, versions: str, overlaps: bool = False) -> Callable[[Handler], Handler]:
+def handles(
+    message: Any, *, versions: str, overlaps: bool = False, waits: bool = False
+) -> Callable[[Handler], Handler]:
     """Register a handler for the requests of class `message` in `versions`, such as "3-12"."""
     lowest, _, highest = versions.partition("-")
 
     def register(handler: Handler) -> Handler:
-        SERVED[message.api_key] = Served((int(lowest), int(highest)), overlaps, handler)
+        SERVED[message.api_key] = Served((int(lowest), int(highest)), overlaps, waits, handler)
         return handler
 
     return register

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, TypedDict, get_args
 
+from tagwire.broker.network.listener import Listener
 from tagwire.broker.topics import MAX_PARTITIONS, Fsync
 from tagwire.errors import ConfigError
+from tagwire.rpc import ranges_of
 from tagwire.rpc.frames import DEFAULT_MAX_FRAME_BYTES
 
 Unsupported = Literal["close", "empty"]
+
+
+class Options(TypedDict, total=False):
+    """The settings that are neither a directory nor an address, for signatures."""
+
+    users: Mapping[str, str]
+    fsync: Fsync
+    num_partitions: int
+    auto_create_topics: bool
+    unsupported: Unsupported
+    as_release: str | None
+    max_frame_bytes: int
+    max_connections: int
+    max_connections_per_address: int
+    max_in_flight_bytes: int
+    max_topics: int
+    max_partitions: int
+    max_groups: int
+    idle_timeout_s: float
+    requests_kept: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +42,8 @@ class Settings:
 
     Attributes:
         data_dir: where topics are kept; None keeps them in a temporary directory, until the broker stops.
-        host: the address to listen on; IPv4 where a name has both.
-        port: the port to listen on; 0 takes a free one.
+        listeners: where clients connect.
+        users: {name: password} of those who may come in where a listener asks. Never shown.
         fsync: what an acknowledgement of acks=1 or all promises. "batch": the records are on the disk, one fsync serves
             every batch that waits; what a reader sees is on the disk too. "interval": they are with the operating
             system, and on the disk within a second; a crash of the machine can lose that second. "never": they are
@@ -30,24 +53,53 @@ class Settings:
         auto_create_topics: whether asking for the metadata of a missing topic creates it, when the client agrees.
         unsupported: what answers a request that is not served: "close" closes the connection, as Kafka does; "empty"
             sends a response of nothing but its correlation id.
+        as_release: serve nothing that the brokers of this release of Kafka did not, such as "2.8"; None serves all.
         max_frame_bytes: the largest request; a larger one closes the connection before it is read.
+        max_connections, max_connections_per_address: how many there may be; more are closed at once.
+        max_in_flight_bytes: how much all connections together may hold in requests that are not answered yet and
+            answers that are not read yet.
+        max_topics, max_partitions, max_groups: how many there may be in all; a request for more is refused.
+        idle_timeout_s: how long a connection may be silent, or busy with one request that never ends, or not read its
+            answers, before it is closed.
+        requests_kept: how many of the latest requests are kept one by one, for whoever asks who asked what.
+
+    Raises:
+        ConfigError: a setting is wrong; the text says which, and what is allowed.
     """
 
     data_dir: Path | None = None
-    host: str = "127.0.0.1"
-    port: int = 0
+    listeners: tuple[Listener, ...] = (Listener(),)
+    users: Mapping[str, str] = field(default_factory=dict, repr=False)
     fsync: Fsync = "batch"
     num_partitions: int = 1
     auto_create_topics: bool = True
     unsupported: Unsupported = "close"
+    as_release: str | None = None
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
+    max_connections: int = 10_000
+    max_connections_per_address: int = 5_000
+    max_in_flight_bytes: int = 1 << 29
+    max_topics: int = 10_000
+    max_partitions: int = 20_000
+    max_groups: int = 10_000
+    idle_timeout_s: float = 600.0
+    requests_kept: int = 10_000
 
     def __post_init__(self) -> None:
+        self._check("listeners", bool(self.listeners), "one or more")
         self._check("fsync", self.fsync in get_args(Fsync), " or ".join(get_args(Fsync)))
         self._check("unsupported", self.unsupported in get_args(Unsupported), " or ".join(get_args(Unsupported)))
-        self._check("port", 0 <= self.port <= 65535, "0 to 65535")
         self._check("num_partitions", 1 <= self.num_partitions <= MAX_PARTITIONS, f"1 to {MAX_PARTITIONS}")
         self._check("max_frame_bytes", self.max_frame_bytes >= 1024, "1024 or more")
+        self._check("max_in_flight_bytes", self.max_in_flight_bytes >= 1 << 20, f"{1 << 20} or more")
+        for name in ("max_connections", "max_connections_per_address", "max_topics", "max_partitions", "max_groups"):
+            self._check(name, getattr(self, name) >= 1, "1 or more")
+        self._check("idle_timeout_s", self.idle_timeout_s > 0, "more than 0")
+        self._check("requests_kept", self.requests_kept >= 0, "0 or more")
+        if self.as_release is not None:
+            ranges_of(self.as_release)
+        if not self.users and any(listener.sasl for listener in self.listeners):
+            raise ConfigError("users: missing; a listener asks who its clients are")
 
     def _check(self, name: str, holds: bool, allowed: str) -> None:
         if not holds:

@@ -41,18 +41,18 @@ def broker(
       tagwire broker --data ./data
       tagwire broker --data ./data --listen 127.0.0.1:0 --fsync never
     """
-    from tagwire.broker import serve
+    from tagwire.broker import Listener, Settings, serve
 
     host, port = _address(listen)
-    serve(
-        data,
-        host=host,
-        port=port,
+    settings = Settings(
+        data_dir=data,
+        listeners=(Listener(host, port),),
         fsync=fsync,
         num_partitions=partitions,
         auto_create_topics=auto_create,
-        on_ready=lambda bootstrap: print(f"listening on {bootstrap}, data in {printable(str(data))}", flush=True),
+        requests_kept=0,
     )
+    serve(settings, lambda found: print(f"listening on {found[0]}, data in {printable(str(data))}", flush=True))
 
 
 def _address(text: str) -> tuple[str, int]:

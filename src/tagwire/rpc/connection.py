@@ -154,6 +154,20 @@ class Connection:
         """How many requests are still to be answered: by the peer for a client, by us for a broker."""
         return len(self._due) + len(self._unanswered)
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """How much memory is held for a frame that is still to be completed."""
+        return self._frames.unfinished_bytes
+
+    @property
+    def max_frame_bytes(self) -> int:
+        """The largest frame that is accepted; may be changed, as for a client that has authenticated."""
+        return self._frames.limit
+
+    @max_frame_bytes.setter
+    def max_frame_bytes(self, limit: int) -> None:
+        self._frames.limit = limit
+
     def _at_end(self) -> Signal:
         if self._due:
             raise ConnectionLostError(f"the broker closed the connection; {self._due[0]} was still to be answered")

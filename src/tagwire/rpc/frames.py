@@ -58,10 +58,13 @@ class Frames:
     """Cuts a stream of bytes into frames, however it was split on the way.
 
     Bytes come in through `receive(data)`, or without a copy by reading into `space()` and telling `received(count)`.
+
+    Attributes:
+        limit: the largest frame, in bytes after the size.
     """
 
     def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
-        self._limit = max_frame_bytes
+        self.limit = max_frame_bytes
         self._buffer = bytearray()
         self._at = 0
         self._scratch: memoryview | None = None
@@ -74,6 +77,11 @@ class Frames:
     def is_empty(self) -> bool:
         """Whether no byte of an unfinished frame is held."""
         return self._body is None and self._at == len(self._buffer)
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """How much memory is held for a frame that is still to be completed."""
+        return len(self._body) if self._body is not None else len(self._buffer) - self._at
 
     def receive(self, data: bytes | bytearray | memoryview) -> None:
         """Takes bytes from the peer, any number of them."""
@@ -137,9 +145,9 @@ class Frames:
     def _judged_size(self) -> int:
         prefix = bytes(self._buffer[self._at : self._at + SIZE_BYTES])
         size = int.from_bytes(prefix, "big", signed=True)
-        if 0 <= size <= self._limit:
+        if 0 <= size <= self.limit:
             return size
-        reason = "negative" if size < 0 else f"over the limit of {self._limit} bytes"
+        reason = "negative" if size < 0 else f"over the limit of {self.limit} bytes"
         guess = next((what for mark, what in _OTHER_PROTOCOLS if prefix.startswith(mark)), "")
         hint = f"; these are the first bytes of {guess}" if guess else ""
         self._broken = RemoteProtocolError(f"frame size {size} (bytes {prefix.hex(' ')}) is {reason}{hint}")

@@ -25,9 +25,6 @@ from tagwire.records import BatchOptions, Record, RecordBatch, write
 
 logger = logging.getLogger("tagwire.broker")
 
-MAX_GROUPS = 10_000
-"""Groups that may exist at a time; the next one is refused."""
-
 OFFSETS_RETENTION_MS = 7 * 86_400_000
 """Offsets of a group without members are forgotten this long after they were committed, as Kafka does by default."""
 
@@ -49,11 +46,13 @@ class Groups:
 
     Args:
         log: where they are stored.
+        most: how many may exist at a time; the next one is refused.
         clock: milliseconds that only grow; what timeouts are measured by.
     """
 
-    def __init__(self, log: StateLog, clock: Callable[[], int] = monotonic_ms) -> None:
+    def __init__(self, log: StateLog, most: int, clock: Callable[[], int] = monotonic_ms) -> None:
         self._log = log
+        self._most = most
         self._clock = clock
         self._groups: dict[str, _Coordinated] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -140,7 +139,7 @@ class Groups:
         if group_id not in self._groups:
             if joining.member_id:
                 return JoinAnswer(Error.UNKNOWN_MEMBER_ID, joining.member_id)
-            if len(self._groups) >= MAX_GROUPS:
+            if len(self._groups) >= self._most:
                 return JoinAnswer(Error.COORDINATOR_NOT_AVAILABLE, joining.member_id)
         entry = self._entry(group_id)
         future: asyncio.Future[JoinAnswer] = asyncio.get_running_loop().create_future()
@@ -207,8 +206,8 @@ class Groups:
             entry.group.check_commit(member_id, instance_id, generation, self._clock())
         elif generation >= 0:
             raise KafkaError(Error.ILLEGAL_GENERATION)
-        elif len(self._groups) >= MAX_GROUPS:
-            raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, f"there are {MAX_GROUPS} groups")
+        elif len(self._groups) >= self._most:
+            raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, f"there are {self._most} groups")
 
     async def commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Store offsets that may be committed.

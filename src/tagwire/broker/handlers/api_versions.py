@@ -7,30 +7,35 @@ form Kafka asks for is refused. Source: facts/kafka_protocol.md 3.3.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tagwire import messages
-from tagwire.broker.served import SERVED, Call, handles
+from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
-from tagwire.rpc import is_software_text
+from tagwire.rpc import Range, is_software_text
+
+FIRST_VERSION_WITH_SOFTWARE = 3
 
 
 @handles(messages.ApiVersionsRequest, versions="0-4")
 async def api_versions(call: Call) -> Any:
     request = call.request
-    if call.version >= 3:
+    if call.version >= FIRST_VERSION_WITH_SOFTWARE:
         named = request.client_software_name, request.client_software_version
         if not all(map(is_software_text, named)):
             return messages.ApiVersionsResponse(error_code=Error.INVALID_REQUEST)
-    return messages.ApiVersionsResponse(api_keys=[_entry(key) for key in sorted(SERVED)])
+        call.session.software, call.session.software_version = named
+    advertised = call.broker.apis.advertised
+    return messages.ApiVersionsResponse(api_keys=[_entry(key, advertised) for key in sorted(advertised)])
 
 
-def unsupported_version() -> Any:
+def unsupported_version(advertised: Mapping[int, Range]) -> Any:
     """The answer, in version 0, to an ApiVersions request of a version that is not served."""
     own = messages.ApiVersionsRequest.api_key
-    return messages.ApiVersionsResponse(error_code=Error.UNSUPPORTED_VERSION, api_keys=[_entry(own)])
+    return messages.ApiVersionsResponse(error_code=Error.UNSUPPORTED_VERSION, api_keys=[_entry(own, advertised)])
 
 
-def _entry(key: int) -> Any:
-    lowest, highest = SERVED[key].versions
+def _entry(key: int, advertised: Mapping[int, Range]) -> Any:
+    lowest, highest = advertised[key]
     return messages.ApiVersionsResponse.ApiVersion(api_key=key, min_version=lowest, max_version=highest)

@@ -36,7 +36,7 @@ NO_SESSION_EPOCHS = (0, -1)
 Asked = tuple[Partition | None, Any]
 
 
-@handles(messages.FetchRequest, versions="4-16")
+@handles(messages.FetchRequest, versions="4-16", waits=True)
 async def fetch(call: Call) -> Any:
     request = call.request
     if request.session_id != 0:

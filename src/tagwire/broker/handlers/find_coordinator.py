@@ -23,7 +23,7 @@ async def find_coordinator(call: Call) -> Any:
     request = call.request
     error = Error.NONE if request.key_type in (GROUP, TRANSACTION) else Error.INVALID_REQUEST
     problem = f"key type {request.key_type} is neither {GROUP} nor {TRANSACTION}" if error else None
-    node_id, host, port = (-1, "", -1) if error else (call.broker.node_id, call.host, call.port)
+    node_id, host, port = (-1, "", -1) if error else (call.broker.node_id, call.session.host, call.session.port)
     if call.version < FIRST_VERSION_WITH_SEVERAL_KEYS:
         return Response(error_code=error, error_message=problem, node_id=node_id, host=host, port=port)
     return Response(

@@ -21,7 +21,7 @@ FIRST_VERSION_WITHOUT_A_PROTOCOL = 7
 FIRST_VERSION_THAT_SKIPS = 9
 
 
-@handles(messages.JoinGroupRequest, versions="0-9")
+@handles(messages.JoinGroupRequest, versions="0-9", waits=True)
 async def join_group(call: Call) -> Any:
     request, version = call.request, call.version
     has_rebalance_timeout = version >= FIRST_VERSION_WITH_REBALANCE_TIMEOUT
@@ -29,7 +29,7 @@ async def join_group(call: Call) -> Any:
         request.member_id,
         request.group_instance_id,
         call.client_id,
-        f"/{call.client_host}",
+        f"/{call.session.client_host}",
         request.session_timeout_ms,
         max(request.rebalance_timeout_ms if has_rebalance_timeout else request.session_timeout_ms, 0),
         request.protocol_type,

@@ -32,7 +32,9 @@ async def metadata(call: Call) -> Any:
         create = broker.settings.auto_create_topics and request.allow_auto_topic_creation
         topics = [await _find(broker, asked, create, call.version) for asked in _once(request.topics)]
     return Response(
-        brokers=[Response.MetadataResponseBroker(node_id=broker.node_id, host=call.host, port=call.port)],
+        brokers=[
+            Response.MetadataResponseBroker(node_id=broker.node_id, host=call.session.host, port=call.session.port)
+        ],
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
         topics=topics,

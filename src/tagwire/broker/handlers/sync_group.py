@@ -14,7 +14,7 @@ from tagwire.broker.served import Call, handles
 Response = messages.SyncGroupResponse
 
 
-@handles(messages.SyncGroupRequest, versions="0-5")
+@handles(messages.SyncGroupRequest, versions="0-5", waits=True)
 async def sync_group(call: Call) -> Any:
     request = call.request
     answer = await call.broker.groups.sync(

@@ -1,0 +1,1 @@
+"""Sockets: listening, connections and their bounds, and who is let in."""

@@ -1,0 +1,46 @@
+"""How many connections there may be: in all, and from one address."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+logger = logging.getLogger("tagwire.broker")
+
+
+class Admission:
+    """Counts connections from when they are accepted until they are gone, TLS greetings included.
+
+    Args:
+        most, most_per_address: how many there may be.
+    """
+
+    def __init__(self, most: int, most_per_address: int) -> None:
+        self._most = most
+        self._most_per_address = most_per_address
+        self._by_address: Counter[str] = Counter()
+        self._refusing: set[str] = set()
+        self.open = 0
+
+    def enter(self, address: str) -> bool:
+        """Whether one more from `address` is let in; if so, `leave` has to follow."""
+        reason = ""
+        if self.open >= self._most:
+            reason, address_told = f"there are {self.open} connections", ""
+        elif self._by_address[address] >= self._most_per_address:
+            reason, address_told = f"{address} has {self._by_address[address]} connections", address
+        if reason:
+            if address_told not in self._refusing:  # once, however many try
+                self._refusing.add(address_told)
+                logger.warning("connections are refused: %s", reason)
+            return False
+        self.open += 1
+        self._by_address[address] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        self.open -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+        self._refusing -= {address, ""}

@@ -1,0 +1,267 @@
+"""One client's connection: requests in, handled, answers out in the order of the requests.
+
+As Kafka does, a connection has one request under way at a time. The exception is a run of requests whose handler
+`overlaps` (Produce): they are begun in order without waiting for each other, so that a producer that sends ahead
+shares a sync. What a client has sent but not been answered, and what it has been answered but not read, are both
+bounded: past the bound nothing is read from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from tagwire.broker.network.dispatch import answer
+from tagwire.broker.network.listener import Listener
+from tagwire.broker.network.room import Room
+from tagwire.broker.network.users import Users
+from tagwire.broker.node import Node
+from tagwire.broker.observing.requests import LoggedRequest
+from tagwire.broker.served import HangUp, Session
+from tagwire.errors import DecodeError, TagwireError
+from tagwire.rpc import CLOSED, AnyRequest, Connection, Limits, Request, Signal, UnservedRequest
+
+logger = logging.getLogger("tagwire.broker")
+
+MAX_OVERLAPPING: Final = 32
+MAX_OVERLAPPING_BYTES: Final = 32 << 20
+MAX_WAITING: Final = 64
+MAX_WAITING_BYTES: Final = 8 << 20
+MAX_UNREAD_BYTES: Final = 1 << 20
+
+MAX_FRAME_BYTES_BEFORE_AUTHENTICATION: Final = 64 << 10
+AUTHENTICATION_TIMEOUT_S: Final = 30.0
+AUTHENTICATION_FAILED_S: Final = 0.1
+"""How long a refusal is held back, so that guessing a password takes time. Kafka's default too."""
+
+
+@dataclass(slots=True)
+class _Begun:
+    """A request under way."""
+
+    request: AnyRequest
+    task: asyncio.Task[Any]
+    logged: LoggedRequest
+    waits: bool
+
+
+class ClientConnection(asyncio.BufferedProtocol):
+    """The broker's end of one connection.
+
+    Args:
+        broker: what requests are answered from.
+        listener: where the client came in; `port` is the one that is listened on.
+        users, room: shared by all connections.
+        connections: the open connections; this one is among them while it is open.
+    """
+
+    def __init__(
+        self, broker: Node, listener: Listener, users: Users, room: Room, connections: set[ClientConnection]
+    ) -> None:
+        self._broker = broker
+        self._listener = listener
+        self._room = room
+        self._connections = connections
+        self._gate = users.gate(listener.sasl) if listener.sasl else None
+        most = broker.settings.max_frame_bytes
+        if self._gate is not None:
+            most = min(most, MAX_FRAME_BYTES_BEFORE_AUTHENTICATION)
+        # Requests are read as Kafka reads them: librdkafka ends Metadata 9-12 for all topics with three bytes too many.
+        self._rpc = Connection("broker", Limits(max_frame_bytes=most), served=broker.apis.versions, lenient=True)
+        self._waiting: deque[AnyRequest] = deque()
+        self._waiting_bytes = 0
+        self._begun: deque[_Begun] = deque()
+        self._begun_bytes = 0
+        self._reading = True
+        self._client_reads = True
+        self._ending = False
+        self._opened = self._last_active = time.monotonic()
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=MAX_UNREAD_BYTES)
+        reached = self._transport.get_extra_info("sockname")[:2]
+        host, port = self._listener.advertise or reached
+        client_host, client_port = self._transport.get_extra_info("peername")[:2]
+        self.session = Session(client_host, client_port, host, port or reached[1], self._gate)
+        self._connections.add(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._rpc.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._rpc.received(nbytes)
+        self._advance()
+
+    def eof_received(self) -> bool:
+        self._rpc.received(0)
+        self._advance()
+        return self._listener.tls is None  # what was asked before is still answered, which TLS does not allow
+
+    def pause_writing(self) -> None:
+        self._client_reads = False
+
+    def resume_writing(self) -> None:
+        self._client_reads = True
+        self._last_active = time.monotonic()
+        self._advance()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.discard(self)
+        self._drop_requests()
+        self._room.leave(self)
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def hang_up(self) -> None:
+        """Close the connection without answering anything more."""
+        self._drop_requests()
+        self._transport.abort()
+
+    def drain(self) -> None:
+        """Close the connection as soon as what is under way is answered; what waits for other clients is not."""
+        self._ending = True
+        self._waiting.clear()
+        if not self._client_reads or any(begun.waits for begun in self._begun):
+            self.hang_up()
+        else:
+            self._advance()
+
+    def is_stale(self, now: float) -> bool:
+        """Whether it has been silent, unfinished, unread or unknown for too long."""
+        idle_since = now if self._begun and self._client_reads else self._last_active
+        if not self.session.is_known and now - self._opened > AUTHENTICATION_TIMEOUT_S:
+            return True
+        return now - idle_since > self._broker.settings.idle_timeout_s
+
+    def room_is_free(self) -> None:
+        """Read on."""
+        asyncio.get_running_loop().call_soon(self._advance)
+
+    def _drop_requests(self) -> None:
+        self._ending = True
+        self._waiting.clear()
+        for begun in self._begun:
+            begun.task.cancel()
+
+    def _advance(self) -> None:
+        """Take what requests have arrived, begin those that need not wait, and see whether to read on or to close."""
+        if self._transport.is_closing():
+            return
+        self._begin_requests()
+        while not self._ending and not self._is_full() and self._take_request():
+            self._begin_requests()
+        if self._ending:
+            if not self._waiting and not self._begun:
+                self._transport.close()
+            return
+        self._count_room()
+        full = self._is_full() or self._room.is_full_for(self)
+        if self._reading == full and not self._transport.is_closing():
+            self._reading = not full
+            if self._reading:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    def _count_room(self) -> None:
+        slow = self._rpc.unfinished_bytes + self._transport.get_write_buffer_size()
+        self._room.hold(self, slow, self._waiting_bytes + self._begun_bytes)
+
+    def _take_request(self) -> bool:
+        try:
+            event = self._rpc.next_event()
+        except TagwireError as error:
+            logger.info("%s: closed: %s", self.session.address, error)
+            self._ending = True
+            return False
+        if isinstance(event, Signal):
+            self._ending = event is CLOSED
+            return False
+        request = cast(AnyRequest, event)
+        self._last_active = time.monotonic()
+        self._waiting.append(request)
+        self._waiting_bytes += _size(request)
+        return True
+
+    def _is_full(self) -> bool:
+        return len(self._waiting) >= MAX_WAITING or self._waiting_bytes >= MAX_WAITING_BYTES
+
+    def _begin_requests(self) -> None:
+        while self._waiting and self._client_reads and self._may_begin(self._waiting[0]):
+            request = self._waiting.popleft()
+            size = _size(request)
+            self._waiting_bytes -= size
+            self._begun_bytes += size
+            logged = self._broker.instruments.requests.begin(request, self.session, size)
+            task = asyncio.get_running_loop().create_task(answer(request, self.session, self._broker))
+            self._begun.append(_Begun(request, task, logged, self._waits(request)))
+            task.add_done_callback(self._answer_done)
+
+    def _may_begin(self, request: AnyRequest) -> bool:
+        if not self._begun:
+            return True
+        if not (self._overlaps(request) and self._overlaps(self._begun[-1].request)):
+            return False
+        return len(self._begun) < MAX_OVERLAPPING and self._begun_bytes + _size(request) <= MAX_OVERLAPPING_BYTES
+
+    def _overlaps(self, request: AnyRequest) -> bool:
+        return (
+            isinstance(request, Request)
+            and self._broker.apis.served[request.api_key].overlaps
+            and not self._is_intercepted(request)
+        )
+
+    def _waits(self, request: AnyRequest) -> bool:
+        return isinstance(request, Request) and (
+            self._broker.apis.served[request.api_key].waits or self._is_intercepted(request)
+        )
+
+    def _is_intercepted(self, request: AnyRequest) -> bool:
+        return self._broker.instruments.interceptions.of(request.api_key) is not None
+
+    def _answer_done(self, _: asyncio.Task[Any]) -> None:
+        """Send the answers that are ready and whose turn it is."""
+        while self._begun and self._begun[0].task.done() and not self._transport.is_closing():
+            begun = self._begun.popleft()
+            self._begun_bytes -= _size(begun.request)
+            try:
+                self._send(begun)
+            except (HangUp, DecodeError) as error:
+                logger.warning("%s: closed on %s: %s", self.session.address, begun.request, error)
+                self._transport.close()
+            except Exception:
+                logger.exception("%s: closed on %s: it could not be handled", self.session.address, begun.request)
+                self._transport.close()
+        self._advance()
+
+    def _send(self, begun: _Begun) -> None:
+        request, response = begun.request, begun.task.result()
+        if isinstance(request, UnservedRequest):
+            data = self._rpc.send_unsupported(request)
+        else:
+            data = self._rpc.send_response(cast(Request, request), response)
+        self._last_active = time.monotonic()
+        self._broker.instruments.requests.answered(begun.logged, max(len(data) - 4, 0))
+        if data:
+            self._transport.write(data)
+        if self._gate is not None:
+            self._heed(self._gate.failed)
+
+    def _heed(self, refused: bool) -> None:
+        """Let a client in that has authenticated, and out if it could not."""
+        if refused:
+            logger.warning("%s: closed: authentication failed", self.session.address)
+            self._ending = True
+            self._waiting.clear()
+        elif self.session.is_known:
+            self._rpc.max_frame_bytes = self._broker.settings.max_frame_bytes
+
+
+def _size(request: AnyRequest) -> int:
+    return len(request.body) if isinstance(request, Request) else 0

@@ -1,0 +1,40 @@
+"""From a request to its answer: who may ask, who intercepts, which handler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire.broker.apis import API_VERSIONS
+from tagwire.broker.handlers.api_versions import unsupported_version
+from tagwire.broker.node import Node
+from tagwire.broker.served import Call, HangUp, Session
+from tagwire.broker.testing.interception import Intercepted
+from tagwire.rpc import AnyRequest, Request, UnsupportedApiVersions
+from tagwire.rpc.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
+
+BEFORE_AUTHENTICATION = frozenset({API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE})
+
+
+async def answer(request: AnyRequest, session: Session, broker: Node) -> Any:
+    """The response object to answer with; None for no answer, or, to a request that is not served, one of nothing but
+    its correlation id.
+
+    Raises:
+        HangUp: the connection is to be closed instead.
+        DecodeError: the request's body cannot be read.
+    """
+    if not session.is_known and request.api_key not in BEFORE_AUTHENTICATION:
+        raise HangUp("it has not authenticated")
+    if isinstance(request, UnsupportedApiVersions) and API_VERSIONS in broker.apis.served:
+        return unsupported_version(broker.apis.advertised)
+    if not isinstance(request, Request):
+        if broker.settings.unsupported == "empty":
+            return None
+        raise HangUp("it is not served")
+    call = Call(request.decode(), request.version, request.client_id, session, broker)
+    handler = broker.apis.served[request.api_key].handler
+    interception = broker.instruments.interceptions.of(request.api_key)
+    if interception is None:
+        return await handler(call)
+    taken = Intercepted(request.api_key, call.version, call.client_id, call.request, lambda: handler(call))
+    return await interception.take(taken)

@@ -1,0 +1,103 @@
+"""Where the broker listens, and what it asks of those who come there."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Final
+
+from tagwire.errors import ConfigError
+from tagwire.rpc import SCRAM_HASHES
+
+MECHANISMS: Final = ("PLAIN", *SCRAM_HASHES)
+
+Address = tuple[str, int]
+
+
+def address_of(text: str, option: str) -> Address:
+    """The host and port of "HOST:PORT" or "[IPv6]:PORT". Raises ConfigError naming `option`."""
+    host, colon, port = text.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not (colon and host and port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536):
+        raise ConfigError(f"{option}={text!r} is not HOST:PORT")
+    return host, int(port)
+
+
+def address_text(address: Address) -> str:
+    """The opposite of `address_of`."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """The broker's end of TLS, 1.2 or newer. Files are PEM.
+
+    Attributes:
+        certificate: the broker's certificate and those that vouch for it; the key too, unless `key` has it.
+        key: the certificate's private key.
+        password: what the key is encrypted with.
+        client_ca: the certificates that vouch for clients; every client then has to show one (mutual TLS).
+
+    Raises:
+        ConfigError: a file cannot be read or does not hold what it should.
+    """
+
+    certificate: str | PathLike[str]
+    key: str | PathLike[str] | None = None
+    password: str | None = field(default=None, repr=False)
+    client_ca: str | PathLike[str] | None = None
+    context: ssl.SSLContext = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            # A function: without one, OpenSSL asks the terminal for the password of an encrypted key.
+            context.load_cert_chain(self.certificate, self.key, lambda: self.password or "")
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"tls certificate={str(self.certificate)!r}: {error.strerror or error}") from None
+        if self.client_ca is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            try:
+                context.load_verify_locations(self.client_ca)
+            except (OSError, ssl.SSLError) as error:
+                raise ConfigError(f"tls client_ca={str(self.client_ca)!r}: {error.strerror or error}") from None
+        object.__setattr__(self, "context", context)
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """An address that clients connect to.
+
+    Attributes:
+        host: the address to listen on; IPv4 where a name has both.
+        port: the port to listen on; 0 takes a free one.
+        advertise: the (host, port) that clients are told to connect to; None tells each the one it has reached, and
+            port 0 the one that is listened on.
+        tls: encrypts connections; None leaves them plain.
+        sasl: the mechanisms by which clients have to say who they are, of PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512;
+            empty asks nobody.
+
+    Raises:
+        ConfigError: a value is wrong.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    advertise: Address | None = None
+    tls: Tls | None = None
+    sasl: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, port in (("port", self.port), ("advertise", (self.advertise or ("", 0))[1])):
+            if not 0 <= port <= 65535:
+                raise ConfigError(f"{name}={port!r} is not 0 to 65535")
+        for mechanism in self.sasl:
+            if mechanism not in MECHANISMS:
+                raise ConfigError(f"sasl={mechanism!r} is not {' or '.join(MECHANISMS)}")
+
+    @property
+    def protocol(self) -> str:
+        """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL: what clients call it."""
+        return ("SASL_" if self.sasl else "") + ("SSL" if self.tls else "PLAINTEXT")
