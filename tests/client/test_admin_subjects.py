@@ -8,7 +8,19 @@ from typing import Any
 import pytest
 
 from tagwire import messages
-from tagwire.client import Admin, Client, CommittedOffset, ConfigEntry, ConfigResource, GroupMember, TopicPartition
+from tagwire.client import (
+    Admin,
+    Append,
+    Client,
+    CommittedOffset,
+    ConfigEntry,
+    ConfigResource,
+    GroupMember,
+    LogDir,
+    Replica,
+    Subtract,
+    TopicPartition,
+)
 from tagwire.errors import ConfigError, ConnectionLostError, Error, KafkaError, UnsupportedVersionError
 
 from .admin_answers import SERVED, Looked
@@ -117,6 +129,13 @@ def test_configs_are_set_reset_and_described(looked: Looked, admin: Admin) -> No
     assert admin.describe_configs([("topic", "t")])["topic", "t"]["retention.ms"].is_default
 
 
+def test_lists_are_added_to_and_taken_from(cluster: FakeCluster, admin: Admin) -> None:
+    admin.alter_configs({("topic", "t"): {"a": Append("x,y"), "b": Subtract("z"), "c": "v", "d": None}})
+    (altered,) = cluster.asked("IncrementalAlterConfigs")[0].resources
+    found = [(config.name, config.config_operation, config.value) for config in altered.configs]
+    assert found == [("a", 2, "x,y"), ("b", 3, "z"), ("c", 0, "v"), ("d", 1, None)]
+
+
 def test_a_brokers_own_configs_are_asked_of_it(cluster: FakeCluster, admin: Admin) -> None:
     admin.describe_configs([("broker", "1"), ("broker", "0")])
     assert nodes_asked(cluster, "DescribeConfigs") == [1, 0]
@@ -131,12 +150,75 @@ def test_a_config_that_is_refused_is_told_with_the_reason(admin: Admin) -> None:
         admin.alter_configs({("topic", "t"): {"retention.ms": "bad"}})
 
 
+def consumer_groups(*errors: int) -> Any:
+    """What a broker says of group `g`, or of no group, by the protocol of KIP-848."""
+    kind = messages.ConsumerGroupDescribeResponse
+    held = kind.Assignment(topic_partitions=[kind.TopicPartitions(topic_name="t", partitions=[1])])
+    members = [kind.Member(member_id="m", client_id="app", client_host="/h", assignment=held)]
+    groups = [kind.DescribedGroup(group_id="g", error_code=error, group_state="Stable") for error in errors]
+    for group in groups:
+        group.members, group.assignor_name = members, "uniform"
+    return kind(groups=groups)
+
+
+def test_groups_of_both_protocols_are_described(cluster: FakeCluster, admin: Admin) -> None:
+    cluster.serve({69: (0, 1)}, {"ConsumerGroupDescribe": lambda _: consumer_groups(0)})
+    found = admin.describe_groups(["g"])["g"]
+    assert (found.type, found.assignor, found.members[0].assignment) == ("consumer", "uniform", (("t", 1),))
+
+
+@pytest.mark.parametrize("error", [Error.GROUP_ID_NOT_FOUND, Error.UNSUPPORTED_VERSION])
+def test_a_group_that_is_not_of_the_newer_protocol_is_asked_for_as_a_classic_one(
+    cluster: FakeCluster, admin: Admin, error: Error
+) -> None:
+    cluster.serve({69: (0, 1)}, {"ConsumerGroupDescribe": lambda _: consumer_groups(error)})
+    assert admin.describe_groups(["g"])["g"].type == "classic"
+
+
+def test_disks_are_described_broker_by_broker(cluster: FakeCluster, admin: Admin) -> None:
+    kind = messages.DescribeLogDirsResponse
+    held = kind.DescribeLogDirsPartition(partition_index=0, partition_size=9, offset_lag=2, is_future_key=True)
+    results = [
+        kind.DescribeLogDirsResult(
+            log_dir="/a", topics=[kind.DescribeLogDirsTopic(name="t", partitions=[held])], total_bytes=5, usable_bytes=4
+        ),
+        kind.DescribeLogDirsResult(log_dir="/b", error_code=Error.KAFKA_STORAGE_ERROR),
+    ]
+    cluster.serve({35: (1, 4)}, {"DescribeLogDirs": lambda _: kind(results=results)})
+    assert admin.describe_log_dirs([1], [AT]) == {
+        1: [
+            LogDir("/a", Error.NONE, 5, 4, {AT: Replica(9, offset_lag=2, is_future=True)}),
+            LogDir("/b", Error.KAFKA_STORAGE_ERROR),
+        ]
+    }
+    (asked,) = cluster.asked("DescribeLogDirs")[0].topics
+    assert (asked.topic, asked.partitions) == ("t", [0])
+    assert admin.describe_log_dirs().keys() == {0, 1}
+
+
+FILTERS: list[tuple[int, int, Any, str]] = [
+    (16, 3, lambda admin: admin.list_groups(states=["Empty"]), r"serves ListGroups 0-3; tagwire needs 4-5 \(Kafka 2"),
+    (16, 4, lambda admin: admin.list_groups(types=["share"]), r"serves ListGroups 0-4; tagwire needs 5 \(Kafka 3\.8"),
+    (66, 0, lambda admin: admin.list_transactions(longer_than_ms=9), r"serves ListTransactions 0; tagwire needs 1-2"),
+]
+
+
+@pytest.mark.parametrize(("api", "highest", "call", "says"), FILTERS)
+def test_a_filter_that_a_broker_is_too_old_for_is_told_with_the_release_that_has_it(
+    cluster: FakeCluster, admin: Admin, api: int, highest: int, call: Any, says: str
+) -> None:
+    cluster.served[api] = (0, highest)
+    with pytest.raises(UnsupportedVersionError, match=says):
+        call(admin)
+
+
 OLD: list[tuple[int, Any, str]] = [
     (44, lambda admin: admin.alter_configs({("topic", "t"): {"a": "b"}}), "IncrementalAlterConfigs; tagwire needs 0-1"),
     (37, lambda admin: admin.create_partitions({"t": 9}), "CreatePartitions; tagwire needs 0-3"),
     (21, lambda admin: admin.delete_records({AT: 1}), "DeleteRecords; tagwire needs 0-2"),
     (42, lambda admin: admin.delete_groups(["g"]), "DeleteGroups; tagwire needs 0-3"),
     (66, lambda admin: admin.list_transactions(), "ListTransactions; tagwire needs 0-2"),
+    (35, lambda admin: admin.describe_log_dirs(), "DescribeLogDirs; tagwire needs [01]-5"),
 ]
 
 

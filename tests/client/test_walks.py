@@ -8,6 +8,7 @@ import pytest
 
 from tagwire.broker import Broker
 
+from .admin_walks import AdminWalks
 from .walks import Kind, Walks
 
 
@@ -17,5 +18,5 @@ def kind() -> Iterator[Kind]:
         yield Kind("the embedded broker", broker.bootstrap)
 
 
-class TestEmbedded(Walks):
+class TestEmbedded(Walks, AdminWalks):
     pass

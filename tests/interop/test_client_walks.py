@@ -7,18 +7,19 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer as RdProducer
 
+from ..client.admin_walks import AdminWalks
 from ..client.walks import Kind, Walks
 from .real_node import SECONDS, RealNode
 
 
-class TestKafka(Walks):
+class TestKafka(Walks, AdminWalks):
     @pytest.fixture(scope="session")
     @classmethod
     def kind(cls, node: RealNode) -> Kind:
         return Kind("Kafka", node.address())
 
 
-class TestMock(Walks):
+class TestMock(Walks, AdminWalks):
     """Three brokers in memory, which end with the producer that they belong to."""
 
     @pytest.fixture(scope="class")

@@ -15,6 +15,9 @@ from tagwire.errors import DecodeError, Error
 
 _CONSUMER_GROUP_DESCRIBE: Final = 69
 
+# Kafka 3.9 lists ConsumerGroupDescribe, and refuses it as long as the protocol of KIP-848 is not switched on.
+_MAY_BE_CLASSIC: Final = (Error.GROUP_ID_NOT_FOUND, Error.UNSUPPORTED_VERSION)
+
 # From these versions on ListGroups can be asked for some groups alone.
 _STATES_FROM: Final = 4
 _TYPES_FROM: Final = 5
@@ -106,7 +109,7 @@ class Groups(Asker):
                 classic = own
                 if _CONSUMER_GROUP_DESCRIBE in link.ranges:
                     outcomes = list(self._describe_consumer(link, own, deadline))
-                    classic = [found.key for found in outcomes if found.error == Error.GROUP_ID_NOT_FOUND]
+                    classic = [found.key for found in outcomes if found.error in _MAY_BE_CLASSIC]
                     yield from (found for found in outcomes if found.key not in classic)
                 if classic:
                     yield from self._describe_classic(link, classic, deadline)

@@ -1,0 +1,213 @@
+"""What an administrator does with any broker: the same tests for all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import confluent_kafka
+import pytest
+
+from tagwire.client import (
+    EARLIEST,
+    LATEST,
+    Append,
+    CommittedOffset,
+    ConfigResource,
+    NewTopic,
+    Subtract,
+    TopicPartition,
+)
+from tagwire.errors import Error, KafkaError
+
+from .walks import Kind, Walk
+
+SECONDS = 30
+
+
+class AdminWalks:
+    """Topics, configs, groups, transactions, disks. A module with a broker gives the fixture `kind`."""
+
+    @pytest.fixture
+    def walk(self, kind: Kind) -> Iterator[Walk]:
+        with kind.client() as client:
+            yield Walk(kind, client)
+
+    def test_topics_are_created_grown_listed_and_deleted(self, walk: Walk) -> None:
+        walk.needs("CreateTopics", "CreatePartitions", "DeleteTopics")
+        name = walk.name()
+        walk.admin.create_topics([NewTopic(name, 2)], validate_only=True)
+        assert name not in [topic.name for topic in walk.admin.list_topics()]
+        walk.admin.create_topics([NewTopic(name, 2)])
+        walk.admin.create_partitions({name: 5}, validate_only=True)
+        walk.admin.create_partitions({name: 4})
+        found = {topic.name: topic for topic in walk.admin.list_topics()}
+        assert sorted(found[name].partitions) == [0, 1, 2, 3]
+        with pytest.raises(KafkaError, match=f"add partitions to topic '{name}'") as caught:
+            walk.admin.create_partitions({name: 3})
+        assert caught.value.error is Error.INVALID_PARTITIONS
+        walk.admin.delete_topics([name])
+        assert name not in [topic.name for topic in walk.admin.list_topics()]
+
+    def test_a_topic_that_exists_is_not_created_again(self, walk: Walk) -> None:
+        walk.needs("CreateTopics")
+        taken, new = walk.topic(), walk.name()
+        with pytest.raises(KafkaError, match=f"create topic '{taken}'") as caught:
+            walk.admin.create_topics([NewTopic(taken), NewTopic(new)])
+        assert caught.value.error is Error.TOPIC_ALREADY_EXISTS
+        assert new in [topic.name for topic in walk.admin.list_topics()]
+
+    def test_configs_of_a_topic_are_set_added_to_and_reset(self, walk: Walk) -> None:
+        walk.needs("DescribeConfigs", "IncrementalAlterConfigs")
+        at = ConfigResource("topic", walk.topic(**{"cleanup.policy": "delete"}))
+
+        def value(name: str) -> str | None:
+            return walk.admin.describe_configs([at])[at][name].value
+
+        assert value("retention.ms") == "-1"
+        walk.admin.alter_configs({at: {"retention.ms": "5000", "cleanup.policy": Append("compact")}})
+        assert (value("retention.ms"), value("cleanup.policy")) == ("5000", "delete,compact")
+        walk.admin.alter_configs({at: {"retention.ms": None, "cleanup.policy": Subtract("delete")}})
+        found = walk.admin.describe_configs([at])[at]
+        assert (found["cleanup.policy"].value, found["cleanup.policy"].source) == ("compact", "topic")
+        assert found["retention.ms"].value not in ("5000", "-1") or found["retention.ms"].source != "topic"
+        walk.admin.alter_configs({at: {"retention.ms": "7"}}, validate_only=True)
+        assert value("retention.ms") != "7"
+
+    def test_a_config_that_cannot_be_is_refused_by_its_resource(self, walk: Walk) -> None:
+        walk.needs("IncrementalAlterConfigs")
+        at = ConfigResource("topic", walk.topic())
+        with pytest.raises(KafkaError, match=rf"INVALID_CONFIG .*alter configs of topic '{at.name}'"):
+            walk.admin.alter_configs({at: {"retention.ms": "soon"}})
+
+    def test_configs_of_a_broker_are_described(self, walk: Walk) -> None:
+        walk.needs("DescribeConfigs")
+        node = next(iter(walk.admin.describe_cluster().brokers))
+        (found,) = walk.admin.describe_configs([("broker", str(node))]).values()
+        assert found
+        assert all(entry.value is None for entry in found.values() if entry.is_sensitive)
+
+    def test_records_before_an_offset_are_deleted(self, walk: Walk) -> None:
+        walk.needs("DeleteRecords")
+        walk.fill(topic := walk.topic(), 10)
+        at = TopicPartition(topic, 0)
+        assert walk.admin.delete_records({at: 4}) == {at: 4}
+        assert walk.client.list_offsets({at: EARLIEST}) == {at: 4}
+        with pytest.raises(KafkaError, match=f"delete records of partition {at}") as caught:
+            walk.admin.delete_records({at: 11})
+        assert caught.value.error is Error.OFFSET_OUT_OF_RANGE
+        assert walk.admin.delete_records({at: -1}) == {at: 10}
+        assert walk.client.list_offsets({at: LATEST}) == {at: 10}
+        assert list(walk.read(topic)) == []
+
+    def test_a_group_without_members_is_listed_described_and_deleted(self, walk: Walk) -> None:
+        walk.needs("ListGroups", "DescribeGroups", "DeleteGroups", "OffsetDelete")
+        topic, group = walk.topic(2), walk.name()
+        first, second = (TopicPartition(topic, index) for index in range(2))
+        walk.admin.alter_group_offsets(group, {first: CommittedOffset(3, metadata="so far"), second: 4})
+        (listed,) = [found for found in walk.admin.list_groups(states=["Empty"]) if found.group == group]
+        assert (listed.state, listed.type) == ("Empty", "classic")
+        assert walk.admin.describe_groups([group])[group].members == ()
+        assert walk.admin.group_offsets(group)[first].metadata == "so far"
+        walk.admin.delete_group_offsets(group, [second])
+        assert list(walk.admin.group_offsets(group)) == [first]
+        walk.admin.delete_groups([group])
+        assert group not in [found.group for found in walk.admin.list_groups()]
+        assert walk.admin.group_offsets(group) == {}
+        with pytest.raises(KafkaError, match=f"delete group '{group}'") as caught:
+            walk.admin.delete_groups([group])
+        assert caught.value.error is Error.GROUP_ID_NOT_FOUND
+
+    @pytest.mark.parametrize("protocol", ["classic", "consumer"])
+    def test_a_group_with_a_member_is_described_and_kept(self, walk: Walk, protocol: str) -> None:
+        walk.needs("JoinGroup", "DescribeGroups", "DeleteGroups")
+        if protocol == "consumer" and not walk.client.features().finalized.get("group.version"):
+            pytest.skip(f"{walk.kind.name} has not switched on the protocol of KIP-848")
+        topic, group = walk.topic(2), walk.name()
+        settings = {"bootstrap.servers": walk.kind.bootstrap, "group.id": group, "client.id": "rd", "log_level": 0}
+        consumer = confluent_kafka.Consumer({**settings, "group.protocol": protocol})
+        try:
+            consumer.subscribe([topic])
+            until = time.monotonic() + SECONDS
+            while len(consumer.assignment()) < 2 and time.monotonic() < until:
+                consumer.poll(0.1)
+            found = walk.admin.describe_groups([group])[group]
+            assert (found.state, found.type) == ("Stable", protocol)
+            assert [member.client_id for member in found.members] == ["rd"]
+            assert set(found.members[0].assignment) == {TopicPartition(topic, 0), TopicPartition(topic, 1)}
+            with pytest.raises(KafkaError) as caught:
+                walk.admin.delete_groups([group])
+            assert caught.value.error is Error.NON_EMPTY_GROUP
+        finally:
+            consumer.close()
+
+    def test_an_open_transaction_is_found_and_ended_for_its_producer(self, walk: Walk) -> None:
+        walk.needs("ListTransactions", "DescribeTransactions", "DescribeProducers")
+        topic, name = walk.topic(), walk.name()
+        producer = _in_transaction(walk, topic, name)
+        (listed,) = [found for found in walk.admin.list_transactions() if found.transactional_id == name]
+        found = walk.admin.describe_transactions([name])[name]
+        assert (listed.state, found.state) == ("Ongoing", "Ongoing")
+        assert found.partitions == (TopicPartition(topic, 0),)
+        assert _open_in(walk, topic) == {found.producer_id: 0}
+        walk.admin.fence_producers([name])
+        _until(lambda: _open_in(walk, topic) == {found.producer_id: -1})
+        assert name not in [found.transactional_id for found in walk.admin.list_transactions(states=["Ongoing"])]
+        with pytest.raises(confluent_kafka.KafkaException):
+            producer.commit_transaction(SECONDS)
+
+    def test_a_transaction_that_hangs_in_a_partition_is_aborted_there(self, walk: Walk) -> None:
+        walk.needs("DescribeProducers", "WriteTxnMarkers")
+        topic, name = walk.topic(), walk.name()
+        producer = _in_transaction(walk, topic, name)
+        (state,) = walk.admin.describe_producers([(topic, 0)])[topic, 0]
+        assert state.transaction_start == 0
+        walk.admin.abort_transaction((topic, 0), state.producer_id, state.producer_epoch, state.coordinator_epoch)
+        _until(lambda: _open_in(walk, topic) == {state.producer_id: -1})
+        producer.abort_transaction(SECONDS)
+
+    def test_transactions_that_do_not_exist_are_named(self, walk: Walk) -> None:
+        walk.needs("DescribeTransactions")
+        with pytest.raises(KafkaError, match="describe transaction 'nobody'") as caught:
+            walk.admin.describe_transactions(["nobody"])
+        assert caught.value.error is Error.TRANSACTIONAL_ID_NOT_FOUND
+
+    def test_the_cluster_is_described(self, walk: Walk) -> None:
+        found = walk.admin.describe_cluster()
+        assert found.cluster_id
+        assert found.brokers.keys() == walk.client.metadata().brokers.keys()
+        assert not any(broker.is_fenced for broker in found.brokers.values())
+
+    def test_disks_are_described_with_what_is_on_them(self, walk: Walk) -> None:
+        walk.needs("DescribeLogDirs")
+        walk.fill(topic := walk.topic(2), 100, partition=1)
+        brokers = walk.admin.describe_log_dirs(partitions=[(topic, 0), (topic, 1)])
+        (only,) = [found for dirs in brokers.values() for found in dirs]
+        assert only.error is Error.NONE
+        assert {at: replica.size > 0 for at, replica in only.replicas.items()} == {(topic, 0): False, (topic, 1): True}
+        assert len(walk.admin.describe_log_dirs(brokers)) == len(brokers)
+
+
+def _in_transaction(walk: Walk, topic: str, name: str) -> confluent_kafka.Producer:
+    """A producer with a record in an open transaction."""
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": walk.kind.bootstrap, "transactional.id": name, "log_level": 0}
+    )
+    producer.init_transactions(SECONDS)
+    producer.begin_transaction()
+    producer.produce(topic, b"v", partition=0)
+    assert producer.flush(SECONDS) == 0
+    return producer
+
+
+def _open_in(walk: Walk, topic: str) -> dict[int, int]:
+    """{producer id: where its open transaction begins}, -1 for none."""
+    (states,) = walk.admin.describe_producers([(topic, 0)]).values()
+    return {state.producer_id: state.transaction_start for state in states}
+
+
+def _until(done: Callable[[], bool]) -> None:
+    until = time.monotonic() + SECONDS
+    while not done():
+        assert time.monotonic() < until
+        time.sleep(0.05)
