@@ -15,10 +15,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from tagwire import messages, records
 from tagwire.errors import Error, ProtocolError
 from tagwire.rpc import NEED_DATA, Connection, Gate, Request, ServerMechanism, UnsupportedApiVersions, api_name
+
+from .fake_sessions import FakeSessions
 
 SASL = {17: (0, 1), 36: (0, 2)}
 SERVED = {0: (3, 12), 1: (4, 12), 2: (1, 7), 3: (0, 12), 18: (0, 5), 19: (2, 7), 20: (1, 6)}
@@ -67,6 +70,9 @@ class FakePartition:
     start: int = 0
     end: int = 0
     batches: list[tuple[int, int, bytes]] = field(default_factory=list)  # base offset, next offset, bytes
+    epoch: int = -1
+    stable: int | None = None  # the last stable offset, where transactions are open
+    aborted: list[tuple[int, int, int]] = field(default_factory=list)  # producer id, first offset, its marker's
 
     def append(self, data: bytes) -> int:
         """Appends one batch, as a broker does; returns its base offset."""
@@ -80,6 +86,21 @@ class FakePartition:
         self.batches.append((header.base_offset, header.next_offset, data))
         self.end = header.next_offset
         return header.base_offset
+
+    @property
+    def last_stable(self) -> int:
+        return self.end if self.stable is None else self.stable
+
+    def first_from(self, timestamp: int) -> int:
+        """The offset of the first record not older than `timestamp`, -1 where there is none."""
+        found = (
+            record.offset
+            for _, _, data in self.batches
+            for batch in records.read(data)
+            for record in batch.records()
+            if record.timestamp >= timestamp
+        )
+        return next(found, -1)
 
     def read(self, offset: int, limit: int) -> bytes:
         """The batches from the one that holds `offset` on, at least one, cut off at `limit` bytes as a broker may."""
@@ -110,10 +131,14 @@ class FakeCluster:
         if sasl is not None:
             self.served.update(SASL)
         self.topics: dict[str, list[FakePartition]] = {}
+        self.ids: dict[str, UUID] = {}
+        self.sessions = FakeSessions()
+        self.endpoints = False  # whether refusals tell who leads (KIP-951)
         self.controller = 0
         self.auto_create = False
         self.seen: list[tuple[int, str, int, Any]] = []  # node, API, version, message
         self.lock = threading.RLock()
+        self._next_id = 1
         self._served_too: dict[str, Callable[[Any], Any]] = {}
         self._scripts: dict[str, deque[Action]] = defaultdict(deque)
         self.brokers = [FakeBroker(self, node) for node in range(nodes)]
@@ -134,6 +159,8 @@ class FakeCluster:
     def topic(self, name: str, partitions: int = 1) -> list[FakePartition]:
         """Makes a topic, its partitions led by the brokers in turn."""
         self.topics[name] = [FakePartition(leader=i % len(self.brokers)) for i in range(partitions)]
+        self.ids[name] = UUID(int=self._next_id)
+        self._next_id += 1
         return self.topics[name]
 
     def script(self, api: str, *actions: Action) -> None:
@@ -194,10 +221,14 @@ class FakeCluster:
         if name not in self.topics:
             return kind.MetadataResponseTopic(name=name, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)
         partitions = [
-            kind.MetadataResponsePartition(partition_index=index, leader_id=partition.leader)
+            kind.MetadataResponsePartition(
+                partition_index=index, leader_id=partition.leader, leader_epoch=partition.epoch
+            )
             for index, partition in enumerate(self.topics[name])
         ]
-        return kind.MetadataResponseTopic(name=name, partitions=partitions, is_internal=name.startswith("__"))
+        return kind.MetadataResponseTopic(
+            name=name, topic_id=self.ids[name], partitions=partitions, is_internal=name.startswith("__")
+        )
 
     def _find(self, name: str, index: int, node: int) -> tuple[FakePartition | None, Error]:
         partitions = self.topics.get(name, [])
@@ -216,7 +247,10 @@ class FakeCluster:
                 partition, error = self._find(topic.name, asked.partition_index, node)
                 entry = kind.ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error)
                 if partition is not None:
-                    entry.offset = {-2: partition.start, -1: partition.end}.get(asked.timestamp, -1)
+                    end = partition.last_stable if message.isolation_level else partition.end
+                    entry.offset = {-2: partition.start, -1: end}.get(asked.timestamp, -1)
+                    if asked.timestamp >= 0:
+                        entry.offset = partition.first_from(asked.timestamp)
                 found.append(entry)
             topics.append(kind.ListOffsetsTopicResponse(name=topic.name, partitions=found))
         return kind(topics=topics)
@@ -235,22 +269,57 @@ class FakeCluster:
 
     def _Fetch(self, message: Any, node: int) -> Any:  # noqa: N802
         kind = messages.FetchResponse
-        topics, left = [], message.max_bytes
-        for topic in message.topics:
-            found = []
-            for asked in topic.partitions:
-                partition, error = self._find(topic.topic, asked.partition, node)
-                entry = kind.PartitionData(partition_index=asked.partition, error_code=error, high_watermark=-1)
-                if partition is not None:
-                    entry.high_watermark = partition.end
-                    if not partition.start <= asked.fetch_offset <= partition.end:
-                        entry.error_code = Error.OFFSET_OUT_OF_RANGE
-                    elif left > 0:
-                        entry.records = partition.read(asked.fetch_offset, min(left, asked.partition_max_bytes))
-                        left -= len(entry.records)
-                found.append(entry)
-            topics.append(kind.FetchableTopicResponse(topic=topic.topic, partitions=found))
-        return kind(responses=topics)
+        error, session, wanted = self.sessions.take(message)
+        if error:
+            return kind(error_code=error)
+        names = {topic_id: name for name, topic_id in self.ids.items()}
+        topics: dict[tuple[str, UUID], list[Any]] = {}
+        left, moved = message.max_bytes, set()
+        for (topic, topic_id, _), asked in wanted.items():
+            name = names.get(topic_id, topic)
+            entry = self._fetched(kind, name, asked, node, left, committed=message.isolation_level == 1)
+            if not name:
+                entry.error_code = Error.UNKNOWN_TOPIC_ID
+            left -= len(entry.records or b"")
+            if self.endpoints and entry.error_code == Error.NOT_LEADER_OR_FOLLOWER:
+                partition = self.topics[name][asked.partition]
+                entry.current_leader = kind.LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.epoch)
+                moved.add(partition.leader)
+            topics.setdefault((topic, topic_id), []).append(entry)
+        return kind(
+            session_id=session,
+            responses=[
+                kind.FetchableTopicResponse(topic=topic, topic_id=topic_id, partitions=told)
+                for (topic, topic_id), entries in topics.items()
+                if (told := self.sessions.news(session, topic, topic_id, entries))
+            ],
+            node_endpoints=[
+                kind.NodeEndpoint(node_id=leader, host="127.0.0.1", port=self.brokers[leader].port)
+                for leader in sorted(moved)
+            ],
+        )
+
+    def _fetched(self, kind: Any, name: str, asked: Any, node: int, left: int, *, committed: bool) -> Any:
+        partition, error = self._find(name, asked.partition, node)
+        entry = kind.PartitionData(partition_index=asked.partition, error_code=error, high_watermark=-1)
+        if partition is None:
+            return entry
+        if -1 < asked.current_leader_epoch != partition.epoch:
+            older = asked.current_leader_epoch < partition.epoch
+            entry.error_code = Error.FENCED_LEADER_EPOCH if older else Error.UNKNOWN_LEADER_EPOCH
+            return entry
+        entry.high_watermark, entry.last_stable_offset = partition.end, partition.last_stable
+        if not partition.start <= asked.fetch_offset <= partition.end:
+            entry.error_code = Error.OFFSET_OUT_OF_RANGE
+        elif left > 0:
+            entry.records = partition.read(asked.fetch_offset, min(left, asked.partition_max_bytes))
+            if committed:
+                entry.aborted_transactions = [
+                    kind.AbortedTransaction(producer_id=producer, first_offset=first)
+                    for producer, first, marker in partition.aborted
+                    if marker >= asked.fetch_offset
+                ]
+        return entry
 
     def _CreateTopics(self, message: Any, node: int) -> Any:  # noqa: N802
         kind = messages.CreateTopicsResponse

@@ -79,7 +79,7 @@ def test_the_versions_spoken_are_the_highest_in_common(client: Client) -> None:
     served = client.versions()
     spoken = client.negotiated()
     assert set(spoken) == {"Produce", "Fetch", "ListOffsets", "Metadata", "CreateTopics"}
-    assert (spoken["Produce"], spoken["Fetch"]) == (min(12, served[0][1]), min(12, served[1][1]))
+    assert (spoken["Produce"], spoken["Fetch"]) == (min(12, served[0][1]), min(18, served[1][1]))
 
 
 def test_a_reader_waits_for_what_is_produced_later(client: Client, bootstrap: str) -> None:

@@ -251,10 +251,18 @@ def test_settings_of_the_client_are_used(cluster: FakeCluster) -> None:
     assert (message.session_id, message.session_epoch, message.replica_state.replica_id) == (0, -1, -1)
 
 
-@pytest.mark.parametrize(("highest", "spoken"), [(4, 4), (6, 6), (7, 7), (11, 11), (12, 12), (18, 12)])
-def test_the_highest_fetch_that_names_topics_is_spoken(highest: int, spoken: int) -> None:
+@pytest.mark.parametrize("highest", [4, 6, 7, 11, 12, 13, 15, 16, 18])
+def test_the_highest_fetch_in_common_is_spoken(highest: int) -> None:
     with FakeCluster(served={**SERVED, 1: (0, highest)}) as cluster:
         fill(cluster.topic("t")[0], 2)
         with Reader(cluster.bootstrap, {("t", 0): 0}, stop_at_end=True) as reader:
             assert offsets(reader) == {("t", 0): list(range(20))}
-        assert set(cluster.versions_asked("Fetch")) == {spoken}
+        assert set(cluster.versions_asked("Fetch")) == {highest}
+
+
+def test_where_no_topic_ids_are_told_topics_are_fetched_by_name() -> None:
+    with FakeCluster(served={**SERVED, 1: (0, 18), 3: (0, 9)}) as cluster:
+        fill(cluster.topic("t")[0], 2)
+        with Reader(cluster.bootstrap, {("t", 0): 0}, stop_at_end=True) as reader:
+            assert offsets(reader) == {("t", 0): list(range(20))}
+        assert set(cluster.versions_asked("Fetch")) == {12}
