@@ -290,7 +290,7 @@ def consumed_record(
     return _restored(Record, (key, value, headers, timestamp, offset), None, True)
 
 
-def placed(record: Record, place: tuple[str, int]) -> Record:
+def placed(record: Record, place: object) -> Record:
     """`record`, which was read from `place`, a topic and a partition, as were all of its batch."""
     if record._batch is None:
         record._stated = (record._stated[0], record._stated[1], place)
