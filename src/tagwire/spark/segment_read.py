@@ -54,7 +54,8 @@ BATCH_SCHEMA = StructType(
         )
     ]
 )
-"""The view `batches`. `size` in bytes; `records` as the header says; `controlType` of control batches; `error`: why a batch is broken, else null."""
+"""The view `batches`. `size` in bytes; `records` as the header says; `controlType` of control batches
+only; `error`: why a batch is broken, else null."""
 
 
 @dataclass(frozen=True)

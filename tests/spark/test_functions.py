@@ -1,0 +1,86 @@
+"""Functions over columns: messages, record batches, headers."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812
+
+from tagwire import messages
+from tagwire.errors import ConfigError, DecodeError, EncodeError, SpecError, TagwireError
+from tagwire.records import Record, write
+from tagwire.spark.failure import reason
+from tagwire.spark.functions import decode_records, from_message, header, to_message
+
+pytestmark = pytest.mark.spark
+
+FLIGHT = """{"type": "data", "name": "Flight", "validVersions": "0-1", "flexibleVersions": "0+", "fields": [
+  {"name": "Carrier", "type": "string", "versions": "0+"},
+  {"name": "Number", "type": "uint16", "versions": "0+"},
+  {"name": "Id", "type": "uuid", "versions": "0+"},
+  {"name": "Seats", "type": "uint32", "versions": "1+", "nullableVersions": "1+"},
+  {"name": "Legs", "type": "[]Leg", "versions": "0+", "fields": [
+    {"name": "Origin", "type": "string", "versions": "0+"},
+    {"name": "Minutes", "type": "int32", "versions": "0+"}]}]}""".replace(', "nullableVersions": "1+"', "")
+
+
+def test_a_message_of_ones_own_goes_to_bytes_and_back(spark):
+    rows = spark.range(3).selectExpr(
+        "named_struct('carrier', concat('U', id), 'number', int(65535), 'id', unhex(repeat('0f', 16)),"
+        " 'seats', 4294967295L, 'legs', array(named_struct('origin', 'EWR', 'minutes', int(id)))) as flight"
+    )
+    packed = rows.select("flight", to_message("flight", FLIGHT, 1, mode="FAILFAST").alias("value"))
+    back = packed.select("flight", from_message("value", FLIGHT, 1, mode="FAILFAST").alias("again"))
+    assert back.schema["again"].dataType.simpleString() == (
+        "struct<carrier:string,number:int,id:binary,seats:bigint,legs:array<struct<origin:string,minutes:int>>>"
+    )
+    assert back.where("flight = again").count() == 3
+    few = packed.select(from_message("value", FLIGHT, 1, fields=["legs", "carrier"]).alias("f"))
+    assert few.schema["f"].dataType.names == ["legs", "carrier"]
+    assert {row.f.carrier for row in few.collect()} == {"U0", "U1", "U2"}
+
+
+def test_rows_that_are_no_such_message_are_null_or_end_the_query(spark):
+    good = messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m").encode(0)
+    rows = spark.createDataFrame([(0, good), (1, good[:-1]), (2, None)], "id int, value binary").coalesce(1)
+    decoded = rows.select("id", from_message("value", "HeartbeatRequest", 0).alias("m")).orderBy("id").collect()
+    assert [row.m and row.m.group_id for row in decoded] == ["g", None, None]
+    with pytest.raises(Exception) as caught:
+        rows.select(from_message("value", "HeartbeatRequest", 0, mode="failfast")).collect()
+    assert isinstance(reason(caught.value), DecodeError)
+    assert "row 1" in str(reason(caught.value))
+    wrong = rows.select(F.struct(F.lit("x").alias("no_such")).alias("s"))
+    assert {row[0] for row in wrong.select(to_message("s", "HeartbeatRequest", 0)).collect()} == {None}
+    with pytest.raises(Exception) as caught:
+        wrong.select(to_message("s", "HeartbeatRequest", 0, mode="FAILFAST")).collect()
+    assert isinstance(reason(caught.value), EncodeError)
+
+
+def test_record_batches_become_arrays_and_headers_are_taken_by_name(spark):
+    rows = [Record(b"k", b"v%d" % i, (("a", b"1"), ("a", b"%d" % i)), 1000 + i) for i in range(3)]
+    data = write(rows, base_offset=7, compression="lz4")
+    frame = spark.createDataFrame(
+        [(0, data), (1, b""), (2, None), (3, data[:-3] + b"xxx"), (4, data)], "id int, value binary"
+    )
+    found = frame.select("id", decode_records("value").alias("records")).orderBy("id")
+    assert [None if row.records is None else len(row.records) for row in found.collect()] == [3, 0, None, None, 3]
+    last = found.selectExpr("id", "inline(records)").where("id = 4 and offset = 9")
+    (row,) = last.select("value", header("headers", "a").alias("a"), header(F.col("headers"), "b").alias("b")).collect()
+    assert tuple(row) == (b"v2", b"2", None)
+    with pytest.raises(Exception) as caught:
+        frame.select(decode_records("value", mode="FAILFAST")).collect()
+    assert isinstance(reason(caught.value), DecodeError)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "kind", "said"),
+    [
+        (("NoSuchRequest", 0), {}, ConfigError, "no message of the catalog"),
+        (("HeartbeatRequest", 99), {}, TagwireError, "has no version 99"),
+        (("HeartbeatRequest", 0), {"fields": ["grupp"]}, ConfigError, "no field grupp; has group_id"),
+        (("HeartbeatRequest", 0), {"mode": "LENIENT"}, ConfigError, "needs PERMISSIVE"),
+        (('{"name": 1}', 0), {}, SpecError, "name"),
+    ],
+)
+def test_a_wrong_argument_is_refused_where_it_is_given(spark, arguments, options, kind, said):
+    with pytest.raises(kind, match=said):
+        from_message("value", *arguments, **options)
