@@ -46,6 +46,7 @@ class _Begun:
     request: AnyRequest
     task: asyncio.Task[Any]
     logged: LoggedRequest
+    overlaps: bool
     waits: bool
 
 
@@ -200,13 +201,13 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._begun_bytes += size
             logged = self._broker.instruments.requests.begin(request, self.session, size)
             task = asyncio.get_running_loop().create_task(answer(request, self.session, self._broker))
-            self._begun.append(_Begun(request, task, logged, self._waits(request)))
+            self._begun.append(_Begun(request, task, logged, self._overlaps(request), self._waits(request)))
             task.add_done_callback(self._answer_done)
 
     def _may_begin(self, request: AnyRequest) -> bool:
         if not self._begun:
             return True
-        if not (self._overlaps(request) and self._overlaps(self._begun[-1].request)):
+        if not (self._overlaps(request) and self._begun[-1].overlaps):
             return False
         return len(self._begun) < MAX_OVERLAPPING and self._begun_bytes + _size(request) <= MAX_OVERLAPPING_BYTES
 

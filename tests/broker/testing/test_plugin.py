@@ -1,0 +1,63 @@
+"""The pytest plugin, as a project that has installed tagwire meets it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROJECT = """
+import pytest
+from tagwire.client import Client
+
+seen = set()
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_each_test_has_a_broker_of_its_own(kafka_broker, number):
+    assert kafka_broker.bootstrap not in seen
+    seen.add(kafka_broker.bootstrap)
+    with Client(kafka_broker.bootstrap) as client:
+        assert not client.metadata().topics
+        client.metadata(["t"], allow_auto_create=True)
+        assert len(client.metadata(["t"]).topics["t"].partitions) == 1
+
+
+@pytest.mark.kafka_broker(num_partitions=3, as_release="2.8")
+def test_a_marker_gives_options(kafka_broker):
+    with Client(kafka_broker.bootstrap) as client:
+        client.metadata(["t"], allow_auto_create=True)
+        assert len(client.metadata(["t"]).topics["t"].partitions) == 3
+        assert client.versions()[3] == (0, 11)
+
+
+@pytest.fixture(scope="session")
+def shared(kafka_broker_factory):
+    return kafka_broker_factory(num_partitions=2)
+
+
+def test_a_broker_can_be_shared(shared):
+    with Client(shared.bootstrap) as client:
+        client.metadata(["t"], allow_auto_create=True)
+
+
+def test_by_all_the_tests_of_a_run(shared, kafka_broker_factory):
+    with Client(shared.bootstrap) as client:
+        assert len(client.metadata().topics["t"].partitions) == 2
+    other = kafka_broker_factory()
+    assert other.bootstrap != shared.bootstrap
+    other.stop()
+"""
+
+
+def test_a_project_gets_brokers_for_its_tests_and_none_is_left(tmp_path):
+    (tmp_path / "test_project.py").write_text(PROJECT)
+    command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", "test_project.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert "5 passed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0
+
+
+def test_a_run_that_asks_for_no_broker_loads_none(tmp_path):
+    (tmp_path / "test_project.py").write_text("import sys\ndef test(): assert 'tagwire.broker' not in sys.modules\n")
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=tmp_path, capture_output=True, text=True)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
