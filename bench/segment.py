@@ -2,17 +2,19 @@
 
     make bench WHAT=segment
 
-Both read the same file from the page cache. The ceiling computes one CRC-32C over it; `Segment.verify` finds every
-batch, computes each one's own, and holds the batches against each other and against the two indexes beside them.
+Both are processes, timed from their start to their end, and read the same file from the page cache. The one computes a
+CRC-32C over it and does nothing else; `tagwire log --verify` finds every batch, computes each one's own, and holds the
+batches against each other and against the two indexes beside them.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 from functools import partial
 from pathlib import Path
 
-from crc32c import crc32c
 from rounds import alternate, table
 
 from tagwire import records
@@ -21,11 +23,20 @@ from tagwire.records.files import Segment, offset_index, time_index
 from tagwire.records.files.names import offset_name
 
 SIZE = 1 << 30
-READ = 1 << 20
 ROUNDS = 7
 BATCH_SIZES = (16 << 10, 256 << 10)
 VALUE = bytes(range(100))
 NOW = 1_700_000_000_000
+
+READ_AND_CHECKSUM = """
+import sys
+from crc32c import crc32c
+crc = 0
+with open(sys.argv[1], "rb", buffering=0) as file:
+    while data := file.read(1 << 20):
+        crc = crc32c(data, crc)
+"""
+"""What the disk and the processor need at least."""
 
 
 def write_segment(directory: Path, batch_size: int) -> Path:
@@ -51,19 +62,14 @@ def write_segment(directory: Path, batch_size: int) -> Path:
     return log
 
 
-def read_and_checksum(path: Path) -> int:
-    """What the disk and the processor need at least."""
-    crc = 0
-    with open(path, "rb", buffering=0) as file:
-        while data := file.read(READ):
-            crc = crc32c(data, crc)
-    return crc
-
-
 def verify(path: Path) -> None:
     with Segment(path) as segment:
         faults = list(segment.verify())
     assert not faults, faults[0]
+
+
+def process(*arguments: str | Path) -> None:
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 def main() -> None:
@@ -71,8 +77,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as directory:
             path = write_segment(Path(directory), batch_size)
             contenders = {
-                "read and checksum alone": partial(read_and_checksum, path),
-                "Segment.verify": partial(verify, path),
+                "a process that checksums alone": partial(process, "-c", READ_AND_CHECKSUM, path),
+                "the command tagwire log --verify": partial(process, "-m", "tagwire", "log", "--verify", path),
+                "Segment.verify, in this process": partial(verify, path),
             }
             timings = alternate(contenders, rounds=ROUNDS)
             title = f"{path.stat().st_size >> 20} MiB in batches of {batch_size >> 10} KiB"

@@ -235,3 +235,15 @@ def test_ctrl_c_ends_it_at_once_and_without_a_word(tmp_path):
     os.kill(process.pid, signal.SIGINT)
     _, error = process.communicate(timeout=30)
     assert (process.returncode, error) == (130, b"")
+
+
+def test_checking_a_log_loads_nothing_that_it_does_not_need(log):
+    others = ["consume", "produce", "topics", "broker", "land", "spec", "codec", "versions"]
+    heavy = ["pyarrow", "rich", "asyncio", "numpy", "tagwire.codec", "tagwire.spec", "tagwire.rpc", "tagwire.client"]
+    heavy += [f"tagwire.cli.{name}" for name in others]
+    code = (
+        "import sys; from tagwire.cli import main; main(['log', '--verify', sys.argv[1]]);"
+        "print([name for name in sys.argv[2:] if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, str(log), *heavy], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "[]"

@@ -30,3 +30,10 @@ def test_one_changed_bit_changes_the_checksum() -> None:
         data[at] ^= 1 << at % 8
         assert checksum(memoryview(data)) != before
         data[at] ^= 1 << at % 8
+
+
+def test_a_checksum_goes_on_from_that_of_the_bytes_before() -> None:
+    for size in (0, 1, 9, 300, 600, 5000):
+        for cut in (0, 1, size // 2, size):
+            data = bytes(DATA[:size])
+            assert checksum(data[cut:], checksum(bytearray(data[:cut]))) == crc32c(data)

@@ -23,16 +23,18 @@ cdef extern from *:
             _mm512_clmulepi64_epi128(lanes, by, 0x00), _mm512_clmulepi64_epi128(lanes, by, 0x11), onto, 0x96);
     }
 
-    /* At least 256 bytes. */
-    TAGWIRE_TARGET static uint32_t tagwire_crc32c(const unsigned char *at, size_t size) {
+    /* What the bytes at `at`, at least 256, leave in a register that held `crc`; *end is where it stopped. */
+    TAGWIRE_TARGET static uint64_t tagwire_fold_all(
+        const unsigned char *at, size_t size, uint32_t crc, const unsigned char **end
+    ) {
         const __m512i by2048 = _mm512_broadcast_i32x4(_mm_set_epi64x(0xb9e02b86, 0xdcb17aa4));
         const __m512i by512 = _mm512_broadcast_i32x4(_mm_set_epi64x(0x9e4addf8, 0x740eef02));
         __m512i a = _mm512_loadu_si512(at), b = _mm512_loadu_si512(at + 64);
         __m512i c = _mm512_loadu_si512(at + 128), d = _mm512_loadu_si512(at + 192);
         unsigned char left[64];
-        uint64_t crc = 0, word;
+        uint64_t folded = 0, word;
         int i;
-        a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi32_si128(-1)));
+        a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int) crc)));
         for (at += 256, size -= 256; size >= 256; at += 256, size -= 256) {
             a = tagwire_fold(a, by2048, _mm512_loadu_si512(at));
             b = tagwire_fold(b, by2048, _mm512_loadu_si512(at + 64));
@@ -45,8 +47,18 @@ cdef extern from *:
         _mm512_storeu_si512(left, d);
         for (i = 0; i < 64; i += 8) {
             memcpy(&word, left + i, 8);
-            crc = _mm_crc32_u64(crc, word);
+            folded = _mm_crc32_u64(folded, word);
         }
+        *end = at;
+        return folded;
+    }
+
+    TAGWIRE_TARGET static uint32_t tagwire_crc32c(const unsigned char *at, size_t size, uint32_t before) {
+        const unsigned char *end = at + size;
+        uint64_t crc = (uint32_t) ~before, word;
+        if (size >= 512)  /* for less, folding takes longer than it saves */
+            crc = tagwire_fold_all(at, size, (uint32_t) crc, &at);
+        size = end - at;
         for (; size >= 8; at += 8, size -= 8) {
             memcpy(&word, at, 8);
             crc = _mm_crc32_u64(crc, word);
@@ -60,14 +72,15 @@ cdef extern from *:
         return 0;
     }
 
-    static uint32_t tagwire_crc32c(const unsigned char *at, size_t size) {
+    static uint32_t tagwire_crc32c(const unsigned char *at, size_t size, uint32_t before) {
         (void) at;
         (void) size;
+        (void) before;
         return 0;
     }
     #endif
     """
     bint folds "tagwire_folds"() noexcept
-    unsigned int folded "tagwire_crc32c"(const unsigned char *at, size_t size) noexcept nogil
+    unsigned int folded "tagwire_crc32c"(const unsigned char *at, size_t size, unsigned int before) noexcept nogil
 
 cdef long long checksum_at(object data, Py_ssize_t start, Py_ssize_t end) except -1

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from struct import Struct
 
-from crc32c import crc32c
-
 from tagwire.errors import CorruptRecordError
+from tagwire.kernel.checksum import checksum
 from tagwire.kernel.record_objects import objects
 from tagwire.kernel.records import MIN_RECORD_SIZE
 from tagwire.records.compression import CODECS, decompress, over_limit
@@ -142,7 +141,7 @@ class BatchHeader:
 
     def checksum(self, data: memoryview) -> int:
         """CRC-32C of the batch in `data`, the bytes that this header was read from."""
-        return int(crc32c(self.bytes_in(data)[CRC_FROM:]))
+        return int(checksum(self.bytes_in(data)[CRC_FROM:]))
 
     def verify(self, data: memoryview) -> None:
         """Raises CorruptRecordError unless the batch in `data` has the checksum that its header states."""

@@ -7,10 +7,12 @@ hold the others.
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tagwire.codec.classes import MessageObject, class_at
 from tagwire.errors import CorruptRecordError, DecodeError, EncodeError
+
+if TYPE_CHECKING:
+    from tagwire.codec.classes import MessageObject
 
 TYPES = ("ABORT", "COMMIT", "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS")
 MARKERS = ("ABORT", "COMMIT")
@@ -53,6 +55,8 @@ def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
     Raises:
         DecodeError: the key or the value is broken.
     """
+    from tagwire.codec.classes import class_at
+
     kind = control_type(key)
     if kind == UNKNOWN:
         return ControlRecord(kind, None)
@@ -68,6 +72,8 @@ def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
 
 def encode_control(control: ControlRecord) -> tuple[bytes, bytes]:
     """Key and value of a control record. Raises EncodeError for a type that is not known or has another message."""
+    from tagwire.codec.classes import class_at
+
     kind, message = control
     name = _MESSAGES.get(kind)
     if name is None or not isinstance(message, class_at(name)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Unpack
 
-from tagwire import messages
 from tagwire.errors import ConfigError
 from tagwire.records.control import MARKERS, ControlRecord, encode_control
 from tagwire.records.record import Record
@@ -42,6 +41,8 @@ def write_end_transaction(
 
     Raises EncodeError or ConfigError for a number that has no room in it.
     """
+    from tagwire import messages
+
     marker = messages.EndTxnMarker(coordinator_epoch=coordinator_epoch)
     return write_control(
         [ControlRecord("COMMIT" if commit else "ABORT", marker)],

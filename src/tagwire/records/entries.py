@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from struct import Struct
 
-from crc32c import crc32c
-
 from tagwire.errors import ConfigError, CorruptRecordError, UnsupportedVersionError
+from tagwire.kernel.checksum import checksum
 from tagwire.records.batch import (
     APPEND_TIME,
     CRC_AT,
     CRC_FROM,
     HEADER_SIZE,
     PREFIX_SIZE,
+    TRANSACTIONAL,
     BatchHeader,
     Data,
     RecordBatch,
@@ -32,8 +32,8 @@ DIALECTS = (None, INT_HEADERS)
 
 _SMALLEST_LENGTH = 14
 _MAGIC_AT = 16
-_INT64, _INT32, _CRC = Struct(">q"), Struct(">i"), Struct(">I")
-_EPOCH_AT, _MESSAGE_CRC_AT, _MAX_TIMESTAMP_AT = 12, 12, 35
+_INT64, _INT32, _CRC, _PRODUCER = Struct(">q"), Struct(">i"), Struct(">I"), Struct(">qhi")
+_EPOCH_AT, _MESSAGE_CRC_AT, _MAX_TIMESTAMP_AT, _PRODUCER_AT = 12, 12, 35, 43
 _LOW_ATTRIBUTES_AT, _MESSAGE_ATTRIBUTES_AT = 22, 17
 
 
@@ -136,7 +136,7 @@ def restamp(batch: bytearray | memoryview, timestamp: int, rest: Data = b"", dia
         batch[_LOW_ATTRIBUTES_AT] |= APPEND_TIME
         _INT64.pack_into(batch, _MAX_TIMESTAMP_AT, timestamp)
         size = len(view) if len(rest) else PREFIX_SIZE + _INT32.unpack_from(view, 8)[0]
-        _CRC.pack_into(batch, CRC_AT, crc32c(rest, crc32c(view[CRC_FROM:size])))
+        _CRC.pack_into(batch, CRC_AT, checksum(rest, checksum(view[CRC_FROM:size])))
         return
     entry = MessageEntry(view, 0)
     if entry.magic == 0:
@@ -144,6 +144,22 @@ def restamp(batch: bytearray | memoryview, timestamp: int, rest: Data = b"", dia
     batch[_MESSAGE_ATTRIBUTES_AT] |= APPEND_TIME
     _INT64.pack_into(batch, TIMESTAMP_AT, timestamp)
     _CRC.pack_into(batch, _MESSAGE_CRC_AT, entry.checksum())
+
+
+def claim(
+    batch: bytearray | memoryview, producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool
+) -> None:
+    """Makes the record batch that is all of `batch`, which must be writable, one of a producer's, from `base_sequence`
+    on. The checksum changes with it; the records stay as they are.
+
+    Raises CorruptRecordError for what is too short for a header, or of another magic.
+    """
+    view = _writable(batch, None)
+    if view[_MAGIC_AT] != 2:
+        raise CorruptRecordError(f"a message set of magic {view[_MAGIC_AT]} has no producer")
+    view[_LOW_ATTRIBUTES_AT] = view[_LOW_ATTRIBUTES_AT] & ~TRANSACTIONAL | (TRANSACTIONAL if transactional else 0)
+    _PRODUCER.pack_into(view, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
+    _CRC.pack_into(view, CRC_AT, checksum(view[CRC_FROM:]))
 
 
 def _writable(batch: bytearray | memoryview, dialect: str | None) -> memoryview:

@@ -6,10 +6,9 @@ import struct
 from collections.abc import Iterable
 from typing import TypedDict, Unpack
 
-from crc32c import crc32c
-
 from tagwire.errors import ConfigError, EncodeError
 from tagwire.kernel import record_writing as kernel
+from tagwire.kernel.checksum import checksum
 from tagwire.records.batch import (
     APPEND_TIME,
     CODEC_MASK,
@@ -239,7 +238,7 @@ def _head(
         HEADER.pack_into(header, 0, base_offset, size - PREFIX_SIZE, leader_epoch, 2, 0, attributes, *extent, *rest)
     except struct.error as error:
         raise EncodeError(f"a batch header cannot hold {_named(place, extent, rest)}: {error}") from None
-    crc = crc32c(stored, crc32c(header[CRC_FROM:]))
+    crc = checksum(stored, checksum(header[CRC_FROM:]))
     header[CRC_AT:CRC_FROM] = int(crc).to_bytes(4, "big")
     return bytes(header)
 

@@ -6,9 +6,8 @@ from array import array
 from bisect import bisect_left
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from tagwire.kernel.batch_scan import scan_batches
+from tagwire.kernel.checksum import wrong_checksums
 from tagwire.records.batch import CRC_FROM
 
 _BATCHES = 512
@@ -87,12 +86,9 @@ class Passing:
 
     def wrong_checksums(self) -> list[int]:
         """The numbers of the batches whose checksum is not the one that they state."""
-        starts = map((CRC_FROM - self._origin).__add__, self.positions[: self.count])
-        ends = map((-self._origin).__add__, self.ends)
-        # Mapped from end to end: the time goes into the checksums alone.
-        found = list(map(crc32c, map(self._data.__getitem__, map(slice, starts, ends))))
-        stated = self._checksums[: self.count].tolist()
-        return [] if found == stated else [at for at, crc in enumerate(found) if crc != stated[at]]
+        return wrong_checksums(
+            self._data, self._origin, CRC_FROM, self.positions, self.ends, self._checksums, self.count
+        )
 
     def _columns(self) -> tuple[array[int], ...]:
         return (
