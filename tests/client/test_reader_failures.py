@@ -39,6 +39,7 @@ def fetch_error(error: Error) -> Any:
             responses=[
                 kind.FetchableTopicResponse(
                     topic=topic.topic,
+                    topic_id=topic.topic_id,
                     partitions=[
                         kind.PartitionData(partition_index=partition.partition, error_code=error, high_watermark=-1)
                         for partition in topic.partitions

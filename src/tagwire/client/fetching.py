@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tagwire import messages, records
@@ -189,14 +189,18 @@ class Fetcher:
         if error.error is Error.FETCH_SESSION_TOPIC_ID_ERROR:
             self._client.forget({at.topic for at in asked.spans})
         if asked.began:
-            for span in asked.spans.values():
-                span.failed(error, self._client.timeout)
+            self._put_off(asked.spans.values(), error)
 
-    def _postpone(self, spans: Iterable[Span], error: TagwireError) -> None:
-        spans = list(spans)
+    def _postpone(self, spans: Collection[Span], error: TagwireError) -> None:
         self._client.forget({span.at.topic for span in spans})
+        self._put_off(spans, error)
+
+    def _put_off(self, spans: Collection[Span], error: TagwireError) -> None:
         for span in spans:
             span.failed(error, self._client.timeout)
+        again = max(span.retry_at for span in spans)
+        for span in spans:  # what failed together is asked for together
+            span.retry_at = again
 
     def _take(self, asked: _Asked, response: Any) -> list[Chunk]:
         try:
@@ -221,8 +225,7 @@ class Fetcher:
 
     def _partition(self, span: Span, partition: Any, asked: _Asked, response: Any) -> Chunk | None:
         if partition.error_code:
-            self._refused(span, partition, response)
-            return None
+            return self._refused(span, partition, response)
         span.succeeded()
         span.log_end = partition.last_stable_offset if self._committed else partition.high_watermark
         return self._chunk(span, partition) if partition.records else None
@@ -248,15 +251,14 @@ class Fetcher:
                 f"fetch more than {self._settings.max_partition_bytes} bytes of a partition at once"
             )
         self._failure = self._failure or failure
-        span.next, span.idle = after, 0.0
+        start, span.next, span.idle = span.next, after, 0.0
         aborted = partition.aborted_transactions if self._committed else None
-        return Chunk(span, data[:size], rows, [(one.producer_id, one.first_offset) for one in aborted or ()])
+        return Chunk(span, start, data[:size], rows, [(one.producer_id, one.first_offset) for one in aborted or ()])
 
-    def _refused(self, span: Span, partition: Any, response: Any) -> None:
+    def _refused(self, span: Span, partition: Any, response: Any) -> Chunk | None:
         error = KafkaError(partition.error_code, f"fetch of {span.at} at offset {span.next}")
         if error.error is Error.OFFSET_OUT_OF_RANGE:
-            self._out_of_range(span)
-            return
+            return self._out_of_range(span)
         told = partition.current_leader
         span.failed(error, self._client.timeout)
         if told.leader_id >= 0 and self._client.moved(
@@ -265,8 +267,9 @@ class Fetcher:
             span.retry_at = 0.0  # an epoch is news once, so this does not go on for ever
         else:
             self._client.forget({span.at.topic})
+        return None
 
-    def _out_of_range(self, span: Span) -> None:
+    def _out_of_range(self, span: Span) -> Chunk:
         """Raises KafkaError, or goes on at the end of the partition that the settings say."""
         isolation = self._settings.isolation
         first, last = (
@@ -278,7 +281,8 @@ class Fetcher:
             raise error
         offset = {"earliest": first, "latest": last}[self._settings.offset_reset]
         logger.warning("%s; going on at %d", error, offset)
-        span.move(offset)
+        span.next = offset
+        return Chunk(span, offset, memoryview(b""), 0)
 
     def _give_turns(self, served: list[Span]) -> None:
         """Brokers fill an answer in the order of the request (facts 3.1): who got data goes to the back."""

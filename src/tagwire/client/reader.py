@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tagwire.client.admin.group_offsets import CommittedOffset, GroupOffsets
 from tagwire.client.client import Client
 from tagwire.client.config import FetchSettings, at_least, isolation_of, offset_reset_of
+from tagwire.client.decoding import arrow_batches, record_batches
 from tagwire.client.fetching import Fetcher
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.offsets import LATEST
 from tagwire.client.owning import ClientOwner
 from tagwire.client.positions import Lag, Position, resolved
-from tagwire.client.spans import UNKNOWN, Chunk, Span, broken
-from tagwire.errors import ConfigError, DecodeError, TagwireError, UnsupportedVersionError
-from tagwire.kernel.record_objects import placed
-from tagwire.records import AbortedTransactions, HeaderSerdes, Record, batch_headers, read
+from tagwire.client.spans import UNKNOWN, Chunk, Span
+from tagwire.errors import ConfigError, TagwireError
+from tagwire.records import HeaderSerdes, Record
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.records.interceptors import ConsumerInterceptor, after_decoding
 
@@ -126,10 +126,9 @@ class Reader(ClientOwner):
             super().close()
             raise
         self._spans = {span.at: span for span in spans}
-        self._positions = {span.at: span.start for span in spans}
+        self._positions = {span.at: span.next for span in spans}
         self._held: dict[TopicPartition, list[Chunk]] = {}
-        self._decoded_to = dict(self._positions)
-        self._small: list[tuple[pa.RecordBatch, Span, int]] = []
+        self._small: list[tuple[pa.RecordBatch | None, Span, int]] = []
         self._small_rows = 0
         self._fetcher = Fetcher(self._client, spans, self._settings)
         self._batches = self._read()
@@ -152,8 +151,8 @@ class Reader(ClientOwner):
         span.move(offset)
         self._held.pop(span.at, None)
         self._small = [entry for entry in self._small if entry[1] is not span]
-        self._small_rows = sum(batch.num_rows for batch, _, _ in self._small)
-        self._positions[span.at] = self._decoded_to[span.at] = offset
+        self._small_rows = sum(batch.num_rows for batch, _, _ in self._small if batch is not None)
+        self._positions[span.at] = offset
         if self._ended:
             self._batches, self._ended = self._read(), False
 
@@ -230,46 +229,42 @@ class Reader(ClientOwner):
             except TagwireError as error:
                 failure = error
             for chunk in chunks:
-                for record in self._records_of(chunk):
-                    if not chunk.is_wanted:
-                        break
-                    if header_serdes is not None:
-                        record = header_serdes.deserialized(record)
-                    given = after_decoding(record, interceptors)
-                    self._positions[chunk.span.at] = record.offset + 1
-                    yield given
-                if chunk.is_wanted:
-                    end = chunk.span.end
-                    self._positions[chunk.span.at] = chunk.next if end is None else min(chunk.next, end)
+                yield from self._records_of(chunk, interceptors, header_serdes)
             if failure is not None:
                 raise failure
 
-    def _records_of(self, chunk: Chunk) -> Iterator[Record]:
-        span, aborted = chunk.span, AbortedTransactions(chunk.aborted)
-        for batch in read(chunk.data, verify=False):
-            try:
-                batch.verify()
-                is_hidden = aborted.hides(batch, chunk.data) or batch.is_control
-                found = iter(()) if is_hidden else batch.records(max_decompressed=self._options["max_decompressed"])
-            except (DecodeError, UnsupportedVersionError) as error:
-                raise broken(span.at, self._positions[span.at], error) from error
+    def _records_of(
+        self, chunk: Chunk, interceptors: Sequence[ConsumerInterceptor], header_serdes: HeaderSerdes | None
+    ) -> Iterator[Record]:
+        at = chunk.span.at
+        for found, after in record_batches(chunk, self._options["max_decompressed"]):
             for record in found:
-                if record.offset >= span.start and (span.end is None or record.offset < span.end):
-                    yield placed(record, span.at)
+                self._positions[at] = record.offset + 1
+                if header_serdes is not None:
+                    record = header_serdes.deserialized(record)
+                yield after_decoding(record, interceptors) if interceptors else record
+                if not chunk.is_wanted:
+                    return
+            self._passed(chunk.span, after)
+        self._passed(chunk.span, chunk.next)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         while not self._fetcher.finished:
             try:
                 for chunk in self._fetcher.next():
-                    self._held.setdefault(chunk.span.at, []).append(chunk)
+                    held = self._held.setdefault(chunk.span.at, [])
+                    if held and held[-1].next != chunk.start:
+                        yield from self._decode(chunk.span.at)
+                        held = self._held.setdefault(chunk.span.at, [])
+                    held.append(chunk)
                 self._fetcher.start()  # the next answer is on its way while this one is decoded
             except TagwireError:
                 for at in list(self._held):
-                    yield from self._decode(self._held.pop(at))
+                    yield from self._decode(at)
                 yield from self._give_small()
                 raise
             for at in [at for at, chunks in self._held.items() if self._is_due(chunks)]:
-                yield from self._decode(self._held.pop(at))
+                yield from self._decode(at)
             if not self._fetcher.more_is_there:
                 yield from self._give_small()
         self._fetcher.close()
@@ -279,57 +274,22 @@ class Reader(ClientOwner):
     def _is_due(self, chunks: list[Chunk]) -> bool:
         return not chunks[0].span.more_is_there or sum(chunk.rows for chunk in chunks) >= self._batch_rows
 
-    def _decode(self, chunks: list[Chunk]) -> Iterator[pa.RecordBatch]:
-        span, data = chunks[0].span, [chunk.data for chunk in chunks]
-        transactions = {one for chunk in chunks for one in chunk.aborted}
-        rows = sum(chunk.rows for chunk in chunks)
-        pieces, moves = max(1, round(rows / self._batch_rows)), span.moves
-        try:
-            yield from self._decoded(
-                span, data, -(-rows // pieces), AbortedTransactions(transactions) if transactions else None
-            )
-        except (DecodeError, UnsupportedVersionError):
-            if span.moves == moves:
-                yield from self._decode_one_by_one(span, data, AbortedTransactions(transactions))
-
-    def _decoded(
-        self, span: Span, data: list[memoryview], max_rows: int, aborted: AbortedTransactions | None
-    ) -> Iterator[pa.RecordBatch]:
-        from tagwire.records.arrow import arrow_chunks
-
-        moves = span.moves
-        chunks = arrow_chunks(
-            data,
-            start_offset=span.start,
-            end_offset=span.end,
-            topic=span.at.topic,
-            partition=span.at.partition,
-            max_rows=max(1, max_rows),
-            max_bytes=self._batch_bytes,
-            aborted=aborted,
-            **self._options,
-        )
-        for batch, after in chunks:
-            self._decoded_to[span.at] = after
-            yield from self._offer(batch, span, after)
-            if span.moves != moves:
+    def _decode(self, at: TopicPartition) -> Iterator[pa.RecordBatch]:
+        chunks = self._held.pop(at, None)
+        if chunks is None:
+            return  # its position was set by hand meanwhile
+        span, moves = chunks[0].span, chunks[0].span.moves
+        batches = arrow_batches(chunks, self._batch_rows, self._batch_bytes, self._options)
+        while span.moves == moves:
+            try:
+                batch, after = next(batches, (None, chunks[-1].next))
+            except TagwireError:
+                yield from self._give_small()
+                raise
+            if batch is None:
+                self._small.append((None, span, after))
                 return
-
-    def _decode_one_by_one(
-        self, span: Span, data: list[memoryview], aborted: AbortedTransactions
-    ) -> Iterator[pa.RecordBatch]:
-        """What stands before the first broken batch; then the error, naming that batch."""
-        for part in data:
-            for header in batch_headers(part, max_decompressed=self._options["max_decompressed"]):
-                at = max(header.base_offset, self._decoded_to[span.at])
-                if header.next_offset <= at:
-                    aborted.hides(header, part)  # it was given, or hidden, before
-                    continue
-                try:
-                    yield from self._decoded(span, [header.bytes_in(part)], header.count, aborted)
-                except (DecodeError, UnsupportedVersionError) as error:
-                    yield from self._give_small()
-                    raise broken(span.at, at, error) from error
+            yield from self._offer(batch, span, after)
 
     def _bounded(
         self,
@@ -370,10 +330,13 @@ class Reader(ClientOwner):
     def _give_small(self) -> Iterator[pa.RecordBatch]:
         pieces, self._small, self._small_rows = self._small, [], 0
         for _, span, after in pieces:
-            self._positions[span.at] = after if span.end is None else min(after, span.end)
-        batches = [batch for batch, _, _ in pieces if batch.num_rows]
+            self._passed(span, after)
+        batches = [batch for batch, _, _ in pieces if batch is not None and batch.num_rows]
         if batches:
             yield batches[0] if len(batches) == 1 else _joined(batches)
+
+    def _passed(self, span: Span, after: int) -> None:
+        self._positions[span.at] = after if span.end is None else min(after, span.end)
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -16,7 +16,6 @@ class Span:
     """One partition being read.
 
     Attributes:
-        start: the first offset wanted.
         end: the offset to stop before; None reads on for ever.
         next: the offset to ask for next.
         log_end: where the partition ended when it was last asked, -1 before that: its last stable offset for readers
@@ -24,11 +23,10 @@ class Span:
         moves: how often the position was set by hand; what was fetched before the last time is not wanted.
     """
 
-    __slots__ = ("_attempts", "_failing_since", "at", "end", "idle", "log_end", "moves", "next", "retry_at", "start")
+    __slots__ = ("_attempts", "_failing_since", "at", "end", "idle", "log_end", "moves", "next", "retry_at")
 
     def __init__(self, at: TopicPartition, start: int, end: int | None) -> None:
         self.at = at
-        self.start = start
         self.end = end
         self.next = start
         self.log_end = UNKNOWN
@@ -49,8 +47,8 @@ class Span:
         return not self.done and (self.log_end == UNKNOWN or self.next < self.log_end)
 
     def move(self, offset: int) -> None:
-        """Reads on from `offset`."""
-        self.start = self.next = offset
+        """Reads on from `offset`, and has no use for what was fetched before."""
+        self.next = offset
         self.moves += 1
         self.idle = self.retry_at = 0.0
 
@@ -70,22 +68,26 @@ class Span:
 
 
 class Chunk:
-    """Whole batches of one partition, in order.
+    """Whole batches of one partition, in order; none where all there is to tell is that reading goes on elsewhere.
 
     Attributes:
+        start: the first offset wanted of them.
+        next: the offset after them.
         data: their bytes, as they came.
         rows: how many records their headers announce.
-        next: the offset after them.
         aborted: (producer id, first offset) of the aborted transactions among them, for readers of committed records.
     """
 
-    __slots__ = ("_moves", "aborted", "data", "next", "rows", "span")
+    __slots__ = ("_moves", "aborted", "data", "next", "rows", "span", "start")
 
-    def __init__(self, span: Span, data: memoryview, rows: int, aborted: Sequence[tuple[int, int]] = ()) -> None:
+    def __init__(
+        self, span: Span, start: int, data: memoryview, rows: int, aborted: Sequence[tuple[int, int]] = ()
+    ) -> None:
         self.span = span
+        self.start = start
+        self.next = span.next
         self.data = data
         self.rows = rows
-        self.next = span.next
         self.aborted = aborted
         self._moves = span.moves
 
