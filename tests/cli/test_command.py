@@ -16,7 +16,11 @@ from tagwire.records import Record
 
 COMMANDS = [
     ("topics",),
+    ("topics", "list"),
+    ("topics", "describe"),
     ("topics", "create"),
+    ("topics", "alter"),
+    ("topics", "trim"),
     ("topics", "delete"),
     ("produce",),
     ("consume",),
@@ -24,6 +28,7 @@ COMMANDS = [
     ("groups", "describe"),
     ("groups", "delete"),
     ("groups", "offsets", "reset"),
+    ("groups", "offsets", "delete"),
     ("configs", "describe"),
     ("configs", "alter"),
     ("versions",),

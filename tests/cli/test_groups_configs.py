@@ -53,6 +53,7 @@ def test_a_group_is_described_with_its_lag(ran, looked):
     assert " ".join(out[-1]) == "g is Stable (classic), 2 members, 6 records behind."
     told = [json.loads(line) for line in ran("groups", "describe", "g", "--json").out.splitlines()]
     assert [row["lag"] for row in told] == [None, 6]
+    assert (told[1]["group"], told[1]["state"], told[1]["member_id"]) == ("g", "Stable", "m")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_a_group_is_described_with_its_lag(ran, looked):
     [("earliest", [0, 0]), ("latest", [10, 0]), ("3", [3, 0]), ("99", [10, 0]), ("2030-01-01", [10, 0])],
 )
 def test_offsets_are_reset_within_what_partitions_hold(ran, looked, to, after):
-    looked.committed = {("t", 0): 4}
+    looked.has_members, looked.committed = False, {("t", 0): 4}
     dry = ran("groups", "offsets", "reset", "g", "--to", to, "--dry-run", "--json")
     assert [json.loads(line)["after"] for line in dry.out.splitlines()] == after
     assert looked.committed == {("t", 0): 4}
@@ -68,9 +69,46 @@ def test_offsets_are_reset_within_what_partitions_hold(ran, looked, to, after):
     assert looked.committed == {("t", 0): after[0], ("t", 1): after[1]}
 
 
-def test_a_group_that_committed_nothing_needs_a_topic(ran):
+@pytest.mark.parametrize(("by", "after"), [(3, 7), (-3, 1), (-99, 0), (99, 10)])
+def test_offsets_are_moved_from_where_they_are(ran, looked, by, after):
+    looked.has_members, looked.committed = False, {("t", 0): 4}
+    out = ran("groups", "offsets", "reset", "g", "--by", by, "--topic", "t").out
+    assert rows(out)[1:] == [["t", "0", "4", str(after)]]
+    assert looked.committed == {("t", 0): after}
+
+
+def test_one_partition_alone_is_reset(ran, looked):
+    looked.has_members = False
+    assert ran("groups", "offsets", "reset", "g", "--to", "latest", "--topic", "t", "--partition", 1).code == 0
+    assert looked.committed == {("t", 1): 0}
+
+
+def test_a_group_with_members_is_not_reset(ran, looked):
+    found = ran("groups", "offsets", "reset", "g", "--to", "latest", "--topic", "t")
+    assert (found.code, found.out, looked.committed) == (1, "", {})
+    assert "NON_EMPTY_GROUP (68): reset group 'g': it has 2 members; stop them first" in found.err
+
+
+def test_a_group_that_does_not_exist_begins_where_it_is_reset_to(ran, looked):
+    assert ran("groups", "offsets", "reset", "new", "--to", "3", "--topic", "t").code == 0
+    assert looked.committed == {("t", 0): 3, ("t", 1): 0}
+
+
+def test_offsets_are_forgotten(ran, looked):
+    looked.committed = {("t", 0): 4, ("u", 0): 1}
+    dry = ran("groups", "offsets", "delete", "g", "--topic", "t", "--dry-run", "--json")
+    assert json.loads(dry.out) == {"topic": "t", "partition": 0, "before": 4, "after": None}
+    assert len(looked.committed) == 2
+    assert rows(ran("groups", "offsets", "delete", "g", "--topic", "t").out)[1:] == [["t", "0", "4", "-"]]
+    assert looked.committed == {("u", 0): 1}
+
+
+def test_a_group_that_committed_nothing_needs_a_topic(ran, looked):
+    looked.has_members = False
     assert ran("groups", "offsets", "reset", "g", "--to", "latest").out == "g has committed nothing: name a --topic\n"
     assert ran("groups", "offsets", "reset", "g", "--to", "soon").code == 2
+    assert ran("groups", "offsets", "reset", "g").err.startswith("tagwire: Invalid value: give either --to or --by")
+    assert ran("groups", "offsets", "reset", "g", "--to", "latest", "--by", "1").code == 2
 
 
 def test_a_group_is_deleted_once(ran):
@@ -78,6 +116,10 @@ def test_a_group_is_deleted_once(ran):
     again = ran("groups", "delete", "g")
     assert (again.code, again.out) == (1, "")
     assert "GROUP_ID_NOT_FOUND" in again.err
+
+
+def test_deleting_is_told_to_programs_too(ran):
+    assert json.loads(ran("groups", "delete", "g", "--json").out) == {"group": "g", "deleted": True}
 
 
 def test_configs_are_shown_and_changed(ran, looked):
@@ -90,10 +132,20 @@ def test_configs_are_shown_and_changed(ran, looked):
     assert [(row["name"], row["source"]) for row in told] == [("retention.ms", "default"), ("secret", "broker file")]
 
 
+def test_configs_that_are_lists_get_more_and_less(ran, cluster):
+    arguments = ("topic/t", "--append", "a=x", "--subtract", "b=y", "--reset", "c", "--dry-run", "--json")
+    told = [json.loads(line) for line in ran("configs", "alter", *arguments).out.splitlines()]
+    assert told == [{"resource": "topic/t", "name": name, "altered": False} for name in "abc"]
+    (asked,) = cluster.asked("IncrementalAlterConfigs")
+    assert asked.validate_only
+    assert [(each.name, each.config_operation) for each in asked.resources[0].configs] == [("a", 2), ("b", 3), ("c", 1)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (("alter", "topic/t"), 2, "give --set or --reset"),
+        (("alter", "topic/t"), 2, "give --set, --append, --subtract or --reset"),
+        (("alter", "topic/t", "--set", "a=1", "--reset", "a"), 2, "in one way at a time"),
         (("describe", "flights"), 2, "is not KIND/NAME"),
         (("describe", "user/x"), 2, "a kind of topic, broker"),
         (("describe", "broker/x"), 1, "a broker is named by its id"),

@@ -32,8 +32,8 @@ def test_the_json_list_tells_each_partition(run, fill):
         "error": None,
         "records": 4,
         "partitions": [
-            {"partition": 0, "leader": 1, "start": 0, "end": 0},
-            {"partition": 1, "leader": 1, "start": 0, "end": 4},
+            {"partition": 0, "leader": 1, "replicas": [1], "in_sync": [1], "start": 0, "end": 0},
+            {"partition": 1, "leader": 1, "replicas": [1], "in_sync": [1], "start": 0, "end": 4},
         ],
     }
 
@@ -52,6 +52,45 @@ def test_a_topic_is_created_listed_and_deleted(run):
     gone = run("topics", "delete", "made")
     assert (gone.code, gone.out) == (0, "deleted made\n")
     assert "made" not in _listed(run)
+
+
+def test_a_list_may_be_asked_for_by_name(run, fill):
+    topic = fill()
+    assert run("topics", "list", "--json").out == run("topics", "--json").out
+    assert topic in run("topics", "list").out
+
+
+def test_several_topics_are_created_described_and_deleted(run):
+    assert run("topics", "create", "one", "two", "--partitions", 2).out.count("with 2 partitions") == 2
+    out = run("topics", "describe", "one", "two").out.splitlines()
+    assert out[0].split() == ["topic", "partition", "leader", "replicas", "in", "sync", "start", "end", "bytes"]
+    assert [line.split()[:7] for line in out[1:5]] == [
+        [name, str(index), "1", "1", "1", "0", "0"] for name in ("one", "two") for index in (0, 1)
+    ]
+    told = [json.loads(line) for line in run("topics", "describe", "one", "two", "--json").out.splitlines()]
+    assert [(topic["topic"], len(topic["partitions"])) for topic in told] == [("one", 2), ("two", 2)]
+    gone = run("topics", "delete", "one", "two", "--json")
+    assert [json.loads(line) for line in gone.out.splitlines()] == [
+        {"topic": name, "deleted": True} for name in ("one", "two")
+    ]
+
+
+def test_a_topic_that_exists_can_be_left_as_it_is(run):
+    first = run("topics", "create", "again", "--if-not-exists", "--json")
+    assert json.loads(first.out) == {"topic": "again", "partitions": 1, "created": True}
+    second = run("topics", "create", "again", "--if-not-exists")
+    assert (second.code, second.out) == (0, "again exists\n")
+
+
+def test_a_dry_run_creates_nothing(run):
+    assert run("topics", "create", "dry", "--dry-run").out == "could create dry with 1 partition\n"
+    assert "dry" not in _listed(run)
+
+
+def test_a_missing_topic_is_not_described(run):
+    ran = run("topics", "describe", "missing")
+    assert (ran.code, ran.out) == (1, "")
+    assert "topic 'missing'" in ran.err
 
 
 def test_brokers_may_be_named_before_or_after_the_subcommand(run, bootstrap, monkeypatch):

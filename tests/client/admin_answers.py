@@ -30,6 +30,7 @@ class Looked:
         self.committed: dict[tuple[str, int], int] = {}
         self.configs: dict[str, str | None] = {"retention.ms": None}
         self.group_exists = True
+        self.has_members = True
 
     def answers(self) -> dict[str, Any]:
         """{API name: request -> response}."""
@@ -79,6 +80,24 @@ class Looked:
         ]
         return kind(topics=old)
 
+    def OffsetDelete(self, request: Any) -> Any:  # noqa: N802
+        kind = messages.OffsetDeleteResponse
+        for topic in request.topics:
+            for each in topic.partitions:
+                self.committed.pop((topic.name, each.partition_index), None)
+        return kind(
+            topics=[
+                kind.OffsetDeleteResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        kind.OffsetDeleteResponsePartition(partition_index=each.partition_index)
+                        for each in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
     def ListGroups(self, request: Any) -> Any:  # noqa: N802
         kind = messages.ListGroupsResponse
         groups = [kind.ListedGroup(group_id="g", group_state="Empty", group_type="classic")]
@@ -98,10 +117,10 @@ class Looked:
             groups=[
                 kind.DescribedGroup(
                     group_id=name,
-                    group_state="Stable",
+                    group_state="Stable" if self.has_members else "Empty",
                     protocol_type="consumer",
                     protocol_data="range",
-                    members=members,
+                    members=members if self.has_members else [],
                 )
                 if name == "g"
                 else kind.DescribedGroup(group_id=name, group_state="Dead")

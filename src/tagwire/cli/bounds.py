@@ -61,6 +61,8 @@ def parse_bound(text: str, option: str) -> Bound:
 
 def resolve(client: Client, bound: Bound, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
     """The offset the bound means in each partition; for a time after the last record, the partition's end."""
+    if not partitions:
+        return {}
     if bound.offset is not None and bound.offset >= 0:
         return dict.fromkeys(partitions, bound.offset)
     asked = bound.timestamp if bound.offset is None else bound.offset
@@ -68,3 +70,24 @@ def resolve(client: Client, bound: Bound, partitions: list[TopicPartition]) -> d
     offsets = client.list_offsets(dict.fromkeys(partitions, asked))
     after = [partition for partition, offset in offsets.items() if offset < 0]
     return {**offsets, **(client.list_offsets(dict.fromkeys(after, LATEST)) if after else {})}
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a partition holds: its first offset, and the next to be written."""
+
+    start: int
+    end: int
+
+    def nearest(self, offset: int) -> int:
+        """`offset`, or the nearer end where it lies outside."""
+        return min(max(offset, self.start), self.end)
+
+
+def held(client: Client, partitions: list[TopicPartition]) -> dict[TopicPartition, Held]:
+    """What each partition holds now."""
+    if not partitions:
+        return {}
+    starts = client.list_offsets(dict.fromkeys(partitions, EARLIEST))
+    ends = client.list_offsets(dict.fromkeys(partitions, LATEST))
+    return {at: Held(starts[at], ends[at]) for at in partitions}

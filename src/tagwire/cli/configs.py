@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json, pairs
-from tagwire.cli.terminal import print_rows, printable, safe_json
+from tagwire.cli.connecting import administer
+from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, pairs
+from tagwire.cli.terminal import print_json, print_rows, printable
+
+if TYPE_CHECKING:
+    from tagwire.client.admin.configs import Change
 
 app = typer.Typer(name="configs", rich_markup_mode=None, help="Show and change configs.")
 
@@ -31,22 +34,21 @@ def describe(
       tagwire configs describe topic/flights
       tagwire configs describe broker/1 --all --json | jq .name
     """
-    from tagwire.client import Admin
-
     at = _resource(resource)
-    with Admin(bootstrap) as admin:
+    with administer(bootstrap) as admin:
         found = admin.describe_configs([at]).popitem()[1].values()
     shown = [entry for entry in found if every or not entry.is_default]
     if as_json:
-        for entry in shown:
-            row = {
+        print_json(
+            {
                 "name": entry.name,
                 "value": entry.value,
                 "source": entry.source,
                 "read_only": entry.is_read_only,
                 "sensitive": entry.is_sensitive,
             }
-            print(safe_json(json.dumps(row, ensure_ascii=False)))
+            for entry in shown
+        )
     elif shown:
         rows = [
             (entry.name, "(secret)" if entry.is_sensitive else "" if entry.value is None else entry.value, entry.source)
@@ -61,28 +63,49 @@ def describe(
 def alter(
     resource: Resource,
     put: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="May be repeated.")] = None,
+    append: Annotated[
+        list[str] | None,
+        typer.Option("--append", metavar="KEY=VALUE", help="More for a config that is a list; may be repeated."),
+    ] = None,
+    subtract: Annotated[
+        list[str] | None,
+        typer.Option("--subtract", metavar="KEY=VALUE", help="Less of a config that is a list; may be repeated."),
+    ] = None,
     reset: Annotated[
         list[str] | None, typer.Option("--reset", metavar="KEY", help="Back to the default; may be repeated.")
     ] = None,
-    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only ask whether it could be done.")] = False,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = BOOTSTRAP,
+    as_json: Json = False,
 ) -> None:
     """Change configs of a topic, a broker or a group; the others stay as they are.
 
     \b
-    Example:
+    Examples:
       tagwire configs alter topic/flights --set retention.ms=-1 --reset segment.bytes
+      tagwire configs alter topic/flights --append cleanup.policy=compact --dry-run
     """
-    from tagwire.client import Admin
+    from tagwire.client import Append, Subtract
 
     at = _resource(resource)
-    changes: dict[str, str | None] = {**dict(pairs(put or [], "--set")), **dict.fromkeys(reset or [])}
+    given: list[tuple[str, Change]] = [
+        *pairs(put or [], "--set"),
+        *((name, Append(value)) for name, value in pairs(append or [], "--append")),
+        *((name, Subtract(value)) for name, value in pairs(subtract or [], "--subtract")),
+        *((name, None) for name in reset or []),
+    ]
+    changes: dict[str, Change] = dict(given)
     if not changes:
-        raise typer.BadParameter("nothing to change: give --set or --reset")
-    with Admin(bootstrap) as admin:
-        admin.alter_configs({at: changes}, validate_only=validate_only)
+        raise typer.BadParameter("nothing to change: give --set, --append, --subtract or --reset")
+    if len(changes) < len(given):
+        raise typer.BadParameter("a config can be changed in one way at a time")
+    with administer(bootstrap) as admin:
+        admin.alter_configs({at: changes}, validate_only=dry_run)
+    if as_json:
+        print_json({"resource": resource, "name": name, "altered": not dry_run} for name in changes)
+        return
     count = "1 config" if len(changes) == 1 else f"{len(changes)} configs"
-    print(f"{'could change' if validate_only else 'changed'} {count} of {printable(resource)}")
+    print(f"{'could change' if dry_run else 'changed'} {count} of {printable(resource)}")
 
 
 def _resource(text: str) -> tuple[str, str]:

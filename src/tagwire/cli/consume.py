@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tagwire.cli.bounds import LATEST, Bound, parse_bound, resolve
+from tagwire.cli.connecting import connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json, Topic
 from tagwire.cli.record_lines import Headers, ReadRecord, format_line, lines_for_people
 from tagwire.cli.terminal import printable, progress
@@ -58,10 +59,8 @@ def consume(
     start, end = parse_bound(from_, "--from"), parse_bound(to, "--to")
     if follow and end != Bound(offset=LATEST):
         raise typer.BadParameter("cannot be given together with --follow", param_hint="'--to'")
-    from tagwire.client import Client
-
     show = format_line if as_json else lines_for_people(full)
-    with Client(bootstrap) as client:
+    with connect(bootstrap) as client:
         partitions = _partitions(client, topic, partition)
         for bound, option in ((start, "--from"), (end, "--to")):
             if bound.is_one_offset and len(partitions) > 1:

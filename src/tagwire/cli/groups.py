@@ -1,41 +1,50 @@
-"""`tagwire groups`: list, describe with lag, delete; move their offsets."""
+"""`tagwire groups`: list, describe with lag, delete; move and delete their offsets."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tagwire.cli.bounds import EARLIEST, LATEST, Bound, parse_bound, resolve
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json
-from tagwire.cli.terminal import print_rows, printable, safe_json
+from tagwire.cli.bounds import LATEST, held, parse_bound, resolve
+from tagwire.cli.connecting import administer, connect
+from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json
+from tagwire.cli.terminal import print_json, print_rows, printable
 
 if TYPE_CHECKING:
-    from tagwire.client import Client, TopicPartition
+    from tagwire.client import Admin, Client, GroupDescription, TopicPartition
 
 app = typer.Typer(name="groups", rich_markup_mode=None, help="Look after consumer groups.")
-offsets = typer.Typer(name="offsets", rich_markup_mode=None, help="Move a group's offsets.")
+offsets = typer.Typer(name="offsets", rich_markup_mode=None, help="Move or delete a group's offsets.")
 app.add_typer(offsets)
 
 Group = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
+Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=False)]
+Topics = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic; may be repeated.")]
+Partitions = Annotated[
+    list[int] | None, typer.Option("--partition", min=0, metavar="N", help="Only this partition; may be repeated.")
+]
 
 
 @app.command("list")
-def list_(bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False) -> None:
+def list_(
+    state: Annotated[
+        list[str] | None, typer.Option("--state", metavar="STATE", help="Only such as Empty; may be repeated.")
+    ] = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
     """List groups and their states.
 
     \b
-    Example:
-      tagwire groups list --json | jq 'select(.state == "Empty") | .group'
+    Examples:
+      tagwire groups list --state Empty --state Dead
+      tagwire groups list --json | jq 'select(.type == "classic") | .group'
     """
-    from tagwire.client import Admin
-
-    with Admin(bootstrap) as admin:
-        found = admin.list_groups()
+    with administer(bootstrap) as admin:
+        found = admin.list_groups(states=state or ())
     if as_json:
-        _print_json(
+        print_json(
             {"group": each.group, "state": each.state, "type": each.type, "protocol_type": each.protocol_type}
             for each in found
         )
@@ -46,7 +55,7 @@ def list_(bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False) -> None:
 
 
 @app.command()
-def describe(group: Group, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False) -> None:
+def describe(groups: Groups, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False) -> None:
     """Show a group's members, and how far it lags behind in each partition.
 
     \b
@@ -54,64 +63,55 @@ def describe(group: Group, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = Fal
       tagwire groups describe loader
       tagwire groups describe loader --json | jq -s 'map(.lag) | add'
     """
-    from tagwire.client import Admin, Client
+    from tagwire.client import Admin
 
-    with Client(bootstrap) as client:
+    with connect(bootstrap) as client:
         admin = Admin(client)
-        found = admin.describe_groups([group])[group]
-        holders = {at: member for member in found.members for at in member.assignment}
-        committed = admin.group_offsets(group)
-        ends = _ends(client, sorted({*committed, *holders}))
-    rows = [
-        {
-            "topic": at.topic,
-            "partition": at.partition,
-            "offset": committed[at].offset if at in committed else None,
-            "end": end,
-            "lag": max(end - committed[at].offset, 0) if end is not None and at in committed else None,
-            "client_id": holders[at].client_id if at in holders else None,
-            "host": holders[at].host if at in holders else None,
-        }
-        for at, end in ends.items()
-    ]
+        found = admin.describe_groups(groups)
+        rows = {group: _lag_rows(client, admin, found[group]) for group in groups}
     if as_json:
-        _print_json({"group": group, "state": found.state, **row} for row in rows)
+        print_json(row for group in groups for row in rows[group])
         return
-    titles = ("topic", "partition", "offset", "end", "lag", "client", "host")
-    if rows:
-        table = [["-" if cell is None else str(cell) for cell in row.values()] for row in rows]
-        print_rows(titles, table, numbers=(1, 2, 3, 4))
-    count = "1 member" if len(found.members) == 1 else f"{len(found.members)} members"
-    lag = sum(row["lag"] for row in rows if isinstance(row["lag"], int))
-    print(f"{printable(group)} is {found.state} ({found.type}), {count}, {lag:,} records behind.")
+    shown = ("topic", "partition", "offset", "end", "lag", "client_id", "host")
+    for group in groups:
+        if rows[group]:
+            table = [["-" if row[name] is None else str(row[name]) for name in shown] for row in rows[group]]
+            print_rows(("topic", "partition", "offset", "end", "lag", "client", "host"), table, numbers=(1, 2, 3, 4))
+        lag = sum(row["lag"] or 0 for row in rows[group])
+        is_in = f"{printable(group)} is {found[group].state} ({found[group].type})"
+        print(f"{is_in}, {_members(found[group])}, {lag:,} records behind.")
 
 
 @app.command()
-def delete(group: Group, bootstrap: Bootstrap = BOOTSTRAP) -> None:
-    """Delete a group that has no members, and every offset it committed.
+def delete(groups: Groups, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False) -> None:
+    """Delete groups that have no members, and every offset they committed.
 
     \b
     Example:
       tagwire groups delete loader
     """
-    from tagwire.client import Admin
-
-    with Admin(bootstrap) as admin:
-        admin.delete_groups([group])
-    print(f"deleted {printable(group)}")
+    with administer(bootstrap) as admin:
+        admin.delete_groups(groups)
+    if as_json:
+        print_json({"group": group, "deleted": True} for group in groups)
+    else:
+        for group in groups:
+            print(f"deleted {printable(group)}")
 
 
 @offsets.command()
 def reset(
     group: Group,
     to: Annotated[
-        str,
+        str | None,
         typer.Option("--to", metavar="WHERE", help="earliest, latest, an offset, or a time such as 2013-07-04T06:00."),
-    ],
-    topic: Annotated[
-        list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic; may be repeated.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")] = False,
+    by: Annotated[
+        int | None, typer.Option("--by", metavar="N", help="Instead of --to: N records on, or back where N is below 0.")
+    ] = None,
+    topic: Topics = None,
+    partition: Partitions = None,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -123,36 +123,97 @@ def reset(
     Examples:
       tagwire groups offsets reset loader --to earliest --topic flights
       tagwire groups offsets reset loader --to 2013-07-04T06:00 --dry-run
+      tagwire groups offsets reset loader --by -100 --topic flights --partition 3
     """
-    from tagwire.client import Admin, Client, TopicPartition
+    from tagwire.client import Admin, TopicPartition
 
-    where = parse_bound(to, "--to")
-    with Client(bootstrap) as client:
+    if (to is None) == (by is None):
+        raise typer.BadParameter("give either --to or --by")
+    where = None if to is None else parse_bound(to, "--to")
+    with connect(bootstrap) as client:
         admin = Admin(client)
+        _check_empty(admin, group)
         before = admin.group_offsets(group)
-        topics = topic or sorted({at.topic for at in before})
         places = [
-            TopicPartition(name, index) for name in topics for index in client.topic(name, client.deadline()).partitions
+            TopicPartition(name, index)
+            for name in topic or sorted({at.topic for at in before})
+            for index in partition or client.topic(name, client.deadline()).partitions
         ]
-        after = _targets(client, places, where)
+        if where is not None:
+            wanted = resolve(client, where, places)
+        else:
+            wanted = {at: before[at].offset + (by or 0) for at in places if at in before}
+        after = {at: there.nearest(wanted[at]) for at, there in held(client, list(wanted)).items()}
         if after and not dry_run:
             admin.alter_group_offsets(group, {(at.topic, at.partition): offset for at, offset in after.items()})
-    rows = [
+    _print_changes(group, {at: (before[at].offset if at in before else None, after[at]) for at in after}, as_json)
+
+
+@offsets.command("delete")
+def delete_offsets(
+    group: Group,
+    topic: Topics = None,
+    partition: Partitions = None,
+    dry_run: DryRun = False,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Forget what a group has committed, in the topics that are named or everywhere; none of its members may read them.
+
+    \b
+    Example:
+      tagwire groups offsets delete loader --topic flights
+    """
+    with administer(bootstrap) as admin:
+        before = {
+            at: committed.offset
+            for at, committed in admin.group_offsets(group).items()
+            if (not topic or at.topic in topic) and (not partition or at.partition in partition)
+        }
+        if before and not dry_run:
+            admin.delete_group_offsets(group, before)
+    _print_changes(group, {at: (offset, None) for at, offset in before.items()}, as_json)
+
+
+def _lag_rows(client: Client, admin: Admin, group: GroupDescription) -> list[dict[str, Any]]:
+    """A row for each partition that the group has committed in or holds."""
+    holders = {at: member for member in group.members for at in member.assignment}
+    committed = admin.group_offsets(group.group)
+    ends = _ends(client, sorted({*committed, *holders}))
+    return [
         {
+            "group": group.group,
+            "state": group.state,
             "topic": at.topic,
             "partition": at.partition,
-            "before": before[at].offset if at in before else None,
-            "after": offset,
+            "offset": committed[at].offset if at in committed else None,
+            "end": end,
+            "lag": max(end - committed[at].offset, 0) if end is not None and at in committed else None,
+            "metadata": committed[at].metadata if at in committed else None,
+            "member_id": holders[at].member_id if at in holders else None,
+            "client_id": holders[at].client_id if at in holders else None,
+            "host": holders[at].host if at in holders else None,
         }
-        for at, offset in after.items()
+        for at, end in ends.items()
     ]
-    if as_json:
-        _print_json(rows)
-    elif rows:
-        table = [["-" if cell is None else str(cell) for cell in row.values()] for row in rows]
-        print_rows(("topic", "partition", "before", "after"), table, numbers=(1, 2, 3))
-    else:
-        print(f"{printable(group)} has committed nothing: name a --topic")
+
+
+def _members(group: GroupDescription) -> str:
+    return "1 member" if len(group.members) == 1 else f"{len(group.members)} members"
+
+
+def _check_empty(admin: Admin, group: str) -> None:
+    """Raises KafkaError where members would go on from their own offsets. A group that does not exist has none."""
+    from tagwire.errors import Error, KafkaError
+
+    try:
+        found = admin.describe_groups([group])[group]
+    except KafkaError as error:
+        if error.error is not Error.GROUP_ID_NOT_FOUND:
+            raise
+        return
+    if found.members:
+        raise KafkaError(Error.NON_EMPTY_GROUP, f"reset group {group!r}: it has {_members(found)}; stop them first")
 
 
 def _ends(client: Client, places: list[TopicPartition]) -> dict[TopicPartition, int | None]:
@@ -163,14 +224,15 @@ def _ends(client: Client, places: list[TopicPartition]) -> dict[TopicPartition, 
     return {at: ends.get(at) for at in places}
 
 
-def _targets(client: Client, places: list[TopicPartition], to: Bound) -> dict[TopicPartition, int]:
-    if not places:
-        return {}
-    starts = client.list_offsets(dict.fromkeys(places, EARLIEST))
-    ends = client.list_offsets(dict.fromkeys(places, LATEST))
-    return {at: min(max(offset, starts[at]), ends[at]) for at, offset in resolve(client, to, places).items()}
-
-
-def _print_json(rows: Iterable[dict[str, Any]]) -> None:
-    for row in rows:
-        print(safe_json(json.dumps(row, ensure_ascii=False)))
+def _print_changes(group: str, changes: dict[TopicPartition, tuple[int | None, int | None]], as_json: bool) -> None:
+    rows = [
+        {"topic": at.topic, "partition": at.partition, "before": before, "after": after}
+        for at, (before, after) in changes.items()
+    ]
+    if as_json:
+        print_json(rows)
+    elif rows:
+        table = [["-" if cell is None else str(cell) for cell in row.values()] for row in rows]
+        print_rows(("topic", "partition", "before", "after"), table, numbers=(1, 2, 3))
+    else:
+        print(f"{printable(group)} has committed nothing: name a --topic")

@@ -7,13 +7,20 @@ from typing import Annotated
 
 import typer
 
+from tagwire.cli.connecting import given_bootstrap
 from tagwire.errors import ConfigError
 
 BOOTSTRAP = "127.0.0.1:9092"
 
 
-def addresses(text: str | None) -> str | None:
-    """`text` as it is, which must be HOST:PORT[,HOST:PORT]; None stays None. Raises typer.BadParameter."""
+def addresses(context: typer.Context, parameter: typer.CallbackParam, text: str | None) -> str | None:
+    """`text` as it is, which must be HOST:PORT[,HOST:PORT]; where nobody gave it, what the properties name.
+
+    None stays None. Raises typer.BadParameter.
+    """
+    source = context.get_parameter_source(parameter.name or "")
+    if text is not None and source is not None and source.name == "DEFAULT":
+        text = given_bootstrap() or text
     if text is not None:
         from tagwire.client.config import addresses_of
 
@@ -35,6 +42,7 @@ Bootstrap = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tagwire.cli.connecting import connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, Topic, pairs
 from tagwire.cli.record_lines import Headers, Line, parse_line
 from tagwire.cli.terminal import printable, progress
@@ -85,7 +86,8 @@ def produce(
     sent = _Sent(topic)
     with (
         _opened(file) as source,
-        Producer(bootstrap, acks=acks, compression=compression) as producer,
+        connect(bootstrap) as client,
+        Producer(client, acks=acks, compression=compression) as producer,
         progress(f"to {topic}", visible=not source.isatty()) as advance,
     ):
 

@@ -6,11 +6,13 @@ printable characters: an escape sequence in a record must not move the cursor, s
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 ELLIPSIS = "…"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -62,6 +64,12 @@ def utc(milliseconds: int) -> str:
     if at.microsecond:
         return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}"
     return f"{at:%Y-%m-%d %H:%M:%S}" if at.second else f"{at:%Y-%m-%d %H:%M}"
+
+
+def print_json(rows: Iterable[Any]) -> None:
+    """One JSON document a line."""
+    for row in rows:
+        print(safe_json(json.dumps(row, ensure_ascii=False)))
 
 
 def print_rows(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[int] = ()) -> None:

@@ -1,17 +1,16 @@
-"""`tagwire topics`: list a cluster's topics, create and delete them."""
+"""`tagwire topics`: list, describe, create, alter, trim and delete topics."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json, addresses, pairs
-from tagwire.cli.terminal import print_rows, printable, safe_json
-
-if TYPE_CHECKING:
-    from tagwire.client import Client
+from tagwire.cli.bounds import held, parse_bound, resolve
+from tagwire.cli.connecting import administer, connect
+from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, addresses, pairs
+from tagwire.cli.terminal import print_json, print_rows, printable
+from tagwire.cli.topic_reports import configs_of, detail_rows, list_row, report, sizes_of
 
 app = typer.Typer(name="topics", rich_markup_mode=None)
 
@@ -19,11 +18,13 @@ OwnBootstrap = Annotated[
     str | None,
     typer.Option("--bootstrap", metavar="HOST:PORT[,HOST:PORT]", callback=addresses, help="As before the command."),
 ]
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
 
 
 @app.callback(invoke_without_command=True)
 def topics(context: typer.Context, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False) -> None:
-    """List topics, or create and delete them.
+    """List topics; describe, create, alter, trim or delete them.
 
     The offsets are the lowest and the highest of all partitions; --json tells each. Records are counted by offsets:
     compaction and transactions leave fewer to read.
@@ -36,108 +37,203 @@ def topics(context: typer.Context, bootstrap: Bootstrap = BOOTSTRAP, as_json: Js
       tagwire topics delete flights
     """
     context.obj = bootstrap
-    if context.invoked_subcommand is not None:
-        return
-    from tagwire.client import Client
+    if context.invoked_subcommand is None:
+        _list(bootstrap, as_json)
 
-    with Client(bootstrap) as client:
-        found = _describe(client)
+
+@app.command("list")
+def list_(context: typer.Context, bootstrap: OwnBootstrap = None, as_json: Json = False) -> None:
+    """List topics, as `tagwire topics` alone does.
+
+    \b
+    Example:
+      tagwire topics list --json | jq 'select(.records == 0) | .topic'
+    """
+    _list(bootstrap or context.obj, as_json)
+
+
+@app.command()
+def describe(context: typer.Context, names: Names, bootstrap: OwnBootstrap = None, as_json: Json = False) -> None:
+    """Show a topic's partitions, where they are, how much they hold, and its configs that are no defaults.
+
+    \b
+    Examples:
+      tagwire topics describe flights
+      tagwire topics describe flights --json | jq '.partitions[] | select(.leader == null)'
+    """
+    from tagwire.client import Admin
+
+    with connect(bootstrap or context.obj) as client:
+        for name in names:
+            client.topic(name, client.deadline())  # a missing one is an error, not an empty table
+        found = report(client, names)
+        admin = Admin(client)
+        sizes, configs = sizes_of(admin, found), configs_of(admin, names)
+    for topic in found:
+        topic["configs"] = configs and configs[topic["topic"]]
+        for partition in topic["partitions"]:
+            partition["bytes"] = sizes.get((topic["topic"], partition["partition"]))
     if as_json:
-        for topic in found:
-            print(safe_json(json.dumps(topic, ensure_ascii=False)))
-    elif found:
-        print_rows(("topic", "partitions", "offsets", "records"), [_row(topic) for topic in found], numbers=(1, 3))
-    else:
-        print(f"no topics on {printable(bootstrap)}")
+        print_json(found)
+        return
+    titles = ("topic", "partition", "leader", "replicas", "in sync", "start", "end", "bytes")
+    print_rows(titles, [row for topic in found for row in detail_rows(topic)], numbers=(1, 2, 5, 6, 7))
+    for topic in found:
+        for config, value in (topic["configs"] or {}).items():
+            print(printable(f"{topic['topic']}: {config}={value}"))
 
 
 @app.command()
 def create(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    names: Names,
     partitions: Annotated[int, typer.Option("--partitions", min=1, metavar="N", help="How many.")] = 1,
     replication: Annotated[int, typer.Option("--replication-factor", min=1, metavar="N", help="Copies of each.")] = 1,
     config: Annotated[
         list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="A topic config; may be repeated.")
     ] = None,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Leave a topic that exists as it is.")] = False,
+    dry_run: DryRun = False,
     bootstrap: OwnBootstrap = None,
+    as_json: Json = False,
 ) -> None:
-    """Create a topic.
+    """Create topics.
 
     \b
-    Example:
+    Examples:
       tagwire topics create flights --partitions 4 --config retention.ms=-1
+      tagwire topics create in out --replication-factor 3 --if-not-exists
     """
-    from tagwire.client import Admin, NewTopic
+    from tagwire.client import NewTopic
 
     configs = dict(pairs(config or [], "--config"))
-    with Admin(bootstrap or context.obj) as admin:
+    with administer(bootstrap or context.obj) as admin:
+        known = {topic.name for topic in admin.list_topics()} if if_not_exists else set()
+        wanted = [name for name in names if name not in known]
         admin.create_topics(
-            [NewTopic(name, num_partitions=partitions, replication_factor=replication, configs=configs)]
+            [NewTopic(name, partitions, replication, configs) for name in wanted],
+            validate_only=dry_run,
         )
-    count = "1 partition" if partitions == 1 else f"{partitions} partitions"
-    print(f"created {printable(name)} with {count}")
+    if as_json:
+        print_json(
+            {"topic": name, "partitions": partitions, "created": name in wanted and not dry_run} for name in names
+        )
+        return
+    for name in names:
+        if name in wanted:
+            print(f"{'could create' if dry_run else 'created'} {printable(name)} with {_count(partitions)}")
+        else:
+            print(f"{printable(name)} exists")
 
 
 @app.command()
-def delete(
+def alter(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: Name,
+    partitions: Annotated[
+        int, typer.Option("--partitions", min=1, metavar="N", help="How many it is to have in all.", show_default=False)
+    ],
+    dry_run: DryRun = False,
     bootstrap: OwnBootstrap = None,
+    as_json: Json = False,
 ) -> None:
-    """Delete a topic and every record in it.
+    """Give a topic more partitions; for its configs see `tagwire configs alter`.
+
+    Records stay where they are: keys go to other partitions from now on.
+
+    \b
+    Example:
+      tagwire topics alter flights --partitions 8
+    """
+    with administer(bootstrap or context.obj) as admin:
+        admin.create_partitions({name: partitions}, validate_only=dry_run)
+    if as_json:
+        print_json([{"topic": name, "partitions": partitions, "altered": not dry_run}])
+    else:
+        print(f"{printable(name)} {'could have' if dry_run else 'has'} {_count(partitions)} now")
+
+
+@app.command()
+def trim(
+    context: typer.Context,
+    name: Name,
+    before: Annotated[
+        str,
+        typer.Option(
+            "--before",
+            metavar="WHERE",
+            help="latest for all that is there, an offset, or a time such as 2013-07-04T06:00.",
+            show_default=False,
+        ),
+    ],
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", min=0, metavar="N", help="Only this one; may be repeated.")
+    ] = None,
+    dry_run: DryRun = False,
+    bootstrap: OwnBootstrap = None,
+    as_json: Json = False,
+) -> None:
+    """Delete a topic's records before an offset or a time. They are gone for everybody.
+
+    \b
+    Examples:
+      tagwire topics trim flights --before 2013-07-04 --dry-run
+      tagwire topics trim flights --before 88121 --partition 3
+    """
+    from tagwire.client import Admin, TopicPartition
+
+    where = parse_bound(before, "--before")
+    with connect(bootstrap or context.obj) as client:
+        known = client.topic(name, client.deadline()).partitions
+        places = [TopicPartition(name, index) for index in partition or known]
+        holds = held(client, places)
+        after = {at: holds[at].nearest(offset) for at, offset in resolve(client, where, places).items()}
+        if not dry_run:
+            Admin(client).delete_records({(at.topic, at.partition): offset for at, offset in after.items()})
+    rows = [
+        {
+            "topic": at.topic,
+            "partition": at.partition,
+            "before": holds[at].start,
+            "after": offset,
+            "records": offset - holds[at].start,
+        }
+        for at, offset in after.items()
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        table = [[str(cell) for cell in row.values()] for row in rows]
+        print_rows(("topic", "partition", "start before", "after", "records"), table, numbers=(1, 2, 3, 4))
+
+
+@app.command()
+def delete(context: typer.Context, names: Names, bootstrap: OwnBootstrap = None, as_json: Json = False) -> None:
+    """Delete topics and every record in them.
 
     \b
     Example:
       tagwire topics delete flights
     """
-    from tagwire.client import Admin
-
-    with Admin(bootstrap or context.obj) as admin:
-        admin.delete_topics([name])
-    print(f"deleted {printable(name)}")
-
-
-def _describe(client: Client) -> list[dict[str, Any]]:
-    """Every topic by name, with the offsets of each partition; null where a partition cannot be asked now."""
-    from tagwire.client import EARLIEST, LATEST, TopicPartition
-
-    found = sorted(client.metadata().topics.values(), key=lambda topic: topic.name)
-    usable = [
-        TopicPartition(topic.name, partition.index)
-        for topic in found
-        for partition in topic.partitions.values()
-        if not topic.error and partition.leader >= 0
-    ]
-    starts = client.list_offsets(dict.fromkeys(usable, EARLIEST)) if usable else {}
-    ends = client.list_offsets(dict.fromkeys(usable, LATEST)) if usable else {}
-    return [
-        {
-            "topic": topic.name,
-            "internal": topic.is_internal,
-            "error": topic.error.name if topic.error else None,
-            "records": sum(ends[at] - starts[at] for at in usable if at.topic == topic.name),
-            "partitions": [
-                {
-                    "partition": index,
-                    "leader": partition.leader if partition.leader >= 0 else None,
-                    "start": starts.get(TopicPartition(topic.name, index)),
-                    "end": ends.get(TopicPartition(topic.name, index)),
-                }
-                for index, partition in sorted(topic.partitions.items())
-            ],
-        }
-        for topic in found
-    ]
+    with administer(bootstrap or context.obj) as admin:
+        admin.delete_topics(names)
+    if as_json:
+        print_json({"topic": name, "deleted": True} for name in names)
+    else:
+        for name in names:
+            print(f"deleted {printable(name)}")
 
 
-def _row(topic: dict[str, Any]) -> tuple[str, ...]:
-    partitions = topic["partitions"]
-    asked = [partition for partition in partitions if partition["end"] is not None]
-    filled = [partition for partition in asked if partition["start"] < partition["end"]]
-    offsets = "-"
-    if filled:
-        offsets = f"{min(each['start'] for each in filled)}-{max(each['end'] for each in filled) - 1}"
-    if len(asked) < len(partitions):
-        offsets += f" ({len(partitions) - len(asked)} without a leader)"
-    return topic["topic"], str(len(partitions)), offsets, f"{topic['records']:,}"
+def _list(bootstrap: str, as_json: bool) -> None:
+    with connect(bootstrap) as client:
+        found = report(client)
+    if as_json:
+        print_json(found)
+    elif found:
+        print_rows(("topic", "partitions", "offsets", "records"), [list_row(topic) for topic in found], numbers=(1, 3))
+    else:
+        print(f"no topics on {printable(bootstrap)}")
+
+
+def _count(partitions: int) -> str:
+    return "1 partition" if partitions == 1 else f"{partitions} partitions"

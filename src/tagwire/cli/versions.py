@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tagwire.cli.connecting import connect
 from tagwire.cli.options import Json, addresses
-from tagwire.cli.terminal import print_rows, printable, safe_json
+from tagwire.cli.terminal import print_json, print_rows, printable
 
 if TYPE_CHECKING:
     from tagwire.rpc import Features, Range, Ranges
@@ -50,8 +50,7 @@ def versions(
     rows = _compared(sides, target)
     answers = [] if features is None else _answers(features, sides)
     if as_json:
-        for found in [*rows, *answers]:
-            print(safe_json(json.dumps(found, ensure_ascii=False)))
+        print_json([*rows, *answers])
     else:
         _print(rows, sides, against)
         for answer in answers:
@@ -157,9 +156,7 @@ def _outlook(rows: list[dict[str, Any]], against: str) -> str:
 
 
 def _ranges(host: str, port: int) -> dict[int, Range]:
-    from tagwire.client import Client
-
-    with Client(_name(host, port)) as client:
+    with connect(_name(host, port)) as client:
         return client.versions()
 
 

@@ -1,0 +1,65 @@
+"""How commands reach a cluster: the brokers from --bootstrap, all else from properties as Kafka's clients know them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from tagwire.client import Admin, Client
+
+BOOTSTRAP_SERVERS = "bootstrap.servers"
+
+_given: dict[str, str] = {}
+
+
+def remember(properties: Mapping[str, str]) -> None:
+    """Keeps what the command line says of connections, for the one command that runs."""
+    _given.clear()
+    _given.update(properties)
+
+
+def given_bootstrap() -> str | None:
+    """The brokers that the properties name."""
+    return _given.get(BOOTSTRAP_SERVERS)
+
+
+def connect(bootstrap: str) -> Client:
+    """A client of these brokers, set up as the properties say. Raises ConfigError naming a property, never a secret."""
+    from tagwire.client import Client
+
+    return Client.from_properties({**_given, BOOTSTRAP_SERVERS: bootstrap})
+
+
+@contextmanager
+def administer(bootstrap: str) -> Iterator[Admin]:
+    """An admin of the cluster of these brokers, as `connect` reaches it."""
+    from tagwire.client import Admin
+
+    with connect(bootstrap) as client:
+        yield Admin(client)
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """A file of `key=value` lines; `#` and `!` begin comments, a backslash at its end continues a line.
+
+    Raises:
+        typer.BadParameter: a line has no key or no value; the text names its number alone.
+    """
+    found: dict[str, str] = {}
+    lines = iter(enumerate(path.read_text(encoding="utf-8").splitlines(), 1))
+    for number, line in lines:
+        text = line.strip()
+        if not text or text[0] in "#!":
+            continue
+        while text.endswith("\\"):
+            text = text[:-1] + next(lines, (number, ""))[1].strip()
+        key, equals, value = text.partition("=")
+        if not key.strip() or not equals:
+            raise typer.BadParameter(f"{path}: line {number} is not key=value", param_hint="'--properties'")
+        found[key.strip()] = value.strip()
+    return found

@@ -1,0 +1,100 @@
+"""What `tagwire topics` tells of topics, gathered from several answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tagwire.errors import UnsupportedVersionError
+
+if TYPE_CHECKING:
+    from tagwire.client import Admin, Client
+
+
+def report(client: Client, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Topics by name, None for all, with the offsets of each partition; null where a partition cannot be asked now."""
+    from tagwire.client import EARLIEST, LATEST, TopicPartition
+
+    found = sorted(client.metadata(names).topics.values(), key=lambda topic: topic.name)
+    usable = [
+        TopicPartition(topic.name, partition.index)
+        for topic in found
+        for partition in topic.partitions.values()
+        if not topic.error and partition.leader >= 0
+    ]
+    starts = client.list_offsets(dict.fromkeys(usable, EARLIEST)) if usable else {}
+    ends = client.list_offsets(dict.fromkeys(usable, LATEST)) if usable else {}
+    return [
+        {
+            "topic": topic.name,
+            "internal": topic.is_internal,
+            "error": topic.error.name if topic.error else None,
+            "records": sum(ends[at] - starts[at] for at in usable if at.topic == topic.name),
+            "partitions": [
+                {
+                    "partition": index,
+                    "leader": partition.leader if partition.leader >= 0 else None,
+                    "replicas": partition.replicas,
+                    "in_sync": partition.in_sync,
+                    "start": starts.get(TopicPartition(topic.name, index)),
+                    "end": ends.get(TopicPartition(topic.name, index)),
+                }
+                for index, partition in sorted(topic.partitions.items())
+            ],
+        }
+        for topic in found
+    ]
+
+
+def list_row(topic: dict[str, Any]) -> tuple[str, ...]:
+    """A topic in one line: name, partitions, offsets, records."""
+    partitions = topic["partitions"]
+    asked = [partition for partition in partitions if partition["end"] is not None]
+    filled = [partition for partition in asked if partition["start"] < partition["end"]]
+    offsets = "-"
+    if filled:
+        offsets = f"{min(each['start'] for each in filled)}-{max(each['end'] for each in filled) - 1}"
+    if len(asked) < len(partitions):
+        offsets += f" ({len(partitions) - len(asked)} without a leader)"
+    return topic["topic"], str(len(partitions)), offsets, f"{topic['records']:,}"
+
+
+def detail_rows(topic: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """A line for each partition."""
+    for each in topic["partitions"]:
+        nodes = [",".join(map(str, each[which])) for which in ("replicas", "in_sync")]
+        cells = each["partition"], each["leader"], *nodes, each["start"], each["end"], each["bytes"]
+        yield topic["topic"], *("-" if cell is None else str(cell) for cell in cells)
+
+
+def sizes_of(admin: Admin, topics: list[dict[str, Any]]) -> dict[tuple[str, int], int]:
+    """Bytes of each partition on its leader's disk; nothing where brokers do not tell."""
+    leaders = {
+        (topic["topic"], each["partition"]): each["leader"]
+        for topic in topics
+        for each in topic["partitions"]
+        if each["leader"] is not None
+    }
+    try:
+        found = admin.describe_log_dirs(set(leaders.values()), leaders)
+    except UnsupportedVersionError:
+        return {}
+    return {
+        at: replica.size
+        for node, directories in found.items()
+        for directory in directories
+        for at, replica in directory.replicas.items()
+        if leaders.get(at) == node and not replica.is_future
+    }
+
+
+def configs_of(admin: Admin, names: Sequence[str]) -> dict[str, dict[str, str | None]] | None:
+    """What each topic was set to itself; None where a broker does not tell."""
+    try:
+        found = admin.describe_configs([("topic", name) for name in names])
+    except UnsupportedVersionError:
+        return None
+    return {
+        at.name: {entry.name: entry.value for entry in entries.values() if entry.source == "topic"}
+        for at, entries in found.items()
+    }

@@ -1,0 +1,79 @@
+"""How commands connect: properties from a file and from the command line, secrets untold."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tagwire.rpc import ScramServer, scram_credential
+
+from ..client.fake_broker import FakeCluster
+
+PASSWORD = "pen,c=il-hunter2"
+LOGIN = ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=SCRAM-SHA-256", "sasl.username=alice"]
+
+
+@pytest.fixture
+def guarded():
+    users = {"alice": scram_credential("SCRAM-SHA-256", PASSWORD)}
+    with FakeCluster(sasl={"SCRAM-SHA-256": lambda: ScramServer("SCRAM-SHA-256", users.get)}) as cluster:
+        cluster.topic("t")
+        yield cluster
+
+
+@pytest.fixture
+def properties(tmp_path):
+    def written(*lines):
+        path = tmp_path / "client.properties"
+        path.write_text("\n".join(lines), encoding="utf-8")
+        return path
+
+    return written
+
+
+def test_properties_come_from_a_file(run, guarded, properties):
+    path = properties("# how to get in", "! and more", "", *LOGIN, "sasl.password = pen,\\", "    c=il-hunter2")
+    ran = run("--properties", path, "topics", "--bootstrap", guarded.bootstrap, "--json")
+    assert (ran.code, json.loads(ran.out)["topic"]) == (0, "t")
+
+
+def test_the_command_line_goes_before_the_file(run, guarded, properties, monkeypatch):
+    monkeypatch.setenv("TAGWIRE_PROPERTIES", str(properties(*LOGIN, "sasl.password=wrong")))
+    assert run("topics", "--bootstrap", guarded.bootstrap).code == 1
+    assert run("-X", f"sasl.password={PASSWORD}", "topics", "--bootstrap", guarded.bootstrap).code == 0
+
+
+def test_brokers_may_be_named_by_the_properties(run, guarded, properties, monkeypatch):
+    monkeypatch.delenv("TAGWIRE_BOOTSTRAP")
+    path = properties(*LOGIN, f"sasl.password={PASSWORD}", f"bootstrap.servers={guarded.bootstrap}")
+    assert "t" in run("--properties", path, "topics").out
+    assert run("--properties", path, "topics", "--bootstrap", "127.0.0.1:1").code == 1
+
+
+@pytest.mark.parametrize(
+    "command", [("groups", "list"), ("configs", "describe", "topic/t"), ("topics", "describe", "t")]
+)
+def test_every_command_connects_alike(run, guarded, properties, command):
+    path = properties(*LOGIN, "sasl.password=wrong-hunter2")
+    ran = run("--properties", path, *command, "--bootstrap", guarded.bootstrap)
+    assert (ran.code, ran.out) == (1, "")
+    assert "refused the credentials (SCRAM-SHA-256)" in ran.err
+    assert "hunter" not in ran.err
+
+
+def test_what_one_command_was_told_is_forgotten_by_the_next(run, guarded):
+    run("-X", "security.protocol=SSL", "topics", "--bootstrap", guarded.bootstrap)
+    ran = run("versions", guarded.bootstrap)
+    assert ran.code == 0
+
+
+def test_a_line_that_is_no_property_is_named_by_its_number_alone(run, properties):
+    ran = run("--properties", properties("client.id=x", "hunter2"), "topics")
+    assert (ran.code, "line 2 is not key=value" in ran.err, "hunter" in ran.err) == (2, True, False)
+    assert run("-X", "hunter2", "topics").code == 2
+
+
+def test_a_property_that_cannot_be_is_named(run):
+    ran = run("-X", "security.protocol=TLS", "topics")
+    assert (ran.code, "security_protocol='TLS'" in ran.err) == (1, True)
