@@ -9,12 +9,15 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from tagwire.cli import broker, codec, configs, consume, groups, headers, land, log, produce, spec, topics, versions
+from tagwire.cli.connecting import read_properties, remember
+from tagwire.cli.options import pairs
 from tagwire.cli.terminal import printable
 from tagwire.errors import TagwireError
 
@@ -78,6 +81,21 @@ def tagwire(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    properties: Annotated[
+        Path | None,
+        typer.Option(
+            "--properties",
+            metavar="FILE",
+            envvar="TAGWIRE_PROPERTIES",
+            exists=True,
+            dir_okay=False,
+            help="How to connect, in the words of Kafka's clients: security.protocol, sasl.username, ...",
+        ),
+    ] = None,
+    one_property: Annotated[
+        list[str] | None,
+        typer.Option("-X", metavar="KEY=VALUE", help="One such property; may be repeated, and goes before the file's."),
+    ] = None,
 ) -> None:
     """Kafka topics from the command line: look, read, write, serve, and land them as tables.
 
@@ -87,7 +105,9 @@ def tagwire(
       tagwire topics create flights --partitions 4
       seq 10 | tagwire produce flights
       tagwire consume flights
+      tagwire -X security.protocol=SSL -X ssl.ca.location=ca.pem topics
     """
+    remember({**(read_properties(properties) if properties else {}), **dict(pairs(one_property or [], "-X"))})
     if context.invoked_subcommand is None:
         print(context.get_help())
 
