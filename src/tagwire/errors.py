@@ -86,6 +86,10 @@ class StorageError(TagwireError):
     """A data directory is not ours, is in use, or cannot be read or written."""
 
 
+class CaptureError(TagwireError):
+    """A file is no capture that tagwire reads. What is broken inside a capture is counted, not raised."""
+
+
 class ConnectError(TagwireError):
     """No broker could be reached. The text names every address tried and why it failed."""
 
@@ -116,6 +120,10 @@ class AuthenticationError(TagwireError):
     """Credentials were refused, or the peer could not prove who it is. The text never holds a secret."""
 
 
+class TransactionStateError(TagwireError):
+    """A call comes at a wrong time in the life of a transactional producer. The text says what is due."""
+
+
 class KafkaError(TagwireError):
     """A broker answered with an error code.
 
@@ -142,6 +150,10 @@ class KafkaError(TagwireError):
     def refreshes_metadata(self) -> bool:
         """Whether the cluster's metadata should be fetched again before a retry."""
         return self.error.refreshes_metadata
+
+
+class ProducerFencedError(KafkaError):
+    """Another producer has taken the transactional id over. This one cannot be used any more."""
 
 
 class Error(IntEnum):

@@ -24,7 +24,7 @@ from tagwire.rpc import NEED_DATA, Connection, Gate, Request, ServerMechanism, U
 from .fake_sessions import FakeSessions
 
 SASL = {17: (0, 1), 36: (0, 2)}
-SERVED = {0: (3, 12), 1: (4, 12), 2: (1, 7), 3: (0, 12), 18: (0, 5), 19: (2, 7), 20: (1, 6)}
+SERVED = {0: (3, 12), 1: (4, 12), 2: (1, 7), 3: (0, 12), 18: (0, 5), 19: (2, 7), 20: (1, 6), 22: (0, 5)}
 
 
 class Close:
@@ -73,9 +73,23 @@ class FakePartition:
     epoch: int = -1
     stable: int | None = None  # the last stable offset, where transactions are open
     aborted: list[tuple[int, int, int]] = field(default_factory=list)  # producer id, first offset, its marker's
+    numbered: dict[tuple[int, int, int], int] = field(default_factory=dict)  # producer id, epoch, sequence: offset
+    due: dict[tuple[int, int], int] = field(default_factory=dict)  # producer id, epoch: the sequence that comes next
 
     def append(self, data: bytes) -> int:
-        """Appends one batch, as a broker does; returns its base offset."""
+        """Appends one batch, as a broker does; returns its base offset.
+
+        Of a numbered one, that of the first time it came; -1 where another is due.
+        """
+        header = next(records.batch_headers(data))
+        producer, sequence = (header.producer_id, header.producer_epoch), header.base_sequence
+        if sequence >= 0:
+            if (*producer, sequence) in self.numbered:
+                return self.numbered[(*producer, sequence)]
+            if sequence != self.due.get(producer, 0):
+                return -1
+            self.numbered[(*producer, sequence)] = self.end
+            self.due[producer] = records.next_sequence(sequence, header.count)
         placed = bytearray(data)
         records.place(placed, self.end, 0)
         return self.put(bytes(placed))
@@ -139,6 +153,7 @@ class FakeCluster:
         self.seen: list[tuple[int, str, int, Any]] = []  # node, API, version, message
         self.lock = threading.RLock()
         self._next_id = 1
+        self._next_producer = 99
         self._served_too: dict[str, Callable[[Any], Any]] = {}
         self._scripts: dict[str, deque[Action]] = defaultdict(deque)
         self.brokers = [FakeBroker(self, node) for node in range(nodes)]
@@ -258,14 +273,27 @@ class FakeCluster:
     def _Produce(self, message: Any, node: int) -> Any:  # noqa: N802
         kind = messages.ProduceResponse
         topics = []
+        names = {topic_id: name for name, topic_id in self.ids.items()}
         for topic in message.topic_data:
             found = []
             for data in topic.partition_data:
-                partition, error = self._find(topic.name, data.index, node)
+                partition, error = self._find(names.get(topic.topic_id, topic.name), data.index, node)
                 base = partition.append(bytes(data.records)) if partition is not None else -1
-                found.append(kind.PartitionProduceResponse(index=data.index, error_code=error, base_offset=base))
-            topics.append(kind.TopicProduceResponse(name=topic.name, partition_responses=found))
+                if partition is not None and base < 0:
+                    error = Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+                entry = kind.PartitionProduceResponse(index=data.index, error_code=error, base_offset=base)
+                if error is Error.NOT_LEADER_OR_FOLLOWER and self.endpoints:
+                    entry.current_leader.leader_id = self.topics[topic.name][data.index].leader
+                    entry.current_leader.leader_epoch = self.topics[topic.name][data.index].epoch
+                found.append(entry)
+            topics.append(
+                kind.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=found)
+            )
         return None if message.acks == 0 else kind(responses=topics)
+
+    def _InitProducerId(self, message: Any, node: int) -> Any:  # noqa: N802
+        self._next_producer += 1
+        return messages.InitProducerIdResponse(producer_id=self._next_producer, producer_epoch=0)
 
     def _Fetch(self, message: Any, node: int) -> Any:  # noqa: N802
         kind = messages.FetchResponse

@@ -78,7 +78,7 @@ def test_the_versions_spoken_are_the_highest_in_common(client: Client) -> None:
     list(Reader(client, {("spoken", 0): EARLIEST}, stop_at_end=True))
     served = client.versions()
     spoken = client.negotiated()
-    assert set(spoken) == {"Produce", "Fetch", "ListOffsets", "Metadata", "CreateTopics"}
+    assert set(spoken) == {"Produce", "Fetch", "ListOffsets", "Metadata", "CreateTopics", "InitProducerId"}
     assert (spoken["Produce"], spoken["Fetch"]) == (min(12, served[0][1]), min(18, served[1][1]))
 
 

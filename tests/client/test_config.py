@@ -46,6 +46,25 @@ def test_every_property_that_is_read_sets_what_it_names() -> None:
     )
 
 
+def test_what_a_producer_promises_is_read() -> None:
+    properties = {
+        "enable.idempotence": "True",
+        "buffer.memory": "5000000000",
+        "max.block.ms": "100",
+        "max.in.flight.requests.per.connection": "1000",
+        "transactional.id": "mover",
+        "transaction.timeout.ms": "1500",
+    }
+    assert parse({**BOOTSTRAP, **properties}).produce == ProduceSettings(
+        idempotence=True,
+        buffer_memory=5_000_000_000,
+        max_block=0.1,
+        in_flight=5,
+        transactional_id="mover",
+        transaction_timeout=1.5,
+    )
+
+
 def test_a_client_can_be_made_of_properties() -> None:
     client = Client.from_properties({**BOOTSTRAP, "request.timeout.ms": "1500", "acks": "0"})
     assert (client.timeout, client.produce_settings.acks) == (1.5, 0)
@@ -61,7 +80,6 @@ def test_fetch_sizes_beyond_what_one_frame_may_have_mean_the_most_there_is() -> 
         ("group.id", "g"),
         ("metadata.max.age.ms", "1"),
         ("isolation.level", "read_uncommitted"),
-        ("enable.idempotence", "false"),
     ],
 )
 def test_what_changes_nothing_is_accepted(name: str, value: str) -> None:
@@ -70,12 +88,13 @@ def test_what_changes_nothing_is_accepted(name: str, value: str) -> None:
 
 REFUSED = [
     ("isolation.level", "serializable", "allowed is read_uncommitted or read_committed"),
-    ("enable.idempotence", "true", "allowed is only false"),
+    ("enable.idempotence", "yes", "enable.idempotence=yes: allowed is true or false"),
     ("ssl.truststore.location", "/x.jks", "only PEM files"),
     ("ssl.endpoint.identification.algorithm", "ldap", "allowed is https, or nothing"),
     ("security.providers", "x", "not supported"),
     ("sasl.kerberos.service.name", "x", "not supported"),
-    ("transactional.id", "x", "not supported"),
+    ("transaction.timeout.ms", "0", "a whole number from 1"),
+    ("max.in.flight.requests.per.connection", "0", "a whole number from 1"),
     ("acks", "2", "acks=2: allowed is all, 0 or 1"),
     ("compression.type", "brotli", "compression.type=brotli: allowed is none, gzip"),
     ("request.timeout.ms", "0", "a whole number from 1"),

@@ -20,12 +20,20 @@ from tagwire.client.admin import (
     TransactionListing,
 )
 from tagwire.client.client import Client
-from tagwire.client.delivery import Delivery
 from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata, TopicPartition
 from tagwire.client.offsets import EARLIEST, LATEST
-from tagwire.client.partitioner import StickyPartition, murmur2, partition_of
 from tagwire.client.positions import AtTime, Committed, Lag, Position
-from tagwire.client.producer import Producer
+from tagwire.client.producing import (
+    Delivery,
+    GroupMetadata,
+    Producer,
+    ProducerIdentity,
+    RowsDelivery,
+    StickyPartition,
+    end_transaction,
+    murmur2,
+    partition_of,
+)
 from tagwire.client.reader import Reader
 from tagwire.client.security import Security
 
@@ -47,6 +55,7 @@ __all__ = [
     "GroupDescription",
     "GroupListing",
     "GroupMember",
+    "GroupMetadata",
     "Lag",
     "LogDir",
     "NewTopic",
@@ -54,9 +63,11 @@ __all__ = [
     "PartitionMetadata",
     "Position",
     "Producer",
+    "ProducerIdentity",
     "ProducerState",
     "Reader",
     "Replica",
+    "RowsDelivery",
     "Security",
     "StickyPartition",
     "Subtract",
@@ -64,6 +75,7 @@ __all__ = [
     "TopicPartition",
     "TransactionDescription",
     "TransactionListing",
+    "end_transaction",
     "murmur2",
     "partition_of",
 ]

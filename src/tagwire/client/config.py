@@ -9,10 +9,11 @@ Read:
 | request.timeout.ms | how long one request, and one operation with its retries, may take |
 | fetch.max.bytes, max.partition.fetch.bytes | bounds of one Fetch; above 128 MiB they mean 128 MiB |
 | fetch.max.wait.ms, fetch.min.bytes | how long a Fetch waits, and for how much |
-| acks, compression.type, batch.size, linger.ms, retries, delivery.timeout.ms | of a producer |
+| acks, enable.idempotence, compression.type, batch.size, linger.ms, buffer.memory, max.block.ms | of a producer |
+| retries, delivery.timeout.ms, max.in.flight.requests.per.connection (5 at most) | of a producer |
+| transactional.id, transaction.timeout.ms | of a producer with transactions |
 | security.protocol, sasl.*, ssl.* | how connections are protected: see `tagwire.client.security_properties` |
 | isolation.level | whether readers see aborted and open transactions |
-| enable.idempotence | accepted where it asks for what is done anyway |
 
 A property whose neglect would weaken security or guarantees is refused; any other is left alone, so that a
 configuration written for another client can be handed over whole.
@@ -41,6 +42,9 @@ READ_COMMITTED: Final = "read_committed"
 ISOLATIONS: Final = {READ_UNCOMMITTED: 0, READ_COMMITTED: 1}
 """What Fetch and ListOffsets call them."""
 
+# More would be out of order after a failure: brokers remember five batches of a producer (facts/brokers.md B.4).
+MAX_IN_FLIGHT: Final = 5
+
 NO_RESET: Final = "none"
 OFFSET_RESETS: Final = (NO_RESET, "earliest", "latest")
 
@@ -64,14 +68,24 @@ class FetchSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProduceSettings:
-    """How a producer sends. `linger` and `timeout` in seconds; `linger` None waits for full batches or a flush."""
+    """How a producer sends: see `tagwire.client.Producer`. Sizes in bytes, times in seconds.
+
+    `idempotence` None is as `acks` allows. `in_flight`: requests that may be on their way to a broker.
+    """
 
     acks: int = -1
+    idempotence: bool | None = None
     compression: str = "none"
+    topic_compression: Mapping[str, str] = field(default_factory=dict)
     batch_bytes: int = 256 * 1024
-    linger: float | None = None
+    linger: float = 0.005
+    buffer_memory: int = 32 * 1024 * 1024
+    max_block: float = 60.0
     retries: int = MAX_INT
     timeout: float = 120.0
+    in_flight: int = MAX_IN_FLIGHT
+    transactional_id: str | None = None
+    transaction_timeout: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +100,8 @@ class Settings:
     security: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
-# Properties that promise what this client does not do: the only value that changes nothing.
-_ONLY: Final = {
-    "enable.idempotence": "false",
-}
-_REFUSED: Final = re.compile(r"(sasl|ssl|security)\..*|transactional\.id")
+# A property of these kinds that is not read would weaken how connections are protected.
+_REFUSED: Final = re.compile(r"(sasl|ssl|security)\..*")
 
 
 def parse(properties: Mapping[str, str]) -> Settings:
@@ -105,9 +116,6 @@ def parse(properties: Mapping[str, str]) -> Settings:
         if name in _READ:
             section, field_name, read = _READ[name]
             found[section][field_name] = read(name, text)
-        elif name in _ONLY:
-            if text.lower() != _ONLY[name].lower():
-                raise wrong(name, text, f"only {_ONLY[name]}")
         elif name not in SECURITY and _REFUSED.fullmatch(name):
             # The value stays untold: it may be a password, or hold one.
             raise ConfigError(f"{name}: not supported")
@@ -155,7 +163,7 @@ def offset_reset_of(value: str, name: str = "offset_reset") -> str:
     return value
 
 
-def at_least(name: str, value: float | None, lowest: int) -> float | None:
+def at_least(name: str, value: float | None, lowest: float) -> float | None:
     """`value`, which may be left out but not be below `lowest`. Raises ConfigError."""
     if value is not None and value < lowest:
         raise ConfigError(f"{name}={value}: needs a number from {lowest} on")
@@ -200,7 +208,7 @@ def _isolation(name: str, text: str) -> str:
 
 def _whole(lowest: int, highest: int) -> Callable[[str, str], int]:
     def read(name: str, text: str) -> int:
-        if not re.fullmatch(r"-?\d{1,10}", text, re.ASCII) or not lowest <= int(text) <= highest:
+        if not re.fullmatch(r"-?\d{1,16}", text, re.ASCII) or not lowest <= int(text) <= highest:
             raise wrong(name, text, f"a whole number from {lowest} to {highest}")
         return int(text)
 
@@ -209,6 +217,16 @@ def _whole(lowest: int, highest: int) -> Callable[[str, str], int]:
 
 def _fetch_bytes(name: str, text: str) -> int:
     return min(_whole(1, MAX_INT)(name, text), MAX_FETCH_BYTES)
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise wrong(name, text, "true or false")
+    return text.lower() == "true"
+
+
+def _in_flight(name: str, text: str) -> int:
+    return min(_whole(1, MAX_INT)(name, text), MAX_IN_FLIGHT)
 
 
 def _seconds(lowest_ms: int) -> Callable[[str, str], float]:
@@ -232,4 +250,10 @@ _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "linger.ms": ("produce", "linger", _seconds(0)),
     "retries": ("produce", "retries", _whole(0, MAX_INT)),
     "delivery.timeout.ms": ("produce", "timeout", _seconds(1)),
+    "enable.idempotence": ("produce", "idempotence", _flag),
+    "buffer.memory": ("produce", "buffer_memory", _whole(1, 2**53)),
+    "max.block.ms": ("produce", "max_block", _seconds(0)),
+    "max.in.flight.requests.per.connection": ("produce", "in_flight", _in_flight),
+    "transactional.id": ("produce", "transactional_id", _text),
+    "transaction.timeout.ms": ("produce", "transaction_timeout", _seconds(1)),
 }

@@ -2,7 +2,8 @@
 
 From Kafka 0.11 on a broker serves all of these. Where a range stops short of the newest version:
 
-- Produce stops at 12: from 13 on topics are named by id only.
+- InitProducerId stops at 5: 6 is for transactions in two phases, which Kafka has not settled yet.
+- AddPartitionsToTxn stops at 3: from 4 on it is for brokers. TxnOffsetCommit stops at 5: 6 names topics by id only.
 - Metadata starts at 4: before it a question about a topic may create the topic.
 - OffsetCommit and OffsetFetch stop at 9: from 10 on topics are named by id only.
 
@@ -22,7 +23,7 @@ from tagwire.rpc.sasl import OURS as SASL
 from tagwire.spec.api_keys import API_NAMES
 
 OURS: Final[Ranges] = {
-    0: (3, 12),  # Produce
+    0: (3, 13),  # Produce
     1: (4, 18),  # Fetch
     2: (1, 11),  # ListOffsets
     3: (4, 13),  # Metadata
@@ -35,7 +36,12 @@ OURS: Final[Ranges] = {
     19: (2, 7),  # CreateTopics
     20: (1, 6),  # DeleteTopics
     21: (0, 2),  # DeleteRecords
+    22: (0, 5),  # InitProducerId
+    24: (0, 3),  # AddPartitionsToTxn
+    25: (0, 4),  # AddOffsetsToTxn
+    26: (0, 5),  # EndTxn
     27: (0, 2),  # WriteTxnMarkers
+    28: (0, 5),  # TxnOffsetCommit
     32: (1, 4),  # DescribeConfigs
     37: (0, 3),  # CreatePartitions
     42: (0, 3),  # DeleteGroups

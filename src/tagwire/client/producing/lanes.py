@@ -1,0 +1,109 @@
+"""A partition's batches on their way, and how they are numbered so that a broker stores each once and in order.
+
+A producer with an identity numbers the records of each partition from 0; 0 follows 2147483647. Several batches of a
+partition may be under way at a time. When one of them has to be tried again, what follows is refused by the broker as
+out of order: then all of them are waited for, and tried again one after the other, each exactly as it was. Where a
+numbered batch is given up, nobody knows what its partition expects next: the partition starts from 0 under a new epoch.
+Without an identity at most one batch is under way, so that none can overtake another.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from tagwire import records
+from tagwire.client.metadata import TopicPartition
+from tagwire.client.producing.delivery import NO_SEQUENCE, NOBODY, Batch, Identity
+
+LAST_EPOCH = 2**15 - 1
+
+
+class Lane:
+    """One partition. A batch is in `queue` until it is sent, then in `flying` until it is answered.
+
+    Attributes:
+        identity: whose numbers the partition counts.
+        next_sequence: of the next batch that is numbered.
+        expected: what the broker expects next, as far as it has told.
+        must_restart: whether the partition has to start from 0 again, once nothing is flying.
+    """
+
+    def __init__(self, at: TopicPartition) -> None:
+        self.at = at
+        self.queue: deque[Batch] = deque()
+        self.flying: list[Batch] = []
+        self.identity = NOBODY
+        self.next_sequence = 0
+        self.expected = 0
+        self.must_restart = False
+        self._begun = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.queue and not self.flying
+
+    def append(self, batch: Batch) -> None:
+        """A new batch, after all others."""
+        self._begun += 1
+        batch.order = self._begun
+        self.queue.append(batch)
+
+    def put_back(self, batch: Batch) -> None:
+        """A batch that is to be tried again, into its place."""
+        index = next((i for i, other in enumerate(self.queue) if other.order >= batch.order), len(self.queue))
+        self.queue.insert(index, batch)
+
+    def next_batch(self, now: float, window: int, identity: Identity) -> Batch | None:
+        """What may be sent now; it stays in the queue."""
+        if not self.queue:
+            return None
+        head = self.queue[0]
+        if head.retry_at > now:
+            return None
+        is_new = head.sequence == NO_SEQUENCE
+        if self.flying:
+            in_step = is_new and not self.must_restart and self.identity == identity
+            return head if in_step and len(self.flying) < window else None
+        if self.must_restart or (is_new and self.identity != identity):
+            self._restart(identity)
+        return head
+
+    def number(self, batch: Batch, *, transactional: bool) -> None:
+        """Gives the batch the next numbers, unless it has some or nobody counts."""
+        if self.identity != NOBODY and batch.sequence == NO_SEQUENCE:
+            batch.number(self.identity, self.next_sequence, transactional=transactional)
+            self.next_sequence = records.next_sequence(self.next_sequence, batch.count)
+
+    def sent(self, batch: Batch) -> None:
+        """The first of the queue is on its way."""
+        self.queue.popleft()
+        self.flying.append(batch)
+
+    def acknowledged(self, batch: Batch) -> None:
+        """The broker has it."""
+        after = records.next_sequence(batch.sequence, batch.count)
+        if batch.identity == self.identity and self._is_ahead(after):
+            self.expected = after
+
+    def is_expected(self, batch: Batch) -> bool:
+        """Whether the broker should have taken this numbered batch, as everything before it is stored."""
+        return batch.identity == self.identity and batch.sequence == self.expected
+
+    def resume(self, identity: Identity, sequence: int) -> None:
+        """Goes on where somebody else left off."""
+        self.identity, self.next_sequence, self.expected = identity, sequence, sequence
+
+    def _restart(self, identity: Identity) -> None:
+        self.resume(identity, 0)
+        self.must_restart = False
+        for batch in self.queue:
+            batch.forget_number()
+
+    def _is_ahead(self, sequence: int) -> bool:
+        """Whether `sequence` is after what is expected, on the circle that sequences are."""
+        return 0 < (sequence - self.expected) & 0x7FFFFFFF < 2**30
+
+
+def next_epoch(identity: Identity) -> Identity:
+    """The same producer under a new epoch; `NOBODY` when there is no epoch left."""
+    return Identity(identity.producer_id, identity.epoch + 1) if identity.epoch < LAST_EPOCH else NOBODY

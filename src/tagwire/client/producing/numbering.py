@@ -1,0 +1,149 @@
+"""Under which identity a producer numbers its batches: none, its own, or a transactional one (`transactions`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from tagwire import messages
+from tagwire.client.client import Client
+from tagwire.client.coordinators import coordinators
+from tagwire.client.metadata import TopicPartition
+from tagwire.client.producing.delivery import NOBODY, Identity
+from tagwire.client.producing.lanes import Lane, next_epoch
+from tagwire.client.retry import Retry
+from tagwire.client.transport import Link
+from tagwire.errors import Error, KafkaError, RequestTimeoutError, TagwireError, UnsupportedVersionError
+
+# Batches of a partition that may be under way: brokers remember the last five of each producer (facts/brokers.md B.4).
+WINDOW: Final = 5
+
+_LOST_COORDINATOR: Final = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE)
+
+
+class Asked:
+    """A broker that is asked until it answers: the one that coordinates a group or a transactional id, or any.
+
+    Args:
+        kind: `coordinators.GROUP` or `TRANSACTION`. key: the group or the id; None asks any broker.
+    """
+
+    def __init__(self, client: Client, kind: int = 0, key: str | None = None) -> None:
+        self._client = client
+        self._kind = kind
+        self._key = key
+        self._node: int | None = None
+
+    def link(self, deadline: float) -> Link:
+        """The connection to it."""
+        if self._key is not None and self._node is None:
+            self._node = coordinators(self._client, [self._key], self._kind, deadline)[self._key]
+        return self._client.link(self._node, deadline)
+
+    def ask(
+        self,
+        message: Callable[[Link], Any],
+        errors: Callable[[Any], Iterable[int]],
+        deadline: float,
+        what: str,
+        *,
+        highest: int | None = None,
+    ) -> Any:
+        """The answer without an error in it. What may succeed later, and a lost connection, is tried again: the
+        question must be one that can be asked twice.
+
+        Args:
+            errors: the codes in an answer, 0 for none. what: how errors call the question.
+            highest: the highest version that may be spoken.
+
+        Raises:
+            KafkaError: the broker refuses. RequestTimeoutError, ConnectError, ...: not answered by the deadline.
+        """
+        retry = Retry(deadline)
+        while True:
+            soon = min(deadline, self._client.deadline())
+            try:
+                link = self.link(soon)
+                request = message(link)
+                version = link.version(request.api_key, highest)
+                answer = link.wait(self._client.send(link, request, soon, version), soon)
+            except TagwireError as error:
+                self._node = None
+                if not isinstance(error, RequestTimeoutError) or time.monotonic() >= deadline:
+                    retry.wait(error)
+                continue
+            refusals = [KafkaError(code, what) for code in errors(answer) if code]
+            if not refusals:
+                return answer
+            if any(refusal.error in _LOST_COORDINATOR for refusal in refusals):
+                self._node = None
+            retry.wait(next((refusal for refusal in refusals if not refusal.retriable), refusals[0]))
+
+
+class Numbering:
+    """A producer that does not number its batches. Methods are for the sending thread.
+
+    Attributes:
+        identity: `NOBODY` where there is none, or none yet.
+        window: how many batches of a partition may be under way.
+        transactional_id: None without transactions.
+        doom: why nothing more is sent; None while there is no reason.
+    """
+
+    identity = NOBODY
+    window = 1
+    transactional_id: str | None = None
+    doom: TagwireError | None = None
+
+    def produce_version(self, link: Link, api: int, highest: int | None) -> int:
+        """The version of Produce to speak."""
+        return link.version(api, highest)
+
+    def ensure(self, deadline: float) -> None:
+        """Gets an identity where one is needed. Raises TagwireError."""
+
+    def admit(self, partitions: Iterable[TopicPartition], deadline: float) -> None:
+        """Partitions are about to be written to. Raises TagwireError."""
+
+    def lost(self, lane: Lane, error: TagwireError) -> None:
+        """A batch of the partition is given up."""
+
+    def renew(self, lane: Lane, error: KafkaError) -> bool:
+        """The broker does not go on with the partition's numbers. Whether the batch can be tried under others."""
+        return False
+
+
+class Idempotent(Numbering):
+    """A producer with an id of its own, which the first batch asks for."""
+
+    window = WINDOW
+
+    def __init__(self, client: Client) -> None:
+        self._asked = Asked(client)
+
+    def ensure(self, deadline: float) -> None:
+        if self.identity != NOBODY:
+            return
+        try:
+            answer = self._asked.ask(
+                lambda link: messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1),
+                lambda answer: [answer.error_code],
+                deadline,
+                "ask for a producer id",
+            )
+        except UnsupportedVersionError as error:
+            hint = "Producer(idempotence=False) does without, but a batch whose answer is lost may then stand twice"
+            raise UnsupportedVersionError(f"{error}; {hint}") from error
+        self.identity = Identity(answer.producer_id, answer.producer_epoch)
+
+    def lost(self, lane: Lane, error: TagwireError) -> None:
+        if not lane.must_restart:
+            lane.must_restart = True
+            self.identity = next_epoch(self.identity)
+
+    def renew(self, lane: Lane, error: KafkaError) -> bool:
+        self.lost(lane, error)
+        if error.error is Error.INVALID_PRODUCER_EPOCH:  # somebody else has the id at a later epoch
+            self.identity = NOBODY
+        return True

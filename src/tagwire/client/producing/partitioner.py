@@ -1,0 +1,98 @@
+"""Which partition a record goes to, as Kafka's Java producer decides: by murmur2 of the key, or sticky without one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from tagwire.client.metadata import NO_NODE, TopicMetadata, TopicPartition
+from tagwire.errors import Error, KafkaError
+from tagwire.kernel import partitioning as kernel
+
+
+def murmur2(data: bytes) -> int:
+    """The 32-bit murmur2 hash that Java producers partition by, as an unsigned number."""
+    return kernel.murmur2(data)
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """The partition, 0 to `partitions` - 1, that every Java producer gives to `key`."""
+    return (kernel.murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+class StickyPartition:
+    """Where records without a key go: one partition until a batch's worth of bytes went there, then another.
+
+    Filling one batch at a time makes fewer and larger batches than a partition per record (KIP-480); counting bytes,
+    not batches, gives every partition as much, however slow its leader is (KIP-794).
+
+    Args:
+        partitions: how many there are, or the numbers of those that have a leader.
+    """
+
+    def __init__(self, partitions: int | Sequence[int], generator: random.Random | None = None) -> None:
+        self._partitions = range(partitions) if isinstance(partitions, int) else partitions
+        self._random = generator or random.Random()
+        self._place = self._random.randrange(len(self._partitions))
+        self._bytes = 0
+
+    @property
+    def current(self) -> int:
+        return self._partitions[self._place]
+
+    def took(self, size: int, enough: int) -> None:
+        """The current partition got a batch of `size` bytes; takes another one if it had `enough`."""
+        self._bytes += size
+        if self._bytes >= enough:
+            self.move_on()
+
+    def move_on(self) -> None:
+        """Takes another partition, where there is another."""
+        self._bytes = 0
+        if len(self._partitions) > 1:
+            step = self._random.randrange(1, len(self._partitions))
+            self._place = (self._place + step) % len(self._partitions)
+
+
+class TopicPlaces:
+    """Where the records of a topic go.
+
+    Attributes:
+        compression: of the topic's batches.
+
+    Args:
+        batch_bytes: how much goes to one partition before another gets records without a key.
+    """
+
+    def __init__(self, topic: TopicMetadata, compression: str, batch_bytes: int) -> None:
+        self.name = topic.name
+        self.compression = compression
+        self._batch_bytes = batch_bytes
+        self._places = [TopicPartition(topic.name, index) for index in range(len(topic.partitions))]
+        led = [index for index, partition in topic.partitions.items() if partition.leader != NO_NODE]
+        self.sticky = StickyPartition(led or len(self._places))
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def place(self, key: bytes | None, partition: int | None) -> TopicPartition:
+        """Where a record goes. Raises KafkaError for a partition that does not exist."""
+        if partition is not None:
+            return self.named(partition)
+        if key is None:
+            return self._places[self.sticky.current]
+        return self._places[partition_of(key, len(self._places))]
+
+    def named(self, partition: int) -> TopicPartition:
+        """The partition of this number. Raises KafkaError."""
+        if 0 <= partition < len(self._places):
+            return self._places[partition]
+        raise KafkaError(
+            Error.UNKNOWN_TOPIC_OR_PARTITION,
+            f"partition {self.name}-{partition}: topic {self.name!r} has {len(self._places)} partitions",
+        )
+
+    def closed(self, partition: int, size: int) -> None:
+        """A batch of `size` bytes is closed."""
+        if partition == self.sticky.current:
+            self.sticky.took(size, self._batch_bytes)

@@ -1,0 +1,396 @@
+"""Producing records: gathered into batches per partition, sent by a thread of the producer's own."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from tagwire.client.admin.group_offsets import CommittedOffset
+from tagwire.client.client import Client
+from tagwire.client.config import ProduceSettings
+from tagwire.client.metadata import TopicPartition
+from tagwire.client.owning import ClientOwner
+from tagwire.client.producing.delivery import Batch, Delivery, RowsDelivery, size_of
+from tagwire.client.producing.gathering import NEVER, Gathering
+from tagwire.client.producing.numbering import Idempotent, Numbering
+from tagwire.client.producing.partitioner import TopicPlaces
+from tagwire.client.producing.sending import Sender
+from tagwire.client.producing.settings import settings_of
+from tagwire.client.producing.thread import Alarm, ProducerThread
+from tagwire.client.producing.topics import Topics
+from tagwire.client.producing.transactions import GroupMetadata, ProducerIdentity, Stage, Transactional
+from tagwire.errors import EncodeError, TagwireError, TransactionStateError
+from tagwire.records import HeaderSerdes, Record
+from tagwire.records.interceptors import ProducerInterceptor, before_encoding
+from tagwire.records.record import HeaderKey
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Result = TypeVar("Result")
+
+_LATEST_TIMESTAMP: Final = 2**63 - 1
+
+
+class Producer(ClientOwner):
+    """Sends records, in batches, from a thread of its own; it may be used by many threads.
+
+    A record goes out when its batch is full, or `linger` after the batch was begun, or on `flush` and `close`. The
+    order of a partition is the order of the calls, whatever has to be tried again. A record with a key goes to the
+    partition that Java's producer gives the key; records without one fill a batch of one partition, then of another.
+
+    Batches are numbered (`idempotence`), so that a batch whose answer was lost stands once, not twice.
+
+        with Producer("kafka-1:9092", compression="zstd") as producer:
+            delivery = producer.send("flights", b"value", key=b"UA-1545", headers=[("origin", b"EWR")])
+            delivery.result().offset
+
+    With a transactional id, records count for readers of committed records when their transaction is committed, all of
+    them or none:
+
+        with Producer("kafka-1:9092", transactional_id="mover") as producer:
+            producer.init_transactions()
+            with producer.transaction():
+                producer.send("flights", b"value")
+                producer.send_offsets({("arrivals", 0): 42}, "group")
+
+    Args:
+        client: a client, which stays open and is not used itself, or bootstrap addresses, "HOST:PORT,HOST:PORT".
+        acks: who must have a batch before it counts as sent: "all" in-sync replicas, 1 the leader, 0 nobody.
+        idempotence: whether batches are numbered; None does so where `acks` is "all", which it needs.
+        compression: none, gzip, snappy, lz4 or zstd. topic_compression: {topic: compression} of topics that differ.
+        batch_bytes: bytes of records, before compression, that are sent together.
+        linger: seconds that a record waits for others.
+        buffer_memory: bytes of records that may wait for their answers; `send` waits for room.
+        max_block: seconds that `send` waits for room, or for the partitions of a topic; and that a call about
+            transactions takes.
+        retries: how often a batch is tried again. timeout: seconds from its first record until it is given up.
+        transactional_id: the name under which transactions are made; whoever uses it later fences who used it before.
+        transaction_timeout: seconds after which the coordinator aborts a transaction that nobody ends.
+            What is left out is as the client is set up.
+        interceptors: each sees every record of `send` before it is encoded, and may set its headers or give another
+            record. One that raises is logged, and the record goes on as it was before it.
+        header_serdes: what makes header values, also those of interceptors, bytes.
+
+    Raises:
+        ConfigError: an option is wrong, or two contradict each other.
+    """
+
+    def __init__(
+        self,
+        client: Client | str,
+        *,
+        acks: str | int | None = None,
+        idempotence: bool | None = None,
+        compression: str | None = None,
+        topic_compression: Mapping[str, str] | None = None,
+        batch_bytes: int | None = None,
+        linger: float | None = None,
+        buffer_memory: int | None = None,
+        max_block: float | None = None,
+        retries: int | None = None,
+        timeout: float | None = None,
+        transactional_id: str | None = None,
+        transaction_timeout: float | None = None,
+        interceptors: Sequence[ProducerInterceptor] = (),
+        header_serdes: HeaderSerdes | None = None,
+    ) -> None:
+        super().__init__(client)
+        given = {
+            "acks": acks,
+            "idempotence": idempotence,
+            "compression": compression,
+            "topic_compression": topic_compression,
+            "batch_bytes": batch_bytes,
+            "linger": linger,
+            "buffer_memory": buffer_memory,
+            "max_block": max_block,
+            "retries": retries,
+            "timeout": timeout,
+            "transactional_id": transactional_id,
+            "transaction_timeout": transaction_timeout,
+        }
+        settings = settings_of(self._client.produce_settings, given)
+        self._settings = settings
+        self._interceptors = tuple(interceptors)
+        self._header_serdes = header_serdes
+        self._prepares = bool(interceptors) or header_serdes is not None
+        sending_client = self._client.sibling()
+        self._topics = Topics(sending_client, settings)
+        alarm = Alarm()
+        self._gathering = Gathering(settings, lambda: thread.wake())
+        self._numbering = _numbering(sending_client, settings, self._gathering)
+        self._sender = Sender(sending_client, settings, self._topics, self._gathering, self._numbering)
+        self._thread = thread = ProducerThread(self._sender, alarm)
+        self._collected = weakref.finalize(self, thread.stop, wait=False)
+        self._collected.atexit = False
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        headers: Sequence[tuple[HeaderKey, Any]] = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Delivery:
+        """Takes a record. What becomes of it shows in the `Delivery`, and a failure also in the next `flush`.
+
+        Args:
+            headers: (key, value) pairs, in order; keys may repeat. Values are bytes or None, or what `header_serdes`
+                takes.
+            timestamp: milliseconds since 1970 UTC, -1 for none; None is now.
+            partition: where to put it; None as the key says.
+
+        Raises:
+            EncodeError: the record cannot be written.
+            KafkaError: the topic or the partition does not exist. A missing topic is created where brokers do that.
+            ConnectError, ...: the topic's partitions could not be asked.
+            RequestTimeoutError: there was no room within `max_block` seconds.
+            TransactionStateError: no transaction is open. What doomed the transaction, once it is.
+        """
+        if timestamp is None:
+            timestamp = time.time_ns() // 1_000_000
+        record = Record(key, value, headers, timestamp)
+        if self._prepares:
+            record = self._prepared(topic, record)
+            key, value, headers, timestamp = record.key, record.value, record.headers, record.timestamp
+        if not -1 <= timestamp <= _LATEST_TIMESTAMP:
+            raise EncodeError(f"timestamp {timestamp} of a record is out of range")
+        size = size_of(key, value, headers)
+        return self._gathering.add(self._topics.get(topic) or self._topic(topic), record, size, partition)
+
+    def send_batch(self, topic: str, partition: int, data: bytes) -> Delivery:
+        """Takes a record batch that is encoded already, such as `tagwire.records.from_arrow` makes; its records are
+        sent as they are.
+
+        Raises:
+            EncodeError: `data` is not exactly one record batch. Else as `send`.
+        """
+        at = self._topic(topic).named(partition)
+        batch = Batch.encoded(at, self._gathering.changed, data, is_sealed=True)
+        self._gathering.put(batch)
+        return Delivery(batch, 0)
+
+    def send_arrow(self, topic: str, rows: pa.RecordBatch | pa.Table, partition: int | None = None) -> RowsDelivery:
+        """Takes rows with columns key, value, headers, timestamp and partition, as `tagwire.records.from_arrow` does;
+        any may be missing, and others are not looked at.
+
+        Rows keep their order within a partition. They go out at once, in batches of at most `batch_bytes`, or of a
+        megabyte where that is more.
+
+        Args:
+            partition: where all rows go. None: as the column `partition` says (integers), where it is null or missing
+                as the key says, and without a key to one partition after another.
+
+        Raises:
+            EncodeError: a column is of another type, or a row cannot be written: rows before it may be on their way.
+            KafkaError: the topic or a partition does not exist. Else as `send`.
+        """
+        from tagwire.client.producing.rows import MAX_BATCH_BYTES, row_batches
+
+        batches: list[Batch] = []
+        places = self._topic(topic)
+        size = max(self._settings.batch_bytes, MAX_BATCH_BYTES)
+        for at, data in row_batches(rows, places, partition, size):
+            batch = Batch.encoded(at, self._gathering.changed, data)
+            self._gathering.put(batch)
+            batches.append(batch)
+        return RowsDelivery(rows.num_rows, batches)
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Sends everything and waits until all of it is decided.
+
+        Args:
+            timeout: seconds to wait at most; None for as long as the producer tries.
+
+        Raises:
+            TagwireError: the first failure since the last flush: KafkaError as a broker refused, or what kept a batch
+                from being delivered within its time. Each `Delivery` has its own.
+            RequestTimeoutError: not all of it was decided within `timeout`; it is tried further.
+        """
+        self._gathering.flush(NEVER if timeout is None else time.monotonic() + timeout)
+
+    def close(self, timeout: float | None = None, *, abort: bool = True) -> None:
+        """Flushes, ends the thread and closes its connections.
+
+        Args:
+            timeout: seconds that flushing may take; what is not delivered by then is given up.
+            abort: whether an open transaction is aborted. Otherwise it stays open, with what was flushed before, until
+                somebody ends it (`end_transaction`) or its time is up: nothing is sent, nobody is told. A producer that
+                is not closed, but collected or left behind by its process, ends nothing either.
+
+        Raises:
+            As `flush` and `abort_transaction`.
+        """
+        try:
+            if self._thread.is_over:
+                return
+            transactions = self._numbering
+            if not isinstance(transactions, Transactional):
+                self.flush(timeout)
+            elif abort and transactions.stage in (Stage.OPEN, Stage.FAILED, Stage.ABORTING):
+                self.abort_transaction(timeout)
+        finally:
+            self._thread.stop()
+            super().close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except TagwireError:
+            if error is None:
+                raise
+
+    # Transactions --------------------------------------------------------------------------------------------------
+
+    @property
+    def identity(self) -> ProducerIdentity:
+        """Who this producer is to brokers now; -1 before they have told.
+
+        Of a transactional producer it changes when a transaction ends, and while one is open it is what
+        `end_transaction` needs to end it from another process. It can be pickled.
+        """
+        numbering = self._numbering
+        sequences = self._call(lambda deadline: self._sender.sequences(), None)
+        version = numbering.version if isinstance(numbering, Transactional) else 0
+        return ProducerIdentity(*numbering.identity, version, sequences)
+
+    def init_transactions(self, timeout: float | None = None, *, resume: ProducerIdentity | None = None) -> None:
+        """Takes the transactional id over. Whoever had it is fenced, and a transaction of theirs that is open aborted.
+
+        Args:
+            timeout: seconds to try; None is `max_block`.
+            resume: goes on as this producer, of another process that does not use it any more, instead: nobody is
+                asked, fenced or aborted.
+
+        Raises:
+            ProducerFencedError, KafkaError: refused. TransactionStateError: a transaction is open.
+            UnsupportedVersionError: the broker has no transactions.
+        """
+        transactions = self._transactions()
+        if resume is None:
+            self._call(transactions.initialize, timeout)
+        else:
+            transactions.adopt(resume)
+            self._call(lambda deadline: self._sender.resume(transactions.identity, resume.sequences), timeout)
+
+    def begin_transaction(self) -> None:
+        """Opens a transaction: what is sent from now on belongs to it. Raises TransactionStateError while one is open,
+        and what doomed the producer, once it is."""
+        self._transactions().begin()
+
+    def send_offsets(
+        self, offsets: Mapping[tuple[str, int], int | CommittedOffset], group: str | GroupMetadata
+    ) -> None:
+        """Makes offsets of a group part of the transaction: they are committed with it, or not at all.
+
+        Args:
+            offsets: what the group reads next, in each partition.
+            group: its name, or the member on whose behalf this is.
+
+        Raises:
+            KafkaError: refused; the transaction has failed. TransactionStateError: no transaction is open.
+        """
+        transactions = self._transactions()
+        transactions.require(Stage.OPEN, what="offsets cannot be sent")
+        wanted = {TopicPartition(*at): _committed(offset) for at, offset in offsets.items()}
+        member = GroupMetadata(group) if isinstance(group, str) else group
+        self._call(lambda deadline: transactions.commit_offsets(wanted, member, deadline), None)
+
+    def commit_transaction(self, timeout: float | None = None) -> None:
+        """Delivers everything and commits. After a RequestTimeoutError or a lost connection nobody knows whether it is
+        committed; calling it again goes on.
+
+        Args:
+            timeout: seconds to try to commit, once everything is delivered; None is `max_block`.
+
+        Raises:
+            TagwireError: what kept a record from being delivered: the transaction has failed, and is to be aborted.
+            ProducerFencedError: somebody else has the transactional id. TransactionStateError: no transaction is open.
+        """
+        transactions = self._transactions()
+        transactions.require(Stage.OPEN, Stage.COMMITTING, what="nothing can be committed")
+        if transactions.stage is Stage.OPEN:
+            self.flush()
+            transactions.require(Stage.OPEN, what="nothing can be committed")
+            transactions.enter(Stage.COMMITTING)
+        self._call(lambda deadline: transactions.end(commit=True, deadline=deadline), timeout)
+
+    def abort_transaction(self, timeout: float | None = None) -> None:
+        """Gives up what is not delivered yet, and aborts. Raises as `commit_transaction`."""
+        transactions = self._transactions()
+        transactions.require(Stage.OPEN, Stage.FAILED, Stage.ABORTING, what="nothing can be aborted")
+        transactions.enter(Stage.ABORTING)
+        self._thread.wake()
+        try:
+            self.flush()
+        except TagwireError:
+            transactions.require(Stage.ABORTING, what="nothing can be aborted")
+        self._call(lambda deadline: transactions.end(commit=False, deadline=deadline), timeout)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction that is committed at the end of the block, and aborted when the block raises.
+
+        Raises:
+            As `begin_transaction` and `commit_transaction`; where a record could not be delivered, the transaction is
+            aborted before that is raised.
+        """
+        transactions = self._transactions()
+        self.begin_transaction()
+        try:
+            yield
+            self.commit_transaction()
+        except BaseException:
+            if transactions.stage in (Stage.OPEN, Stage.FAILED):
+                self._aborted_quietly()
+            raise
+
+    def _aborted_quietly(self) -> None:
+        """Aborts because of an error that is raised anyway; when that fails too, the coordinator's timeout aborts."""
+        try:
+            self.abort_transaction()
+        except TagwireError:
+            return
+
+    def _transactions(self) -> Transactional:
+        if not isinstance(self._numbering, Transactional):
+            raise TransactionStateError("the producer has no transactional_id")
+        return self._numbering
+
+    # Parts ---------------------------------------------------------------------------------------------------------
+
+    def _prepared(self, topic: str, record: Record) -> Record:
+        """What is to be encoded, after the interceptors and the headers' serializers."""
+        record = before_encoding(topic, record, self._interceptors)
+        if self._header_serdes is None:
+            return record
+        return record.replace(headers=self._header_serdes.serialized(record.headers))
+
+    def _topic(self, name: str) -> TopicPlaces:
+        known: TopicPlaces | None = self._topics.get(name)
+        return known or self._call(lambda deadline: self._topics.ask(name, deadline), None)
+
+    def _call(self, function: Callable[[float], Result], timeout: float | None) -> Result:
+        """Lets the thread run `function` with its deadline."""
+        deadline = time.monotonic() + (self._settings.max_block if timeout is None else timeout)
+        return self._thread.call(lambda: function(deadline), deadline)
+
+
+def _numbering(client: Client, settings: ProduceSettings, gathering: Gathering) -> Numbering:
+    if settings.transactional_id is not None:
+        timeout_ms = int(settings.transaction_timeout * 1000)
+        return Transactional(client, gathering, settings.transactional_id, timeout_ms)
+    return Idempotent(client) if settings.idempotence else Numbering()
+
+
+def _committed(offset: int | CommittedOffset) -> tuple[int, int, str]:
+    found = CommittedOffset(offset) if isinstance(offset, int) else offset
+    return found.offset, found.leader_epoch, found.metadata

@@ -1,0 +1,100 @@
+"""Arrow rows to record batches, each for one partition: keys are hashed a column at a time, rows are moved once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tagwire import records
+from tagwire.client.metadata import TopicPartition
+from tagwire.client.producing.partitioner import TopicPlaces
+from tagwire.errors import EncodeError
+from tagwire.kernel import partitioning as kernel
+
+# What brokers take as one batch by default, less some room (max.message.bytes of Kafka).
+MAX_BATCH_BYTES = 1 << 20
+
+# Rows are partitioned so many at a time: what is moved for it is bounded.
+SLICE_ROWS = 1 << 18
+
+_ANYWHERE = -1
+
+
+def row_batches(
+    rows: pa.RecordBatch | pa.Table, places: TopicPlaces, partition: int | None, batch_bytes: int
+) -> Iterator[tuple[TopicPartition, bytes]]:
+    """The rows as record batches, made when they are asked for, and where each goes.
+
+    Args:
+        partition: where all of them go; None as their columns say. See `Producer.send_arrow`, also for errors.
+        batch_bytes: of records before compression, at most; one record alone may be longer.
+    """
+    for piece in _pieces(rows):
+        for number, own in [(partition, piece)] if partition is not None else _spread(piece, places):
+            for data in records.batches_from_arrow(own, max_batch_bytes=batch_bytes, compression=places.compression):
+                at = places.place(None, None if number == _ANYWHERE else number)
+                if number == _ANYWHERE:
+                    places.closed(at.partition, len(data))
+                yield at, data
+
+
+def _pieces(rows: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
+    for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
+        for start in range(0, batch.num_rows, SLICE_ROWS):
+            yield batch.slice(start, SLICE_ROWS)
+
+
+def _spread(rows: pa.RecordBatch, places: TopicPlaces) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each partition, in order; -1 is for those that may go anywhere."""
+    where = _partitions(rows, places)
+    if where is None:
+        yield _ANYWHERE, rows
+        return
+    counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(where).to_pylist()}
+    # The sort is stable: rows keep their order within a partition.
+    moved = rows if len(counts) == 1 else rows.take(pc.array_sort_indices(where))
+    start = 0
+    for number, count in sorted(counts.items()):
+        yield number, moved.slice(start, count)
+        start += count
+
+
+def _partitions(rows: pa.RecordBatch, places: TopicPlaces) -> pa.Array | None:
+    """The partition of each row as int32, -1 for any; None where all may go anywhere."""
+    named, keys = _column(rows, "partition"), _column(rows, "key")
+    if named is None:
+        return None if keys is None else _by_key(keys, len(places))
+    if not pa.types.is_integer(named.type):
+        raise EncodeError(f"column partition is {named.type}, not integers")
+    for bound in pc.min_max(named).as_py().values():
+        places.named(bound)
+    named = named.cast(pa.int32())
+    if not named.null_count:
+        return named
+    return pc.coalesce(named, pa.scalar(_ANYWHERE, pa.int32()) if keys is None else _by_key(keys, len(places)))
+
+
+def _by_key(keys: pa.Array, partitions: int) -> pa.Array:
+    try:
+        keys = keys.cast(pa.binary())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise EncodeError(f"column key is {keys.type}, not binary or string of less than 2 GiB") from None
+    _, ends, data = keys.buffers()
+    found = bytearray(4 * len(keys))
+    kernel.partitions_of(
+        memoryview(ends).cast("i")[keys.offset : keys.offset + len(keys) + 1],
+        memoryview(data or b"").cast("B"),
+        partitions,
+        memoryview(found).cast("i"),
+    )
+    hashed = pa.Array.from_buffers(pa.int32(), len(keys), [None, pa.py_buffer(found)])
+    return pc.if_else(keys.is_null(), pa.scalar(_ANYWHERE, pa.int32()), hashed) if keys.null_count else hashed
+
+
+def _column(rows: pa.RecordBatch, name: str) -> pa.Array | None:
+    """A column, unless it is missing or says nothing."""
+    position = rows.schema.get_field_index(name)
+    column = None if position < 0 else rows.column(position)
+    return None if column is None or column.null_count == rows.num_rows else column

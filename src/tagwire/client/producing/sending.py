@@ -1,0 +1,404 @@
+"""Produce: batches to the leaders of their partitions, in order, tried again while that is worth it.
+
+One request carries a batch of each of many partitions; several requests may be on their way to one leader. What an
+error means to a numbered batch follows Kafka's producer; the rules of numbering itself are in `lanes`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tagwire import messages
+from tagwire.client.client import Client
+from tagwire.client.config import ProduceSettings
+from tagwire.client.metadata import NO_TOPIC_ID, TopicPartition, nodes_of
+from tagwire.client.producing.delivery import NO_OFFSET, NO_SEQUENCE, Batch, Identity
+from tagwire.client.producing.gathering import Gathering
+from tagwire.client.producing.lanes import Lane
+from tagwire.client.producing.numbering import Numbering
+from tagwire.client.producing.thread import Alarm
+from tagwire.client.producing.topics import Topics
+from tagwire.client.retry import is_retriable, pause_before
+from tagwire.client.transport import Link, Pending, wait_any
+from tagwire.errors import (
+    EncodeError,
+    Error,
+    KafkaError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    TagwireError,
+    UnsupportedVersionError,
+)
+
+# Batches are put together into one request up to here; a larger batch goes alone.
+REQUEST_BYTES: Final = 8 * 1024 * 1024
+
+PRODUCE: Final = 0
+ZSTD_FROM: Final = 7  # the first version of Produce that may carry Zstandard (facts/kafka_protocol.md 5.1)
+IDS_FROM: Final = 13  # from this version on topics are named by their ids only
+
+# A thread that has nothing to wait for looks around this often (seconds).
+LONGEST_SLEEP: Final = 60.0
+
+# Refusals of a numbered batch because of its numbers.
+_OUT_OF_STEP: Final = (
+    Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    Error.UNKNOWN_PRODUCER_ID,
+    Error.INVALID_PRODUCER_EPOCH,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Request:
+    """A Produce request under way. `names` are the topics by what the answer calls them."""
+
+    node: int
+    link: Link
+    pending: Pending
+    batches: list[Batch]
+    names: Mapping[Any, str]
+    deadline: float
+
+
+class Sender:
+    """The work of a producer's thread, which is the only one to call it."""
+
+    def __init__(
+        self, client: Client, settings: ProduceSettings, topics: Topics, gathering: Gathering, numbering: Numbering
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._topics = topics
+        self._gathering = gathering
+        self._numbering = numbering
+        self._lanes: dict[TopicPartition, Lane] = {}
+        self._under_way: list[_Request] = []
+
+    # What the thread calls -----------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Takes the answers that are there and sends what can go."""
+        self._collect()
+        doom = self._numbering.doom
+        for batch in self._gathering.take(time.monotonic(), everything=doom is not None):
+            self._lane(batch.at).append(batch)
+        if doom is not None:
+            self._drop(doom)
+        self._drop_expired()
+        self._topics.renew()
+        while self._send_round():
+            self._collect()
+
+    def wait(self, alarm: Alarm) -> None:
+        """Until an answer has come, a request's time is up, or a batch may be sent."""
+        if any(request.pending.done for request in self._under_way):
+            return
+        now = time.monotonic()
+        times = [self._gathering.due(), now + LONGEST_SLEEP, *(request.deadline for request in self._under_way)]
+        for lane in self._lanes.values():
+            if lane.queue:
+                head = lane.queue[0]
+                times.append(self._expiry(head))
+                if not lane.flying:
+                    times.append(head.retry_at)
+        wait_any([alarm, *{request.link for request in self._under_way}], min(times))
+
+    def failed(self, error: BaseException) -> None:
+        """Gives everything up."""
+        reason = TagwireError(f"the producer broke down: {type(error).__name__}: {error}")
+        self._gathering.refuse(reason)
+        batches = [batch for lane in self._lanes.values() for batch in (*lane.flying, *lane.queue)]
+        self._lanes.clear()
+        self._under_way.clear()
+        self._gathering.note(reason)
+        self._gathering.decided([(batch, NO_OFFSET, reason) for batch in [*batches, *self._gathering.rest()]])
+
+    def close(self) -> None:
+        """What is not sent by now is given up."""
+        self._client.close()
+        reason = TagwireError("the producer was closed before this was delivered")
+        self._gathering.refuse(TagwireError("the producer is closed"))
+        self._gathering.decided([(batch, NO_OFFSET, reason) for batch in self._gathering.rest()])
+
+    # What callers ask of the thread --------------------------------------------------------------------------------
+
+    def sequences(self) -> dict[TopicPartition, int]:
+        """The next sequence number of each partition that has got any under the current identity."""
+        identity = self._numbering.identity
+        return {
+            at: lane.next_sequence for at, lane in self._lanes.items() if lane.identity == identity and not lane.queue
+        }
+
+    def resume(self, identity: Identity, sequences: Mapping[TopicPartition, int]) -> None:
+        """Goes on numbering where another producer left off."""
+        for at, sequence in sequences.items():
+            self._lane(at).resume(identity, sequence)
+
+    # Sending -------------------------------------------------------------------------------------------------------
+
+    def _lane(self, at: TopicPartition) -> Lane:
+        lane = self._lanes.get(at)
+        if lane is None:
+            lane = self._lanes[at] = Lane(at)
+        return lane
+
+    def _send_round(self) -> bool:
+        """Sends at most one batch of each partition. Whether any was sent."""
+        ready = self._ready()
+        if not ready:
+            return False
+        deadline = min(self._client.deadline(), *(self._expiry(batch) for batch in ready))
+        try:
+            self._numbering.ensure(deadline)
+        except TagwireError as error:
+            self._put_off_all(ready, error)
+            return False
+        by_node: dict[int, list[Batch]] = defaultdict(list)
+        for batch in self._ready():  # again: an identity that is new starts partitions anew
+            try:
+                by_node[self._client.leader(batch.at, deadline)].append(batch)
+            except KafkaError as error:
+                missing = error.error is Error.UNKNOWN_TOPIC_OR_PARTITION  # which was waited for already
+                self._give_up(batch, error) if missing else self._put_off(batch, error)
+            except TagwireError as error:
+                self._put_off(batch, error)
+        sent = [self._send_to(node, found, deadline) for node, found in by_node.items()]
+        return any(sent)
+
+    def _ready(self) -> list[Batch]:
+        now, numbering = time.monotonic(), self._numbering
+        found = (lane.next_batch(now, numbering.window, numbering.identity) for lane in self._lanes.values())
+        return [batch for batch in found if batch is not None]
+
+    def _send_to(self, node: int, batches: list[Batch], deadline: float) -> bool:
+        free = self._settings.in_flight - sum(request.node == node for request in self._under_way)
+        if free <= 0:
+            return False
+        try:
+            link = self._client.link(node, deadline)
+            self._numbering.admit([batch.at for batch in batches], deadline)
+        except TagwireError as error:
+            self._put_off_all(batches, error)
+            return False
+        groups = list(_groups(self._prepared(batches, link)))
+        for group in groups[:free]:
+            self._send(node, link, group)
+        return bool(groups)
+
+    def _prepared(self, batches: Iterable[Batch], link: Link) -> Iterator[Batch]:
+        """The batches as they are to be sent; one that cannot be is given up."""
+        for batch in batches:
+            try:
+                batch.encode()
+                if batch.compression == "zstd" and link.version(PRODUCE) < ZSTD_FROM:
+                    raise UnsupportedVersionError(
+                        f"{link.broker} serves Produce up to v{link.version(PRODUCE)}; zstd needs v{ZSTD_FROM}"
+                    )
+            except (EncodeError, UnsupportedVersionError) as error:
+                self._give_up(batch, error)
+            else:
+                yield batch
+
+    def _send(self, node: int, link: Link, batches: list[Batch]) -> None:
+        now = time.monotonic()
+        # A batch that expires under way is not waited for any longer; what it stands with is tried again.
+        deadline = max(now, min(now + self._client.timeout, *(self._expiry(batch) for batch in batches)))
+        try:
+            ids = {batch.at.topic: self._client.topic(batch.at.topic, deadline).topic_id for batch in batches}
+            highest = None if NO_TOPIC_ID not in ids.values() else IDS_FROM - 1
+            version = self._numbering.produce_version(link, PRODUCE, highest)
+            for batch in batches:
+                lane = self._lanes[batch.at]
+                lane.number(batch, transactional=self._numbering.transactional_id is not None)
+                lane.sent(batch)
+            pending = self._client.send(link, self._message(batches, ids), deadline, version)
+        except TagwireError as error:
+            self._put_off_all(batches, error)
+            return
+        names = {topic_id if version >= IDS_FROM else name: name for name, topic_id in ids.items()}
+        self._under_way.append(_Request(node, link, pending, batches, names, deadline))
+
+    def _message(self, batches: list[Batch], ids: Mapping[str, Any]) -> Any:
+        kind = messages.ProduceRequest
+        topics: dict[str, list[Any]] = {}
+        for batch in batches:
+            partition = kind.PartitionProduceData(index=batch.at.partition, records=batch.data)
+            topics.setdefault(batch.at.topic, []).append(partition)
+        return kind(
+            transactional_id=self._numbering.transactional_id,
+            acks=self._settings.acks,
+            timeout_ms=int(self._client.timeout * 1000),
+            topic_data=[
+                kind.TopicProduceData(name=name, topic_id=ids[name], partition_data=data)
+                for name, data in topics.items()
+            ],
+        )
+
+    # Answers -------------------------------------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        for link in {request.link for request in self._under_way}:
+            link.poll()
+        now = time.monotonic()
+        for request in [request for request in self._under_way if request.pending.done or request.deadline <= now]:
+            self._under_way.remove(request)
+            try:
+                answer = request.link.wait(request.pending, request.deadline)
+            except TagwireError as error:
+                self._put_off_all(request.batches, error)
+            else:
+                self._settle(request, answer)
+
+    def _settle(self, request: _Request, response: Any) -> None:
+        answers = {} if response is None else _by_partition(response, request.names)
+        delivered = []
+        for batch in request.batches:
+            answer = answers.get(batch.at)
+            if response is None:
+                delivered.append((batch, NO_OFFSET))
+            elif answer is None:
+                self._give_up(batch, _broken(f"the answer to Produce does not say once what became of {batch.at}"))
+            elif answer.error_code == Error.NONE and answer.base_offset < 0:
+                self._give_up(batch, _broken(f"{batch.at} is said to be written at offset {answer.base_offset}"))
+            elif answer.error_code == Error.NONE:
+                delivered.append((batch, answer.base_offset))
+            elif answer.error_code == Error.DUPLICATE_SEQUENCE_NUMBER and batch.sequence != NO_SEQUENCE:
+                delivered.append((batch, NO_OFFSET))
+            else:
+                self._refused(batch, answer, response)
+        for batch, _ in delivered:
+            lane = self._lanes[batch.at]
+            lane.acknowledged(batch)
+            lane.flying.remove(batch)
+        if delivered:
+            self._gathering.decided([(batch, offset, None) for batch, offset in delivered])
+
+    def _refused(self, batch: Batch, answer: Any, response: Any) -> None:
+        error = _refusal(batch, answer)
+        lane = self._lanes[batch.at]
+        if error.error is Error.MESSAGE_TOO_LARGE and batch.count > 1 and not batch.is_sealed:
+            self._split(lane, batch)
+            return
+        if error.error in _OUT_OF_STEP and batch.sequence != NO_SEQUENCE:
+            behind = error.error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and not lane.is_expected(batch)
+            # Behind another that has to be tried again, it is in order as soon as that one is stored.
+            if behind or self._numbering.renew(lane, error):
+                self._put_off(batch, error, again=True)
+            else:
+                self._give_up(batch, error)
+            return
+        told = answer.current_leader
+        if error.refreshes_metadata and self._client.moved(
+            batch.at, told.leader_id, told.leader_epoch, nodes_of(response.node_endpoints)
+        ):
+            self._put_off(batch, error, stays=True)
+        else:
+            self._put_off(batch, error)
+
+    def _split(self, lane: Lane, batch: Batch) -> None:
+        parts = batch.split()
+        self._gathering.split(batch, parts)
+        lane.flying.remove(batch)
+        for part in reversed(parts):
+            part.order = batch.order
+            lane.put_back(part)
+
+    def _put_off_all(self, batches: Iterable[Batch], error: TagwireError) -> None:
+        for batch in batches:
+            self._put_off(batch, error)
+
+    def _put_off(self, batch: Batch, error: TagwireError, *, again: bool = False, stays: bool = False) -> None:
+        """Lets the batch be tried again later, or gives it up.
+
+        Args:
+            again: it is worth it whatever the error says. stays: the leader is known, nobody need be asked.
+        """
+        now = time.monotonic()
+        batch.attempts += 1
+        batch.last_error = error
+        worth_it = again or is_retriable(error) or isinstance(error, RequestTimeoutError)
+        in_time = batch.attempts <= self._settings.retries and now < self._expiry(batch)
+        if not worth_it or not in_time or self._numbering.doom is not None:
+            self._give_up(batch, error)
+            return
+        lane = self._lanes[batch.at]
+        if batch in lane.flying:
+            lane.flying.remove(batch)
+            lane.put_back(batch)
+        batch.retry_at = now if stays else now + pause_before(batch.attempts)
+        if not stays and (not isinstance(error, KafkaError) or error.refreshes_metadata):
+            self._client.forget([batch.at.topic])
+
+    def _give_up(self, batch: Batch, error: TagwireError) -> None:
+        lane = self._lanes[batch.at]
+        (lane.flying if batch in lane.flying else lane.queue).remove(batch)
+        if batch.sequence != NO_SEQUENCE or self._numbering.transactional_id is not None:
+            self._numbering.lost(lane, error)
+        self._gathering.note(error)
+        self._gathering.decided([(batch, NO_OFFSET, error)])
+
+    def _expiry(self, batch: Batch) -> float:
+        return batch.created + self._settings.timeout
+
+    def _drop_expired(self) -> None:
+        now = time.monotonic()
+        for lane in self._lanes.values():
+            while lane.queue and self._expiry(lane.queue[0]) <= now:
+                batch = lane.queue[0]
+                late = f"{_counted(batch)} for {batch.at} could not be delivered within {self._settings.timeout:g} s"
+                self._give_up(batch, batch.last_error or RequestTimeoutError(late))
+
+    def _drop(self, error: TagwireError) -> None:
+        """Gives up all that is not on its way."""
+        dropped = [batch for lane in self._lanes.values() for batch in lane.queue]
+        for lane in self._lanes.values():
+            if any(batch.sequence != NO_SEQUENCE for batch in lane.queue):
+                self._numbering.lost(lane, error)
+            lane.queue.clear()
+        if dropped:
+            self._gathering.decided([(batch, NO_OFFSET, error) for batch in dropped])
+
+
+def _groups(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
+    """Batches for one leader, as many together as fit into a request."""
+    group: list[Batch] = []
+    size = 0
+    for batch in batches:
+        if group and size + len(batch.data) > REQUEST_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(batch)
+        size += len(batch.data)
+    if group:
+        yield group
+
+
+def _by_partition(response: Any, names: Mapping[Any, str]) -> dict[TopicPartition, Any]:
+    """What the answer says of each partition; None where it says more than one thing."""
+    found: dict[TopicPartition, Any] = {}
+    for topic in response.responses:
+        name = names.get(topic.name) or names.get(topic.topic_id)
+        if name is not None:
+            for partition in topic.partition_responses:
+                at = TopicPartition(name, partition.index)
+                found[at] = None if at in found else partition
+    return found
+
+
+def _broken(problem: str) -> RemoteProtocolError:
+    return RemoteProtocolError(problem)
+
+
+def _refusal(batch: Batch, answer: Any) -> KafkaError:
+    said = [answer.error_message] if answer.error_message else []
+    said += [f"record {entry.batch_index}: {entry.batch_index_error_message}" for entry in answer.record_errors[:1]]
+    size = f"{len(batch.data)} bytes"
+    return KafkaError(answer.error_code, "; ".join([f"{_counted(batch)}, {size}, for {batch.at}", *said]))
+
+
+def _counted(batch: Batch) -> str:
+    return "1 record" if batch.count == 1 else f"{batch.count} records"

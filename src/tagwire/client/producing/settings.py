@@ -1,0 +1,55 @@
+"""The options of a producer, checked one by one and together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from tagwire.client.config import ProduceSettings, acks_of, at_least, compression_of
+from tagwire.errors import ConfigError
+
+_LOWEST: Final = {
+    "batch_bytes": 1,
+    "linger": 0,
+    "buffer_memory": 1,
+    "max_block": 0,
+    "retries": 0,
+    "timeout": 0,
+    "transaction_timeout": 0.001,
+}
+
+_ALL: Final = -1
+
+
+def settings_of(defaults: ProduceSettings, given: Mapping[str, Any]) -> ProduceSettings:
+    """`defaults` with the options that are `given` and not None.
+
+    Raises:
+        ConfigError: an option is wrong, or contradicts another; the text names it.
+    """
+    options = {name: value for name, value in given.items() if value is not None}
+    for name, lowest in _LOWEST.items():
+        at_least(name, options.get(name), lowest)
+    if "acks" in options:
+        options["acks"] = acks_of(options["acks"])
+    if "compression" in options:
+        compression_of(options["compression"])
+    for topic, compression in options.get("topic_compression", {}).items():
+        compression_of(compression, f"topic_compression of {topic!r}")
+    settings = replace(defaults, **options)
+    if settings.transactional_id is not None:
+        _check_transactional(settings)
+    is_numbered = settings.acks == _ALL if settings.idempotence is None else settings.idempotence
+    if is_numbered and settings.acks != _ALL:
+        raise ConfigError(f"acks={settings.acks}: a producer with idempotence needs acks=all; say idempotence=False")
+    return replace(settings, idempotence=is_numbered)
+
+
+def _check_transactional(settings: ProduceSettings) -> None:
+    if not settings.transactional_id:
+        raise ConfigError("transactional_id='': allowed is any name but an empty one")
+    if settings.idempotence is False:
+        raise ConfigError("idempotence=False: a producer with a transactional_id needs it")
+    if settings.acks != _ALL:
+        raise ConfigError(f"acks={settings.acks}: a producer with a transactional_id needs acks=all")

@@ -1,0 +1,163 @@
+"""The thread that a producer's connections belong to: it sends what is due, and runs what callers ask of it.
+
+Callers hand over records and wait; nothing of theirs touches a socket. The thread holds no reference to the producer,
+so that one that nobody closed can be collected, which ends the thread and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from typing import Final, Protocol, TypeVar
+
+from tagwire.errors import RequestTimeoutError, TagwireError
+
+logger = logging.getLogger("tagwire.client")
+
+Result = TypeVar("Result")
+
+# A caller's deadline is also that of what the thread does for it; this is how much later the answer may be there.
+_GRACE: Final = 1.0
+
+
+class Alarm:
+    """Wakes a thread that waits for sockets: one more of them, which `ring` writes to."""
+
+    closed = False
+    has_unread = False
+
+    def __init__(self) -> None:
+        self._ours, self._theirs = socket.socketpair()
+        self._ours.setblocking(False)
+        self._theirs.setblocking(False)
+
+    def fileno(self) -> int:
+        return self._ours.fileno()
+
+    def ring(self) -> None:
+        """From any thread."""
+        try:
+            self._theirs.send(b"\0")
+        except OSError:  # it rings already, or nobody listens any more
+            return
+
+    def poll(self) -> None:
+        """Takes what was rung."""
+        try:
+            self._ours.recv(4096)
+        except OSError:
+            return
+
+    def close(self) -> None:
+        self._ours.close()
+        self._theirs.close()
+
+
+class Work(Protocol):
+    """What the thread does all the time."""
+
+    def step(self) -> None:
+        """Does what can be done now."""
+
+    def wait(self, alarm: Alarm) -> None:
+        """Returns when there may be something to do."""
+
+    def failed(self, error: BaseException) -> None:
+        """A step went wrong as none should: nothing more will be done."""
+
+    def close(self) -> None:
+        """The last thing that the thread calls."""
+
+
+class ProducerThread:
+    """A daemon thread that begins when it is first needed. Methods are for any thread."""
+
+    def __init__(self, work: Work, alarm: Alarm) -> None:
+        self._work = work
+        self._alarm = alarm
+        self._calls: deque[tuple[Callable[[], object], Future[object]]] = deque()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stopping = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, or is about to."""
+        return self._stopping
+
+    def call(self, function: Callable[[], Result], deadline: float) -> Result:
+        """What `function` gives or raises when the thread runs it.
+
+        Raises:
+            RequestTimeoutError: the thread did not come to it by the deadline.
+        """
+        future: Future[Result] = Future()
+        self._calls.append((function, future))  # type: ignore[arg-type]
+        self.wake()
+        try:
+            return future.result(max(deadline - time.monotonic(), 0) + _GRACE)
+        except NotYet:
+            future.cancel()
+            raise RequestTimeoutError("the producer was busy with brokers that do not answer") from None
+
+    def wake(self) -> None:
+        """Lets the thread look for something to do."""
+        if self._thread is None:
+            self._start()
+        self._alarm.ring()
+
+    def stop(self, *, wait: bool = True) -> None:
+        """Ends the thread after its current step."""
+        self._stopping = True
+        self._alarm.ring()
+        thread = self._thread
+        if thread is None:
+            with self._lock:
+                self._work.close()
+            self._alarm.close()
+        elif wait and thread is not threading.current_thread():
+            thread.join()
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None and not self._stopping:
+                self._thread = threading.Thread(target=self._run, name="tagwire-producer", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping:
+                self._answer_calls()
+                self._work.step()
+                if not self._calls and not self._stopping:
+                    self._work.wait(self._alarm)
+        except BaseException as error:
+            logger.exception("the producer's thread failed")
+            self._work.failed(error)
+        finally:
+            self._stopping = True
+            self._refuse_calls()
+            self._work.close()
+            self._alarm.close()
+
+    def _answer_calls(self) -> None:
+        while self._calls:
+            function, future = self._calls.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(function())
+            except Exception as error:  # it is the caller's
+                future.set_exception(error)
+
+    def _refuse_calls(self) -> None:
+        while self._calls:
+            _, future = self._calls.popleft()
+            if future.set_running_or_notify_cancel():
+                future.set_exception(TagwireError("the producer is closed"))

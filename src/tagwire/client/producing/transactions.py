@@ -1,0 +1,440 @@
+"""Transactions: the states of a producer with a transactional id, and what it asks of coordinators.
+
+A transaction is open from `begin` to `end`. What fails meanwhile dooms the transaction, and often only that: it has to
+be aborted, and the next one begins as if nothing had been. What means that the id is no longer this producer's, or that
+coordinator and producer disagree, dooms the producer. Which error is which follows Kafka's producer.
+
+Two versions of the protocol are in use. In the first, every partition is announced before it is written to, and the
+epoch stays the same. In the second (KIP-890; `transaction.version` 2 of the cluster) writing is announcing, and every
+end of a transaction gives the producer a new epoch, so that nothing late can land in the next transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+from tagwire import messages
+from tagwire.client.client import Client
+from tagwire.client.coordinators import GROUP, TRANSACTION
+from tagwire.client.metadata import TopicPartition
+from tagwire.client.producing.delivery import NOBODY, Identity
+from tagwire.client.producing.gathering import Gathering
+from tagwire.client.producing.lanes import Lane
+from tagwire.client.producing.numbering import WINDOW, Asked, Numbering
+from tagwire.client.retry import is_retriable
+from tagwire.client.transport import Link
+from tagwire.errors import (
+    Error,
+    KafkaError,
+    ProducerFencedError,
+    RequestTimeoutError,
+    TagwireError,
+    TransactionStateError,
+    UnsupportedVersionError,
+)
+
+FEATURE: Final = "transaction.version"
+
+END_TXN: Final = 26
+TXN_OFFSET_COMMIT: Final = 28
+
+# The first versions that belong to the second protocol; the first one ends before them.
+PRODUCE_OF_SECOND: Final = 12
+END_TXN_OF_SECOND: Final = 5
+TXN_OFFSET_COMMIT_OF_SECOND: Final = 5
+
+# From this version on a producer may ask for a new epoch of its own (KIP-360).
+RENEW_FROM: Final = 3
+
+_FENCED: Final = (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH)
+
+# What a coordinator says to a producer that cannot go on at all.
+_FATAL: Final = (
+    *_FENCED,
+    Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    Error.CLUSTER_AUTHORIZATION_FAILED,
+    Error.INVALID_TXN_STATE,
+    Error.INVALID_TRANSACTION_TIMEOUT,
+    Error.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    Error.UNSUPPORTED_VERSION,
+)
+# A partition says these two of one transaction: it ended meanwhile, and the next one is good.
+_FATAL_OF_PRODUCE: Final = tuple(
+    error for error in _FATAL if error not in (Error.INVALID_PRODUCER_EPOCH, Error.INVALID_TXN_STATE)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdentity:
+    """Who writes in transactions: enough to end one from another process, or to go on where this producer is.
+
+    Attributes:
+        producer_id, epoch: as the coordinator gave them; -1 for none.
+        transactions: which protocol of transactions is used, 1 or 2; 0 without transactions.
+        sequences: the next sequence number of each partition that has one.
+    """
+
+    producer_id: int
+    epoch: int
+    transactions: int = 0
+    sequences: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetadata:
+    """A member of a consumer group, on whose behalf offsets are committed; outside of any group, only its name."""
+
+    group: str
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+
+
+class Stage(Enum):
+    """Where a transactional producer is."""
+
+    NEW = "init_transactions comes before it"
+    READY = "begin_transaction comes before it"
+    OPEN = "a transaction is open"
+    COMMITTING = "the transaction is being committed; commit_transaction goes on with that"
+    ABORTING = "the transaction is being aborted; abort_transaction goes on with that"
+    FAILED = "the transaction has failed and is to be aborted"
+    DEAD = "the producer cannot be used any more"
+
+
+class Transactional(Numbering):
+    """A producer with a transactional id. `begin` and the stages are for callers, the rest for the sending thread.
+
+    Attributes:
+        stage: where it is. error: why it is `FAILED` or `DEAD`.
+        version: the protocol that the current transaction uses, 1 or 2.
+    """
+
+    window = WINDOW
+
+    def __init__(self, client: Client, gathering: Gathering, transactional_id: str, timeout_ms: int) -> None:
+        self.transactional_id: str = transactional_id
+        self.stage = Stage.NEW
+        self.error: TagwireError | None = None
+        self.version = 1
+        self._client = client
+        self._gathering = gathering
+        self._timeout_ms = timeout_ms
+        self._coordinator = Asked(client, TRANSACTION, transactional_id)
+        self._groups: dict[str, Asked] = {}
+        self._told: set[TopicPartition] = set()
+        self._is_begun = False
+        self._needs_epoch = False
+        self.enter(Stage.NEW)
+
+    # Stages --------------------------------------------------------------------------------------------------------
+
+    def enter(self, stage: Stage, error: TagwireError | None = None) -> None:
+        """Goes to a stage; records are taken only in `OPEN`."""
+        self.stage, self.error = stage, error
+        self.doom = error
+        if stage is Stage.ABORTING:
+            self.doom = TransactionStateError("the transaction was aborted before this was delivered")
+        refusal = error or TransactionStateError(f"no record can be sent now: {stage.value}")
+        self._gathering.refuse(None if stage is Stage.OPEN else refusal)
+
+    def require(self, *stages: Stage, what: str) -> None:
+        """Raises the error that doomed transaction or producer, or TransactionStateError, unless at such a stage."""
+        if self.stage in stages:
+            return
+        if self.error is not None:
+            raise self.error
+        raise TransactionStateError(f"{what}: {self.stage.value}")
+
+    def begin(self) -> None:
+        """Opens a transaction. Raises TransactionStateError, or what doomed the producer."""
+        self.require(Stage.READY, what="a transaction cannot begin")
+        self.enter(Stage.OPEN)
+
+    def _fail(self, error: TagwireError, fatal: tuple[Error, ...] = _FATAL) -> TagwireError:
+        """Dooms transaction or producer, whichever `error` means; the error to raise."""
+        if self.stage is Stage.DEAD and self.error is not None:
+            return self.error
+        if isinstance(error, KafkaError) and error.error in _FENCED and error.error in fatal:
+            error = ProducerFencedError(error.code, error.message)
+        is_fatal = isinstance(error, UnsupportedVersionError) or (
+            isinstance(error, KafkaError) and error.error in fatal
+        )
+        if is_fatal:
+            self.enter(Stage.DEAD, error)
+        elif self.stage is not Stage.ABORTING:
+            self.enter(Stage.FAILED, error)
+        return error
+
+    def _fail_unless_unknown(self, error: TagwireError) -> TagwireError:
+        """`_fail`, except where the same question may be answered later."""
+        unknown = is_retriable(error) or isinstance(error, RequestTimeoutError)
+        return error if unknown else self._fail(error)
+
+    # What the sender asks ------------------------------------------------------------------------------------------
+
+    def produce_version(self, link: Link, api: int, highest: int | None) -> int:
+        if self.version == 1:
+            return link.version(api, PRODUCE_OF_SECOND - 1)
+        version = link.version(api, highest)
+        if version < PRODUCE_OF_SECOND:
+            raise UnsupportedVersionError(
+                f"{link.broker}: Produce v{version} cannot take part in a transaction of a cluster whose {FEATURE} is 2"
+            )
+        return version
+
+    def admit(self, partitions: Iterable[TopicPartition], deadline: float) -> None:
+        new = [at for at in partitions if at not in self._told]
+        if not new:
+            return
+        if self.version == 1:
+            try:
+                self._add(new, deadline)
+            except TagwireError as error:
+                raise self._fail_unless_unknown(error) from error.__cause__
+        self._told.update(new)
+        self._is_begun = True
+
+    def _add(self, partitions: list[TopicPartition], deadline: float) -> None:
+        topics: dict[str, list[int]] = defaultdict(list)
+        for topic, partition in partitions:
+            topics[topic].append(partition)
+        kind = messages.AddPartitionsToTxnRequest
+        self._ask(
+            lambda link: kind(
+                v3_and_below_transactional_id=self.transactional_id,
+                v3_and_below_producer_id=self.identity.producer_id,
+                v3_and_below_producer_epoch=self.identity.epoch,
+                v3_and_below_topics=[
+                    kind.AddPartitionsToTxnTopic(name=name, partitions=own) for name, own in topics.items()
+                ],
+            ),
+            lambda answer: [
+                found.partition_error_code
+                for topic in answer.results_by_topic_v3_and_below
+                for found in topic.results_by_partition
+                if found.partition_error_code != Error.OPERATION_NOT_ATTEMPTED
+            ],
+            deadline,
+            "add partitions to the transaction",
+        )
+
+    def lost(self, lane: Lane, error: TagwireError) -> None:
+        lane.must_restart = True
+        self._needs_epoch = True
+        if self.stage in (Stage.OPEN, Stage.COMMITTING):
+            self._fail(error, _FATAL_OF_PRODUCE)
+
+    # What callers ask of the thread --------------------------------------------------------------------------------
+
+    def initialize(self, deadline: float) -> None:
+        """Takes the id over: whoever had it is fenced, and their open transaction aborted."""
+        self.require(Stage.NEW, Stage.READY, what="the transactional id cannot be taken over")
+        self._initialize(NOBODY, deadline)
+        self.enter(Stage.READY)
+
+    def adopt(self, identity: ProducerIdentity) -> None:
+        """Goes on as another producer that is not used any more, without asking anybody."""
+        self.require(Stage.NEW, what="another producer's identity cannot be taken")
+        self.identity = Identity(identity.producer_id, identity.epoch)
+        self.version = identity.transactions
+        self.enter(Stage.READY)
+
+    def end(self, *, commit: bool, deadline: float) -> None:
+        """Commits or aborts. Nothing may be under way any more."""
+        if self._is_begun:
+            try:
+                self._ended(commit, deadline)
+            except TagwireError as error:
+                raise self._fail_unless_unknown(error) from error.__cause__
+        if self._needs_epoch and self.version == 1:
+            self._renew(deadline)
+        self._told.clear()
+        self._is_begun = self._needs_epoch = False
+        self._choose_version(deadline)
+        self.enter(Stage.READY)
+
+    def commit_offsets(
+        self, offsets: Mapping[TopicPartition, tuple[int, int, str]], group: GroupMetadata, deadline: float
+    ) -> None:
+        """Makes offsets part of the transaction: (offset, leader epoch, metadata) of each partition."""
+        try:
+            if self.version == 1:
+                kind = messages.AddOffsetsToTxnRequest
+                self._ask(
+                    lambda link: kind(
+                        transactional_id=self.transactional_id,
+                        producer_id=self.identity.producer_id,
+                        producer_epoch=self.identity.epoch,
+                        group_id=group.group,
+                    ),
+                    lambda answer: [answer.error_code],
+                    deadline,
+                    f"add offsets of group {group.group!r} to the transaction",
+                )
+            self._is_begun = True
+            self._groups.setdefault(group.group, Asked(self._client, GROUP, group.group)).ask(
+                lambda link: self._offset_commit(offsets, group),
+                lambda answer: [found.error_code for topic in answer.topics for found in topic.partitions],
+                deadline,
+                f"commit offsets of group {group.group!r} in the transaction",
+                highest=TXN_OFFSET_COMMIT_OF_SECOND - (self.version == 1),
+            )
+        except TagwireError as error:
+            raise self._fail(error) from error
+
+    def _offset_commit(self, offsets: Mapping[TopicPartition, tuple[int, int, str]], group: GroupMetadata) -> Any:
+        kind = messages.TxnOffsetCommitRequest
+        topics: dict[str, list[Any]] = defaultdict(list)
+        for at, (offset, leader_epoch, metadata) in offsets.items():
+            topics[at.topic].append(
+                kind.TxnOffsetCommitRequestPartition(
+                    partition_index=at.partition,
+                    committed_offset=offset,
+                    committed_leader_epoch=leader_epoch,
+                    committed_metadata=metadata,
+                )
+            )
+        return kind(
+            transactional_id=self.transactional_id,
+            group_id=group.group,
+            producer_id=self.identity.producer_id,
+            producer_epoch=self.identity.epoch,
+            generation_id_or_member_epoch=group.generation,
+            member_id=group.member_id,
+            group_instance_id=group.instance_id,
+            topics=[kind.TxnOffsetCommitRequestTopic(name=name, partitions=own) for name, own in topics.items()],
+        )
+
+    def _ended(self, commit: bool, deadline: float) -> None:
+        self.identity = _end(
+            self._coordinator,
+            self.transactional_id,
+            self.identity,
+            commit=commit,
+            version=self.version,
+            deadline=deadline,
+        )
+
+    def _renew(self, deadline: float) -> None:
+        """Gets a new epoch, as the partitions may expect numbers that were given up."""
+        try:
+            self._initialize(self.identity, deadline)
+        except TagwireError as error:
+            raise self._fail(error) from error
+
+    def _initialize(self, former: Identity, deadline: float) -> None:
+        def request(link: Link) -> Any:
+            kind = messages.InitProducerIdRequest
+            if former != NOBODY and link.version(kind.api_key) < RENEW_FROM:
+                raise UnsupportedVersionError(
+                    f"{link.broker} cannot give transactional id {self.transactional_id!r} a new epoch, which needs "
+                    f"InitProducerId v{RENEW_FROM} (Kafka 2.5)"
+                )
+            return kind(
+                transactional_id=self.transactional_id,
+                transaction_timeout_ms=self._timeout_ms,
+                producer_id=former.producer_id,
+                producer_epoch=former.epoch,
+            )
+
+        answer = self._ask(request, lambda answer: [answer.error_code], deadline, "initialize")
+        self.identity = Identity(answer.producer_id, answer.producer_epoch)
+        self._choose_version(deadline)
+
+    def _choose_version(self, deadline: float) -> None:
+        """A cluster may settle on the second protocol between two transactions."""
+        if self._client.finalized_features().get(FEATURE, 0) >= 2:
+            speaks = self._coordinator.link(deadline).version(END_TXN)
+            self.version = 2 if speaks >= END_TXN_OF_SECOND else 1
+        else:
+            self.version = 1
+
+    def _ask(self, message: Any, errors: Any, deadline: float, what: str) -> Any:
+        return self._coordinator.ask(
+            message, errors, deadline, f"{what}, transactional id {self.transactional_id!r}", highest=None
+        )
+
+
+def end_transaction(
+    client: Client | str,
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    *,
+    commit: bool,
+    transactions: int = 1,
+    timeout: float | None = None,
+) -> ProducerIdentity:
+    """Ends a transaction of another process, which must not write to it any more. Nobody is fenced.
+
+    It can be repeated: the same end of the same transaction succeeds again. So it is asked until a coordinator answers,
+    through coordinators that move, concurrent changes and lost connections.
+
+    Args:
+        client: a client, which stays open, or bootstrap addresses, "HOST:PORT,HOST:PORT".
+        transactional_id, producer_id, producer_epoch: exactly those that the transaction was begun with.
+        transactions: the protocol that it was written with, `ProducerIdentity.transactions`.
+        timeout: seconds to try; None as long as the client may take for one operation.
+
+    Returns:
+        The identity that the transactional id has from now on: the same, or with protocol 2 a new one.
+
+    Raises:
+        KafkaError: it cannot be ended like this: INVALID_TXN_STATE, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED or
+            INVALID_PRODUCER_ID_MAPPING where it ended otherwise, or somebody else has the id.
+        RequestTimeoutError, ConnectError, ...: no answer in time; whether it is ended is not known.
+        UnsupportedVersionError: the coordinator does not serve the protocol.
+    """
+    owned = Client(client) if isinstance(client, str) else None
+    used = owned or client
+    try:
+        deadline = used.deadline() if timeout is None else time.monotonic() + timeout  # type: ignore[union-attr]
+        ended = _end(
+            Asked(used, TRANSACTION, transactional_id),  # type: ignore[arg-type]
+            transactional_id,
+            Identity(producer_id, producer_epoch),
+            commit=commit,
+            version=transactions,
+            deadline=deadline,
+        )
+    finally:
+        if owned is not None:
+            owned.close()
+    return ProducerIdentity(ended.producer_id, ended.epoch, transactions)
+
+
+def _end(
+    coordinator: Asked, transactional_id: str, identity: Identity, *, commit: bool, version: int, deadline: float
+) -> Identity:
+    """Ends the transaction of `identity`; the identity that comes after it."""
+
+    def request(link: Link) -> Any:
+        if version > 1 and link.version(END_TXN) < END_TXN_OF_SECOND:
+            raise UnsupportedVersionError(
+                f"{link.broker} serves EndTxn up to v{link.version(END_TXN)}; a transaction of protocol 2 needs "
+                f"v{END_TXN_OF_SECOND}"
+            )
+        return messages.EndTxnRequest(
+            transactional_id=transactional_id,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            committed=commit,
+        )
+
+    answer = coordinator.ask(
+        request,
+        lambda answer: [answer.error_code],
+        deadline,
+        f"{'commit' if commit else 'abort'} the transaction of {transactional_id!r}, producer {identity.producer_id} "
+        f"at epoch {identity.epoch}",
+        highest=END_TXN_OF_SECOND - (version == 1),
+    )
+    if version > 1 and answer.producer_id >= 0:
+        return Identity(answer.producer_id, answer.producer_epoch)
+    return identity
