@@ -21,7 +21,14 @@ from tagwire.client import (
     Subtract,
     TopicPartition,
 )
-from tagwire.errors import ConfigError, ConnectionLostError, Error, KafkaError, UnsupportedVersionError
+from tagwire.errors import (
+    ConfigError,
+    ConnectionLostError,
+    Error,
+    KafkaError,
+    RemoteProtocolError,
+    UnsupportedVersionError,
+)
 
 from .admin_answers import SERVED, Looked
 from .fake_broker import Close, FakeCluster
@@ -116,6 +123,25 @@ def test_all_refusals_are_told_and_the_first_gives_the_code(cluster: FakeCluster
     with pytest.raises(KafkaError, match=r"delete group 'g'; GROUP_ID_NOT_FOUND .* delete group 'h'") as caught:
         admin.delete_groups(["g", "h"])
     assert caught.value.error is Error.NON_EMPTY_GROUP
+
+
+def deleted(*groups: str) -> Any:
+    kind = messages.DeleteGroupsResponse
+    return kind(results=[kind.DeletableGroupResult(group_id=group) for group in groups])
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (deleted(), "delete group 'g': no word of it in the answer"),
+        (deleted("h"), "delete group 'h': answered, and not asked for, or twice"),
+        (deleted("g", "g"), "delete group 'g': answered, and not asked for, or twice"),
+    ],
+)
+def test_an_answer_about_other_things_is_none(cluster: FakeCluster, admin: Admin, answer: Any, says: str) -> None:
+    cluster.script("DeleteGroups", lambda _: answer)
+    with pytest.raises(RemoteProtocolError, match=says):
+        admin.delete_groups(["g"])
 
 
 def test_configs_are_set_reset_and_described(looked: Looked, admin: Admin) -> None:

@@ -13,7 +13,7 @@ from tagwire.client.owning import ClientOwner
 from tagwire.client.retry import Retry
 from tagwire.client.transport import Link
 from tagwire.client.versions import range_of
-from tagwire.errors import ConnectError, ConnectionLostError, KafkaError
+from tagwire.errors import ConnectError, ConnectionLostError, KafkaError, RemoteProtocolError
 from tagwire.rpc import choose
 
 K = TypeVar("K", bound=Hashable)
@@ -50,15 +50,20 @@ class Asker(ClientOwner):
 
         Raises:
             KafkaError: with the code of the first refusal; the text tells all of them. The others have succeeded.
+            RemoteProtocolError: an answer leaves out what was asked, or tells of something else.
         """
         deadline = self._client.deadline()
         found: dict[K, Any] = {}
         refused: dict[K, KafkaError] = {}
-        left, retry = list(wanted), Retry(deadline)
+        left, retry = list(dict.fromkeys(wanted)), Retry(deadline)
         while left:
             later: dict[K, KafkaError] = {}
             try:
+                silent = set(left)
                 for outcome in ask(left, deadline):
+                    if outcome.key not in silent:
+                        raise RemoteProtocolError(f"{_told(verb, outcome)}: answered, and not asked for, or twice")
+                    silent.remove(outcome.key)
                     if not outcome.error:
                         found[outcome.key] = outcome.value
                         continue
@@ -74,6 +79,8 @@ class Asker(ClientOwner):
                     raise
                 retry.wait(error)
                 continue
+            if silent:
+                raise RemoteProtocolError(f"{_told(verb, Outcome(silent.pop(), 0))}: no word of it in the answer")
             left = [key for key in left if key in later]
             if left:
                 retry.wait(later[left[0]])
