@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tagwire.errors import ConfigError
+from tagwire.spark.bounds import EARLIEST, LATEST
 from tagwire.spark.offsets import (
     OffsetRange,
     backwards,
@@ -21,7 +22,6 @@ from tagwire.spark.offsets import (
     to_document,
     went_back,
 )
-from tagwire.spark.options import EARLIEST, LATEST
 
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
 

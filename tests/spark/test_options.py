@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tagwire.errors import ConfigError
-from tagwire.spark.options import EARLIEST, LATEST, batch_bounds, parse, stream_start
+from tagwire.spark.bounds import EARLIEST, LATEST, Times
+from tagwire.spark.options import batch_bounds, parse, stream_start
 
 BROKER = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 FLIGHTS = {**BROKER, "subscribe": "flights"}
@@ -57,14 +58,41 @@ def test_offsets_per_partition_are_read_with_their_marks():
     assert batch_bounds(options) == ({("flights", 0): 23, ("flights", 10): EARLIEST}, {("flights", 0): LATEST})
 
 
+def test_of_several_bounds_the_connectors_first_one_counts():
+    one, each = {"startingTimestamp": "5"}, {"startingOffsetsByTimestamp": '{"t":{"0":7}}'}
+    offsets = {"startingOffsets": "earliest"}
+    assert parse({**FLIGHTS, **offsets, **each, **one}).starting == Times(5, "startingTimestamp", False)
+    assert parse({**FLIGHTS, **offsets, **each}).starting == Times({("t", 0): 7}, "startingOffsetsByTimestamp", False)
+    lenient = parse({**FLIGHTS, **one, "startingOffsetsByTimestampStrategy": "latest"})
+    assert lenient.starting == Times(5, "startingTimestamp", True)
+    assert parse({**FLIGHTS, "endingTimestamp": "9"}).ending == Times(9, "endingTimestamp", True)
+
+
+def test_what_the_driver_and_the_trigger_wait_for_is_read_as_spark_writes_it():
+    options = parse({**FLIGHTS, "maxTriggerDelay": "2m", "fetchOffset.numRetries": "0", "minOffsetsPerTrigger": "9"})
+    assert (options.max_trigger_delay, options.retries, options.min_offsets_per_trigger) == (120.0, 0, 9)
+    assert parse({**FLIGHTS, "kafkaConsumer.pollTimeoutMs": "700"}).client["request.timeout.ms"] == "700"
+    assert parse({**FLIGHTS, "groupIdPrefix": "p", "kafka.group.id": "g"}).group is None
+
+
+def test_secrets_of_the_client_are_not_shown():
+    assert "hunter2" not in repr(parse({**FLIGHTS, "kafka.sasl.jaas.config": "hunter2"}))
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({**FLIGHTS, "startingTimestamp": "now"}, "startingTimestamp='now': needs milliseconds"),
+        ({**FLIGHTS, "endingOffsetsByTimestamp": '{"t":{"0":-1}}'}, "t-0 has no time -1"),
+        ({**FLIGHTS, "startingOffsetsByTimestampStrategy": "x"}, "needs error or latest"),
+        ({**FLIGHTS, "minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "is more than maxOffsetsPerTrigger"),
+        ({**FLIGHTS, "maxTriggerDelay": "soon"}, "maxTriggerDelay='soon': needs a time"),
+        ({**FLIGHTS, "groupId": " "}, "groupId='': needs the name"),
         ({"subscribe": "t"}, "kafka.bootstrap.servers: missing"),
         ({"subscribe": "t", "kafka.bootstrap.servers": " "}, "kafka.bootstrap.servers: missing"),
         (BROKER, "assign or subscribe or subscribePattern: missing"),
         ({**FLIGHTS, "assign": '{"t":[0]}'}, "assign and subscribe: set together"),
-        ({**FLIGHTS, "startingOfsets": "latest"}, "startingOfsets='latest': unknown"),
+        ({**FLIGHTS, "startingOfsets": "latest"}, "startingOfsets: unknown; nearest are startingOffsets,"),
         ({**FLIGHTS, "includeHeaders": "yes"}, "includeHeaders='yes': needs true or false"),
         ({**FLIGHTS, "failOnDataLoss": ""}, "failOnDataLoss='': needs true or false"),
         ({**FLIGHTS, "maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger='0': needs a whole number above 0"),

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tagwire.errors import Error, KafkaError
-from tagwire.spark.options import EARLIEST, LATEST, Offsets, Partition, TopicOptions
+from tagwire.errors import ConfigError, ConnectError, ConnectionLostError, Error, KafkaError, RequestTimeoutError
+from tagwire.spark.bounds import EARLIEST, LATEST, Bound, Offsets, Partition, Times
+from tagwire.spark.offsets import named, resolve
+from tagwire.spark.options import TopicOptions
 
 if TYPE_CHECKING:
     from tagwire.client import Client
+
+log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+_AWAY = (ConnectError, ConnectionLostError, RequestTimeoutError)
+_NO_RECORD = -1
 
 
 class Cluster:
@@ -17,47 +28,69 @@ class Cluster:
     def __init__(self, options: TopicOptions) -> None:
         self._options = options
         self._client: Client | None = None
+        self._committed: Offsets = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_client": None}
+        return {**self.__dict__, "_client": None}
 
-    def partitions(self) -> list[Partition]:
-        """The partitions the options select, in order.
+    def held(self, *, missing_ok: bool = False) -> tuple[Offsets, Offsets]:
+        """First offset kept and next offset to be written, of every selected partition.
+
+        Readers of committed records have for the latter where the oldest open transaction begins.
+
+        Args:
+            missing_ok: leaves out topics and partitions that are named and do not exist, with a warning.
 
         Raises:
             KafkaError: a topic or partition that is named does not exist or may not be read; the text names it.
-            ConnectError: no broker could be reached.
+            ConnectError, ...: brokers were away for as often as the options say.
         """
-        selection = self._options.selection
-        named = [*selection.assign, *selection.subscribe]
-        client = self._connected()
-        topics = client.metadata(named or None).topics
-        if not named:
-            topics = {
-                name: topic for name, topic in topics.items() if not topic.is_internal and selection.matches(name)
-            }
-        found: list[Partition] = []
-        for name, topic in topics.items():
-            if topic.error:  # a topic that was just created is waited for
-                topic = client.topic(name, client.deadline())
-            for index in selection.assign.get(name, ()):
-                if index not in topic.partitions:
-                    raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"partition {name}-{index}")
-            found += [(name, index) for index in selection.assign.get(name, topic.partitions)]
-        return sorted(found)
 
-    def held(self) -> tuple[Offsets, Offsets]:
-        """First offset kept and next offset to be written, of every selected partition."""
-        partitions = self.partitions()
-        return self._offsets(partitions, EARLIEST), self._offsets(partitions, LATEST)
+        def ask() -> tuple[Offsets, Offsets]:
+            partitions = self._partitions(missing_ok)
+            return self._offsets(dict.fromkeys(partitions, EARLIEST)), self._offsets(dict.fromkeys(partitions, LATEST))
 
-    def earliest(self, partitions: list[Partition]) -> Offsets:
-        """First offset kept of these partitions."""
-        return self._offsets(partitions, EARLIEST)
+        return self._patiently(ask)
 
-    def latest(self) -> Offsets:
-        """Next offset to be written of every selected partition."""
-        return self._offsets(self.partitions(), LATEST)
+    def resolved(self, bound: Bound, option: str, earliest: Offsets, latest: Offsets) -> Offsets:
+        """The offset that `bound` means for each partition: see `resolve`.
+
+        Raises:
+            ConfigError: also where a partition has no record at or after a time and that is to be an error.
+        """
+        if not isinstance(bound, Times):
+            return resolve(bound, option, earliest, latest)
+        times = bound.at if isinstance(bound.at, dict) else dict.fromkeys(latest, bound.at)
+        found = self.since(resolve(times, bound.option, times, latest))
+        missing = sorted(at for at, offset in found.items() if offset == _NO_RECORD)
+        if missing and not bound.else_latest:
+            raise ConfigError(
+                f"option {bound.option}: no record at or after that time in {named(missing)} "
+                "(startingOffsetsByTimestampStrategy=latest starts at the end there)"
+            )
+        return {at: latest[at] if offset == _NO_RECORD else offset for at, offset in found.items()}
+
+    def since(self, times: Mapping[Partition, int]) -> Offsets:
+        """The first record at or after a time (milliseconds) in each partition; -1 where there is none."""
+        return self._patiently(lambda: self._offsets(times))
+
+    def commit(self, offsets: Offsets) -> None:
+        """Commits `offsets` to the group of the options, if there is one and it does not stand there already.
+
+        That it fails is told, not raised: the checkpoint says where the query stands, the group only shows it.
+        """
+        group = self._options.group
+        if group is None or offsets == self._committed or not offsets:
+            return
+        from tagwire.client import Admin
+        from tagwire.errors import TagwireError
+
+        try:
+            Admin(self._connected()).alter_group_offsets(group, offsets)
+        except TagwireError as error:
+            log.warning("offsets could not be committed to group %s: %s", group, error)
+        else:
+            self._committed = dict(offsets)
 
     def close(self) -> None:
         """Close the connections; the next question opens new ones."""
@@ -65,11 +98,48 @@ class Cluster:
             self._client.close()
             self._client = None
 
-    def _offsets(self, partitions: list[Partition], bound: int) -> Offsets:
-        if not partitions:
+    def _partitions(self, missing_ok: bool) -> list[Partition]:
+        """The partitions the options select, in order."""
+        selection = self._options.selection
+        names = [*selection.assign, *selection.subscribe]
+        client = self._connected()
+        topics = client.metadata(names or None).topics
+        if not names:
+            topics = {
+                name: topic for name, topic in topics.items() if not topic.is_internal and selection.matches(name)
+            }
+        found: list[Partition] = []
+        for name, topic in topics.items():
+            if topic.error:  # a topic that was just created is waited for
+                try:
+                    topic = client.topic(name, client.deadline())
+                except KafkaError as error:
+                    if not missing_ok or error.error is not Error.UNKNOWN_TOPIC_OR_PARTITION:
+                        raise
+                    log.warning("left out: %s", error)
+                    continue
+            for index in selection.assign.get(name, ()):
+                if index not in topic.partitions and not missing_ok:
+                    raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"partition {name}-{index}")
+            chosen = selection.assign.get(name, tuple(topic.partitions))
+            found += [(name, index) for index in chosen if index in topic.partitions]
+        return sorted(found)
+
+    def _offsets(self, wanted: Mapping[Partition, int]) -> Offsets:
+        if not wanted:
             return {}
-        answer = self._connected().list_offsets(dict.fromkeys(partitions, bound))
+        answer = self._connected().list_offsets(dict(wanted))
         return {(topic, index): offset for (topic, index), offset in answer.items()}
+
+    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
+        for left in range(self._options.retries, 0, -1):
+            try:
+                return ask()
+            except _AWAY as error:
+                log.warning("%s; asking again, %d more times at most", error, left)
+                self.close()
+                time.sleep(self._options.retry_seconds)
+        return ask()
 
     def _connected(self) -> Client:
         if self._client is None:

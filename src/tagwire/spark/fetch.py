@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 
 from tagwire.errors import Error, KafkaError
+from tagwire.spark.bounds import EARLIEST
 from tagwire.spark.offsets import OffsetRange
-from tagwire.spark.options import EARLIEST
 
 if TYPE_CHECKING:
     import pyarrow as pa

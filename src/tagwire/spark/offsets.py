@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tagwire.errors import ConfigError
-from tagwire.spark.options import EARLIEST, LATEST, Bound, Offsets, Partition
+from tagwire.spark.bounds import EARLIEST, LATEST, Offsets, Partition
 
 Document = dict[str, dict[str, int]]
 """Offsets as they stand in a checkpoint: topic, partition as text, next offset."""
@@ -61,7 +61,7 @@ def from_document(document: object) -> Offsets:
     return offsets
 
 
-def resolve(bound: Bound, option: str, earliest: Offsets, latest: Offsets) -> Offsets:
+def resolve(bound: int | Offsets, option: str, earliest: Offsets, latest: Offsets) -> Offsets:
     """The offset that `bound` means for each partition.
 
     Args:
@@ -74,7 +74,7 @@ def resolve(bound: Bound, option: str, earliest: Offsets, latest: Offsets) -> Of
         return dict(earliest if bound == EARLIEST else latest)
     missing, surplus = sorted(latest.keys() - bound.keys()), sorted(bound.keys() - latest.keys())
     if missing or surplus:
-        wrong = f"misses {_names(missing)}" if missing else f"names {_names(surplus)}, not read here"
+        wrong = f"misses {named(missing)}" if missing else f"names {named(surplus)}, not read here"
         raise ConfigError(f"option {option}: {wrong}; it has to name each partition once (-2 is earliest, -1 latest)")
     meaning = {EARLIEST: earliest, LATEST: latest}
     return {at: meaning[offset][at] if offset in meaning else offset for at, offset in bound.items()}
@@ -149,12 +149,15 @@ def plan(start: Offsets, end: Offsets, earliest: Offsets, latest: Offsets) -> tu
     return ranges, said
 
 
-def split(ranges: Iterable[OffsetRange], least: int | None) -> list[OffsetRange]:
-    """The ranges that hold something, cut into about `least` pieces, the large ones into more.
+def split(ranges: Iterable[OffsetRange], least: int | None, most: int | None = None) -> list[OffsetRange]:
+    """The ranges that hold something, cut into pieces of at most `most` offsets, then into about `least` pieces.
 
-    Ranges too small to be cut are set aside first, so that they do not take a share of the cuts.
+    Large ones are cut into more; ranges too small to be cut are set aside first, so that they do not take a share of
+    the cuts.
     """
     whole = [piece for piece in ranges if piece.size > 0]
+    if most is not None:
+        whole = [part for piece in whole for part in _cut(piece, -(-piece.size // most))]
     if least is None or len(whole) >= least:
         return whole
     total = sum(piece.size for piece in whole)
@@ -178,6 +181,7 @@ def _name(at: Partition) -> str:
     return f"{at[0]}-{at[1]}"
 
 
-def _names(partitions: list[Partition]) -> str:
+def named(partitions: list[Partition]) -> str:
+    """The names of partitions for a sentence: the first five, and how many more there are."""
     shown = ", ".join(_name(at) for at in partitions[:5])
     return shown + (f" and {len(partitions) - 5} more" if len(partitions) > 5 else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from tagwire.errors import ConfigError
@@ -39,6 +40,16 @@ def choice(option: str, given: Mapping[str, str], allowed: Sequence[str]) -> str
         if text.lower() == word.lower():
             return word
     raise ConfigError(f"option {option}={given[option]!r}: needs {', '.join(allowed[:-1])} or {allowed[-1]}")
+
+
+def pattern(option: str, given: Mapping[str, str]) -> str:
+    """A regular expression, "" where there is none. Raises ConfigError."""
+    text = given.get(option, "")
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ConfigError(f"option {option}={text!r}: not a regular expression: {error}") from None
+    return text
 
 
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -93,6 +104,6 @@ def known_options(
         elif lower in known:
             given[known[lower]] = value
         elif lower not in SPARKS_OWN:
-            shown = ", ".join([*names, *(f"{prefix}*" for prefix in prefixes)])
-            raise ConfigError(f"option {name}: unknown; known are {shown}")
+            near = get_close_matches(lower, known, 3, 0)
+            raise ConfigError(f"option {name}: unknown; nearest are {', '.join(known[each] for each in near)}")
     return given, prefixed

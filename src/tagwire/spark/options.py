@@ -6,51 +6,61 @@ names are matched in any case: Spark hands them over in lower case. Source: fact
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
 
 from tagwire.errors import ConfigError
+from tagwire.spark.bounds import (
+    EARLIEST,
+    END_OPTIONS,
+    LATEST,
+    START_OPTIONS,
+    STRATEGY,
+    Bound,
+    end_of,
+    forbid,
+    object_of,
+    start_of,
+    wrong_json,
+)
+from tagwire.spark.option_values import count, flag, known_options, pattern, seconds
 
-EARLIEST = -2
-LATEST = -1
-
-Partition = tuple[str, int]
-"""A topic's name and a partition's index."""
-
-Offsets = dict[Partition, int]
-"""The next offset to read, per partition."""
-
-Bound = int | Offsets
-"""Where a read starts or ends: `EARLIEST` or `LATEST` for every partition, or one offset (or -2, -1) for each."""
-
+_PREFIX = "kafka."
 _NAMES = (
     "kafka.bootstrap.servers",
     "assign",
     "subscribe",
     "subscribePattern",
-    "startingOffsets",
-    "endingOffsets",
+    *START_OPTIONS,
+    *END_OPTIONS,
+    STRATEGY,
     "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
     "minPartitions",
+    "maxRecordsPerPartition",
     "failOnDataLoss",
     "includeHeaders",
+    "groupId",
+    "groupIdPrefix",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "kafkaConsumer.pollTimeoutMs",
 )
-_KNOWN = {name.lower(): name for name in _NAMES}
-_SPARKS_OWN = {"path", "paths"}
 _SELECTIONS = ("assign", "subscribe", "subscribePattern")
 _OURS_TO_SET = {
     "auto.offset.reset": "startingOffsets says where a read starts",
-    "enable.auto.commit": "the checkpoint of the query keeps the offsets",
+    "enable.auto.commit": "the checkpoint of the query keeps the offsets; groupId commits them to a group as well",
     "interceptor.classes": "interceptors are Java classes",
     "key.deserializer": "keys are read as bytes",
     "value.deserializer": "values are read as bytes",
     "key.serializer": "keys are bytes",
     "value.serializer": "values are bytes",
 }
-_MAX_OFFSET = 2**63 - 1
+_TRIGGER_DELAY = 15 * 60.0
+_RETRIES = 3
+_RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -68,45 +78,70 @@ class Selection:
 
 @dataclass(frozen=True)
 class TopicOptions:
-    """The options of one read, checked. Use `batch_bounds` or `stream_start` for what depends on the kind of read."""
+    """The options of one read, checked. Use `batch_bounds` or `stream_start` for what depends on the kind of read.
+
+    Attributes:
+        client: the properties of `Client.from_properties`.
+        max_trigger_delay: seconds after which a micro-batch no longer waits for `min_offsets_per_trigger`.
+        group: to which a stream commits its offsets; None commits nothing.
+        retries, retry_seconds: how often, and after which pauses, the driver asks again where brokers are away.
+    """
 
     selection: Selection
-    client: dict[str, str]
+    client: dict[str, str] = field(repr=False)
     starting: Bound | None = None
     ending: Bound | None = None
     max_offsets_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_trigger_delay: float = _TRIGGER_DELAY
     min_partitions: int | None = None
+    max_records_per_partition: int | None = None
     fail_on_data_loss: bool = True
     include_headers: bool = False
+    group: str | None = None
+    retries: int = _RETRIES
+    retry_seconds: float = _RETRY_SECONDS
 
 
 def parse(options: Mapping[str, str]) -> TopicOptions:
     """The options of a read, checked.
 
+    `groupIdPrefix` and `kafka.group.id` name the group in which the connector's consumers read. Nothing here reads in a
+    group, so they change nothing.
+
     Raises:
         ConfigError: an option is unknown, missing, contradicts another or has a wrong value; the text names it.
     """
-    given: dict[str, str] = {}
-    client: dict[str, str] = {}
-    for name, value in options.items():
-        lower = name.lower()
-        if lower.startswith("kafka."):
-            client[_client_property(lower.removeprefix("kafka."))] = value
-        elif lower in _KNOWN:
-            given[_KNOWN[lower]] = value
-        elif lower not in _SPARKS_OWN:
-            raise ConfigError(f"option {name}={value!r}: unknown; known are {', '.join(_NAMES)} and kafka.*")
-    if not client.get("bootstrap.servers", "").strip():
+    given, prefixed = known_options(options, _NAMES, (_PREFIX,))
+    client = {_client_property(name): value for name, value in prefixed[_PREFIX].items()}
+    servers = given.get("kafka.bootstrap.servers", "")
+    if not servers.strip():
         raise ConfigError("option kafka.bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
+    poll = count("kafkaConsumer.pollTimeoutMs", given)
+    if poll is not None:
+        client.setdefault("request.timeout.ms", str(poll))
+    most, least = count("maxOffsetsPerTrigger", given), count("minOffsetsPerTrigger", given)
+    if most is not None and least is not None and least > most:
+        raise ConfigError(f"option minOffsetsPerTrigger={least}: is more than maxOffsetsPerTrigger={most}")
+    if "groupId" in given and not given["groupId"].strip():
+        raise ConfigError("option groupId='': needs the name of a group")
+    pause = count("fetchOffset.retryIntervalMs", given, least=0)
+    retries = count("fetchOffset.numRetries", given, least=0)
     return TopicOptions(
         selection=_selection(given),
-        client=client,
-        starting=_bound("startingOffsets", given),
-        ending=_bound("endingOffsets", given),
-        max_offsets_per_trigger=_count("maxOffsetsPerTrigger", given),
-        min_partitions=_count("minPartitions", given),
-        fail_on_data_loss=_flag("failOnDataLoss", given, default=True),
-        include_headers=_flag("includeHeaders", given, default=False),
+        client={"bootstrap.servers": servers, **client},
+        starting=start_of(given),
+        ending=end_of(given),
+        max_offsets_per_trigger=most,
+        min_offsets_per_trigger=least,
+        max_trigger_delay=seconds("maxTriggerDelay", given, default=_TRIGGER_DELAY),
+        min_partitions=count("minPartitions", given),
+        max_records_per_partition=count("maxRecordsPerPartition", given),
+        fail_on_data_loss=flag("failOnDataLoss", given, default=True),
+        include_headers=flag("includeHeaders", given, default=False),
+        group=given.get("groupId"),
+        retries=_RETRIES if retries is None else retries,
+        retry_seconds=_RETRY_SECONDS if pause is None else pause / 1000,
     )
 
 
@@ -118,8 +153,8 @@ def batch_bounds(options: TopicOptions) -> tuple[Bound, Bound]:
     """
     starting = EARLIEST if options.starting is None else options.starting
     ending = LATEST if options.ending is None else options.ending
-    _forbid("startingOffsets", starting, LATEST, "latest (-1) leaves a batch nothing to read; use earliest or offsets")
-    _forbid("endingOffsets", ending, EARLIEST, "earliest (-2) leaves a batch nothing to read; use latest or offsets")
+    forbid("startingOffsets", starting, LATEST, "latest (-1) leaves a batch nothing to read; use earliest or offsets")
+    forbid("endingOffsets", ending, EARLIEST, "earliest (-2) leaves a batch nothing to read; use latest or offsets")
     return starting, ending
 
 
@@ -127,30 +162,11 @@ def stream_start(options: TopicOptions) -> Bound:
     """Where a new streaming query starts: latest unless said otherwise.
 
     Raises:
-        ConfigError: endingOffsets is set.
+        ConfigError: an end is set.
     """
     if options.ending is not None:
-        raise ConfigError("option endingOffsets: only for batch reads; a streaming read has no end")
+        raise ConfigError(f"option {', '.join(END_OPTIONS)}: only for batch reads; a streaming read has no end")
     return LATEST if options.starting is None else options.starting
-
-
-def parse_offsets(text: str, option: str) -> Offsets:
-    """Offsets per partition from the connector's JSON, `{"topic":{"0":23,"1":-2}}`.
-
-    Raises:
-        ConfigError: not such JSON, a partition named twice, or a number that is no offset.
-    """
-    offsets: Offsets = {}
-    for topic, partitions in _json_object(text, option).items():
-        if not isinstance(partitions, dict) or not partitions:
-            _wrong_json(option, text, f"topic {topic!r} needs its partitions")
-        for index, offset in partitions.items():
-            if not re.fullmatch(r"0|[1-9]\d{0,9}", index):
-                _wrong_json(option, text, f"{topic!r} has no partition {index!r}")
-            if type(offset) is not int or not EARLIEST <= offset <= _MAX_OFFSET:
-                _wrong_json(option, text, f"{topic}-{index} has no offset {offset!r}")
-            offsets[topic, int(index)] = offset
-    return offsets
 
 
 def _client_property(name: str) -> str:
@@ -172,76 +188,18 @@ def _selection(given: Mapping[str, str]) -> Selection:
         if not all(topics):
             raise ConfigError(f"option subscribe={text!r}: needs topic names, separated by commas")
         return Selection(subscribe=tuple(dict.fromkeys(topics)))
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ConfigError(f"option subscribePattern={text!r}: not a regular expression: {error}") from None
     if not text:
         raise ConfigError("option subscribePattern='': needs a regular expression")
-    return Selection(pattern=text)
+    return Selection(pattern=pattern("subscribePattern", given))
 
 
 def _assigned(text: str) -> dict[str, tuple[int, ...]]:
     assigned: dict[str, tuple[int, ...]] = {}
-    for topic, indexes in _json_object(text, "assign").items():
+    for topic, indexes in object_of(text, "assign").items():
         good = isinstance(indexes, list) and indexes and all(type(i) is int and 0 <= i < 2**31 for i in indexes)
         if not good or len(set(indexes)) != len(indexes):
-            _wrong_json("assign", text, f"topic {topic!r} needs its partitions, each once")
+            wrong_json("assign", text, f"topic {topic!r} needs its partitions, each once")
         assigned[topic] = tuple(sorted(indexes))
     if not assigned:
-        _wrong_json("assign", text, "names no topic")
+        wrong_json("assign", text, "names no topic")
     return assigned
-
-
-def _bound(option: str, given: Mapping[str, str]) -> Bound | None:
-    if option not in given:
-        return None
-    text = given[option]
-    words = {"earliest": EARLIEST, "latest": LATEST}
-    if text.strip().lower() in words:
-        return words[text.strip().lower()]
-    return parse_offsets(text, option)
-
-
-def _forbid(option: str, bound: Bound, forbidden: int, why: str) -> None:
-    if forbidden in (bound.values() if isinstance(bound, dict) else (bound,)):
-        raise ConfigError(f"option {option}: {why}")
-
-
-def _count(option: str, given: Mapping[str, str]) -> int | None:
-    if option not in given:
-        return None
-    text = given[option].strip()
-    if not re.fullmatch(r"[0-9]{1,19}", text) or not 0 < int(text) <= _MAX_OFFSET:
-        raise ConfigError(f"option {option}={given[option]!r}: needs a whole number above 0")
-    return int(text)
-
-
-def _flag(option: str, given: Mapping[str, str], *, default: bool) -> bool:
-    text = given.get(option, str(default)).strip().lower()
-    if text not in ("true", "false"):
-        raise ConfigError(f"option {option}={given[option]!r}: needs true or false")
-    return text == "true"
-
-
-def _json_object(text: str, option: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text, object_pairs_hook=_each_key_once)
-    except (ValueError, RecursionError) as error:
-        _wrong_json(option, text, str(error))
-    if not isinstance(value, dict):
-        _wrong_json(option, text, "not a JSON object")
-    return value
-
-
-def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = dict(pairs)
-    if len(keys) != len(pairs):
-        raise ValueError("a key stands there twice")
-    return keys
-
-
-def _wrong_json(option: str, text: str, why: str) -> NoReturn:
-    allowed = {"assign": '{"topic":[0,1]}', "endingOffsets": 'latest or {"topic":{"0":23,"1":-1}}'}
-    hint = allowed.get(option, 'earliest, latest or {"topic":{"0":23,"1":-2}}')
-    raise ConfigError(f"option {option}={text[:200]!r}: {why}; allowed: {hint}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from tagwire.errors import ConfigError
 from tagwire.records.internal_topics import CLUSTER_METADATA, OFFSETS, TRANSACTIONS
-from tagwire.spark.option_values import choice, count, flag, known_options
+from tagwire.spark.option_values import choice, count, flag, known_options, pattern
 
 RECORDS, BATCHES = "records", "batches"
 STATE_VIEWS = {"offsets": OFFSETS, "groups": OFFSETS, "transactions": TRANSACTIONS, "metadata": CLUSTER_METADATA}
@@ -86,11 +86,6 @@ def parse_segment_options(options: Mapping[str, str]) -> SegmentOptions:
     if "subscribe" in given and "subscribePattern" in given:
         raise ConfigError("option subscribe and subscribePattern: set together; one of them names the topics")
     view = choice("view", given, VIEWS)
-    pattern = given.get("subscribePattern", "")
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ConfigError(f"option subscribePattern={pattern!r}: not a regular expression: {error}") from None
     dialect = given.get("dialect")
     if dialect not in (None, "int-headers"):
         raise ConfigError(f"option dialect={dialect!r}: needs int-headers, or to be left out for Kafka's own formats")
@@ -100,7 +95,7 @@ def parse_segment_options(options: Mapping[str, str]) -> SegmentOptions:
         paths=paths,
         view=view,
         topics=tuple(name.strip() for name in given.get("subscribe", "").split(",") if name.strip()),
-        pattern=pattern,
+        pattern=pattern("subscribePattern", given),
         include_headers=flag("includeHeaders", given, default=False),
         isolation=choice("isolation", given, (UNCOMMITTED, COMMITTED)),
         drop=choice("mode", given, (FAIL, DROP)) == DROP,

@@ -7,24 +7,26 @@ Source: facts/spark_data_source.md sections 1.3 and 4.
 from __future__ import annotations
 
 import logging
+import math
+import time
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError, Error, KafkaError
+from tagwire.spark.bounds import Offsets
 from tagwire.spark.offsets import (
     Document,
     from_document,
     outside,
     plan,
-    resolve,
     split,
     take,
     to_document,
     went_back,
 )
-from tagwire.spark.options import Offsets, TopicOptions, stream_start
+from tagwire.spark.options import TopicOptions, stream_start
 from tagwire.spark.topic import SliceReader, TopicSlice
 
 log = logging.getLogger(__name__)
@@ -38,6 +40,8 @@ class TopicStreamReader(SliceReader, DataSourceStreamReader, SupportsTriggerAvai
         self.starting = stream_start(options)
         self.frozen: Offsets | None = None
         self.newest: Document | None = None
+        self.planned: tuple[Document, Offsets, Offsets] | None = None
+        self.triggered = -math.inf
 
     def initialOffset(self) -> Document:  # noqa: N802
         """Where a query without a checkpoint starts.
@@ -46,7 +50,7 @@ class TopicStreamReader(SliceReader, DataSourceStreamReader, SupportsTriggerAvai
             ConfigError: startingOffsets does not fit the partitions, or the broker does not hold it (failOnDataLoss).
         """
         earliest, latest = self.cluster.held()
-        start = resolve(self.starting, "startingOffsets", earliest, latest)
+        start = self.cluster.resolved(self.starting, "startingOffsets", earliest, latest)
         start, lost = outside(start, "startingOffsets", earliest, latest)
         if lost and self.options.fail_on_data_loss:
             raise ConfigError(f"option {'; '.join(lost)} (failOnDataLoss=false starts at what there is)")
@@ -59,24 +63,30 @@ class TopicStreamReader(SliceReader, DataSourceStreamReader, SupportsTriggerAvai
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the end of a query that reads what is there now and then stops."""
-        self.frozen = self.cluster.latest()
+        self.frozen = self._held()[1]
 
     def latestOffset(self, start: Document, limit: ReadLimit) -> Document:  # noqa: N802
-        """Where the next micro-batch ends: `start` when there is nothing new.
+        """Where the next micro-batch ends: `start` when there is nothing new, or not enough yet.
 
         Raises:
             KafkaError: a partition is gone or ends before `start` (failOnDataLoss).
         """
         begin = from_document(start)
-        latest = self.cluster.latest()
+        # Spark never commits the last batch of AvailableNow: what it starts from is done all the same.
+        self.cluster.commit(begin)
+        earliest, latest = self._held()
         self.newest = to_document(latest)
+        until = latest
         if self.frozen is not None:
             self._judge(went_back(self.frozen, latest))
-            latest = {at: min(end, latest[at]) for at, end in self.frozen.items() if at in latest}
-        self._judge(went_back(begin, latest))
-        new = sorted(latest.keys() - begin.keys())
+            until = {at: min(end, latest[at]) for at, end in self.frozen.items() if at in latest}
+        self._judge(went_back(begin, until))
+        if self._too_few(begin, earliest, until):
+            return start
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return to_document(take(begin, latest, self.cluster.earliest(new), most))
+        end = to_document(take(begin, until, earliest, most))
+        self.planned = end, earliest, latest
+        return end
 
     def reportLatestOffset(self) -> Document | None:  # noqa: N802
         """The end of every partition when last asked, for the lag in a query's progress."""
@@ -91,13 +101,35 @@ class TopicStreamReader(SliceReader, DataSourceStreamReader, SupportsTriggerAvai
         begin, until = from_document(start), from_document(end)
         if begin == until:
             return []
-        ranges, lost = plan(begin, until, *self.cluster.held())
+        # What was asked for this end a moment ago is not asked again: a range that is lost meanwhile fails its task.
+        planned, self.planned = self.planned, None
+        held = planned[1:] if planned is not None and planned[0] == end else self._held()
+        ranges, lost = plan(begin, until, *held)
         self._judge(lost)
-        return [TopicSlice(span) for span in split(ranges, self.options.min_partitions)]
+        spans = split(ranges, self.options.min_partitions, self.options.max_records_per_partition)
+        return [TopicSlice(span) for span in spans]
+
+    def commit(self, end: Document) -> None:
+        """What is done up to `end` shows in the group that `groupId` names."""
+        self.cluster.commit(from_document(end))
 
     def stop(self) -> None:
         """Close the driver's connection."""
         self.cluster.close()
+
+    def _held(self) -> tuple[Offsets, Offsets]:
+        return self.cluster.held(missing_ok=not self.options.fail_on_data_loss)
+
+    def _too_few(self, start: Offsets, earliest: Offsets, until: Offsets) -> bool:
+        """Whether to wait for minOffsetsPerTrigger. The first micro-batch and AvailableNow do not wait."""
+        least, now = self.options.min_offsets_per_trigger, time.monotonic()
+        waited = now - self.triggered
+        if least is not None and self.frozen is None and waited < self.options.max_trigger_delay:
+            backlog = sum(max(0, end - start.get(at, earliest.get(at, 0))) for at, end in until.items())
+            if backlog < least:
+                return True
+        self.triggered = now
+        return False
 
     def _judge(self, lost: list[str]) -> None:
         if not lost:

@@ -19,8 +19,9 @@ from tagwire.errors import ConfigError
 from tagwire.spark.cluster import Cluster
 from tagwire.spark.columns import arrow_schema, record_columns, topic_schema
 from tagwire.spark.fetch import read_range
-from tagwire.spark.offsets import OffsetRange, backwards, outside, plan, resolve, split
+from tagwire.spark.offsets import OffsetRange, backwards, outside, plan, split
 from tagwire.spark.options import TopicOptions, batch_bounds, parse
+from tagwire.spark.pushdown import Narrowing, takes_filters
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,6 +87,8 @@ class TopicReader(SliceReader, DataSourceReader):
     def __init__(self, options: TopicOptions, schema: StructType) -> None:
         super().__init__(options, schema)
         self.starting, self.ending = batch_bounds(options)
+        self.narrowing = Narrowing()
+        takes_filters(self)
 
     def partitions(self) -> list[InputPartition]:
         """The tasks of the read.
@@ -95,11 +98,14 @@ class TopicReader(SliceReader, DataSourceReader):
             KafkaError, ConnectError: as the brokers answer.
         """
         try:
-            earliest, latest = self.cluster.held()
+            return [TopicSlice(span) for span in self._planned()]
         finally:
             self.cluster.close()
-        start = resolve(self.starting, "startingOffsets", earliest, latest)
-        end = resolve(self.ending, "endingOffsets", earliest, latest)
+
+    def _planned(self) -> list[OffsetRange]:
+        earliest, latest = self.cluster.held()
+        start = self.cluster.resolved(self.starting, "startingOffsets", earliest, latest)
+        end = self.cluster.resolved(self.ending, "endingOffsets", earliest, latest)
         start, early = outside(start, "startingOffsets", earliest, latest)
         end, late = outside(end, "endingOffsets", earliest, latest)
         lost = early + late
@@ -108,5 +114,10 @@ class TopicReader(SliceReader, DataSourceReader):
         wrong = backwards(start, end)
         if wrong:
             raise ConfigError(f"option startingOffsets: {'; '.join(wrong)}")
-        ranges, _ = plan(start, end, earliest, latest)
-        return [TopicSlice(span) for span in split(ranges, self.options.min_partitions)]
+        start, end = self.narrowing.narrowed(start, end)
+        if self.narrowing.since is not None and start:
+            since = self.cluster.since(dict.fromkeys(start, self.narrowing.since))
+            start = {at: min(end[at], max(start[at], since[at])) if since[at] >= 0 else end[at] for at in start}
+        held = {at: latest[at] for at in end}
+        ranges, _ = plan(start, end, earliest, held)
+        return split(ranges, self.options.min_partitions, self.options.max_records_per_partition)

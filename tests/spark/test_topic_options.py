@@ -1,0 +1,126 @@
+"""The connector's finer options, and filters: what is read, and what need not be."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from tagwire.client import Admin, NewTopic
+from tagwire.errors import ConfigError
+from tagwire.spark.failure import reason
+
+from .test_topic import NOON, Stream, batch, numbered, offsets_of, spread
+
+pytestmark = pytest.mark.spark
+
+
+def test_times_choose_offsets_for_all_partitions_or_for_each(spark, broker, topic, produce):
+    produce(topic, {0: numbered(0, 10), 1: numbered(0, 10)})
+    both = batch(spark, broker, subscribe=topic, startingTimestamp=str(NOON + 3), endingTimestamp=str(NOON + 5))
+    assert offsets_of(both) == [(0, 3), (0, 4), (1, 3), (1, 4)]
+    each = {topic: {"0": NOON + 8, "1": NOON + 9}}
+    found = batch(spark, broker, subscribe=topic, startingOffsetsByTimestamp=json.dumps(each), endingTimestamp="9" * 15)
+    assert offsets_of(found) == [(0, 8), (0, 9), (1, 9)]
+    late = {"subscribe": topic, "startingTimestamp": str(NOON + 10)}
+    with pytest.raises(Exception) as caught:
+        batch(spark, broker, **late).count()
+    assert isinstance(reason(caught.value), ConfigError)
+    assert f"no record at or after that time in {topic}-0" in str(reason(caught.value))
+    assert batch(spark, broker, **late, startingOffsetsByTimestampStrategy="latest").count() == 0
+    with pytest.raises(Exception) as caught:
+        batch(spark, broker, subscribe=topic, startingOffsetsByTimestamp=json.dumps({topic: {"0": 1}})).count()
+    assert f"misses {topic}-1" in str(reason(caught.value))
+
+
+def test_filters_narrow_what_is_read_and_mean_the_same_with_pushdown_on_and_off(spark, broker, topic, produce):
+    produce(topic, {0: numbered(0, 100), 1: numbered(0, 100)})
+    frame = batch(spark, broker, subscribe=topic, maxRecordsPerPartition="10")
+    filters = {
+        "partition = 1 and offset >= 35 and offset < 52": (2, [(1, i) for i in range(35, 52)]),
+        "partition in (0, 7) and offset = 9": (1, [(0, 9)]),
+        f"timestamp >= timestamp_millis({NOON + 95})": (2, spread(100, start=95)),
+        f"timestamp < timestamp_millis({NOON + 2}) and topic = '{topic}'": (20, spread(2)),
+        "partition = 9": (1, []),
+    }
+    assert frame.rdd.getNumPartitions() == 20
+    for on in ("true", "false"):
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", on)
+        try:
+            for text, (tasks, expected) in filters.items():
+                found = frame.where(text)
+                assert offsets_of(found) == expected
+                if on == "true":
+                    assert found.rdd.getNumPartitions() == tasks
+        finally:
+            spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_a_stream_shows_where_it_stands_in_the_group_that_groupid_names(spark, broker, topic, produce, tmp_path):
+    stream, group = Stream(spark, broker, tmp_path / "cp"), f"group-of-{topic}"
+    produce(topic, {0: numbered(0, 30), 1: numbered(0, 20)})
+    stream.run(subscribe=topic, groupId=group, maxOffsetsPerTrigger="25")
+    with Admin(broker.bootstrap) as admin:
+        stands = {at.partition: found.offset for at, found in admin.group_offsets(group).items()}
+    assert stands == {0: 30, 1: 20}
+
+
+def test_a_micro_batch_waits_for_enough_offsets_or_long_enough(spark, broker, topic, produce, tmp_path):
+    produce(topic, {0: numbered(0, 5)})
+    options = {"subscribe": topic, "startingOffsets": "earliest", "minOffsetsPerTrigger": "10"}
+    source = spark.readStream.format("tagwire").option("kafka.bootstrap.servers", broker.bootstrap)
+    query = (
+        source.options(**options)
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "cp"))
+        .start()
+    )
+    try:
+        rows = lambda: sum(each.numInputRows for each in query.recentProgress)  # noqa: E731
+        wait_until(lambda: rows() == 5)  # the first micro-batch does not wait
+        produce(topic, {0: numbered(5, 14)})
+        time.sleep(0.5)
+        assert rows() == 5
+        produce(topic, {1: numbered(0, 1)})
+        wait_until(lambda: rows() == 15)
+        last = query.lastProgress.sources[0]
+        assert json.loads(last.endOffset) == json.loads(last.latestOffset) == {topic: {"0": 14, "1": 1}}
+    finally:
+        query.stop()
+
+
+def wait_until(reached) -> None:
+    until = time.monotonic() + 30
+    while not reached():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_topics_that_come_are_read_and_topics_that_go_end_a_stream_unless_loss_is_allowed(
+    spark, broker, topic, produce, tmp_path
+):
+    stream = Stream(spark, broker, tmp_path / "cp")
+    produce(topic, {0: numbered(0, 3)})
+    pattern = {"subscribePattern": f"{topic}(-more)?"}
+    assert stream.run(**pattern) == [[(0, 0), (0, 1), (0, 2)]]
+    with Admin(broker.bootstrap) as admin:
+        admin.create_topics([NewTopic(f"{topic}-more", num_partitions=1, configs={"retention.ms": "-1"})])
+    produce(f"{topic}-more", {0: numbered(0, 2)})
+    assert stream.run(**pattern) == [[(0, 0), (0, 1)]]
+    with Admin(broker.bootstrap) as admin:
+        admin.delete_topics([f"{topic}-more"])
+    with pytest.raises(Exception, match="more-0 is gone, its offset was 2"):
+        stream.run(**pattern)
+    produce(topic, {0: numbered(3, 4)})
+    assert stream.run(subscribe=f"{topic},{topic}-more", failOnDataLoss="false") == [[(0, 3)]]
+
+
+def test_a_broker_that_is_away_is_asked_as_often_as_fetchoffset_says(spark, broker, topic):
+    options = {"subscribe": topic, "fetchOffset.numRetries": "2", "fetchOffset.retryIntervalMs": "300"}
+    begun = time.monotonic()
+    with pytest.raises(Exception) as caught:
+        batch(spark, broker, **options, **{"kafka.bootstrap.servers": "127.0.0.1:1"}).count()
+    assert "127.0.0.1:1" in str(reason(caught.value))
+    assert time.monotonic() - begun >= 0.6
