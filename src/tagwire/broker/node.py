@@ -6,8 +6,9 @@ import asyncio
 import logging
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from tagwire.broker.state_log import StateLog
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.topics import Topics
 from tagwire.broker.transactions.coordinator import Transactions
-from tagwire.errors import StorageError
+from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Node:
         instruments: what the program that runs it can reach.
         apis: what it serves.
         node_id, cluster_id: who it is.
+        data_path: where its topics are.
         topics: its topics.
         groups, transactions: its consumer groups and transactional ids.
         producer_ids: where producers get their ids.
@@ -64,6 +66,7 @@ class Node:
         self._commits = ThreadPoolExecutor(COMMIT_THREADS, "tagwire-commit")
         self.disk = ThreadPoolExecutor(DISK_THREADS, "tagwire-disk")
         self._stopping = asyncio.Event()
+        self._coming = 0, 0
         self._upkeep: list[asyncio.Task[None]] = []
         try:
             self._data = DataDirectory(files, Path(self._temporary or settings.data_dir or ""))
@@ -85,8 +88,28 @@ class Node:
         except BaseException:
             self._release()
             raise
+        self.data_path = self._data.path
         self.node_id = self._data.node_id
         self.cluster_id = self._data.cluster_id
+
+    @contextmanager
+    def room_for(self, *, topics: int = 0, partitions: int) -> Iterator[None]:
+        """Reserve room for topics and partitions that are created inside the `with` block.
+
+        Raises:
+            KafkaError: POLICY_VIOLATION: there would be more than the settings allow.
+        """
+        held = [len(topic.partitions) for topic in self.topics]
+        most_topics, most_partitions = self.settings.max_topics, self.settings.max_partitions
+        if len(held) + self._coming[0] + topics > most_topics:
+            raise KafkaError(Error.POLICY_VIOLATION, f"there may be {most_topics} topics (max_topics)")
+        if sum(held) + self._coming[1] + partitions > most_partitions:
+            raise KafkaError(Error.POLICY_VIOLATION, f"there may be {most_partitions} partitions (max_partitions)")
+        self._coming = self._coming[0] + topics, self._coming[1] + partitions
+        try:
+            yield
+        finally:
+            self._coming = self._coming[0] - topics, self._coming[1] - partitions
 
     def start_upkeep(self) -> None:
         """Begin what is done by the clock."""
@@ -94,6 +117,7 @@ class Node:
         self.transactions.start()
         duties: list[tuple[float, Callable[[], Awaitable[None] | None]]] = [
             (upkeep.RETENTION_EVERY_S, partial(upkeep.expire, self.topics)),
+            (upkeep.COMPACTION_EVERY_S, partial(upkeep.compact, self.topics, self._data, self._stopping)),
             (upkeep.RECOVERY_POINTS_EVERY_S, partial(upkeep.save_recovery_points, self.topics, self._data)),
             (upkeep.GROUPS_EVERY_S, self.groups.expire),
             (upkeep.TRANSACTIONS_EVERY_S, self.transactions.expire),

@@ -8,10 +8,12 @@ created. A topic is on the disk when it is answered. Source: facts/kafka_protoco
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from tagwire import messages
+from tagwire.broker.config_entries import config_entries
 from tagwire.broker.served import Call, handles
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError
@@ -20,8 +22,6 @@ Response = messages.CreateTopicsResponse
 
 DEFAULT = -1
 FIRST_VERSION_WITH_DEFAULTS = 4
-# Where a configuration's value comes from, by Kafka's numbers.
-SET_ON_THE_TOPIC, DEFAULT_CONFIG = 1, 5
 
 
 @handles(messages.CreateTopicsRequest, versions="2-7")
@@ -40,8 +40,9 @@ async def _answer(call: Call, wanted: Any, times_named: int) -> Any:
         configs = _configs(wanted)
         config = topics.check_new(wanted.name, partitions, configs)
         topic_id = UUID(int=0)
-        if not call.request.validate_only:
-            topic_id = (await topics.create(wanted.name, partitions, configs)).topic_id
+        with call.broker.room_for(topics=1, partitions=partitions):
+            if not call.request.validate_only:
+                topic_id = (await topics.create(wanted.name, partitions, configs)).topic_id
     except KafkaError as error:
         return Response.CreatableTopicResult(
             name=wanted.name, error_code=error.code, error_message=error.message, configs=None
@@ -52,7 +53,7 @@ async def _answer(call: Call, wanted: Any, times_named: int) -> Any:
         error_message=None,
         num_partitions=partitions,
         replication_factor=1,
-        configs=_described(config, set(configs)),
+        configs=_described(config, configs),
     )
 
 
@@ -89,14 +90,14 @@ def _configs(wanted: Any) -> dict[str, str | None]:
     return configs
 
 
-def _described(config: TopicConfig, given: set[str]) -> list[Any]:
+def _described(config: TopicConfig, given: Mapping[str, str | None]) -> list[Any]:
     return [
         Response.CreatableTopicConfigs(
-            name=name,
-            value=value,
-            read_only=False,
-            config_source=SET_ON_THE_TOPIC if name in given else DEFAULT_CONFIG,
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            config_source=entry.source,
             is_sensitive=False,
         )
-        for name, value in config.as_strings().items()
+        for entry in config_entries(config, given)
     ]

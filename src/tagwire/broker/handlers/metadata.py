@@ -66,7 +66,8 @@ async def _create(broker: Node, name: str, create: bool) -> Topic:
     if not create:
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
     try:
-        return await broker.topics.create(name, broker.settings.num_partitions, {})
+        with broker.room_for(topics=1, partitions=broker.settings.num_partitions):
+            return await broker.topics.create(name, broker.settings.num_partitions, {})
     except KafkaError as error:
         found = broker.topics.get(name)
         if error.error is Error.TOPIC_ALREADY_EXISTS and found is not None:  # by another client, meanwhile

@@ -35,8 +35,6 @@ MAX_UNREAD_BYTES: Final = 1 << 20
 
 MAX_FRAME_BYTES_BEFORE_AUTHENTICATION: Final = 64 << 10
 AUTHENTICATION_TIMEOUT_S: Final = 30.0
-AUTHENTICATION_FAILED_S: Final = 0.1
-"""How long a refusal is held back, so that guessing a password takes time. Kafka's default too."""
 
 
 @dataclass(slots=True)

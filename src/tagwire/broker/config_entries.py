@@ -1,0 +1,186 @@
+"""Configurations as admin tools want to see them: value, type, where it comes from, and what it would be otherwise.
+
+A topic's configuration falls back on one of the broker's, under another name, as in Kafka: `retention.ms` on
+`log.retention.ms`. Here that is always the default; the broker's own settings are said when it is started, and told
+read-only. Source: facts/kafka_protocol.md 4, KIP-226, KIP-569.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Final
+
+from tagwire.broker.network.listener import address_text
+from tagwire.broker.node import Node
+from tagwire.broker.settings import Settings
+from tagwire.broker.topic_config import DIALECT, TopicConfig
+from tagwire.broker.topics import Topic
+
+
+class Source(IntEnum):
+    """Where a value comes from, by Kafka's numbers."""
+
+    TOPIC = 1
+    BROKER = 4
+    DEFAULT = 5
+
+
+class Type(IntEnum):
+    """What a value is, by Kafka's numbers."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One configuration of a topic or of the broker.
+
+    Attributes:
+        synonyms: (name, value, source) of all that it could come from, the one that counts first.
+    """
+
+    name: str
+    value: str
+    type: Type
+    source: Source
+    read_only: bool
+    documentation: str
+    synonyms: tuple[tuple[str, str, Source], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """What is known of a topic's configuration; `fallback` is the broker's name for it."""
+
+    type: Type
+    fallback: str
+    documentation: str
+
+
+TOPIC_CONFIGS: Final[Mapping[str, _Definition]] = {
+    "segment.bytes": _Definition(Type.INT, "log.segment.bytes", "A segment is closed before it grows past this."),
+    "segment.ms": _Definition(Type.LONG, "log.roll.ms", "A segment is closed this long after its first batch."),
+    "index.interval.bytes": _Definition(
+        Type.INT, "log.index.interval.bytes", "How many bytes are added between two index entries."
+    ),
+    "max.message.bytes": _Definition(Type.INT, "message.max.bytes", "The largest batch that is accepted."),
+    "cleanup.policy": _Definition(
+        Type.LIST, "log.cleanup.policy", "delete: records go by age and size; compact: by newer ones of their key."
+    ),
+    "retention.ms": _Definition(Type.LONG, "log.retention.ms", "How old records may get; -1 keeps all."),
+    "retention.bytes": _Definition(
+        Type.LONG, "log.retention.bytes", "How large a partition may get before its oldest records go; -1 keeps all."
+    ),
+    "delete.retention.ms": _Definition(
+        Type.LONG, "log.cleaner.delete.retention.ms", "How long compaction keeps records that delete a key."
+    ),
+    "min.cleanable.dirty.ratio": _Definition(
+        Type.DOUBLE, "log.cleaner.min.cleanable.ratio", "Which part of a log is new when it is compacted again."
+    ),
+    "min.compaction.lag.ms": _Definition(
+        Type.LONG, "log.cleaner.min.compaction.lag.ms", "Records younger than this are not compacted."
+    ),
+    "max.compaction.lag.ms": _Definition(
+        Type.LONG, "log.cleaner.max.compaction.lag.ms", "Records older than this are compacted."
+    ),
+    "message.timestamp.type": _Definition(
+        Type.STRING, "log.message.timestamp.type", "Whose clock dates a record: CreateTime or LogAppendTime."
+    ),
+    "compression.type": _Definition(Type.STRING, "compression.type", "What batches are compressed with."),
+    DIALECT: _Definition(Type.STRING, DIALECT, "The format of what is stored; set when a topic is created."),
+}
+
+
+def topic_entries(topic: Topic) -> list[Entry]:
+    """Every configuration of a topic."""
+    return config_entries(topic.config, topic.configs)
+
+
+def config_entries(config: TopicConfig, given: Mapping[str, str | None]) -> list[Entry]:
+    """Every configuration of a topic that was given some of them."""
+    values, defaults = config.as_strings(), TopicConfig().as_strings()
+    return [_topic_entry(name, values[name], defaults[name], name in given) for name in values]
+
+
+def _topic_entry(name: str, value: str, default: str, given: bool) -> Entry:
+    known = TOPIC_CONFIGS[name]
+    synonyms = [(known.fallback, default, Source.DEFAULT)]
+    if given:
+        synonyms.insert(0, (name, value, Source.TOPIC))
+    source = Source.TOPIC if given else Source.DEFAULT
+    return Entry(name, value, known.type, source, name == DIALECT, known.documentation, tuple(synonyms))
+
+
+def broker_entries(node: Node) -> list[Entry]:
+    """What the broker was told when it was started, and the defaults of topics, by Kafka's names."""
+    told = [*_identity(node), *_settings(node.settings)]
+    names = {name for name, *_ in told}
+    for topic_name, default in TopicConfig().as_strings().items():
+        known = TOPIC_CONFIGS[topic_name]
+        if known.fallback not in names:
+            told.append((known.fallback, known.type, default, default, known.documentation))
+    return [_broker_entry(*row) for row in sorted(told)]
+
+
+def _broker_entry(name: str, kind: Type, value: str, default: str, documentation: str) -> Entry:
+    synonyms = [(name, default, Source.DEFAULT)]
+    source = Source.DEFAULT
+    if value != default:
+        source = Source.BROKER
+        synonyms.insert(0, (name, value, source))
+    return Entry(name, value, kind, source, True, documentation, tuple(synonyms))
+
+
+_Row = tuple[str, Type, str, str, str]
+
+
+def _identity(node: Node) -> list[_Row]:
+    listeners = node.settings.listeners
+    listen = [f"{one.protocol}://{address_text((one.host, one.port))}" for one in listeners]
+    advertise = [f"{one.protocol}://{address_text(one.advertise)}" for one in listeners if one.advertise]
+    mechanisms = sorted({mechanism for one in listeners for mechanism in one.sasl})
+    return [
+        ("node.id", Type.INT, str(node.node_id), "", "Which broker this is."),
+        ("broker.id", Type.INT, str(node.node_id), "", "Which broker this is."),
+        ("log.dirs", Type.LIST, str(node.data_path), "", "Where topics are kept."),
+        ("listeners", Type.LIST, ",".join(listen), "", "Where clients connect."),
+        ("advertised.listeners", Type.LIST, ",".join(advertise), "", "Where clients are told to connect."),
+        ("sasl.enabled.mechanisms", Type.LIST, ",".join(mechanisms), "", "How clients say who they are."),
+        ("default.replication.factor", Type.INT, "1", "1", "There is one broker."),
+        ("min.insync.replicas", Type.INT, "1", "1", "There is one broker."),
+        ("delete.topic.enable", Type.BOOLEAN, "true", "true", "Whether topics can be deleted."),
+    ]
+
+
+# Kafka's name, our setting, and how a value of ours is written as Kafka's.
+_SETTINGS: Final = (
+    ("num.partitions", "num_partitions", Type.INT, "Partitions of a topic that is created without saying."),
+    ("auto.create.topics.enable", "auto_create_topics", Type.BOOLEAN, "Whether asking for a topic creates it."),
+    ("socket.request.max.bytes", "max_frame_bytes", Type.INT, "The largest request."),
+    ("max.connections", "max_connections", Type.INT, "Connections there may be."),
+    ("max.connections.per.ip", "max_connections_per_address", Type.INT, "Connections there may be from one address."),
+    ("connections.max.idle.ms", "idle_timeout_s", Type.LONG, "How long a connection may be silent."),
+)
+
+
+def _settings(settings: Settings) -> list[_Row]:
+    defaults = {field.name: field.default for field in fields(Settings)}
+    return [
+        (name, kind, _written(setting, getattr(settings, setting)), _written(setting, defaults[setting]), about)
+        for name, setting, kind, about in _SETTINGS
+    ]
+
+
+def _written(setting: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if setting.endswith("_s") and isinstance(value, float):
+        return str(int(value * 1000))
+    return str(value)

@@ -1,0 +1,53 @@
+"""CreatePartitions (key 37): give topics more partitions, each topic with its own outcome.
+
+Versions 0-3. The count is of all partitions, old and new. Where replicas are assigned, each new partition is assigned
+to this broker. With validate_only everything is checked and nothing created. Partitions are on the disk when they are
+answered. Source: facts/kafka_protocol.md 4, facts/brokers.md B.3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error, KafkaError
+
+Response = messages.CreatePartitionsResponse
+
+
+@handles(messages.CreatePartitionsRequest, versions="0-3")
+async def create_partitions(call: Call) -> Any:
+    times_named = Counter(wanted.name for wanted in call.request.topics)
+    wanted_once = {wanted.name: wanted for wanted in call.request.topics}
+    return Response(results=[await _answer(call, wanted, times_named[name]) for name, wanted in wanted_once.items()])
+
+
+async def _answer(call: Call, wanted: Any, times_named: int) -> Any:
+    topics = call.broker.topics
+    try:
+        if times_named > 1:
+            raise KafkaError(Error.INVALID_REQUEST, f"topic {wanted.name} is named {times_named} times")
+        more = wanted.count - len(topics.check_more_partitions(wanted.name, wanted.count).partitions)
+        _check_assignments(call, wanted, more)
+        with call.broker.room_for(partitions=more):
+            if not call.request.validate_only:
+                await topics.add_partitions(wanted.name, wanted.count)
+    except KafkaError as error:
+        return Response.CreatePartitionsTopicResult(
+            name=wanted.name, error_code=error.code, error_message=error.message
+        )
+    return Response.CreatePartitionsTopicResult(name=wanted.name)
+
+
+def _check_assignments(call: Call, wanted: Any, more: int) -> None:
+    assigned = wanted.assignments
+    if assigned is None:
+        return
+    if len(assigned) != more:
+        problem = f"{len(assigned)} partitions are assigned, and {more} are new"
+        raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, problem)
+    if any(assignment.broker_ids != [call.broker.node_id] for assignment in assigned):
+        problem = f"a partition is not assigned to broker {call.broker.node_id} alone, and there is no other"
+        raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, problem)

@@ -1,0 +1,56 @@
+"""DeleteRecords (key 21): delete the records of partitions before an offset, each with its own outcome.
+
+Versions 0-2. -1 stands for the end of what can be read. What is answered is the first offset that is left; it is on
+the disk by then, and records before it are never read again. A topic that is only compacted is refused
+(POLICY_VIOLATION): its records go by their keys. Source: facts/kafka_protocol.md 4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.served import Call, handles
+from tagwire.broker.storage.log import OffsetOutOfRangeError
+from tagwire.errors import Error, KafkaError, StorageError
+
+Response = messages.DeleteRecordsResponse
+
+NO_OFFSET = -1
+
+
+@handles(messages.DeleteRecordsRequest, versions="0-2")
+async def delete_records(call: Call) -> Any:
+    return Response(
+        topics=[
+            Response.DeleteRecordsTopicResult(
+                name=topic.name, partitions=[await _answer(call, topic.name, asked) for asked in topic.partitions]
+            )
+            for topic in call.request.topics
+        ]
+    )
+
+
+async def _answer(call: Call, topic: str, asked: Any) -> Any:
+    answer = Response.DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=NO_OFFSET)
+    try:
+        answer.low_watermark = await _delete(call, topic, asked)
+    except KafkaError as error:
+        answer.error_code = error.code
+    except OffsetOutOfRangeError:
+        answer.error_code = Error.OFFSET_OUT_OF_RANGE
+    except StorageError:
+        answer.error_code = Error.KAFKA_STORAGE_ERROR
+    return answer
+
+
+async def _delete(call: Call, name: str, asked: Any) -> int:
+    topic = call.broker.topics.get(name)
+    partition = call.broker.topics.partition(name, asked.partition_index)
+    if topic is None or partition is None:
+        raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic.is_internal:
+        raise KafkaError(Error.INVALID_TOPIC_EXCEPTION)
+    if not topic.config.deletes:
+        raise KafkaError(Error.POLICY_VIOLATION)
+    return await partition.delete_records(asked.offset)

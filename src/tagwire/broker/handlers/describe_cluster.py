@@ -1,0 +1,33 @@
+"""DescribeCluster (key 60): tell which brokers there are: this one, at the address the client reached it under.
+
+Versions 0-1. From version 1 a client says what kind of nodes it means; there are brokers only. Who may do what is not
+kept track of, so authorized operations are never told. Source: facts/brokers.md B.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error
+
+Response = messages.DescribeClusterResponse
+
+BROKERS, CONTROLLERS = 1, 2
+
+
+@handles(messages.DescribeClusterRequest, versions="0-1")
+async def describe_cluster(call: Call) -> Any:
+    kind = call.request.endpoint_type
+    if kind != BROKERS:
+        error = Error.MISMATCHED_ENDPOINT_TYPE if kind == CONTROLLERS else Error.UNSUPPORTED_ENDPOINT_TYPE
+        return Response(error_code=error, error_message=f"this is a broker, and endpoint type {kind} is none")
+    node = call.broker
+    return Response(
+        cluster_id=node.cluster_id,
+        controller_id=node.node_id,
+        brokers=[
+            Response.DescribeClusterBroker(broker_id=node.node_id, host=call.session.host, port=call.session.port)
+        ],
+    )

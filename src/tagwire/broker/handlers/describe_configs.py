@@ -1,0 +1,74 @@
+"""DescribeConfigs (key 32): tell the configurations of topics and of the broker.
+
+Versions 1-4. Every configuration is told, with its value, its default, and where its value comes from; from version 3
+with its type and, when asked for, a sentence about it. The broker's own are read-only. Of other kinds of resources
+there are none. Source: facts/kafka_protocol.md 4, facts/brokers.md B.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.config_entries import Entry, broker_entries, topic_entries
+from tagwire.broker.served import Call, handles
+from tagwire.broker.topics import check_topic_name
+from tagwire.errors import Error, KafkaError
+
+Response = messages.DescribeConfigsResponse
+
+TOPIC, BROKER = 2, 4
+
+
+@handles(messages.DescribeConfigsRequest, versions="1-4")
+async def describe_configs(call: Call) -> Any:
+    return Response(results=[_describe(call, resource) for resource in call.request.resources])
+
+
+def _describe(call: Call, resource: Any) -> Any:
+    answer = Response.DescribeConfigsResult(
+        error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
+    )
+    try:
+        entries = _entries(call, resource)
+    except KafkaError as error:
+        answer.error_code, answer.error_message = error.code, error.message
+        return answer
+    wanted = set(resource.configuration_keys or ())
+    answer.configs = [_told(call.request, entry) for entry in entries if not wanted or entry.name in wanted]
+    return answer
+
+
+def _entries(call: Call, resource: Any) -> list[Entry]:
+    name = resource.resource_name
+    if resource.resource_type == TOPIC:
+        check_topic_name(name)
+        topic = call.broker.topics.get(name)
+        if topic is None:
+            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+        return topic_entries(topic)
+    check_resource(call, resource)
+    return broker_entries(call.broker) if name else []  # "" is the default of all brokers: there is none
+
+
+def check_resource(call: Call, resource: Any) -> None:
+    """Refuse a resource, not a topic, that does not exist: KafkaError INVALID_REQUEST."""
+    if resource.resource_type != BROKER:
+        raise KafkaError(Error.INVALID_REQUEST, f"resources of type {resource.resource_type} have no configurations")
+    if resource.resource_name not in ("", str(call.broker.node_id)):
+        raise KafkaError(Error.INVALID_REQUEST, f"this is broker {call.broker.node_id}, and there is no other")
+
+
+def _told(request: Any, entry: Entry) -> Any:
+    return Response.DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        synonyms=[
+            Response.DescribeConfigsSynonym(name=name, value=value, source=source)
+            for name, value, source in (entry.synonyms if request.include_synonyms else ())
+        ],
+        config_type=entry.type,
+        documentation=entry.documentation if request.include_documentation else None,
+    )

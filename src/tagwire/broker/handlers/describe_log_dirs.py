@@ -1,0 +1,59 @@
+"""DescribeLogDirs (key 35): tell how much of the disk each partition takes.
+
+Versions 1-4; from version 4 also how large the disk is, and how much of it is free. There is one directory. Partitions
+that do not exist are left out. Source: facts/brokers.md B.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterable
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.partition import Partition
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error
+
+Response = messages.DescribeLogDirsResponse
+
+
+@handles(messages.DescribeLogDirsRequest, versions="1-4")
+async def describe_log_dirs(call: Call) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _respond, call)
+
+
+def _respond(call: Call) -> Any:
+    path = call.broker.data_path
+    try:
+        disk = shutil.disk_usage(path)
+    except OSError:
+        return Response(
+            results=[Response.DescribeLogDirsResult(error_code=Error.KAFKA_STORAGE_ERROR, log_dir=str(path))]
+        )
+    topics: dict[str, list[Any]] = {}
+    for partition in _asked(call):
+        topics.setdefault(partition.topic, []).append(
+            Response.DescribeLogDirsPartition(
+                partition_index=partition.index, partition_size=partition.log.size_bytes, offset_lag=0
+            )
+        )
+    return Response(
+        results=[
+            Response.DescribeLogDirsResult(
+                log_dir=str(path),
+                topics=[Response.DescribeLogDirsTopic(name=name, partitions=found) for name, found in topics.items()],
+                total_bytes=disk.total,
+                usable_bytes=disk.free,
+            )
+        ]
+    )
+
+
+def _asked(call: Call) -> Iterable[Partition]:
+    topics = call.broker.topics
+    if call.request.topics is None:
+        return topics.partitions()
+    asked = {(topic.topic, index) for topic in call.request.topics for index in topic.partitions}
+    return filter(None, (topics.partition(*where) for where in sorted(asked)))

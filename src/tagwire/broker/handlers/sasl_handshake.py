@@ -1,0 +1,21 @@
+"""SaslHandshake (key 17): agree on the mechanism by which a client says who it is.
+
+Version 1. Version 0, after which tokens travel outside of any request, is not served: only clients of Kafka 0.10 need
+it. Where nobody has to authenticate, nobody can (ILLEGAL_SASL_STATE). Source: facts/kafka_protocol.md 3.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error
+
+
+@handles(messages.SaslHandshakeRequest, versions="1-1")
+async def sasl_handshake(call: Call) -> Any:
+    gate = call.session.gate
+    if gate is None:
+        return messages.SaslHandshakeResponse(error_code=Error.ILLEGAL_SASL_STATE)
+    return gate.handshake(call.request)
