@@ -11,13 +11,12 @@ from kafka_jars import MavenError, classpath, kafka
 def main(arguments: Sequence[str]) -> int:
     """`jars.py RELEASE client|tools`; 1 with the reason on the error output if Maven cannot fetch them."""
     release, what = arguments
-    whole = [
-        kafka(name, release) for name in (("kafka_2.13", "kafka-tools") if what == "tools" else ("kafka-clients",))
-    ]
+    folder, modules = {
+        "client": (f"client-{release}", ["kafka-clients"]),
+        "tools": (f"broker-and-tools-{release}", ["kafka_2.13", "kafka-tools"]),
+    }[what]
     try:
-        print(
-            ":".join(map(str, classpath(f"{'broker-and-tools' if what == 'tools' else 'client'}-{release}", whole, [])))
-        )
+        print(":".join(map(str, classpath(folder, [kafka(module, release) for module in modules], []))))
     except MavenError as error:
         print(error, file=sys.stderr)
         return 1
