@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from tagwire.broker import Broker
-from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import ConfigError, TagwireError
 
 WRONG = [
@@ -73,46 +72,3 @@ def test_a_broker_on_every_address_advertises_the_one_the_client_reached(connect
         port = broker.bootstrap.rpartition(":")[2]
         (node,) = connect(f"127.0.0.1:{port}").metadata().brokers
         assert (node.host, node.port) == ("127.0.0.1", int(port))
-
-
-DEFAULTS = {
-    "segment.bytes": "1073741824",
-    "index.interval.bytes": "4096",
-    "max.message.bytes": "1048588",
-    "retention.ms": "604800000",
-    "retention.bytes": "-1",
-    "message.timestamp.type": "CreateTime",
-    "compression.type": "producer",
-    "cleanup.policy": "delete",
-}
-
-
-def test_a_topics_defaults_are_kafkas():
-    assert TopicConfig().as_strings() == DEFAULTS
-
-
-def test_every_configuration_is_taken_as_it_is_told():
-    assert TopicConfig.of(DEFAULTS) == TopicConfig()
-    assert TopicConfig.of({"retention.ms": "-1", "segment.bytes": "2000"}) == TopicConfig(
-        segment_bytes=2000, retention_ms=-1
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("segment.bytes", "1023"),
-        ("segment.bytes", "2147483648"),
-        ("segment.bytes", "1_000_000"),
-        ("segment.bytes", " 2000"),
-        ("segment.bytes", ""),
-        ("retention.ms", "9" * 30),
-        ("retention.bytes", "1.5"),
-        ("message.timestamp.type", "createtime"),
-        ("cleanup.policy", "compact,keep"),
-        ("min.insync.replicas", "1"),
-    ],
-)
-def test_a_configuration_that_is_not_implemented_is_named(name, value):
-    with pytest.raises(ConfigError, match=rf"{name}(={value}| is not)"):
-        TopicConfig.of({name: value})

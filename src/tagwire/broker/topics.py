@@ -129,6 +129,7 @@ class Topics:
                     clean=self._data.was_clean,
                     recovery_point=self._data.recovery_points.get(stored.name, index),
                     start_offset=self._data.start_offsets.get(stored.name, index),
+                    gaps_before=self._data.gaps.get(stored.name, index),
                 )
                 partitions.append(self._partition(stored.name, index, log))
             self._add(Topic(stored.name, stored.topic_id, stored.configs, config, tuple(partitions)))

@@ -1,7 +1,7 @@
 """What the broker does by the clock.
 
-It deletes records that are past their retention, remembers how much of each log is on the disk, and syncs in
-intervals where that was asked for.
+It deletes records that are past their retention, compacts logs, remembers how much of each log is on the disk, and
+syncs in intervals where that was asked for.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from contextlib import suppress
 from functools import partial
 
 from tagwire.broker.clock import wall_ms
+from tagwire.broker.partition import Partition
+from tagwire.broker.storage.compaction import Compaction, Dirt, dirt_of
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.topics import Topics
@@ -22,6 +24,7 @@ logger = logging.getLogger("tagwire.broker")
 
 RETENTION_EVERY_S = 60.0
 RECOVERY_POINTS_EVERY_S = 60.0
+COMPACTION_EVERY_S = 15.0
 GROUPS_EVERY_S = 60.0
 TRANSACTIONS_EVERY_S = 0.5
 SYNC_EVERY_S = 1.0
@@ -39,6 +42,27 @@ def sync(topics: Topics) -> None:
     """Bring every log to the disk. A log whose disk refuses goes offline."""
     for partition in topics.partitions():
         _try(partition.log, partition.log.flush)
+
+
+def compact(topics: Topics, data: DataDirectory, stopping: asyncio.Event) -> None:
+    """Compact every log that is due for it, the dirtiest first. Gives up early when `stopping` is set."""
+    now_ms = wall_ms()
+    due: list[tuple[Dirt, Partition]] = []
+    for partition in topics.partitions():
+        if partition.log.config.compacts:
+            _try(partition.log, partial(_note_if_due, partition, data, now_ms, due))
+    for dirt, partition in sorted(due, key=lambda found: found[0].ratio, reverse=True):
+        where = partition.topic, partition.index
+        compaction = Compaction(data.files, partition.log, where, data.cleaned, data.gaps, stop=stopping.is_set)
+        _try(partition.log, partial(compaction.run, dirt, now_ms))
+
+
+def _note_if_due(partition: Partition, data: DataDirectory, now_ms: int, due: list[tuple[Dirt, Partition]]) -> None:
+    log = partition.log
+    log.roll_if_due(now_ms)
+    dirt = dirt_of(log, data.cleaned.get(partition.topic, partition.index), now_ms)
+    if dirt is not None and (dirt.is_overdue or dirt.ratio > log.config.min_cleanable_dirty_ratio):
+        due.append((dirt, partition))
 
 
 def save_recovery_points(topics: Topics, data: DataDirectory) -> None:

@@ -61,7 +61,8 @@ class Appended:
 
 
 def origin_of(header: BatchHeader, data: memoryview) -> Origin | None:
-    """The producer of the batch in `data`, the bytes that `header` was read from; None for one that has none.
+    """The producer of the batch in `data`, the bytes that `header` was read from; None for one that has none, and for
+    the marker of a transaction that compaction emptied.
 
     Raises:
         DecodeError: a control batch that cannot be read.
@@ -71,10 +72,11 @@ def origin_of(header: BatchHeader, data: memoryview) -> Origin | None:
     marker = None
     if header.is_control:
         record = next(RecordBatch(header.bytes_in(data), 0).records(), None)
-        if record is not None:
-            control = decode_control(record.key, record.value)
-            if control.type in MARKERS and control.message is not None:
-                marker = Marker(control.type == "COMMIT", control.message.coordinator_epoch)  # type: ignore[attr-defined]
+        if record is None:
+            return None
+        control = decode_control(record.key, record.value)
+        if control.type in MARKERS and control.message is not None:
+            marker = Marker(control.type == "COMMIT", control.message.coordinator_epoch)  # type: ignore[attr-defined]
     return Origin(
         header.producer_id,
         header.producer_epoch,

@@ -72,6 +72,7 @@ class DataDirectory:
 
     Attributes:
         path: where it is.
+        files: by what it is read and written.
         cluster_id, node_id: who the broker on it is.
         was_clean: whether its last user shut down cleanly (or there was none).
         recovery_points: up to which offset each log is known to be on the disk.
@@ -89,7 +90,7 @@ class DataDirectory:
                 then.
         """
         self.path = path
-        self._files = files
+        self.files = files
         self._lock: int | None = None
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -117,8 +118,8 @@ class DataDirectory:
     def create_partition(self, topic: str, partition: int, topic_id: UUID) -> Path:
         """Make a partition's directory. It is on the disk after `sync`."""
         path = self.partition_path(topic, partition)
-        self._files.make_directory(path)
-        write_topic_id(self._files, path / METADATA_FILE, topic_id)
+        self.files.make_directory(path)
+        write_topic_id(self.files, path / METADATA_FILE, topic_id)
         return path
 
     def check_partition(self, topic: StoredTopic, partition: int) -> Path:
@@ -128,7 +129,7 @@ class DataDirectory:
             StorageError: it is missing, or another topic's.
         """
         path = self.partition_path(topic.name, partition)
-        found = read_topic_id(self._files, path / METADATA_FILE)
+        found = read_topic_id(self.files, path / METADATA_FILE)
         if found != topic.topic_id:
             wanted = uuid_text(topic.topic_id)
             raise StorageError(f"{path / METADATA_FILE} is of a topic with id {uuid_text(found)}, not {wanted}")
@@ -136,7 +137,7 @@ class DataDirectory:
 
     def sync(self) -> None:
         """Wait until the names in the directory are on the disk."""
-        self._files.sync_directory(self.path)
+        self.files.sync_directory(self.path)
 
     def save_topics(self, topics: Iterable[StoredTopic]) -> None:
         """Make `topics` the topics that exist, in one step."""
@@ -150,13 +151,13 @@ class DataDirectory:
             for topic in topics
         ]
         document = json.dumps({"version": 0, "topics": listed}, indent=1)
-        replace_file(self._files, self.path / TOPICS_FILE, document.encode())
+        replace_file(self.files, self.path / TOPICS_FILE, document.encode())
 
     def discard_partition(self, topic: str, partition: int) -> None:
         """Delete a partition's directory: renamed first, so that a crash leaves nothing that looks alive."""
         doomed = self._aside(topic, partition, "delete")
-        self._files.rename(self.partition_path(topic, partition), doomed)
-        self._files.remove_tree(doomed)
+        self.files.rename(self.partition_path(topic, partition), doomed)
+        self.files.remove_tree(doomed)
 
     def forget_offsets(self, topic: str) -> None:
         """Take what is known of a deleted topic's logs out of every checkpoint."""
@@ -167,43 +168,43 @@ class DataDirectory:
         """Let go of the directory; `clean` says that every log in it is whole and on the disk."""
         try:
             if clean:
-                replace_file(self._files, self.path / CLEAN_FILE, b'{"version":0,"brokerEpoch":-1}')
+                replace_file(self.files, self.path / CLEAN_FILE, b'{"version":0,"brokerEpoch":-1}')
         except OSError as error:
             raise StorageError(f"data directory {self.path}: {error.strerror or error}") from error
         finally:
             self._release_lock()
 
     def _check_ours(self) -> None:
-        names = set(self._files.names(self.path))
+        names = set(self.files.names(self.path))
         if TOPICS_FILE in names or names <= _IN_AN_EMPTY_DIRECTORY:
             return
         what = "the log directory of a Kafka broker" if META_FILE in names else "neither empty nor a data directory"
         raise StorageError(f"{self.path} is {what}, and not tagwire's: it has no {TOPICS_FILE}")
 
     def _take_lock(self) -> None:
-        fd = self._files.open(self.path / LOCK_FILE, write=True)
+        fd = self.files.open(self.path / LOCK_FILE, write=True)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = self._files.read(fd, 32, 0).decode("ascii", "replace").strip()
-            self._files.close(fd)
+            holder = self.files.read(fd, 32, 0).decode("ascii", "replace").strip()
+            self.files.close(fd)
             raise StorageError(f"data directory {self.path} is in use by another broker (process {holder})") from None
         except OSError:
-            self._files.close(fd)
+            self.files.close(fd)
             raise
         self._lock = fd
-        self._files.truncate(fd, 0)
-        self._files.write(fd, [f"{os.getpid()}\n".encode()], 0)
+        self.files.truncate(fd, 0)
+        self.files.write(fd, [f"{os.getpid()}\n".encode()], 0)
 
     def _release_lock(self) -> None:
         if self._lock is not None:
             fd, self._lock = self._lock, None
-            self._files.close(fd)
+            self.files.close(fd)
 
     def _read_topics(self) -> list[StoredTopic]:
         path = self.path / TOPICS_FILE
         try:
-            data = read_file(self._files, path)
+            data = read_file(self.files, path)
         except FileNotFoundError:
             self.save_topics([])
             return []
@@ -221,7 +222,7 @@ class DataDirectory:
     def _read_meta(self) -> tuple[str, int]:
         path = self.path / META_FILE
         try:
-            found = read_properties(self._files, path)
+            found = read_properties(self.files, path)
             if found["version"] != "1":
                 raise ValueError("it is not version 1")
             return found["cluster.id"], int(found["node.id"])
@@ -237,30 +238,30 @@ class DataDirectory:
             "node.id": str(NODE_ID),
             "directory.id": uuid_text(uuid4()),
         }
-        write_properties(self._files, path, properties)
+        write_properties(self.files, path, properties)
         return cluster_id, NODE_ID
 
     def _remove_clean_mark(self) -> bool:
         try:
-            self._files.remove(self.path / CLEAN_FILE)
+            self.files.remove(self.path / CLEAN_FILE)
         except FileNotFoundError:
             return False
-        self._files.sync_directory(self.path)
+        self.files.sync_directory(self.path)
         return True
 
     def _sweep(self) -> None:
         """Finish deletions, and set aside partition directories of no topic: what a crash while creating one leaves."""
         known = {self.partition_path(topic.name, number) for topic in self.topics for number in range(topic.partitions)}
-        for name in self._files.names(self.path):
+        for name in self.files.names(self.path):
             path = self.path / name
             if not path.is_dir():
                 continue
             if name.endswith("-delete"):
-                self._files.remove_tree(path)
+                self.files.remove_tree(path)
             elif path not in known and (found := _PARTITION_NAME.fullmatch(name)):
                 aside = self._aside(found[1], int(found[2]), "stray")
                 logger.warning("%s belongs to no topic and is set aside as %s", path, aside.name)
-                self._files.rename(path, aside)
+                self.files.rename(path, aside)
 
     def _aside(self, topic: str, partition: int, why: str) -> Path:
         end = f"-{partition}.{uuid4().hex}-{why}"

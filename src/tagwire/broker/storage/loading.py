@@ -2,20 +2,22 @@
 
 After a crash every segment that reaches past the recovery point, the offset up to which all was known to be on the
 disk, is read batch by batch; its indexes are rebuilt, and at the first byte that is not a whole, sound batch, or the
-first offset that is missing, the log ends: the rest of that segment and all later segments go. (Nothing here compacts a
-log, so its offsets have no gaps.) Source: facts/kafka_protocol.md 5.7 (load/recovery).
+first offset that is missing where compaction took none, the log ends: the rest of that segment and all later segments
+go. Source: facts/kafka_protocol.md 5.7 (load/recovery).
 """
 
 from __future__ import annotations
 
 import logging
-import re
+from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 from tagwire.broker.storage.batch import origin_of
 from tagwire.broker.storage.checkpoints import read_epochs, write_epochs
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
+from tagwire.broker.storage.leftovers import sweep
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.producer_snapshots import drop_snapshots, newest_snapshot
 from tagwire.broker.storage.producers import Producers
@@ -26,13 +28,10 @@ from tagwire.records.files.checkpoints import EPOCHS_FILE
 
 logger = logging.getLogger("tagwire.broker")
 
-_SEGMENT_NAME = re.compile(r"([0-9]{20})\.log")
-_INDEX_NAME = re.compile(r"([0-9]{20})\.(?:index|timeindex)")
-
 
 def create_log(files: Files, directory: Path, config: TopicConfig) -> PartitionLog:
     """An empty log in an existing directory; its files are on the disk."""
-    segment = Segment.create(files, directory, 0, config.index_interval_bytes)
+    segment = Segment.create(files, directory, 0, config.index_interval_bytes, config.dialect)
     segment.close()
     write_epochs(files, directory / EPOCHS_FILE, [(0, 0)])
     return PartitionLog(files, directory, [segment], config, LeaderEpochs([(0, 0)]))
@@ -46,6 +45,7 @@ def open_log(
     clean: bool,
     recovery_point: int = 0,
     start_offset: int = 0,
+    gaps_before: int = 0,
 ) -> PartitionLog:
     """The log in a directory.
 
@@ -53,16 +53,23 @@ def open_log(
         clean: whether the broker that wrote it shut down cleanly.
         recovery_point: up to which offset all was on the disk when it did not.
         start_offset: what is before it was deleted.
+        gaps_before: compaction may have taken offsets before this one.
 
     Raises:
         StorageError: the directory cannot be read or written, or its epoch file is broken.
     """
     try:
-        segments = _segments(files, directory, config)
-        recovered_from = _recover(files, directory, segments, clean, recovery_point)
-        _drop_deleted(files, directory, segments, start_offset)
+        segments = [
+            Segment(files, directory, base, config.index_interval_bytes, config.dialect)
+            for base in sweep(files, directory)
+        ]
+        _remove(files, directory, segments, _deleted(segments, start_offset))
+        recovered_from = _recover(files, directory, segments, clean, recovery_point, gaps_before)
+        if segments and segments[-1].next_offset < start_offset:
+            _remove(files, directory, segments, segments)
         if not segments:
-            segments = [Segment.create(files, directory, start_offset, config.index_interval_bytes)]
+            fresh = Segment.create(files, directory, start_offset, config.index_interval_bytes, config.dialect)
+            segments = [fresh]
             files.sync_directory(directory)
         producers = _producers(files, directory, segments, recovered_from)
         for segment in segments:
@@ -73,17 +80,9 @@ def open_log(
     return PartitionLog(files, directory, segments, config, epochs, producers, start_offset=start_offset)
 
 
-def _segments(files: Files, directory: Path, config: TopicConfig) -> list[Segment]:
-    names = files.names(directory)
-    bases = {int(found[1]) for name in names if (found := _SEGMENT_NAME.fullmatch(name))}
-    for name in names:
-        found = _INDEX_NAME.fullmatch(name)
-        if (found and int(found[1]) not in bases) or name.endswith(".tmp"):
-            files.remove(directory / name)
-    return [Segment(files, directory, base, config.index_interval_bytes) for base in sorted(bases)]
-
-
-def _recover(files: Files, directory: Path, segments: list[Segment], clean: bool, recovery_point: int) -> int | None:
+def _recover(
+    files: Files, directory: Path, segments: list[Segment], clean: bool, recovery_point: int, gaps_before: int
+) -> int | None:
     """Make every segment usable; drop from `segments` what is lost. The first offset that had to be checked, if any."""
     checked = None
     for number, segment in enumerate(segments):
@@ -97,16 +96,20 @@ def _recover(files: Files, directory: Path, segments: list[Segment], clean: bool
             if end is None and clean and segment.reopen():
                 continue
         checked = segment.base_offset if checked is None else checked
-        cut = segment.recover()
+        cut = segment.recover(gaps_before)
         if cut is not None:
             logger.warning(
                 "%s: %d bytes cut off segment %d at offset %d: %s",
                 directory.name, cut.size, segment.base_offset, segment.next_offset, cut.reason,
             )  # fmt: skip
+        if end is None or segment.next_offset == end:
+            continue
         # Whole batches can be lost too: then the next segment does not begin where this one ends.
-        if end is not None and segment.next_offset != end:
-            _remove_later(files, directory, segments, number)
+        if cut is not None or segment.next_offset > end or end > gaps_before:
+            logger.warning("%s: %d segments after the damage are deleted", directory.name, len(segments) - number - 1)
+            _remove(files, directory, segments, reversed(segments[number + 1 :]))
             break
+        segment.next_offset = end
     if segments and segments[-1].next_offset < recovery_point:
         logger.error(
             "%s: the log ends at offset %d, but offsets up to %d had been on the disk",
@@ -129,9 +132,9 @@ def _producers(files: Files, directory: Path, segments: list[Segment], recovered
         if segment.next_offset <= start:
             continue
         segment.aborted = [transaction for transaction in segment.aborted if transaction.last_offset < start]
-        for header, data in segment.headers(start):
-            origin = origin_of(header, data)
-            ended = producers.take(origin, header.base_offset, header.last_offset, header.max_timestamp)
+        for batch in segment.batches(start):
+            origin = origin_of(batch, batch.data)
+            ended = producers.take(origin, batch.base_offset, batch.last_offset, batch.max_timestamp)
             if ended is not None:
                 segment.aborted.append(ended)
         if segment.aborted and segment is not segments[-1]:
@@ -140,25 +143,16 @@ def _producers(files: Files, directory: Path, segments: list[Segment], recovered
     return producers
 
 
-def _remove_later(files: Files, directory: Path, segments: list[Segment], number: int) -> None:
-    for later in reversed(segments[number + 1 :]):
-        logger.warning("%s: segment %d, after the damage, is deleted", directory.name, later.base_offset)
-        later.remove()
-    del segments[number + 1 :]
-    files.sync_directory(directory)
+def _deleted(segments: list[Segment], start_offset: int) -> list[Segment]:
+    """The segments that another follows before or at `start_offset`."""
+    return [segment for segment, following in pairwise(segments) if following.base_offset <= start_offset]
 
 
-def _drop_deleted(files: Files, directory: Path, segments: list[Segment], start_offset: int) -> None:
-    """Delete the segments that hold nothing from `start_offset` on, all of them when the log ends before it."""
-    gone = [
-        segment
-        for segment, following in zip(segments, [*segments[1:], None])
-        if (following.base_offset <= start_offset if following else segment.next_offset < start_offset)
-    ]
-    for segment in gone:
+def _remove(files: Files, directory: Path, segments: list[Segment], doomed: Iterable[Segment]) -> None:
+    """Delete those of `segments` that are doomed."""
+    for segment in list(doomed):
         segment.remove()
         segments.remove(segment)
-    if gone:
         files.sync_directory(directory)
 
 

@@ -5,57 +5,36 @@ where the topic says LogAppendTime, its timestamp type and greatest timestamp). 
 end*: the end of what is as safe as an acknowledgement promises. With fsync before ack that is the end of what is on
 the disk.
 
-Threads: methods that change the log hold one lock, so writers take turns; readers take no lock, they work on a snapshot
-of the segments and of the visible end. Source: facts/kafka_protocol.md 5.3, 5.7.
+Threads: methods that add to the log hold one lock, so writers take turns, and those that take segments away another;
+readers take none, they work on a view (see `log_reading`). Source: facts/kafka_protocol.md 5.3, 5.7.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.storage.batch import Appended, Batch
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
+from tagwire.broker.storage.log_reading import LogView, OffsetOutOfRangeError, VisibleEnd
 from tagwire.broker.storage.producer_snapshots import drop_snapshots, save_snapshot
 from tagwire.broker.storage.producers import Producers
-from tagwire.broker.storage.scan import ending_before, spans
-from tagwire.broker.storage.segment import EMPTY, Placed, Segment
+from tagwire.broker.storage.retention import is_expired, is_overdue, kept_from
+from tagwire.broker.storage.segment import SWAP, Placed, Segment
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError, StorageError, TagwireError
-from tagwire.records import place, read, restamp
+from tagwire.records import place, restamp
 from tagwire.records.batch import HEADER_SIZE
 from tagwire.records.files.transaction_index import AbortedTransaction
 
 logger = logging.getLogger("tagwire.broker")
 
-
-class OffsetOutOfRangeError(TagwireError):
-    """An offset that the log does not hold (any more), or not yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class VisibleEnd:
-    """Up to where readers may look.
-
-    Attributes:
-        offset: the first offset that may not be read.
-        segment: base offset of the segment it lies in.
-        position: where in that segment's file.
-        newest: the greatest timestamp (ms) in that segment before it.
-        stable: the first offset that readers of committed records may not read.
-    """
-
-    offset: int
-    segment: int
-    position: int
-    newest: int
-    stable: int
+Seen = TypeVar("Seen")
 
 
 class PartitionLog:
@@ -91,10 +70,17 @@ class PartitionLog:
         self._unsynced: dict[int, Segment] = {}
         self._new_names = False
         self._offline: str | None = None
+        # Taken before `_writing` by whoever takes segments away, so that appends need not wait for that.
+        self._restructuring = threading.Lock()
         self._writing = threading.Lock()
         self._published_bytes = 0
         self._visible = self._written_end()
         self.recovery_point = self._visible.offset
+
+    @property
+    def dialect(self) -> str | None:
+        """The format of what is stored; None for record batches."""
+        return self.config.dialect
 
     @property
     def start_offset(self) -> int:
@@ -110,6 +96,11 @@ class PartitionLog:
     def end_offset(self) -> int:
         """One past the newest offset that may be read (the high watermark)."""
         return self._visible.offset
+
+    @property
+    def size_bytes(self) -> int:
+        """How much of the disk its records take."""
+        return sum(segment.size for segment in self._segments)
 
     @property
     def stable_offset(self) -> int:
@@ -148,7 +139,7 @@ class PartitionLog:
         failure: StorageError | None = None
         with self._writing:
             try:
-                self._append(batches, stamp, outcome)
+                self._append(batches, now, stamp, outcome)
             except OSError as error:
                 logger.error("%s: %s", self.directory.name, error)
                 failure = StorageError(f"{self.directory}: write failed: {error}")
@@ -162,7 +153,9 @@ class PartitionLog:
                         outcome[number] = failure
         return [outcome[number] for number in range(len(batches))]
 
-    def _append(self, batches: Sequence[Batch], stamp: int, outcome: dict[int, Appended | TagwireError]) -> None:
+    def _append(
+        self, batches: Sequence[Batch], now_ms: int, stamp: int, outcome: dict[int, Appended | TagwireError]
+    ) -> None:
         run: list[Placed] = []
         aborted: list[AbortedTransaction] = []
         next_offset, size = self._active.next_offset, self._active.size
@@ -176,7 +169,8 @@ class PartitionLog:
                 outcome[number] = duplicate
                 continue
             last_offset, grown = next_offset + batch.last_offset_delta, size + len(batch.data)
-            if size and (grown > self.config.segment_bytes or not self._active.can_hold(last_offset)):
+            full = grown > self.config.segment_bytes or not self._active.can_hold(last_offset)
+            if size and (full or is_overdue(self._active, self.config, now_ms)):
                 self._write(run, aborted)
                 run, aborted = [], []
                 self._roll()
@@ -223,36 +217,11 @@ class PartitionLog:
             CorruptRecordError: the file does not hold batches there.
             StorageError: the log is offline, or the disk refused.
         """
-        self._check_online()
-        visible, segments = self._visible, self._segments
-        if not self.start_offset <= offset <= max(visible.offset, segments[-1].next_offset):
-            raise OffsetOutOfRangeError(
-                f"{self.directory.name} has offsets {self.start_offset}-{visible.offset}, not {offset}"
-            )
-        try:
-            for segment in segments[self._holding(segments, offset) :]:
-                if segment.base_offset > visible.segment:
-                    break
-                limit = visible.position if segment.base_offset == visible.segment else segment.size
-                if data := segment.read(offset, max_bytes, limit, whole_first=whole_first):
-                    return (
-                        ending_before(data, visible.stable) if committed and visible.stable < visible.offset else data
-                    )
-                if offset < segment.next_offset:
-                    break
-        except FileNotFoundError:
-            raise OffsetOutOfRangeError(f"{self.directory.name}: offset {offset} has just been deleted") from None
-        except OSError as error:
-            raise StorageError(f"{self.directory}: read failed: {error}") from error
-        return EMPTY
+        return self._viewed(lambda view: view.read(offset, max_bytes, whole_first=whole_first, committed=committed))
 
     def aborted(self, offset: int, data: memoryview) -> list[AbortedTransaction]:
         """The aborted transactions whose records may be in `data`, what `read` gave from `offset` on."""
-        found = [a for segment in self._segments for a in segment.aborted if a.last_offset >= offset]
-        if not found:
-            return []
-        *_, (_, _, last_offset) = spans(data) if len(data) else [(0, 0, offset - 1)]
-        return [transaction for transaction in found if transaction.first_offset <= last_offset]
+        return self._view().aborted(offset, data)
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
         """The first record that is not older than `timestamp`: its (timestamp, offset); None when all are older.
@@ -260,28 +229,33 @@ class PartitionLog:
         Raises:
             StorageError, CorruptRecordError: as `read`; also when a batch's records cannot be read.
         """
-        self._check_online()
-        visible, start = self._visible, self.start_offset
-        try:
-            for segment in self._segments:
-                if segment.base_offset > visible.segment or segment.newest[0] < timestamp:
-                    continue
-                limit = visible.position if segment.base_offset == visible.segment else segment.size
-                for data in segment.batches_since(timestamp, limit):
-                    for batch in read(data):
-                        for record in batch.records():
-                            if record.timestamp >= timestamp and record.offset >= start:
-                                return record.timestamp, record.offset
-        except OSError as error:
-            raise StorageError(f"{self.directory}: read failed: {error}") from error
-        return None
+        return self._viewed(lambda view: view.offset_for_timestamp(timestamp))
 
     def newest(self) -> tuple[int, int] | None:
-        """The (timestamp, offset) of the record with the greatest timestamp, the first where several share it."""
-        visible = self._visible
-        closed = (segment.newest[0] for segment in self._segments if segment.base_offset < visible.segment)
-        timestamp = max([visible.newest, *closed])
+        """The (timestamp, offset) of the record with the greatest timestamp, the first where several share it.
+
+        None where there is none, or where compaction took it: its timestamp is still that of its batch. Raises as
+        `offset_for_timestamp`.
+        """
+        timestamp = self._viewed(LogView.newest_timestamp)
         return self.offset_for_timestamp(timestamp) if timestamp >= 0 else None
+
+    def _view(self) -> LogView:
+        return LogView(self.directory.name, self._segments, self.start_offset, self._visible, self.dialect)
+
+    def _viewed(self, look: Callable[[LogView], Seen]) -> Seen:
+        while True:
+            self._check_online()
+            view = self._view()
+            try:
+                return look(view)
+            except FileNotFoundError:
+                with self._restructuring:
+                    pass  # whoever took the file away has said so by now
+                if self._segments is view.segments:
+                    raise OffsetOutOfRangeError(f"{self.directory.name}: a segment has just been deleted") from None
+            except OSError as error:
+                raise StorageError(f"{self.directory}: read failed: {error}") from error
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int] | None:
         """See `LeaderEpochs.end_of`."""
@@ -304,40 +278,101 @@ class PartitionLog:
         """Start at `offset`, and delete the segments before it; says how many.
 
         Args:
-            remember: writes down where the log starts. What fails before it returns has changed nothing; what fails
-                after it is made good by the next call.
+            remember: writes down where the log starts. What fails before it returns has changed nothing; files that are
+                left when something fails after it go at the next start.
 
         Raises:
             StorageError: the disk refused, or the log is offline.
         """
-        with self._writing:
-            self._check_online()
+        with self._restructuring:
             try:
+                with self._writing:
+                    self._check_online()
                 if offset > self.start_offset:
                     remember(offset)
                     self._start = offset
-                return self._drop_before_start()
+                with self._writing:
+                    gone = self._take_before_start()
+                for segment in gone:
+                    segment.remove()
+                if gone:
+                    self._files.sync_directory(self.directory)
             except OSError as error:
                 raise StorageError(f"{self.directory}: deleting records failed: {error}") from error
+        return len(gone)
 
     def expired_before(self, now_ms: int) -> int:
         """Before which offset the topic's retention asks for whole segments to be deleted.
 
-        The segment that is written to is never deleted; when all its records are too old, it is closed first.
+        The segment that is written to is never deleted; it is closed first, when that is due.
 
         Raises:
             StorageError: the disk refused, or the log is offline.
         """
+        self.roll_if_due(now_ms)
+        self.producers.expire(now_ms)
+        return max(self.start_offset, kept_from(self._segments, self._visible.segment, self.config, now_ms))
+
+    def roll_if_due(self, now_ms: int) -> None:
+        """Close the segment that is written to if its time has come. Raises as `expired_before`."""
         with self._writing:
             self._check_online()
             try:
-                if self._active.size and self._is_expired(self._active, now_ms):
+                active, config = self._active, self.config
+                if active.size and (is_overdue(active, config, now_ms) or is_expired(active, config, now_ms)):
                     self._roll()
                     self._flush()
             except OSError as error:
-                raise StorageError(f"{self.directory}: retention failed: {error}") from error
-            self.producers.expire(now_ms)
-            return max(self.start_offset, self._segments[self._expired(now_ms)].base_offset)
+                raise StorageError(f"{self.directory}: closing a segment failed: {error}") from error
+
+    def closed_segments(self) -> tuple[Segment, ...]:
+        """The segments that are not written to any more and whose every byte can be read, in order."""
+        last = self._visible.segment
+        return tuple(segment for segment in self._segments if segment.base_offset < last)
+
+    def replace(self, old: Sequence[Segment], new: Segment, remember: Callable[[], None]) -> bool:
+        """Put `new`, whose files are on the disk under names of the state CLEANED, into the place of `old`, neighbours.
+
+        False when some of `old` were deleted meanwhile: then `new` is, too. A crash on the way leaves either.
+
+        Args:
+            remember: writes down what has to be known before the log is opened with `new`.
+
+        Raises:
+            StorageError: the disk refused, or the log is offline. When that is because of this, the next start carries
+                the replacement out.
+        """
+        with self._restructuring:
+            with self._writing:
+                self._check_online()
+                first = self._segments.index(old[0]) if old[0] in self._segments else 0
+                if self._segments[first : first + len(old)] != tuple(old):
+                    new.remove()
+                    return False
+            try:
+                remember()
+                new.rename(SWAP)
+                self._files.sync_directory(self.directory)
+            except OSError as error:
+                new.remove()
+                raise StorageError(f"{self.directory}: compaction failed: {error}") from error
+            try:
+                with self._writing:
+                    for segment in old:
+                        segment.retired = True
+                        self._unsynced.pop(segment.base_offset, None)
+                for segment in old:
+                    segment.remove()
+                self._files.sync_directory(self.directory)
+                new.rename("")
+                self._files.sync_directory(self.directory)
+                with self._writing:
+                    self._segments = (*self._segments[:first], new, *self._segments[first + len(old) :])
+            except OSError as error:
+                with self._writing:
+                    self._go_offline(f"replacing segments failed: {error}")
+                raise StorageError(f"{self.directory}: compaction failed: {error}") from error
+        return True
 
     def close(self) -> None:
         """Bring everything to the disk, indexes too, and close the files.
@@ -345,7 +380,7 @@ class PartitionLog:
         Raises:
             StorageError: the disk refused, or had done so before: the next start must check this log.
         """
-        with self._writing:
+        with self._restructuring, self._writing:
             try:
                 self._check_online()
                 self._active.finish()
@@ -360,17 +395,13 @@ class PartitionLog:
 
     def abandon(self, reason: str) -> None:
         """Close the files as they are; nothing is read or written any more."""
-        with self._writing:
+        with self._restructuring, self._writing:
             self._offline = self._offline or reason
             self._release()
 
     @property
     def _active(self) -> Segment:
         return self._segments[-1]
-
-    @staticmethod
-    def _holding(segments: Sequence[Segment], offset: int) -> int:
-        return bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
 
     def _check_online(self) -> None:
         if self._offline is not None:
@@ -407,7 +438,9 @@ class PartitionLog:
         active = self._active
         active.finish()
         save_snapshot(self._files, self.directory, active.next_offset, self.producers.snapshot())
-        fresh = Segment.create(self._files, self.directory, active.next_offset, self.config.index_interval_bytes)
+        fresh = Segment.create(
+            self._files, self.directory, active.next_offset, self.config.index_interval_bytes, self.dialect
+        )
         self._segments = (*self._segments, fresh)
         self._new_names = True
         self._unsynced[active.base_offset] = active
@@ -464,35 +497,12 @@ class PartitionLog:
         save_snapshot(self._files, self.directory, end, self.producers.snapshot())
         drop_snapshots(self._files, self.directory, keep={end, *(segment.base_offset for segment in self._segments)})
 
-    def _is_expired(self, segment: Segment, now_ms: int) -> bool:
-        if self.config.retention_ms < 0:
-            return False
-        newest = segment.newest[0]
-        return (newest if newest >= 0 else segment.modified_ms()) < now_ms - self.config.retention_ms
-
-    def _drop_before_start(self) -> int:
-        count = 0
+    def _take_before_start(self) -> list[Segment]:
+        gone: list[Segment] = []
         while len(self._segments) > 1 and self._segments[1].base_offset <= self._start:
-            gone = self._segments[0]
-            if gone.base_offset >= self._visible.segment:
+            if self._segments[0].base_offset >= self._visible.segment:
                 break
-            gone.remove()
-            self._unsynced.pop(gone.base_offset, None)
+            gone.append(self._segments[0])
+            self._unsynced.pop(gone[-1].base_offset, None)
             self._segments = self._segments[1:]
-            count += 1
-        if count:
-            self._files.sync_directory(self.directory)
-        return count
-
-    def _expired(self, now_ms: int) -> int:
-        surplus = sum(segment.size for segment in self._segments) - self.config.retention_bytes
-        count = 0
-        for segment in self._segments[:-1]:
-            if segment.base_offset >= self._visible.segment:
-                break
-            surplus -= segment.size
-            too_large = self.config.retention_bytes >= 0 and surplus >= 0
-            if not too_large and not self._is_expired(segment, now_ms):
-                break
-            count += 1
-        return count
+        return gone

@@ -10,20 +10,27 @@ One thread writes, any number read. What a reader may see is the log's business:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tagwire.broker.clock import wall_ms
 from tagwire.broker.storage.files import Buffer, Files
 from tagwire.broker.storage.index import OffsetIndex, TimeIndex
 from tagwire.broker.storage.scan import batches, spans
 from tagwire.broker.storage.transaction_index import load_transaction_index, save_transaction_index
 from tagwire.errors import CorruptRecordError, StorageError, UnsupportedVersionError
-from tagwire.records import BatchHeader
+from tagwire.records import RecordBatch
+from tagwire.records.files.names import offset_name
 from tagwire.records.files.offset_index import MAX_RELATIVE
 from tagwire.records.files.transaction_index import AbortedTransaction
 
-NAME_DIGITS = 20
+SUFFIXES = (".index", ".timeindex", ".txnindex", ".log")
+"""Of a segment's files. The log comes last: by its name the segment exists."""
+
+CLEANED, SWAP = ".cleaned", ".swap"
+"""What the names of a segment's files end with while it is made, and while it takes the place of others."""
+
 EMPTY = memoryview(b"")
 LOCATE_BYTES = 4096
 
@@ -55,30 +62,50 @@ class Segment:
         size: bytes of whole batches in the `.log` file.
         next_offset: one past the last offset in it.
         aborted: the aborted transactions whose markers are in it, in their order.
+        retired: whether other files take its files' names, or will: what is opened by name then is not its own.
     """
 
-    def __init__(self, files: Files, directory: Path, base_offset: int, index_interval: int) -> None:
+    def __init__(
+        self,
+        files: Files,
+        directory: Path,
+        base_offset: int,
+        index_interval: int,
+        dialect: str | None = None,
+        *,
+        state: str = "",
+    ) -> None:
+        """The segment of that offset in a directory; `state` is what its files' names end with."""
         self._files = files
         self._index_interval = index_interval
+        self._dialect = dialect
         self.base_offset = base_offset
-        stem = f"{base_offset:0{NAME_DIGITS}d}"
-        self.path = directory / f"{stem}.log"
-        self._offsets_path = directory / f"{stem}.index"
-        self._times_path = directory / f"{stem}.timeindex"
-        self._aborted_path = directory / f"{stem}.txnindex"
+        self._stem = directory / offset_name(base_offset)
+        self._state = state
         self.size = 0
         self.next_offset = base_offset
         self._offsets: OffsetIndex | None = None
         self._times: TimeIndex | None = None
         self._newest: tuple[int, int] | None = None
+        self._began_ms: int | None = None
         self._unindexed = 0
         self._fd: int | None = None
         self.aborted: list[AbortedTransaction] = []
+        self.retired = False
 
     @classmethod
-    def create(cls, files: Files, directory: Path, base_offset: int, index_interval: int) -> Segment:
+    def create(
+        cls,
+        files: Files,
+        directory: Path,
+        base_offset: int,
+        index_interval: int,
+        dialect: str | None = None,
+        *,
+        state: str = "",
+    ) -> Segment:
         """A new, empty segment. Its names are on the disk once the directory is synced."""
-        segment = cls(files, directory, base_offset, index_interval)
+        segment = cls(files, directory, base_offset, index_interval, dialect, state=state)
         segment._reset()
         try:
             # The log last: by its name the segment exists.
@@ -90,6 +117,11 @@ class Segment:
         return segment
 
     @property
+    def path(self) -> Path:
+        """The `.log` file."""
+        return self._path(".log")
+
+    @property
     def newest(self) -> tuple[int, int]:
         """The greatest timestamp (ms) and the last offset of the earliest batch that holds it; (-1, base) for none."""
         return self._times_index().last if self._newest is None else self._newest
@@ -97,7 +129,7 @@ class Segment:
     def has_indexes(self) -> bool:
         """Whether both index files exist and have whole entries."""
         try:
-            sizes = self._files.size(self._offsets_path), self._files.size(self._times_path)
+            sizes = self._files.size(self._path(".index")), self._files.size(self._path(".timeindex"))
         except FileNotFoundError:
             return False
         return sizes[0] % 8 == 0 and sizes[1] % 12 == 0
@@ -116,39 +148,41 @@ class Segment:
         next_offset, end = self.base_offset, start
         fd = self._writer()
         try:
-            for position, header in batches(self._files, fd, start, size, verify=True):
-                if not header.crc_ok or header.last_offset < next_offset:
+            for position, batch in batches(self._files, fd, start, size, self._dialect):
+                if batch.checksum(batch.data) != batch.crc or batch.last_offset < next_offset:
                     return False
-                next_offset, end = header.last_offset + 1, position + header.size
+                next_offset, end = batch.last_offset + 1, position + batch.size
         except (CorruptRecordError, UnsupportedVersionError):
             return False
         self.next_offset, self._newest, self._unindexed = next_offset, self._times_index().last, size - start
         self._load_aborted()
         return end == size
 
-    def recover(self) -> Cut | None:
+    def recover(self, gaps_before: int = 0) -> Cut | None:
         """Read every batch, rebuild the indexes, and cut the file where the first broken or missing byte is. Which
         transactions were aborted is not known then: that takes their producers.
 
         Afterwards the segment is on the disk, so what survived a crash in memory survives the next one too.
+
+        Args:
+            gaps_before: offsets may be missing before this one: the log was compacted up to it.
         """
         self._reset()
         with suppress(FileNotFoundError):
-            self._files.remove(self._aborted_path)
+            self._files.remove(self._path(".txnindex"))
         size = self._files.size(self.path)
         fd = self._writer()
         reason = "the file ends inside a batch"
         try:
-            for _, header in batches(self._files, fd, 0, size, verify=True):
-                if not header.crc_ok:
+            for _, batch in batches(self._files, fd, 0, size, self._dialect):
+                if batch.checksum(batch.data) != batch.crc:
                     reason = "a batch fails its checksum"
                     break
-                if header.base_offset != self.next_offset or not self.can_hold(header.last_offset):
-                    reason = (
-                        f"a batch claims offsets {header.base_offset}-{header.last_offset} after {self.next_offset - 1}"
-                    )
+                due, first = self.next_offset, batch.base_offset
+                if first < due or due < first >= gaps_before or not self.can_hold(batch.last_offset):
+                    reason = f"a batch claims offsets {first}-{batch.last_offset} after {due - 1}"
                     break
-                self._note(header.last_offset, header.max_timestamp, header.size)
+                self._note(batch.last_offset, batch.max_timestamp, batch.size)
         except (CorruptRecordError, UnsupportedVersionError) as error:
             reason = str(error).strip()
         if size > self.size:
@@ -178,6 +212,8 @@ class Segment:
             except OSError as second:
                 raise StorageError(f"{self.path}: write failed ({error}), and so did undoing it ({second})") from error
             raise
+        if self._began_ms is None:
+            self._began_ms = wall_ms()
         for batch in placed:
             self._note(batch.last_offset, batch.max_timestamp, batch.size)
 
@@ -191,10 +227,10 @@ class Segment:
 
     def save_indexes(self, *, sync: bool) -> None:
         """Write the index files; with `sync`, wait until they are on the disk."""
-        self._offset_index().save(self._files, self._offsets_path, sync=sync)
-        self._times_index().save(self._files, self._times_path, sync=sync)
+        self._offset_index().save(self._files, self._path(".index"), sync=sync)
+        self._times_index().save(self._files, self._path(".timeindex"), sync=sync)
         if self.aborted:
-            save_transaction_index(self._files, self._aborted_path, self.aborted, sync=sync)
+            save_transaction_index(self._files, self._path(".txnindex"), self.aborted, sync=sync)
 
     def close(self) -> None:
         """Close the file written to. Reading, and writing again, stay possible."""
@@ -209,43 +245,76 @@ class Segment:
     def remove(self) -> None:
         """Delete the files, the log first: an index without a log is swept away when the log is next opened."""
         self.close()
-        for path in (self.path, self._offsets_path, self._times_path, self._aborted_path):
+        for suffix in reversed(SUFFIXES):
+            with suppress(FileNotFoundError):
+                self._files.remove(self._path(suffix))
+
+    def rename(self, state: str) -> None:
+        """Make the files' names end with `state`, the log's last. What has these names is replaced."""
+        self.close()
+        paths = [self._path(suffix) for suffix in SUFFIXES]
+        self._state = state
+        for path, suffix in zip(paths, SUFFIXES):
             try:
-                self._files.remove(path)
+                self._files.rename(path, self._path(suffix))
             except FileNotFoundError:
-                continue
+                if suffix == ".log":
+                    raise
 
     def modified_ms(self) -> int:
         """When the `.log` file was last written, in milliseconds since the epoch."""
         return self._files.modified_ms(self.path)
 
-    def read(self, offset: int, max_bytes: int, limit: int, *, whole_first: bool) -> memoryview:
-        """Whole batches from the one that holds `offset` on, at most `max_bytes` of them, before position `limit`.
+    def began_ms(self) -> int:
+        """When its first batch was written, in milliseconds since the epoch; of a segment that an earlier run of the
+        broker began, when that run last wrote to it."""
+        if self._began_ms is None:
+            self._began_ms = self.modified_ms()
+        return self._began_ms
 
-        The first batch is returned even if it is larger, when `whole_first` says so. Empty when no batch ends at or
-        after `offset`, or when the first one is too large.
+    @contextmanager
+    def _reading(self) -> Iterator[int]:
+        """The log opened for reading, and the indexes loaded, all of this segment and not of one that replaces it.
 
         Raises:
-            FileNotFoundError: the segment was deleted meanwhile.
-            CorruptRecordError: bytes that no batch can start with.
+            FileNotFoundError: the segment was deleted or replaced meanwhile.
         """
         fd = self._files.open(self.path)
         try:
+            self._offset_index()
+            self._times_index()
+            if self.retired:
+                raise FileNotFoundError(f"{self.path} is another segment's now")
+            yield fd
+        finally:
+            self._files.close(fd)
+
+    def read(self, offset: int, max_bytes: int, limit: int, *, whole_first: bool) -> memoryview | None:
+        """Whole batches from the one that holds `offset` on, at most `max_bytes` of them, before position `limit`.
+
+        The first batch is returned even if it is larger, when `whole_first` says so; else empty. None when no batch
+        ends at or after `offset`.
+
+        Raises:
+            FileNotFoundError: the segment was deleted or replaced meanwhile.
+            CorruptRecordError: bytes that no batch can start with.
+        """
+        with self._reading() as fd:
             position = self._offset_index().lookup(offset)
             while position < limit:
                 # A small window first: between two index entries there are few batches, or large ones.
                 window = min(limit - position, LOCATE_BYTES)
                 passed = 0
-                for start, size, last_offset in spans(memoryview(self._files.read(fd, window, position))):
+                for start, size, last_offset in spans(
+                    memoryview(self._files.read(fd, window, position)), self._dialect
+                ):
                     if last_offset >= offset:
                         return self._whole(fd, position + start, size, max_bytes, limit, whole_first)
                     passed = start + size
                 if not passed:
                     break
                 position += passed
-            return EMPTY
-        finally:
-            self._files.close(fd)
+            return None
 
     def _whole(self, fd: int, position: int, first: int, max_bytes: int, limit: int, whole_first: bool) -> memoryview:
         """Whole batches from `position` on, where one of `first` bytes starts."""
@@ -256,40 +325,28 @@ class Segment:
             return data
         # The index knows the last boundary but for a few batches; only those are walked.
         walked = end = max(0, self._offset_index().batch_start_at_most(position + len(data)) - position)
-        for begin, size, _ in spans(data[walked:]):
+        for begin, size, _ in spans(data[walked:], self._dialect):
             if walked + begin + size > len(data):
                 break
             end = walked + begin + size
         return data[:end]
 
-    def batches_since(self, timestamp: int, limit: int) -> Iterator[memoryview]:
-        """The batches before position `limit` that say they hold a record which is not older than `timestamp`."""
-        position = self._offset_index().lookup(self._times_index().lookup(timestamp))
-        fd = self._files.open(self.path)
-        try:
-            for start, header in batches(self._files, fd, position, limit):
-                if header.max_timestamp >= timestamp:
-                    yield memoryview(self._files.read(fd, header.size, start))
-        finally:
-            self._files.close(fd)
-
-    def _load_aborted(self) -> None:
-        self.aborted = load_transaction_index(self._files, self._aborted_path)
-
-    def headers(self, start_offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """The batches whose last offset is not below `start_offset`: header, and of a control batch the bytes too."""
-        fd = self._files.open(self.path)
-        try:
+    def batches(self, start_offset: int = 0) -> Iterator[RecordBatch]:
+        """The batches whose last offset is not below `start_offset`. Raises as `read`."""
+        with self._reading() as fd:
             position = self._offset_index().lookup(start_offset)
-            for start, header in batches(self._files, fd, position, self.size):
-                if header.last_offset >= start_offset:
-                    if not header.is_control:
-                        yield header, EMPTY
-                    else:
-                        data = memoryview(self._files.read(fd, header.size, start))
-                        yield BatchHeader(data, 0), data
-        finally:
-            self._files.close(fd)
+            for _, batch in batches(self._files, fd, position, self.size, self._dialect):
+                if batch.last_offset >= start_offset:
+                    yield batch
+
+    def batches_since(self, timestamp: int, limit: int) -> Iterator[RecordBatch]:
+        """The batches before position `limit` that say they hold a record which is not older than `timestamp`. Raises
+        as `read`."""
+        with self._reading() as fd:
+            position = self._offset_index().lookup(self._times_index().lookup(timestamp))
+            for _, batch in batches(self._files, fd, position, limit, self._dialect):
+                if batch.max_timestamp >= timestamp:
+                    yield batch
 
     def _reset(self) -> None:
         self.aborted = []
@@ -308,6 +365,12 @@ class Segment:
         self.size += size
         self.next_offset = last_offset + 1
 
+    def _path(self, suffix: str) -> Path:
+        return self._stem.with_name(f"{self._stem.name}{suffix}{self._state}")
+
+    def _load_aborted(self) -> None:
+        self.aborted = load_transaction_index(self._files, self._path(".txnindex"))
+
     def _truncate(self, size: int) -> None:
         self._files.truncate(self._writer(), size)
 
@@ -318,10 +381,10 @@ class Segment:
 
     def _offset_index(self) -> OffsetIndex:
         if self._offsets is None:
-            self._offsets = OffsetIndex.load(self._files, self._offsets_path, self.base_offset, self.size)
+            self._offsets = OffsetIndex.load(self._files, self._path(".index"), self.base_offset, self.size)
         return self._offsets
 
     def _times_index(self) -> TimeIndex:
         if self._times is None:
-            self._times = TimeIndex.load(self._files, self._times_path, self.base_offset)
+            self._times = TimeIndex.load(self._files, self._path(".timeindex"), self.base_offset)
         return self._times

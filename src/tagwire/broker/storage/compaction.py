@@ -1,0 +1,210 @@
+"""Compacting a log: of each key the last record stays, segments that became small are merged.
+
+As in Kafka, the log has a part that was compacted and one that was not. Of the second, as much as fits into bounded
+memory, the last offset of every key is noted; then every segment up to there is written anew without the records that
+are replaced by later ones, segments that fit into one together as one. Offsets stay. The segment that is written to is
+never touched, nor is anything from the oldest open transaction on. Source: facts/kafka_protocol.md 5.5, 5.7.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tagwire.broker.storage.checkpoints import OffsetCheckpoint
+from tagwire.broker.storage.cleaned_transactions import CleanedTransactions
+from tagwire.broker.storage.cleaning import Cleaning
+from tagwire.broker.storage.files import Files
+from tagwire.broker.storage.log import PartitionLog
+from tagwire.broker.storage.offset_map import OffsetMap
+from tagwire.broker.storage.segment import CLEANED, Placed, Segment
+from tagwire.errors import DecodeError, StorageError
+from tagwire.records import RecordBatch
+from tagwire.records.compression import MAX_DECOMPRESSED
+from tagwire.records.files.checkpoints import TopicAndPartition
+from tagwire.records.files.offset_index import MAX_RELATIVE
+
+logger = logging.getLogger("tagwire.broker")
+
+MAP_BYTES = 64 << 20
+"""Memory for the keys of one pass. Where more keys are not compacted yet, several passes do it."""
+
+WRITE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Dirt:
+    """What of a log is to be compacted.
+
+    Attributes:
+        start, end: the offsets that were not, and can be.
+        ratio: their part of the bytes up to `end`.
+        is_overdue: whether the first of them has waited for max.compaction.lag.ms.
+    """
+
+    start: int
+    end: int
+    ratio: float
+    is_overdue: bool
+
+
+def dirt_of(log: PartitionLog, cleaned_to: int, now_ms: int) -> Dirt | None:
+    """What there is to compact in a log that was compacted up to `cleaned_to`; None for nothing."""
+    config, closed = log.config, log.closed_segments()
+    start = max(cleaned_to, log.start_offset)
+    end = min(closed[-1].next_offset, log.stable_offset) if closed else start
+    if start > end:
+        start = log.start_offset  # a checkpoint that is not of this log
+    for segment in closed if config.min_compaction_lag_ms else ():
+        newest = segment.newest[0] if segment.newest[0] >= 0 else segment.modified_ms()
+        if segment.next_offset > start and newest > now_ms - config.min_compaction_lag_ms:
+            end = min(end, segment.base_offset)
+            break
+    clean = sum(segment.size for segment in closed if segment.next_offset <= start)
+    dirty = [segment for segment in closed if segment.next_offset > start and segment.base_offset < end]
+    size = sum(segment.size for segment in dirty)
+    if not size or end <= start:
+        return None
+    return Dirt(start, end, size / (clean + size), dirty[0].began_ms() <= now_ms - config.max_compaction_lag_ms)
+
+
+class Compaction:
+    """One pass over a log.
+
+    Args:
+        files, log: what is compacted.
+        where: the topic and partition that it is of.
+        cleaned, gaps: where it is written down how far compaction came, and up to where it may leave gaps.
+        stop: asked again and again whether to give up.
+        map_bytes: memory for keys.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        log: PartitionLog,
+        where: TopicAndPartition,
+        cleaned: OffsetCheckpoint,
+        gaps: OffsetCheckpoint,
+        *,
+        stop: Callable[[], bool] = lambda: False,
+        map_bytes: int = MAP_BYTES,
+    ) -> None:
+        self._files = files
+        self._log = log
+        self._where = where
+        self._cleaned = cleaned
+        self._gaps = gaps
+        self._stop = stop
+        self._map_bytes = map_bytes
+
+    def run(self, dirt: Dirt, now_ms: int) -> None:
+        """Compact what is dirty, as far as memory reaches.
+
+        Raises:
+            StorageError: the disk refused, a batch cannot be read, or the log is offline. What was done stays done.
+        """
+        log = self._log
+        try:
+            last_of = self._map(dirt)
+            if not last_of.next_offset:
+                return
+            producers = {producer.producer_id: producer for producer in log.producers}
+            cleaning = Cleaning(last_of, CleanedTransactions(), producers, now_ms, log.config.delete_retention_ms)
+            segments = [segment for segment in log.closed_segments() if segment.base_offset < last_of.next_offset]
+            for group in _groups(segments, log.config.segment_bytes):
+                if not self._clean(group, cleaning):
+                    return
+            self._cleaned.raise_to({self._where: last_of.next_offset})
+        except FileNotFoundError:
+            return  # retention or a deletion was faster
+        except OSError as error:
+            raise StorageError(f"{log.directory}: compaction failed: {error}") from error
+        except DecodeError as error:
+            raise StorageError(f"{log.directory}: compaction found what it cannot read: {error}") from error
+
+    def _map(self, dirt: Dirt) -> OffsetMap:
+        last_of, transactions = OffsetMap(self._map_bytes), CleanedTransactions()
+        for segment in self._log.closed_segments():
+            if segment.next_offset <= dirt.start:
+                continue
+            transactions.add(segment.aborted)
+            for batch in segment.batches(dirt.start):
+                if batch.base_offset >= dirt.end or self._stop():
+                    return last_of
+                if not transactions.may_go(batch) and not batch.is_control:
+                    # A batch of more keys than the whole map has room for is taken all the same: else nothing is.
+                    if batch.count > last_of.room() and len(last_of):
+                        return last_of
+                    for record in batch.records(max_decompressed=MAX_DECOMPRESSED):
+                        if record.key is not None:
+                            last_of.put(record.key, record.offset)
+                last_of.next_offset = batch.next_offset
+        return last_of
+
+    def _clean(self, group: Sequence[Segment], cleaning: Cleaning) -> bool:
+        """Write a group anew, as one segment, and put that into its place; whether that was done."""
+        log, first = self._log, group[0]
+        new = Segment.create(
+            self._files, log.directory, first.base_offset, log.config.index_interval_bytes, state=CLEANED
+        )
+        try:
+            is_changed = len(group) > 1
+            run: list[Placed] = []
+            for batch, kept in self._kept(group, cleaning):
+                is_changed = is_changed or kept is not batch.data
+                if kept is not None:
+                    run.append(_placed(kept))
+                if sum(placed.size for placed in run) >= WRITE_BYTES:
+                    new.append(run)
+                    run = []
+            if run:
+                new.append(run)
+            if not is_changed or self._stop():
+                new.remove()
+                return not is_changed
+            self._finish(new, group, cleaning)
+        except BaseException:
+            new.remove()
+            raise
+        return log.replace(group, new, lambda: self._gaps.raise_to({self._where: cleaning.last_of.next_offset}))
+
+    def _kept(self, group: Sequence[Segment], cleaning: Cleaning) -> Iterator[tuple[RecordBatch, memoryview | None]]:
+        cleaning.transactions.kept = []
+        for segment in group:
+            cleaning.transactions.add(segment.aborted)
+            for batch in segment.batches():
+                if self._stop():
+                    return
+                batch.verify()
+                yield batch, cleaning.keep(batch)
+
+    def _finish(self, new: Segment, group: Sequence[Segment], cleaning: Cleaning) -> None:
+        new.next_offset = group[-1].next_offset
+        new.aborted = cleaning.transactions.kept
+        new.finish()
+        new.sync()
+        new.save_indexes(sync=True)
+        new.close()
+        self._files.sync_directory(self._log.directory)
+
+
+def _placed(data: memoryview) -> Placed:
+    batch = RecordBatch(data, 0)
+    return Placed(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size, (data,))
+
+
+def _groups(segments: Sequence[Segment], max_bytes: int) -> Iterator[list[Segment]]:
+    """Neighbours that fit into one segment together."""
+    group: list[Segment] = []
+    size = 0
+    for segment in segments:
+        too_far = group and segment.next_offset - group[0].base_offset > MAX_RELATIVE
+        if group and (size + segment.size > max_bytes or too_far):
+            yield group
+            group, size = [], 0
+        group.append(segment)
+        size += segment.size
+    if group:
+        yield group

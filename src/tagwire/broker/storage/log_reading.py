@@ -1,0 +1,103 @@
+"""Reading a log: whole batches from an offset on, and records by their time.
+
+A reader takes no lock: it works on a view, the segments and the ends that the log had when it began.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tagwire.broker.storage.scan import ending_before, spans
+from tagwire.broker.storage.segment import EMPTY, Segment
+from tagwire.errors import TagwireError
+from tagwire.records.compression import MAX_DECOMPRESSED
+from tagwire.records.files.transaction_index import AbortedTransaction
+
+
+class OffsetOutOfRangeError(TagwireError):
+    """An offset that the log does not hold (any more), or not yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleEnd:
+    """Up to where readers may look.
+
+    Attributes:
+        offset: the first offset that may not be read.
+        segment: base offset of the segment it lies in.
+        position: where in that segment's file.
+        newest: the greatest timestamp (ms) in that segment before it.
+        stable: the first offset that readers of committed records may not read.
+    """
+
+    offset: int
+    segment: int
+    position: int
+    newest: int
+    stable: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """A log at one moment. Of a segment that is deleted or replaced meanwhile, reading raises FileNotFoundError.
+
+    Attributes:
+        name: what errors call it.
+        segments: its segments, in order.
+        start: the first offset that may be read.
+        end: up to where may be read.
+        dialect: the format of what is in it; None for record batches.
+    """
+
+    name: str
+    segments: Sequence[Segment]
+    start: int
+    end: VisibleEnd
+    dialect: str | None
+
+    def read(self, offset: int, max_bytes: int, *, whole_first: bool, committed: bool) -> memoryview:
+        """See `PartitionLog.read`."""
+        segments, end = self.segments, self.end
+        if not self.start <= offset <= max(end.offset, segments[-1].next_offset):
+            raise OffsetOutOfRangeError(f"{self.name} has offsets {self.start}-{end.offset}, not {offset}")
+        holding = bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
+        for segment in segments[max(holding, 0) :]:
+            if segment.base_offset > end.segment:
+                break
+            data = segment.read(offset, max_bytes, self._limit(segment), whole_first=whole_first)
+            if data is not None:
+                hidden = committed and end.stable < end.offset
+                return ending_before(data, end.stable, self.dialect) if hidden else data
+        return EMPTY
+
+    def aborted(self, offset: int, data: memoryview) -> list[AbortedTransaction]:
+        """See `PartitionLog.aborted`."""
+        found = [a for segment in self.segments for a in segment.aborted if a.last_offset >= offset]
+        if not found:
+            return []
+        *_, (_, _, last_offset) = spans(data, self.dialect) if len(data) else [(0, 0, offset - 1)]
+        return [transaction for transaction in found if transaction.first_offset <= last_offset]
+
+    def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
+        """See `PartitionLog.offset_for_timestamp`."""
+        for segment in self.segments:
+            if segment.base_offset > self.end.segment or segment.newest[0] < timestamp:
+                continue
+            for batch in segment.batches_since(timestamp, self._limit(segment)):
+                if batch.last_offset < self.start:
+                    continue
+                batch.verify()
+                for record in batch.records(max_decompressed=MAX_DECOMPRESSED):
+                    if record.timestamp >= timestamp and record.offset >= self.start:
+                        return record.timestamp, record.offset
+        return None
+
+    def newest_timestamp(self) -> int:
+        """The greatest timestamp, ms; -1 where there is none."""
+        closed = (segment.newest[0] for segment in self.segments if segment.base_offset < self.end.segment)
+        return max([self.end.newest, *closed])
+
+    def _limit(self, segment: Segment) -> int:
+        return self.end.position if segment.base_offset == self.end.segment else segment.size

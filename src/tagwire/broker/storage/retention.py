@@ -1,0 +1,34 @@
+"""Which segments are closed, and which are deleted, for their age and size: by Kafka's topic configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tagwire.broker.storage.segment import Segment
+from tagwire.broker.topic_config import TopicConfig
+
+
+def is_overdue(active: Segment, config: TopicConfig, now_ms: int) -> bool:
+    """Whether the segment that is written to was begun too long ago to be written to any more."""
+    return active.size > 0 and active.began_ms() <= now_ms - config.roll_ms
+
+
+def is_expired(segment: Segment, config: TopicConfig, now_ms: int) -> bool:
+    """Whether all that is in a segment is past the topic's retention time."""
+    if not config.deletes or config.retention_ms < 0:
+        return False
+    newest = segment.newest[0]
+    return (newest if newest >= 0 else segment.modified_ms()) < now_ms - config.retention_ms
+
+
+def kept_from(segments: Sequence[Segment], last: int, config: TopicConfig, now_ms: int) -> int:
+    """Base offset of the oldest segment that is kept; those from base offset `last` on are."""
+    surplus = sum(segment.size for segment in segments) - config.retention_bytes
+    for segment in segments:
+        if not config.deletes or segment.base_offset >= last:
+            break
+        surplus -= segment.size
+        too_large = config.retention_bytes >= 0 and surplus >= 0
+        if not too_large and not is_expired(segment, config, now_ms):
+            break
+    return segment.base_offset

@@ -1,0 +1,527 @@
+"""Compaction: what stays of a log, what a reader sees of it then, and what a crash on the way leaves."""
+
+from __future__ import annotations
+
+import random
+import shutil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tagwire.broker.storage.batch import batch_of
+from tagwire.broker.storage.checkpoints import OffsetCheckpoint
+from tagwire.broker.storage.compaction import Compaction, dirt_of
+from tagwire.broker.storage.files import Files
+from tagwire.broker.storage.loading import create_log, open_log
+from tagwire.broker.storage.log import OffsetOutOfRangeError
+from tagwire.broker.topic_config import TopicConfig
+from tagwire.errors import Error, KafkaError, StorageError
+from tagwire.records import Record, batch_headers, read, write, write_end_transaction
+
+CONFIG = TopicConfig(cleanup_policy="compact", segment_bytes=2000, index_interval_bytes=150)
+WHERE = ("t", 0)
+DAY = 86_400_000
+
+
+def batch(*pairs, timestamp=1000, **options):
+    """A batch of (key, value) pairs."""
+    records = [Record(key, value, timestamp=timestamp) for key, value in pairs]
+    data = memoryview(write(records, **options))
+    return batch_of(next(batch_headers(data)), data)
+
+
+def marker(producer, epoch=0, *, commit, timestamp=1000):
+    data = memoryview(
+        write_end_transaction(
+            commit=commit, coordinator_epoch=0, producer_id=producer, producer_epoch=epoch, timestamp=timestamp
+        )
+    )
+    return batch_of(next(batch_headers(data)), data)
+
+
+class Compacted:
+    """A log in a directory, its checkpoints, and what was put into it."""
+
+    def __init__(self, directory, config=CONFIG, files=None, log=None):
+        self.files = files or Files()
+        self.directory = directory / "t-0"
+        self.cleaned = OffsetCheckpoint(self.files, directory / "cleaned")
+        self.gaps = OffsetCheckpoint(self.files, directory / "gaps")
+        if log is None:
+            self.directory.mkdir()
+        self.log = log or create_log(self.files, self.directory, config)
+
+    def add(self, *batches):
+        results = self.log.append(batches)
+        self.log.flush()
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+        return [result.base_offset for result in results]
+
+    def roll(self):
+        """Close the segment that is written to."""
+        config, self.log.config = self.log.config, TopicConfig(cleanup_policy="compact", segment_ms=1)
+        self.log.roll_if_due(2**50)
+        self.log.config = config
+
+    def dirt(self, now_ms=0):
+        return dirt_of(self.log, self.cleaned.get(*WHERE), now_ms)
+
+    def compact(self, now_ms=0, **options):
+        dirt = self.dirt(now_ms)
+        if dirt is not None:
+            Compaction(self.files, self.log, WHERE, self.cleaned, self.gaps, **options).run(dirt, now_ms)
+
+    def reopen(self, *, clean=False):
+        if clean:
+            self.log.close()
+        else:
+            self.log.abandon("the test crashes it")
+        gaps = self.gaps.get(*WHERE)
+        self.log = open_log(self.files, self.directory, self.log.config, clean=clean, gaps_before=gaps)
+
+    def batches(self, offset=None, committed=False):
+        """Every batch that is read from `offset` on."""
+        offset = self.log.start_offset if offset is None else offset
+        end = self.log.stable_offset if committed else self.log.end_offset
+        while offset < end:
+            data = self.log.read(offset, 700, committed=committed)
+            assert data, f"nothing at {offset} of {end}"
+            for found in read(data):
+                yield found
+                offset = found.next_offset
+
+    def records(self, offset=None):
+        """(offset, key, value) of every record that is no marker."""
+        return [
+            (record.offset, record.key, record.value)
+            for found in self.batches(offset)
+            if not found.is_control
+            for record in found.records()
+        ]
+
+    def newest(self):
+        """What a reader has who keeps of each key the last."""
+        state = {}
+        for _, key, value in self.records():
+            state[key] = value
+        return {key: value for key, value in state.items() if value is not None}
+
+
+@pytest.fixture
+def kept(tmp_path):
+    return Compacted(tmp_path)
+
+
+def fill(kept, rounds=30, keys=5, size=60):
+    for number in range(rounds):
+        kept.add(batch(*[(b"k%d" % key, b"%d-" % number + b"v" * size) for key in range(keys)], timestamp=number))
+
+
+def test_of_each_key_the_last_record_stays_at_its_offset(kept):
+    fill(kept)
+    before, end = kept.records(), kept.log.end_offset
+    active = int(max(kept.directory.glob("*.log")).stem)
+    kept.compact()
+    after = kept.records()
+    last = {key: offset for offset, key, _ in before if offset < active}
+    assert after == [entry for entry in before if entry[0] >= active or last[entry[1]] == entry[0]]
+    assert kept.log.end_offset == end
+    assert kept.log.start_offset == 0
+    assert len(after) < len(before) / 2
+
+
+def test_a_reader_at_any_offset_goes_on_with_the_next_record_that_is_left(kept):
+    fill(kept)
+    kept.compact()
+    everything = kept.records()
+    for offset in range(kept.log.end_offset):
+        # An offset inside a batch gives the whole batch.
+        assert [entry for entry in kept.records(offset) if entry[0] >= offset] == [
+            entry for entry in everything if entry[0] >= offset
+        ]
+    with pytest.raises(OffsetOutOfRangeError):
+        kept.log.read(kept.log.end_offset + 1, 100)
+
+
+def test_small_segments_are_merged_up_to_the_segment_size(kept):
+    fill(kept, rounds=100)
+    many = len(list(kept.directory.glob("*.log")))
+    kept.compact()
+    # Which fit together goes by what they were: those that became small are merged the next time.
+    kept.add(batch((b"k0", b"more")))
+    kept.roll()
+    kept.compact()
+    sizes = {int(path.stem): path.stat().st_size for path in kept.directory.glob("*.log")}
+    assert len(sizes) < many / 3
+    assert min(sizes) == 0
+    assert max(sizes.values()) <= CONFIG.segment_bytes
+
+
+def test_times_and_offsets_are_still_found_and_the_indexes_are_true(kept):
+    fill(kept, rounds=60)
+    kept.compact()
+    present = [(record.timestamp, record.offset) for found in kept.batches() for record in found.records()]
+    for timestamp in range(62):
+        due = next(((t, o) for t, o in present if t >= timestamp), None)
+        assert kept.log.offset_for_timestamp(timestamp) == due
+    kept.reopen(clean=True)
+    before = kept.records()
+    indexes = {path.name: path.read_bytes() for path in kept.directory.glob("*index")}
+    kept.reopen()
+    assert {path.name: path.read_bytes() for path in kept.directory.glob("*index")} == indexes
+    assert kept.records() == before
+
+
+def test_records_without_a_key_go_and_the_segment_that_is_written_to_stays(kept):
+    kept.add(batch((None, b"no key"), (b"k", b"1")))
+    assert kept.dirt() is None
+    kept.roll()
+    kept.add(batch((b"k", b"2")))
+    kept.compact()
+    assert kept.records() == [(1, b"k", b"1"), (2, b"k", b"2")]
+    kept.roll()
+    kept.compact()
+    assert kept.records() == [(2, b"k", b"2")]
+
+
+def test_a_deletion_stays_for_its_time_from_the_first_compaction_on_and_then_goes(kept):
+    kept.add(batch((b"k", b"1"), (b"other", b"x")))
+    kept.add(batch((b"k", None)))
+    kept.roll()
+    kept.compact(now_ms=5000)
+    assert kept.records() == [(1, b"other", b"x"), (2, b"k", None)]
+    (dated,) = [found for found in kept.batches() if found.has_delete_horizon]
+    assert dated.delete_horizon == 5000 + DAY
+    assert [record.timestamp for record in dated.records()] == [1000]
+    for now, left in [(4999 + DAY, 1), (5000 + DAY, 0)]:
+        kept.add(batch((b"more", b"%d" % now)))
+        kept.roll()
+        kept.compact(now_ms=now)
+        assert [value for _, key, value in kept.records() if key == b"k"] == [None] * left
+
+
+def test_the_last_offset_that_was_compacted_stays_as_an_empty_batch(kept):
+    kept.add(batch((b"a", b"1")))
+    kept.add(batch((None, b"goes")))
+    kept.roll()
+    end = kept.log.end_offset
+    kept.compact()
+    *_, last = kept.batches()
+    assert (last.count, last.next_offset) == (0, end)
+    kept.reopen()
+    assert kept.log.end_offset == end
+
+
+def test_a_producers_last_batch_stays_so_that_its_next_sequence_is_known(kept):
+    def sent(sequence, *pairs):
+        return batch(*pairs, producer_id=7, producer_epoch=0, base_sequence=sequence)
+
+    kept.add(sent(0, (b"k", b"1")), sent(1, (b"k", b"2"), (b"j", b"2")), batch((b"k", b"3"), (b"j", b"3")))
+    kept.roll()
+    kept.compact()
+    assert kept.records() == [(3, b"k", b"3"), (4, b"j", b"3")]
+    assert [(found.base_sequence, found.count) for found in kept.batches()] == [(1, 0), (-1, 2)]
+    for path in kept.directory.glob("*.snapshot"):
+        path.unlink()
+    kept.reopen()
+    with pytest.raises(KafkaError, match=Error.OUT_OF_ORDER_SEQUENCE_NUMBER.name):
+        kept.add(sent(4, (b"k", b"4")))
+    assert kept.add(sent(1, (b"k", b"2"), (b"j", b"2"))) == [1]
+    assert kept.add(sent(3, (b"k", b"4"))) == [5]
+
+
+def in_transaction(sequence, *pairs, producer=7):
+    return batch(*pairs, producer_id=producer, producer_epoch=0, base_sequence=sequence, transactional=True)
+
+
+def test_aborted_records_go_at_once_and_replace_nothing(kept):
+    kept.add(batch((b"k", b"before")))
+    kept.add(in_transaction(0, (b"k", b"aborted")), in_transaction(1, (b"new", b"aborted")))
+    kept.add(marker(7, commit=False))
+    kept.add(in_transaction(2, (b"j", b"committed")), marker(7, commit=True))
+    kept.roll()
+    kept.compact()
+    assert kept.records() == [(0, b"k", b"before"), (4, b"j", b"committed")]
+
+
+def test_a_marker_goes_when_its_time_is_over_and_nothing_of_its_transaction_is_left(kept):
+    kept.add(in_transaction(0, (b"k", b"1")), marker(7, commit=True))
+    kept.add(in_transaction(1, (b"j", b"1")), marker(7, commit=False))
+    kept.add(batch((b"k", b"2"), producer_id=7, producer_epoch=0, base_sequence=2))
+
+    def controls():
+        return [found.base_offset for found in kept.batches() if found.is_control]
+
+    now = 0
+    for expected in ([1, 3], [1, 3], []):
+        kept.add(batch((b"x", b"%d" % now)))
+        kept.roll()
+        kept.compact(now_ms=now)
+        assert controls() == expected
+        assert kept.log.stable_offset == kept.log.end_offset
+        kept.reopen()
+        assert kept.log.stable_offset == kept.log.end_offset
+        now += DAY
+    assert kept.newest() == {b"k": b"2", b"x": b"%d" % (now - DAY)}
+
+
+def test_a_marker_stays_while_an_emptied_batch_of_its_transaction_does(kept):
+    kept.add(in_transaction(0, (b"k", b"1")), marker(7, commit=False))
+    for now in (0, DAY, 2 * DAY, 3 * DAY):
+        kept.add(batch((b"x", b"%d" % now)))
+        kept.roll()
+        kept.compact(now_ms=now)
+        for path in kept.directory.glob("*.snapshot"):
+            path.unlink()
+        kept.reopen()
+        assert kept.log.stable_offset == kept.log.end_offset
+        assert [(found.count, found.is_control) for found in kept.batches()][:2] == [(0, False), (1, True)]
+
+
+def test_nothing_from_the_oldest_open_transaction_on_is_compacted(kept):
+    kept.add(batch((b"k", b"1")), batch((b"k", b"2")))
+    kept.add(in_transaction(0, (b"k", b"open")), batch((b"k", b"3")))
+    kept.roll()
+    kept.compact()
+    assert kept.records() == [(1, b"k", b"2"), (2, b"k", b"open"), (3, b"k", b"3")]
+    kept.add(marker(7, commit=False))
+    kept.roll()
+    kept.compact()
+    assert kept.records() == [(3, b"k", b"3")]
+
+
+def test_aborted_transactions_are_still_told_to_readers_of_what_is_left(kept):
+    kept.add(in_transaction(0, (b"k", b"aborted")), marker(7, commit=False), batch((b"j", b"1")))
+    kept.roll()
+    kept.compact()
+    data = kept.log.read(0, 1000, committed=True)
+    # Its emptied batch is its producer's last.
+    assert [(a.producer_id, a.first_offset) for a in kept.log.aborted(0, data)] == [(7, 0)]
+
+
+def test_more_keys_than_memory_holds_take_several_passes(kept):
+    for number in range(40):
+        kept.add(batch(*[(b"key-%d" % (number % 4 * 10 + i), b"v%d" % number) for i in range(10)]))
+    kept.roll()
+    before = kept.newest()
+    passes = 0
+    while kept.dirt() is not None:
+        kept.compact(map_bytes=15 * 200)
+        passes += 1
+        assert kept.newest() == before
+    assert passes > 3
+    assert len(kept.records()) == 40
+
+
+def test_one_batch_of_more_keys_than_memory_holds_is_compacted_too(kept):
+    for _ in range(2):
+        kept.add(batch(*[(b"%d" % i, b"v") for i in range(50)]))
+    kept.roll()
+    while kept.dirt() is not None:
+        kept.compact(map_bytes=200)
+    assert [offset for offset, _, _ in kept.records()] == list(range(50, 100))
+
+
+def test_the_dirty_part_is_what_was_added_since_and_its_share_is_told(kept):
+    fill(kept, rounds=40)
+    kept.roll()
+    assert kept.dirt().ratio == 1
+    kept.compact()
+    assert kept.dirt() is None
+    kept.add(batch((b"k1", b"new")))
+    kept.roll()
+    assert 0 < kept.dirt().ratio < 0.5
+    assert not kept.dirt().is_overdue
+
+
+def test_a_record_waits_for_the_least_lag_and_is_overdue_after_the_greatest(tmp_path):
+    kept = Compacted(tmp_path, TopicConfig(cleanup_policy="compact", min_compaction_lag_ms=1000))
+    kept.add(batch((b"k", b"1"), timestamp=5000))
+    kept.roll()
+    assert kept.dirt(now_ms=5999) is None
+    assert kept.dirt(now_ms=6000) is not None
+    kept.log.config = TopicConfig(cleanup_policy="compact", max_compaction_lag_ms=1000)
+    written = kept.log.closed_segments()[0].began_ms()
+    assert not kept.dirt(now_ms=written + 999).is_overdue
+    assert kept.dirt(now_ms=written + 1000).is_overdue
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_a_batch_keeps_its_compression_and_unchanged_batches_their_bytes(kept, codec):
+    kept.add(batch((b"a", b"1" * 50), (b"b", b"1" * 50), compression=codec), batch((b"c", b"1"), compression=codec))
+    kept.add(batch((b"a", b"2")))
+    kept.roll()
+    untouched = bytes(kept.log.read(2, 1))
+    kept.compact()
+    assert next(kept.batches()).compression == codec
+    assert kept.newest() == {b"a": b"2", b"b": b"1" * 50, b"c": b"1"}
+    assert bytes(kept.log.read(2, 1)) == untouched
+
+
+def test_it_gives_up_when_told_and_leaves_no_files(kept):
+    fill(kept)
+    before, state = kept.records(), kept.newest()
+    left = iter(range(40))
+    kept.compact(stop=lambda: next(left, None) is None)
+    assert set(kept.records()) <= set(before)
+    assert kept.newest() == state
+    assert not list(kept.directory.glob("*.cleaned"))
+    assert kept.cleaned.get(*WHERE) == 0
+
+
+@pytest.mark.parametrize("operation", ["create", "write", "sync"])
+def test_a_disk_that_refuses_while_the_new_segment_is_made_leaves_the_log_as_it_was(tmp_path, failing_files, operation):
+    kept = Compacted(tmp_path, files=failing_files)
+    fill(kept)
+    before = kept.records()
+    failing_files.fail(operation)
+    with pytest.raises(StorageError, match="Input/output error"):
+        kept.compact()
+    failing_files.mend()
+    assert kept.records() == before
+    kept.add(batch((b"k", b"goes on")))
+    kept.compact()
+    assert len(kept.records()) < len(before)
+
+
+def test_a_segment_that_cannot_be_read_stops_compaction_and_nothing_is_lost(kept):
+    fill(kept)
+    first = min(kept.directory.glob("*.log"))
+    data = bytearray(first.read_bytes())
+    data[100] ^= 1
+    first.write_bytes(data)
+    with pytest.raises(StorageError, match="cannot read"):
+        kept.compact()
+    assert first.read_bytes() == data
+    assert not list(kept.directory.glob("*.cleaned"))
+
+
+def test_segments_that_retention_deletes_meanwhile_are_not_brought_back(kept):
+    fill(kept)
+    dirt = kept.dirt()
+    compaction = Compaction(kept.files, kept.log, WHERE, kept.cleaned, kept.gaps, stop=lambda: deleted() or False)
+    asked = iter(range(1000))
+
+    def deleted():
+        if next(asked) == 60:
+            kept.log.delete_before(20, lambda start: None)
+
+    compaction.run(dirt, 0)
+    assert kept.log.start_offset == 20
+    assert min(offset for offset, _, _ in kept.records()) >= 20
+    assert not list(kept.directory.glob("*.cleaned"))
+
+
+def test_a_reader_that_began_before_a_replacement_reads_on_after_it(kept):
+    """Its segment's names are those of another file from then on."""
+    fill(kept, rounds=60)
+    before = kept.records()
+    (old, *_) = kept.log.closed_segments()
+    walk = old.batches()
+    first = next(walk)
+    kept.compact()
+    assert first.base_offset == 0
+    with pytest.raises(FileNotFoundError):
+        old.read(0, 100, old.size, whole_first=True)
+    assert set(kept.records()) < set(before)
+
+
+class Crash(BaseException):
+    """The power is gone."""
+
+
+class CrashingFiles(Files):
+    """Real files that, at the n-th change to the disk, change nothing any more: as a process that is killed."""
+
+    def __init__(self, at):
+        self.left = at
+
+    def step(self):
+        if self.left == 0:
+            raise Crash
+        self.left -= 1
+
+    def open(self, path, *, write=False):
+        if write and not path.exists():
+            self.step()
+        return super().open(path, write=write)
+
+    def write(self, fd, buffers, position):
+        self.step()
+        super().write(fd, buffers, position)
+
+    def truncate(self, fd, size):
+        self.step()
+        super().truncate(fd, size)
+
+    def rename(self, source, target):
+        self.step()
+        super().rename(source, target)
+
+    def remove(self, path):
+        self.step()
+        super().remove(path)
+
+
+def test_a_crash_at_every_step_leaves_the_log_before_or_after(tmp_path):
+    whole = Compacted(tmp_path)
+    fill(whole, rounds=12)
+    whole.add(in_transaction(0, (b"k", b"aborted")), marker(7, commit=False))
+    whole.roll()
+    before, state = whole.records(), whole.newest()
+    committed = {key: value for key, value in state.items() if value != b"aborted"}
+    whole.log.abandon("the test copies it")
+    step, finished = 0, False
+    while not finished:
+        scene = tmp_path / "scene"
+        shutil.copytree(tmp_path / "t-0", scene / "t-0")
+        files = CrashingFiles(10**9)
+        log = open_log(files, scene / "t-0", CONFIG, clean=False)
+        crashed = Compacted(scene, files=files, log=log)
+        files.left = step
+        try:
+            crashed.compact()
+            finished = True
+        except Crash:
+            pass
+        gaps = OffsetCheckpoint(Files(), scene / "gaps").get(*WHERE)
+        again = Compacted(scene, log=open_log(Files(), scene / "t-0", CONFIG, clean=False, gaps_before=gaps))
+        found = again.records()
+        assert set(found) <= set(before), step
+        assert again.newest() in (state, committed), step
+        assert again.log.end_offset == whole.log.end_offset
+        assert not [path for path in (scene / "t-0").iterdir() if path.suffix in (".cleaned", ".swap", ".tmp")]
+        again.add(batch((b"k0", b"after")))
+        shutil.rmtree(scene)
+        step += 1
+    assert step > 20
+
+
+KEYS = st.sampled_from([b"a", b"b", b"c", b"longer than a digest is", None])
+BATCHES = st.lists(st.tuples(KEYS, st.sampled_from([b"1", b"2", None])), min_size=1, max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["add", "add", "roll", "compact", "reopen"]), BATCHES), max_size=25))
+def test_whatever_is_added_a_reader_ends_with_the_same_state(tmp_path_factory, steps):
+    directory = tmp_path_factory.mktemp("compaction")
+    kept = Compacted(directory)
+    state = {}
+    for number, (step, pairs) in enumerate(steps):
+        if step == "add":
+            kept.add(batch(*pairs, timestamp=number, compression=random.Random(number).choice(["none", "lz4"])))
+            state.update(pairs)
+        elif step == "roll":
+            kept.roll()
+        elif step == "compact":
+            kept.compact(now_ms=number * DAY)
+        else:
+            kept.reopen(clean=number % 2 == 0)
+        present = {key: value for key, value in state.items() if key is not None and value is not None}
+        assert {key: value for key, value in kept.newest().items() if key is not None} == present
+        offsets = [offset for offset, _, _ in kept.records()]
+        assert offsets == sorted(set(offsets))
+    shutil.rmtree(directory)
