@@ -110,7 +110,9 @@ class Batch:
         if len(headers) != 1 or headers[0].size != len(data) or headers[0].magic != 2:
             raise EncodeError(f"batch for {at}: {len(data)} bytes are not exactly one record batch")
         batch = cls(at, changed, headers[0].compression)
-        batch.data, batch.size, batch.count, batch.is_sealed = data, len(data), headers[0].count, is_sealed
+        batch.data = bytearray(data)
+        records.place(batch.data, 0, -1)  # where brokers expect batches that come in
+        batch.size, batch.count, batch.is_sealed = len(data), headers[0].count, is_sealed
         return batch
 
     def add(self, record: Record, size: int) -> Delivery:
@@ -128,7 +130,7 @@ class Batch:
 
     def number(self, identity: Identity, sequence: int, *, transactional: bool) -> None:
         """Makes the batch the producer's, from `sequence` on: until it is decided it is sent exactly like this."""
-        numbered = bytearray(self.data)
+        numbered = self.data if isinstance(self.data, bytearray) else bytearray(self.data)
         records.claim(numbered, *identity, sequence, transactional=transactional)
         self.data, self.identity, self.sequence = numbered, identity, sequence
 

@@ -178,7 +178,7 @@ class Producer(ClientOwner):
 
     def send_arrow(self, topic: str, rows: pa.RecordBatch | pa.Table, partition: int | None = None) -> RowsDelivery:
         """Takes rows with columns key, value, headers, timestamp and partition, as `tagwire.records.from_arrow` does;
-        any may be missing, and others are not looked at.
+        any may be missing, and others are not looked at. A row without a timestamp gets the time of the call.
 
         Rows keep their order within a partition. They go out at once, in batches of at most `batch_bytes`, or of a
         megabyte where that is more.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -31,13 +32,31 @@ def row_batches(
         partition: where all of them go; None as their columns say. See `Producer.send_arrow`, also for errors.
         batch_bytes: of records before compression, at most; one record alone may be longer.
     """
-    for piece in _pieces(rows):
+    for piece in _pieces(_timed(rows)):
         for number, own in [(partition, piece)] if partition is not None else _spread(piece, places):
             for data in records.batches_from_arrow(own, max_batch_bytes=batch_bytes, compression=places.compression):
                 at = places.place(None, None if number == _ANYWHERE else number)
                 if number == _ANYWHERE:
                     places.closed(at.partition, len(data))
                 yield at, data
+
+
+def _timed(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
+    """The rows with a time for each: now, where there is none."""
+    position = rows.schema.get_field_index("timestamp")
+    column = None if position < 0 else rows.column(position)
+    if column is not None and not column.null_count:
+        return rows
+    now = time.time_ns() // 1_000_000
+    if column is None or column.null_count == rows.num_rows:
+        times = pa.repeat(pa.scalar(now, pa.int64()), rows.num_rows)
+    else:
+        kind = pa.timestamp("ms", column.type.tz) if pa.types.is_timestamp(column.type) else pa.int64()
+        try:
+            times = pc.fill_null(column, pa.scalar(now, kind).cast(column.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise EncodeError(f"column timestamp is {column.type}, with nulls: {error}") from None
+    return rows.append_column("timestamp", times) if column is None else rows.set_column(position, "timestamp", times)
 
 
 def _pieces(rows: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
