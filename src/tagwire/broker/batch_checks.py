@@ -14,7 +14,7 @@ from tagwire.broker.storage.batch import Batch, batch_of
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import CorruptRecordError, Error, KafkaError
 from tagwire.kernel import records as kernel
-from tagwire.records import BatchHeader, batch_headers
+from tagwire.records import BatchHeader, RecordBatch, batch_headers, rewrite
 from tagwire.records.batch import HEADER_SIZE
 from tagwire.records.compression import MAX_DECOMPRESSED
 
@@ -40,12 +40,7 @@ def check_batch(
         raise KafkaError(Error.INVALID_RECORD, "there is no record batch")
     if version < FIRST_VERSION_WITH_BATCHES:
         records = to_record_batch(records)
-    if len(records) > config.max_message_bytes:
-        limit = f"max.message.bytes={config.max_message_bytes}"
-        raise KafkaError(Error.MESSAGE_TOO_LARGE, f"a batch of {len(records)} bytes is over {limit}")
-    if len(records) > config.segment_bytes:
-        limit = f"segment.bytes={config.segment_bytes}"
-        raise KafkaError(Error.RECORD_LIST_TOO_LARGE, f"a batch of {len(records)} bytes is over {limit}")
+    _check_size(len(records), config)
     try:
         header = next(batch_headers(records, verify=True), None)
     except CorruptRecordError as error:
@@ -79,9 +74,39 @@ def check_batch(
             Error.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {FIRST_VERSION_WITH_ZSTD} or newer, not {version}"
         )
     _check_records(header, records)
+    if config.compacts:
+        _check_keys(records)
     if header.is_transactional:
         check_transaction(header.producer_id, header.producer_epoch)
-    return batch_of(header, records)
+    return batch_of(header, _compressed(records, header, config))
+
+
+def _check_keys(data: memoryview) -> None:
+    for number, record in enumerate(RecordBatch(data, 0).records(max_decompressed=MAX_DECOMPRESSED)):
+        if record.key is None:
+            raise KafkaError(Error.INVALID_RECORD, f"record {number} has no key, and the topic is compacted")
+
+
+def _compressed(data: memoryview, header: BatchHeader, config: TopicConfig) -> memoryview:
+    """The batch as compression.type asks for it."""
+    wanted = {"producer": header.compression, "uncompressed": "none"}.get(
+        config.compression_type, config.compression_type
+    )
+    if header.compression == wanted:
+        return data
+    batch = RecordBatch(data, 0)
+    rewritten = rewrite(batch, batch.records(max_decompressed=MAX_DECOMPRESSED), compression=wanted)
+    _check_size(len(rewritten), config)
+    return memoryview(rewritten)
+
+
+def _check_size(size: int, config: TopicConfig) -> None:
+    if size > config.max_message_bytes:
+        limit = f"max.message.bytes={config.max_message_bytes}"
+        raise KafkaError(Error.MESSAGE_TOO_LARGE, f"a batch of {size} bytes is over {limit}")
+    if size > config.segment_bytes:
+        limit = f"segment.bytes={config.segment_bytes}"
+        raise KafkaError(Error.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes is over {limit}")
 
 
 def _check_records(header: BatchHeader, data: memoryview) -> None:
