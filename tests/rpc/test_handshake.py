@@ -122,6 +122,7 @@ def test_a_refusal_whose_entries_are_miscounted_is_one_that_lists_nothing() -> N
     handshake.request()
     client.receive(bytes.fromhex("00000011 00000000 0023 01 0012 0000 0002 00000000"))
     event: Any = client.next_event()
+    assert event.message.throttle_time_ms == 0
     assert handshake.answer(event)[6:8] == b"\x00\x00"
 
 
