@@ -8,6 +8,9 @@ from tagwire import kernel
 
 from .certificates import Certificates
 
+# Tests that others inherit: without this their failures would not tell the values.
+pytest.register_assert_rewrite("tests.client.walks", "tests.client.admin_walks")
+
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:

@@ -55,7 +55,7 @@ class AdminWalks:
         with pytest.raises(KafkaError, match=f"create topic '{taken}'") as caught:
             walk.admin.create_topics([NewTopic(taken), NewTopic(new)])
         assert caught.value.error is Error.TOPIC_ALREADY_EXISTS
-        assert new in [topic.name for topic in walk.admin.list_topics()]
+        _until(lambda: new in [topic.name for topic in walk.admin.list_topics()])
 
     def test_configs_of_a_topic_are_set_added_to_and_reset(self, walk: Walk) -> None:
         walk.needs("DescribeConfigs", "IncrementalAlterConfigs")
@@ -181,11 +181,15 @@ class AdminWalks:
     def test_disks_are_described_with_what_is_on_them(self, walk: Walk) -> None:
         walk.needs("DescribeLogDirs")
         walk.fill(topic := walk.topic(2), 100, partition=1)
-        brokers = walk.admin.describe_log_dirs(partitions=[(topic, 0), (topic, 1)])
-        (only,) = [found for dirs in brokers.values() for found in dirs]
-        assert only.error is Error.NONE
-        assert {at: replica.size > 0 for at, replica in only.replicas.items()} == {(topic, 0): False, (topic, 1): True}
-        assert len(walk.admin.describe_log_dirs(brokers)) == len(brokers)
+
+        def filled() -> dict[TopicPartition, bool]:
+            brokers = walk.admin.describe_log_dirs(partitions=[(topic, 0), (topic, 1)])
+            (only,) = [found for dirs in brokers.values() for found in dirs]
+            assert only.error is Error.NONE
+            return {at: replica.size > 0 for at, replica in only.replicas.items()}
+
+        _until(lambda: filled() == {(topic, 0): False, (topic, 1): True})
+        assert walk.admin.describe_log_dirs().keys() == walk.client.metadata([]).brokers.keys()
 
 
 def _in_transaction(walk: Walk, topic: str, name: str) -> confluent_kafka.Producer:

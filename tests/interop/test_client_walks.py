@@ -27,8 +27,9 @@ class TestMock(Walks, AdminWalks):
     def kind(cls) -> Iterator[Kind]:
         owner = RdProducer({"bootstrap.servers": "127.0.0.1:1", "test.mock.num.brokers": 3, "log_level": 0})
         brokers = owner.list_topics(timeout=SECONDS).brokers.values()
-        # From version 9 on its answers to Metadata have a byte too many at their end.
-        exclude = {"Metadata": "9+"}
+        # From version 9 on its answers to Metadata have a byte too many at their end. So nobody tells the topic ids
+        # that newer fetches name.
+        exclude = {"Metadata": "9+", "Fetch": "13+"}
         bootstrap = ",".join(f"{at.host}:{at.port}" for at in brokers)
         yield Kind("librdkafka's mock cluster", bootstrap, exclude, finds_times=False)
         del owner
