@@ -23,7 +23,7 @@ from tagwire.broker.node import Node
 from tagwire.broker.observing.requests import LoggedRequest
 from tagwire.broker.served import HangUp, Session
 from tagwire.errors import DecodeError, TagwireError
-from tagwire.rpc import CLOSED, AnyRequest, Connection, Limits, Request, Signal, UnservedRequest
+from tagwire.rpc import CLOSED, AnyRequest, Connection, Gate, Limits, Request, Signal, UnservedRequest
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -247,14 +247,14 @@ class ClientConnection(asyncio.BufferedProtocol):
             data = self._rpc.send_response(cast(Request, request), response)
         self._last_active = time.monotonic()
         self._broker.instruments.requests.answered(begun.logged, max(len(data) - 4, 0))
+        if self._gate is not None:
+            self._heed(self._gate)
         if data:
             self._transport.write(data)
-        if self._gate is not None:
-            self._heed(self._gate.failed)
 
-    def _heed(self, refused: bool) -> None:
-        """Let a client in that has authenticated, and out if it could not."""
-        if refused:
+    def _heed(self, gate: Gate) -> None:
+        """Take more from a client that has authenticated, and no more from one that could not."""
+        if gate.failed:
             logger.warning("%s: closed: authentication failed", self.session.address)
             self._ending = True
             self._waiting.clear()
