@@ -32,7 +32,7 @@ class StateLog:
         self.name = name
 
     def replay(self) -> Iterator[RecordBatch]:
-        """Every batch ever appended that is still there, oldest first.
+        """Every batch that compaction left, oldest first.
 
         Raises:
             StorageError: the log cannot be read.
@@ -42,8 +42,11 @@ class StateLog:
             return
         offset = partition.log.start_offset
         while offset < partition.log.end_offset:
+            data = partition.log.read(offset, READ_BYTES)
+            if not data:
+                raise StorageError(f"{self.name} cannot be read: there is nothing at offset {offset}")
             try:
-                for batch in read(partition.log.read(offset, READ_BYTES)):
+                for batch in read(data):
                     yield batch
                     offset = batch.next_offset
             except DecodeError as error:

@@ -1,0 +1,135 @@
+"""The broker's own topics after they were compacted: what it knew is known, and nothing that was deleted comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tagwire import messages
+from tagwire.broker import Broker, upkeep
+from tagwire.broker.storage.data_directory import DataDirectory
+from tagwire.broker.storage.files import Files
+from tagwire.broker.topics import Topics
+from tagwire.errors import Error
+from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
+
+
+def compact_all(path, *, clean):
+    """Close every segment of a stopped broker's logs and compact them; the sizes of its own topics after it."""
+
+    async def run():
+        data = DataDirectory(Files(), path)
+        topics = Topics(Files(), data, pool, pool, "batch")
+        topics.load()
+        for partition in topics.partitions():
+            partition.log.roll_if_due(2**60)
+        upkeep.compact(topics, data, asyncio.Event())
+        if clean:
+            topics.close()
+        else:
+            topics.abandon()
+        data.close(clean=clean)
+
+    with ThreadPoolExecutor(1) as pool:
+        asyncio.run(run())
+
+
+def size_of(path, topic):
+    return sum(file.stat().st_size for file in (path / f"{topic}-0").glob("*.log"))
+
+
+def commit(wire, group, offset, partition=0):
+    request = messages.OffsetCommitRequest
+    asked = request.OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+    topics = [request.OffsetCommitRequestTopic(name="t", partitions=[asked])]
+    message = request(group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=topics)
+    assert wire.ask(message, 8).topics[0].partitions[0].error_code == 0
+
+
+def committed(wire, group, partition=0):
+    request = messages.OffsetFetchRequest
+    topics = [request.OffsetFetchRequestTopic(name="t", partition_indexes=[partition])]
+    return wire.ask(request(group_id=group, topics=topics), 6).topics[0].partitions[0].committed_offset
+
+
+def begin(wire, name):
+    return wire.ask(messages.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000), 4)
+
+
+def commit_in_transaction(wire, name, who, group, offset):
+    ids = {"transactional_id": name, "producer_id": who.producer_id, "producer_epoch": who.producer_epoch}
+    assert wire.ask(messages.AddOffsetsToTxnRequest(group_id=group, **ids), 3).error_code == 0
+    request = messages.TxnOffsetCommitRequest
+    asked = request.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topics = [request.TxnOffsetCommitRequestTopic(name="t", partitions=[asked])]
+    assert wire.ask(request(group_id=group, topics=topics, **ids), 3).topics[0].partitions[0].error_code == 0
+
+
+def end(wire, name, who, *, commit):
+    message = messages.EndTxnRequest(
+        transactional_id=name, producer_id=who.producer_id, producer_epoch=who.producer_epoch, committed=commit
+    )
+    assert wire.ask(message, 3).error_code == 0
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_offsets_are_what_was_committed_last(tmp_path, connect, clean):
+    with Broker(tmp_path) as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t", 2)
+        for number in range(200):
+            commit(wire, f"g{number % 4}", number, partition=number % 8 // 4)
+        gone = wire.ask(messages.DeleteGroupsRequest(groups_names=["g3"]), 2)
+        assert gone.results[0].error_code == 0
+    before = size_of(tmp_path, OFFSETS)
+    compact_all(tmp_path, clean=clean)
+    assert size_of(tmp_path, OFFSETS) < before / 10
+    for _ in range(2):
+        with Broker(tmp_path) as broker:
+            wire = connect(broker.bootstrap)
+            found = {(g, p): committed(wire, f"g{g}", p) for g in range(4) for p in range(2)}
+            assert found == {(g, p): -1 if g == 3 else 192 + g + 4 * p for g in range(4) for p in range(2)}
+            groups = wire.ask(messages.ListGroupsRequest(), 4).groups
+            assert sorted(group.group_id for group in groups) == ["g0", "g1", "g2"]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_offsets_of_transactions_count_when_they_were_committed(tmp_path, connect, clean):
+    with Broker(tmp_path) as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t", 1)
+        for number in range(40):
+            who = begin(wire, "tx")
+            commit_in_transaction(wire, "tx", who, "g", number)
+            end(wire, "tx", who, commit=number % 3 != 0)
+        still_open = begin(wire, "other")
+        commit_in_transaction(wire, "other", still_open, "h", 7)
+    before = {name: size_of(tmp_path, name) for name in (OFFSETS, TRANSACTIONS)}
+    compact_all(tmp_path, clean=clean)
+    assert size_of(tmp_path, TRANSACTIONS) < before[TRANSACTIONS] / 10
+    assert size_of(tmp_path, OFFSETS) < before[OFFSETS]
+    with Broker(tmp_path) as broker:
+        wire = connect(broker.bootstrap)
+        assert committed(wire, "g") == 38
+        assert committed(wire, "h") == -1
+        states = wire.ask(messages.DescribeTransactionsRequest(transactional_ids=["tx", "other"]), 0)
+        found = {state.transactional_id: state.transaction_state for state in states.transaction_states}
+        assert found == {"tx": "CompleteAbort", "other": "Ongoing"}
+        end(wire, "other", still_open, commit=True)
+        assert committed(wire, "h") == 7
+        assert begin(wire, "tx").producer_id == who.producer_id
+
+
+def test_clients_may_not_write_to_them_and_topics_of_clients_are_not_compacted_unasked(tmp_path, connect, make):
+    with Broker(tmp_path) as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t", 1)
+        commit(wire, "g", 1)
+        assert wire.produce(OFFSETS, make.records(b"v")).error_code == Error.INVALID_TOPIC_EXCEPTION
+        for _ in range(3):
+            wire.produce("t", make.records(b"same"))
+    before = size_of(tmp_path, "t")
+    compact_all(tmp_path, clean=True)
+    assert size_of(tmp_path, "t") == before
