@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from tagwire.broker.apis import Apis
 from tagwire.broker.event_loop import run
@@ -84,9 +84,12 @@ class Broker:
     @property
     def addresses(self) -> list[str]:
         """ "host:port" of every listener, in their order. TagwireError while it is not running."""
+        return self._alive().addresses
+
+    def _alive(self) -> _Running:
         if self._running is None:
             raise TagwireError("the broker is not running")
-        return self._running.addresses
+        return self._running
 
     def start(self) -> None:
         """Start it, and return when it can be talked to. Does nothing while it is running.
@@ -131,6 +134,14 @@ class Broker:
         """
         return self._interceptions.add(api, act, times)
 
+    def stats(self) -> dict[str, Any]:
+        """How it is, in numbers: connections, requests by API and version, clients and their old versions, topics.
+
+        Raises:
+            TagwireError: it is not running.
+        """
+        return self._alive().stats()
+
 
 class _Running:
     """A broker's thread, between start and stop."""
@@ -141,6 +152,12 @@ class _Running:
         self._thread = threading.Thread(target=self._run, name="tagwire-broker", daemon=True)
         self._thread.start()
         self.addresses, self._loop, self._stopping = self._ready.result()
+
+    def stats(self) -> dict[str, Any]:
+        async def tell() -> dict[str, Any]:
+            return self._server.stats()
+
+        return asyncio.run_coroutine_threadsafe(tell(), self._loop).result()
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stopping.set)

@@ -205,7 +205,7 @@ def test_mutual_tls_asks_every_client_for_a_certificate(tmp_path, certificates):
 def test_old_tls_is_not_spoken(encrypted):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
         context.maximum_version = ssl.TLSVersion.TLSv1_1
     context.set_ciphers("ALL:@SECLEVEL=0")
     host, _, port = encrypted.bootstrap.rpartition(":")

@@ -7,6 +7,7 @@ import logging
 import socket
 import ssl
 import time
+from collections import Counter
 from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any
@@ -19,6 +20,7 @@ from tagwire.broker.network.listener import Listener, address_text
 from tagwire.broker.network.room import Room
 from tagwire.broker.network.users import Users
 from tagwire.broker.node import Node
+from tagwire.broker.observing.statistics import statistics
 from tagwire.broker.settings import Settings
 from tagwire.errors import ConfigError
 
@@ -28,6 +30,8 @@ BACKLOG = 1024
 TLS_GREETING_S = 10.0
 NO_FILES_LEFT_S = 0.5
 STALE_EVERY_S = 1.0
+
+ADDRESSES_TOLD = 100
 
 STOP_WITHIN_S = 5.0
 """How long a broker that stops waits for what is under way."""
@@ -55,11 +59,22 @@ class Server:
         self._connections: set[ClientConnection] = set()
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._started = time.time()
         self.addresses: list[str] = []
 
     @property
     def bootstrap(self) -> str:
         return self.addresses[0]
+
+    def stats(self) -> dict[str, Any]:
+        """How it is, in numbers: see `statistics`."""
+        clients = Counter(connection.session.client_host for connection in self._connections)
+        connections = {
+            "open": len(self._connections),
+            "held_bytes": self._room.taken,
+            "by_address": dict(clients.most_common(ADDRESSES_TOLD)),
+        }
+        return statistics(self._broker, self._started, connections)
 
     async def __aenter__(self) -> Server:
         """Open the data directory and listen.

@@ -1,0 +1,236 @@
+"""Bounds: whatever clients do, the others are served, and memory and connections stay within what was allowed."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+
+import pytest
+
+from tagwire import messages
+from tagwire.broker import Broker, Tls
+from tagwire.broker.network.admission import Admission
+from tagwire.broker.network.room import Room
+from tagwire.errors import TagwireError
+
+API_VERSIONS = messages.ApiVersionsRequest(client_software_name="a", client_software_version="1")
+MIB = 1 << 20
+
+
+def is_served(wire):
+    return wire.ask(API_VERSIONS, 3).error_code == 0
+
+
+def eventually(holds):
+    deadline = time.monotonic() + 20
+    while not (found := holds()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return found
+
+
+def push(wire, data):
+    """Send what can be sent at once, as a client that does not care."""
+    wire.socket.settimeout(0.2)
+    try:
+        wire.socket.sendall(data)
+    except (TimeoutError, OSError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("option", ["max_connections", "max_connections_per_address"])
+def test_connections_are_limited_and_come_free_again(tmp_path, connect, option, caplog):
+    with Broker(tmp_path / "data", **{option: 3}) as broker:
+        wires = [connect(broker.bootstrap) for _ in range(3)]
+        assert all(is_served(wire) for wire in wires)
+        assert connect(broker.bootstrap).is_closed()
+        assert connect(broker.bootstrap).is_closed()
+        assert is_served(wires[0])
+        wires[0].close()
+
+        def is_let_in():
+            try:
+                return is_served(connect(broker.bootstrap))
+            except (OSError, TagwireError):
+                return False
+
+        assert eventually(is_let_in)
+    assert "connections are refused" in caplog.text
+
+
+def test_each_address_has_its_own_limit():
+    admission = Admission(4, 2)
+    assert [admission.enter(address) for address in "aaabbbc"] == [True, True, False, True, True, False, False]
+    admission.leave("a")
+    assert (admission.enter("c"), admission.enter("a"), admission.open) == (True, False, 4)
+
+
+def test_tls_greetings_count_as_connections(tmp_path, certificates, connect):
+    with Broker(tmp_path / "data", tls=Tls(certificates.broker), max_connections=2) as broker:
+        silent = [connect(broker.bootstrap) for _ in range(2)]
+        assert connect(broker.bootstrap).is_closed()
+        silent[0].socket.sendall(b"\0\0\0\x04no TLS")
+        assert silent[0].socket.recv(100)[:1] in (b"\x15", b"")
+
+
+def test_a_connection_that_is_silent_for_too_long_is_closed(tmp_path, connect):
+    with Broker(tmp_path / "data", idle_timeout_s=0.3) as broker:
+        idle, busy = connect(broker.bootstrap), connect(broker.bootstrap)
+        until = time.monotonic() + 0.8
+        while time.monotonic() < until:
+            assert is_served(busy)
+            time.sleep(0.02)
+        assert idle.is_closed()
+
+
+def test_a_client_that_sends_a_byte_now_and_then_is_closed(tmp_path, connect):
+    with Broker(tmp_path / "data", idle_timeout_s=0.3) as broker:
+        slow = connect(broker.bootstrap)
+        slow.socket.sendall(b"\0\0\1\0")
+        sent = 0
+        while push(slow, b"\0") and sent < 1000:
+            sent += 1
+            time.sleep(0.02)
+        assert sent < 252  # never a whole request
+        assert is_served(connect(broker.bootstrap))
+
+
+def test_a_client_that_does_not_read_its_answers_is_closed(tmp_path, connect, make):
+    with Broker(tmp_path / "data", idle_timeout_s=0.5) as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t", max_message_bytes=str(8 * MIB))
+        wire.produce("t", make.records(b"v" * 4 * MIB))
+        for _ in range(4):
+            push(wire, wire.rpc.send(make.fetch("t", 0), 12))
+        assert eventually(lambda: broker.stats()["connections"]["open"] == 0)
+
+
+def test_a_client_that_waits_for_records_is_not_idle(tmp_path, connect, make):
+    with Broker(tmp_path / "data", idle_timeout_s=0.2) as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t")
+        assert wire.fetch("t", 0, max_wait_ms=900).error_code == 0
+
+
+def test_half_requests_take_no_more_room_than_there_is_and_nobody_waits_for_them(tmp_path, connect, make, caplog):
+    with Broker(tmp_path / "data", max_in_flight_bytes=4 * MIB) as broker:
+        good = connect(broker.bootstrap)
+        good.create("t")
+        hostile = [connect(broker.bootstrap) for _ in range(12)]
+        for wire in hostile:
+            push(wire, struct.pack(">i", 50 * MIB) + bytes(MIB))
+            assert good.produce("t", make.records(b"v" * 1000)).error_code == 0
+        assert broker.stats()["connections"]["held_bytes"] <= 4 * MIB
+        assert "is closed" in caplog.text
+        assert is_served(connect(broker.bootstrap))
+
+
+def test_answers_that_nobody_reads_take_no_more_room_than_there_is(tmp_path, connect, make):
+    with Broker(tmp_path / "data", max_in_flight_bytes=16 * MIB) as broker:
+        good = connect(broker.bootstrap)
+        good.create("t", max_message_bytes=str(8 * MIB))
+        good.produce("t", make.records(b"v" * 6 * MIB))
+        for _ in range(10):
+            wire = connect(broker.bootstrap)
+            push(wire, wire.rpc.send(make.fetch("t", 0), 12))
+        for _ in range(20):
+            assert good.produce("t", make.records(b"v")).error_code == 0
+            assert broker.stats()["connections"]["held_bytes"] <= 16 * MIB + 8 * MIB
+        assert eventually(lambda: broker.stats()["connections"]["open"] < 10)
+
+
+def test_many_requests_wait_for_room_and_are_all_answered(tmp_path, connect, make):
+    with Broker(tmp_path / "data", max_in_flight_bytes=MIB, fsync="never") as broker:
+        first = connect(broker.bootstrap)
+        first.create("t")
+        wires = [connect(broker.bootstrap) for _ in range(8)]
+        for wire in wires:
+            for _ in range(5):
+                wire.send(make.produce("t", make.records(b"v" * 50_000)), 9)
+        outcomes = [wire.receive().responses[0].partition_responses[0].error_code for wire in wires for _ in range(5)]
+        assert outcomes == [0] * 40
+        assert first.offset_at("t", -1).offset == 40
+
+
+def test_a_flood_of_requests_starves_nobody(tmp_path, connect, make):
+    with Broker(tmp_path / "data", fsync="never") as broker:
+        good = connect(broker.bootstrap)
+        good.create("t")
+        floods = [connect(broker.bootstrap) for _ in range(4)]
+        ten_thousand = b"".join(flood_request(number) for number in range(10_000))
+        for wire in floods:
+            push(wire, ten_thousand)
+        for number in range(20):
+            assert good.produce("t", make.records(b"v")).base_offset == number
+
+
+def flood_request(number):
+    return struct.pack(">ihhih", 10, 18, 0, number, -1)
+
+
+def test_a_frame_that_never_ends_and_a_reset_in_the_middle_leave_nothing_behind(tmp_path, connect):
+    with Broker(tmp_path / "data") as broker:
+        for _ in range(20):
+            wire = connect(broker.bootstrap)
+            push(wire, struct.pack(">i", MIB) + bytes(200_000))
+            wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            wire.close()
+        assert eventually(lambda: broker.stats()["connections"]["open"] == 0)
+        assert broker.stats()["connections"]["held_bytes"] == 0
+
+
+def test_groups_are_limited(tmp_path, connect):
+    def join(wire, group):
+        request = messages.JoinGroupRequest
+        protocols = [request.JoinGroupRequestProtocol(name="range", metadata=b"")]
+        return wire.ask(
+            request(
+                group_id=group,
+                session_timeout_ms=10_000,
+                rebalance_timeout_ms=10_000,
+                protocol_type="consumer",
+                protocols=protocols,
+            ),
+            2,
+        ).error_code
+
+    with Broker(tmp_path / "data", max_groups=3) as broker:
+        wires = [connect(broker.bootstrap) for _ in range(5)]
+        assert [join(wire, f"g{number}") for number, wire in enumerate(wires)] == [0, 0, 0, 15, 15]
+
+
+class Held:
+    def __init__(self):
+        self.closed = self.told = False
+
+    def hang_up(self):
+        self.closed = True
+
+    def room_is_free(self):
+        self.told = True
+
+
+def test_when_all_room_is_taken_the_slowest_goes_and_the_busy_stay():
+    room = Room(10 * MIB)
+    slow, slower, busy = Held(), Held(), Held()
+    room.hold(busy, 0, 6 * MIB)
+    room.hold(slow, MIB, 0)
+    room.hold(slower, 2 * MIB, 0)
+    assert not room.is_full_for(busy)
+    room.hold(slow, 3 * MIB, 0)
+    assert (slow.closed, slower.closed, busy.closed) == (True, False, False)
+    assert room.taken == 8 * MIB
+
+
+def test_who_is_busy_waits_until_there_is_room_and_is_told():
+    room = Room(MIB)
+    one, other = Held(), Held()
+    room.hold(one, 0, MIB)
+    room.hold(other, 0, 1)
+    assert room.is_full_for(other)
+    room.hold(one, 0, 10)
+    assert (other.told, other.closed, one.closed, room.taken) == (True, False, False, 11)
+    room.leave(one)
+    room.leave(other)
+    assert room.taken == 0
