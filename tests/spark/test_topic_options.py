@@ -36,7 +36,7 @@ def test_times_choose_offsets_for_all_partitions_or_for_each(spark, broker, topi
 
 def test_filters_narrow_what_is_read_and_mean_the_same_with_pushdown_on_and_off(spark, broker, topic, produce):
     produce(topic, {0: numbered(0, 100), 1: numbered(0, 100)})
-    frame = batch(spark, broker, subscribe=topic, maxRecordsPerPartition="10")
+    options = {"subscribe": topic, "maxRecordsPerPartition": "10"}
     filters = {
         "partition = 1 and offset >= 35 and offset < 52": (2, [(1, i) for i in range(35, 52)]),
         "partition in (0, 7) and offset = 9": (1, [(0, 9)]),
@@ -44,15 +44,16 @@ def test_filters_narrow_what_is_read_and_mean_the_same_with_pushdown_on_and_off(
         f"timestamp < timestamp_millis({NOON + 2}) and topic = '{topic}'": (20, spread(2)),
         "partition = 9": (1, []),
     }
-    assert frame.rdd.getNumPartitions() == 20
     for on in ("true", "false"):
         spark.conf.set("spark.sql.python.filterPushdown.enabled", on)
         try:
             for text, (tasks, expected) in filters.items():
-                found = frame.where(text)
+                found = batch(spark, broker, **options, filterPushdown="true").where(text)
                 assert offsets_of(found) == expected
-                if on == "true":
-                    assert found.rdd.getNumPartitions() == tasks
+                assert found.rdd.getNumPartitions() == (tasks if on == "true" else 20)
+            frame = batch(spark, broker, **options)
+            assert frame.where("partition = 9").count() == 0
+            assert frame.count() == 200  # whatever Spark keeps of the query before
         finally:
             spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 

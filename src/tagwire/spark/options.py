@@ -42,6 +42,7 @@ _NAMES = (
     "maxRecordsPerPartition",
     "failOnDataLoss",
     "includeHeaders",
+    "filterPushdown",
     "groupId",
     "groupIdPrefix",
     "fetchOffset.numRetries",
@@ -83,6 +84,7 @@ class TopicOptions:
     Attributes:
         client: the properties of `Client.from_properties`.
         max_trigger_delay: seconds after which a micro-batch no longer waits for `min_offsets_per_trigger`.
+        filter_pushdown: see `tagwire.spark.pushdown`; None is as Spark allows without harm.
         group: to which a stream commits its offsets; None commits nothing.
         retries, retry_seconds: how often, and after which pauses, the driver asks again where brokers are away.
     """
@@ -98,6 +100,7 @@ class TopicOptions:
     max_records_per_partition: int | None = None
     fail_on_data_loss: bool = True
     include_headers: bool = False
+    filter_pushdown: bool | None = None
     group: str | None = None
     retries: int = _RETRIES
     retry_seconds: float = _RETRY_SECONDS
@@ -139,6 +142,7 @@ def parse(options: Mapping[str, str]) -> TopicOptions:
         max_records_per_partition=count("maxRecordsPerPartition", given),
         fail_on_data_loss=flag("failOnDataLoss", given, default=True),
         include_headers=flag("includeHeaders", given, default=False),
+        filter_pushdown=flag("filterPushdown", given, default=True) if "filterPushdown" in given else None,
         group=given.get("groupId"),
         retries=_RETRIES if retries is None else retries,
         retry_seconds=_RETRY_SECONDS if pause is None else pause / 1000,

@@ -3,6 +3,10 @@
 Spark hands filters down only where `spark.sql.python.filterPushdown.enabled` is true, and refuses a reader that takes
 them where it is not; `takes_filters` makes one that works with both. All filters are handed back, for Spark to apply
 again: they may only narrow what is read. Source: facts/spark_data_source.md section 1.1.
+
+Spark up to 4.3 keeps what a filtered query planned for every later query on the same DataFrame, and for both sides of a
+self-join: one without that filter then misses rows. So there filters narrow only where option `filterPushdown` says
+that no such query follows.
 """
 
 from __future__ import annotations
@@ -81,9 +85,14 @@ class Narrowing:
         return replace(self, partitions=allowed if self.partitions is None else self.partitions & allowed)
 
 
-def takes_filters(reader: Any) -> None:
-    """Lets `reader`, which has an attribute `narrowing`, take filters where Spark hands them down."""
-    if hasattr(DataSourceReader, "pushFilters"):
+def takes_filters(reader: Any, asked: bool | None) -> None:
+    """Lets `reader`, which has an attribute `narrowing`, take filters where Spark hands them down.
+
+    Args:
+        asked: what the option `filterPushdown` says; None takes them where Spark keeps them to their own query.
+    """
+    of_their_own = hasattr(DataSourceReader, "pushLimit")  # came to Spark together with the mending of that
+    if hasattr(DataSourceReader, "pushFilters") and (of_their_own if asked is None else asked):
         reader.pushFilters = _Push(reader)
 
 

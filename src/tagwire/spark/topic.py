@@ -88,7 +88,7 @@ class TopicReader(SliceReader, DataSourceReader):
         super().__init__(options, schema)
         self.starting, self.ending = batch_bounds(options)
         self.narrowing = Narrowing()
-        takes_filters(self)
+        takes_filters(self, options.filter_pushdown)
 
     def partitions(self) -> list[InputPartition]:
         """The tasks of the read.
