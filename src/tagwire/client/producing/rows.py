@@ -51,9 +51,10 @@ def _timed(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
     if column is None or column.null_count == rows.num_rows:
         times = pa.repeat(pa.scalar(now, pa.int64()), rows.num_rows)
     else:
-        kind = pa.timestamp("ms", column.type.tz) if pa.types.is_timestamp(column.type) else pa.int64()
+        is_time = pa.types.is_timestamp(column.type)
+        kind = pa.timestamp("ms", column.type.tz) if is_time else pa.int64()
         try:
-            times = pc.fill_null(column, pa.scalar(now, kind).cast(column.type))
+            times = pc.fill_null(column, pa.scalar(now, kind).cast(column.type, safe=not is_time))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise EncodeError(f"column timestamp is {column.type}, with nulls: {error}") from None
     return rows.append_column("timestamp", times) if column is None else rows.set_column(position, "timestamp", times)
