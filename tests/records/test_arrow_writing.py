@@ -247,11 +247,6 @@ def test_bounds_that_leave_no_room_are_refused_at_once(bounds: dict[str, int]) -
         records.batches_from_arrow(records.to_arrow(b""), **bounds)
 
 
-def test_rows_do_not_become_message_sets() -> None:
-    with pytest.raises(ConfigError, match="cannot go into a message set"):
-        records.from_arrow(records.to_arrow(rows(0, 1)), magic=1)
-
-
 PAIR = pa.struct([("key", pa.string()), ("value", pa.binary())])
 LISTS = [
     pa.list_(PAIR),

@@ -292,7 +292,7 @@ def test_a_registered_key_may_come_as_its_number() -> None:
 @pytest.mark.parametrize(
     ("headers", "error"),
     [
-        ([("trace", b"")], "header 'trace' is neither registered nor a decimal 32-bit integer"),
+        ([("trace", b"")], "header 'trace' is neither in the register nor a decimal 32-bit integer"),
         ([("2147483648", b"")], "'2147483648' is neither"),
         ([("-2147483649", b"")], "'-2147483649' is neither"),
         ([("99999999999999999999", b"")], "is neither"),

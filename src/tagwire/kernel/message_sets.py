@@ -155,13 +155,13 @@ def _put_field(
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def records_of(
-    messages: memoryview, int_headers: cython.bint, inner: cython.bint, path: str
+    messages: memoryview, int_headers: cython.bint, inner: cython.bint, path: str, unnumbered: cython.bint = False
 ) -> tuple[bytearray, int, int, int, int]:
     """The messages of a message set as records: (records, their number, first offset, last offset, first timestamp).
 
     Offset and timestamp deltas are relative to the first message's. `inner`: the messages were wrapped: each has the
-    checksum it states and none wraps others. `int_headers`: magic 2 may occur. A message cut short at the end is left
-    out. Raises CorruptRecordError: `path`, the message's index, and the byte of the message set.
+    checksum it states and none wraps others. `int_headers`: magic 2 may occur. `unnumbered`: where the second message
+    says offset 0 too, all do, and are numbered here. A message cut short at the end is left out. Raises CorruptRecordError: `path`, the message's index, and the byte of the message set.
     """
     source: cython.const[cython.uchar][::1] = messages
     end: cython.Py_ssize_t = source.shape[0]
@@ -216,7 +216,12 @@ def records_of(
                 raise _broken(path, index, start, f"checksum is {crc:08x}, the message says {stated:08x}")
         if index == 0:
             first = offset
+        if index == 1:
+            unnumbered = unnumbered and first == 0 and offset == 0
+        if unnumbered and index > 0:
+            offset = index if offset == 0 else -1 - offset
         if offset < 0 or offset <= after or offset - first > _max_delta:
+            offset = _int64(src, at)
             raise _broken(path, index, at, f"offset {offset} does not ascend within reach of the first")
         after = offset
         at = start + 6

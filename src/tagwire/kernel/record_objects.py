@@ -7,7 +7,7 @@ then each is made when it is asked for, and its headers, offset and timestamp wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeGuard
 
 import cython
@@ -333,6 +333,7 @@ class BatchRecords:
     append_timestamp: cython.longlong
     appended: cython.bint
     place: object
+    key_of: object
     names: list
     names_at: cython.Py_ssize_t[16]
     names_size: cython.longlong[16]
@@ -406,7 +407,10 @@ def _headers_of(batch: BatchRecords, at: cython.Py_ssize_t, count: cython.Py_ssi
         ):
             key = batch.names[index]
         else:
-            key = _key_at(src, name_at, name)
+            if batch.key_of is None:
+                key = _key_at(src, name_at, name)
+            else:
+                key = batch.key_of(_bytes_at(src, name_at, name))
             if index < 16:
                 batch.names_at[index] = name_at
                 batch.names_size[index] = name
@@ -447,10 +451,12 @@ def objects(
     base_timestamp: cython.longlong,
     append_timestamp: cython.longlong,
     appended: cython.bint,
+    key_of: Callable[[bytes], HeaderKey] | None = None,
 ) -> Iterator[Record]:
     """The records of a payload, in order, when all of them are as they should be; else CorruptRecordError.
 
-    With `appended` every record's timestamp is `append_timestamp`. A payload that is not part of a bytes object is
+    With `appended` every record's timestamp is `append_timestamp`. `key_of`: what the bytes of a header's key mean
+    (None: text), asked for where a key differs from the record before. A payload that is not part of a bytes object is
     copied first: what a mutable buffer or a file in memory holds may change or go away before headers are asked for.
     """
     batch: BatchRecords = BatchRecords.__new__(BatchRecords)
@@ -465,6 +471,7 @@ def objects(
     batch.append_timestamp = append_timestamp
     batch.appended = appended
     batch.place = None
+    batch.key_of = key_of
     batch.names = []
     if not cython.compiled:
         batch.names_at = [0] * 16

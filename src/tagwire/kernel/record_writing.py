@@ -141,7 +141,7 @@ def as_bytes(data: object, what: str) -> bytes:
         raise EncodeError(f"{what} is {type(data).__name__}, not bytes or None") from None
 
 
-def as_pair(pair: object, where: str = "") -> tuple[object, object]:
+def as_pair(pair: object, where: str = "") -> tuple[Any, Any]:
     """A header as a tuple of two. Raises EncodeError, which begins with `where`."""
     try:
         name, data = pair
@@ -163,13 +163,16 @@ def _as_key(key: object, index: cython.Py_ssize_t) -> bytes:
 
 
 def encode(
-    records: list[Any], deltas: list[int] | None = None, base_timestamp: int | None = None
+    records: list[Any],
+    deltas: list[int] | None = None,
+    base_timestamp: int | None = None,
+    bare: bool = False,
 ) -> tuple[bytearray, int, int]:
     """Records as a payload: (bytes, timestamp that deltas are relative to, greatest timestamp). At least one record.
 
     A record has key, value (bytes-like or None), headers (pairs of str and bytes-like or None) and timestamp (ms, -1
     for none). Offset deltas are `deltas`, or 0, 1, 2, ...; timestamps are relative to `base_timestamp`, or to the first
-    record's. Raises EncodeError naming the record whose field cannot be written.
+    record's. `bare`: without their headers. Raises EncodeError naming the record whose field cannot be written.
     """
     index: cython.Py_ssize_t
     timestamp: cython.longlong
@@ -195,7 +198,7 @@ def encode(
         parts.append(key)
         parts.append(value)
         before = len(parts)
-        for pair in record.headers:
+        for pair in () if bare else record.headers:
             if type(pair) is not tuple or len(cython.cast(tuple, pair)) != 2:
                 pair = as_pair(pair, f"record {index}: ")
             name, data = cython.cast(tuple, pair)

@@ -167,9 +167,7 @@ class _Selection:
         self.aborted = aborted
         parts = [data] if isinstance(data, bytes | bytearray | memoryview) else data
         self.parts = [memoryview(part).cast("B") for part in parts]
-        check_dialect(dialect)
-        if register is not None and dialect is None:
-            raise ConfigError("a register names header keys of the dialect int-headers, and no dialect is given")
+        check_dialect(dialect, register)
         self.dialect = dialect
         self.register = register
         self.max_decompressed = max_decompressed

@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from tagwire.errors import ConfigError, EncodeError
 from tagwire.kernel import record_writing as kernel
-from tagwire.records.batch import HEADER_SIZE, next_sequence
-from tagwire.records.writer import BatchOptions, check, head, seal
+from tagwire.records.batch import APPEND_TIME, HEADER_SIZE, next_sequence
+from tagwire.records.message_set_writer import Encoded, transcribe
+from tagwire.records.writer import BatchOptions, check, head, is_message_set, seal, set_format
 
 MAX_BATCH_BYTES = 1 << 20
 MAX_BATCH_RECORDS = 100_000
@@ -20,7 +21,8 @@ _PLAIN = (pa.binary(), pa.string())
 
 
 def from_arrow(batch: pa.RecordBatch, **options: Unpack[BatchOptions]) -> bytes:
-    """One record batch of the rows of `batch`, in order; b"" for no rows. `options` are `BatchOptions`.
+    """One record batch of the rows of `batch`, in order, or a message set; b"" for no rows. `options` are
+    `BatchOptions`; keys of int headers are their decimal numbers, or names where there is a register.
 
     Four columns are looked at, and no other. key, value: binary or string of any kind, dictionaries of them too; a
     missing one is all null. timestamp: any timestamp, or integer milliseconds; null or missing is -1, finer units are
@@ -33,7 +35,7 @@ def from_arrow(batch: pa.RecordBatch, **options: Unpack[BatchOptions]) -> bytes:
     check(options)
     if not batch.num_rows:
         return b""
-    made, _ = _Rows(batch).encode(0, _UNBOUNDED, _UNBOUNDED, options)
+    made, _ = _Rows(batch).written(0, _UNBOUNDED, _UNBOUNDED, options)
     return made
 
 
@@ -46,10 +48,10 @@ def batches_from_arrow(
 ) -> Iterator[bytes]:
     """The rows of `batch`, in order, as record batches one after another, each made when it is asked for.
 
-    A batch has at most `max_batch_records` records, and `max_batch_bytes` bytes before compression, its header counted;
-    one record alone may be longer. Base offset and, where there is one, base sequence go on from batch to batch; 0
-    follows sequence 2147483647. The rest, the errors too, is as in `from_arrow`; an error comes when its batch is due.
-    Raises ConfigError for a bound that leaves no room for a record.
+    A batch has at most `max_batch_records` records, and `max_batch_bytes` bytes before compression, its header counted,
+    and so has a message set; one record alone may be longer. Base offset and, where there is one, base sequence go on
+    from batch to batch; 0 follows sequence 2147483647. The rest, the errors too, is as in `from_arrow`; an error comes
+    when its batch is due. Raises ConfigError for a bound that leaves no room for a record.
     """
     if max_batch_records < 1 or max_batch_bytes <= HEADER_SIZE:
         raise ConfigError(
@@ -67,7 +69,7 @@ def _batches(batch: pa.RecordBatch, most_rows: int, most_bytes: int, options: Ba
     offset, sequence = options.get("base_offset", 0), options.get("base_sequence", -1)
     while row < batch.num_rows:
         place: BatchOptions = {"base_offset": offset + row, "base_sequence": next_sequence(sequence, row)}
-        made, count = rows.encode(row, most_rows, most_bytes - HEADER_SIZE, {**options, **place})
+        made, count = rows.written(row, most_rows, most_bytes, {**options, **place})
         row += count
         yield made
 
@@ -85,17 +87,34 @@ class _Rows:
         self.views = [view for view, _ in columns]
         self.room = sum(size for _, size in columns) + rows * kernel.RECORD_OVERHEAD + HEADER_SIZE + kernel.SLACK
 
-    def encode(self, row: int, most_rows: int, most_bytes: int, options: BatchOptions) -> tuple[bytes, int]:
-        """One batch of the rows from `row` on, and how many it has."""
-        room = min(self.room, HEADER_SIZE + most_bytes + kernel.RECORD_OVERHEAD + 2 * kernel.SLACK)
-        bounds = (row, most_rows, most_bytes, self.times, *self.views)
-        made, count, latest = kernel.encode_columns(HEADER_SIZE, room, room == self.room, *bounds)
-        if not count:
-            made, count, latest = kernel.encode_columns(HEADER_SIZE, self.room, True, *bounds)
+    def written(self, row: int, most_rows: int, most_bytes: int, options: BatchOptions) -> tuple[bytes, int]:
+        """One batch of the rows from `row` on, or the messages of one, and how many it has."""
+        if is_message_set(options):
+            return self._message_set(row, most_rows, most_bytes, options)
+        made, count, latest = self._encode(row, most_rows, most_bytes - HEADER_SIZE)
         payload = memoryview(made)[HEADER_SIZE:]
         if options.get("compression", "none") != "none":
             return seal(payload, count, self.times[row], latest, options), count
         return kernel.fronted(made, head(payload, count, self.times[row], latest, options)), count
+
+    def _message_set(self, row: int, most_rows: int, most_bytes: int, options: BatchOptions) -> tuple[bytes, int]:
+        form = set_format(options)
+        while True:
+            # Nothing is lost by their bound: records are shorter than messages, headers apart.
+            made, count, latest = self._encode(row, most_rows, most_bytes)
+            payload = memoryview(made)[HEADER_SIZE:]
+            encoded = Encoded(payload, count, options.get("base_offset", 0), self.times[row], latest)
+            messages, most_rows = transcribe(encoded, form, most_bytes, row)
+            if most_rows == count or not form.attributes & APPEND_TIME:
+                return messages, most_rows
+            # The time of all is the latest of those that there was room for: once more, with these alone.
+
+    def _encode(self, row: int, most_rows: int, most_bytes: int) -> tuple[bytes, int, int]:
+        """The rows from `row` on as records, after room for a header; their number, and the latest of their times."""
+        room = min(self.room, HEADER_SIZE + most_bytes + kernel.RECORD_OVERHEAD + 2 * kernel.SLACK)
+        bounds = (row, most_rows, most_bytes, self.times, *self.views)
+        made = kernel.encode_columns(HEADER_SIZE, room, room == self.room, *bounds)
+        return made if made[1] else kernel.encode_columns(HEADER_SIZE, self.room, True, *bounds)
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import Struct
 
 from tagwire.errors import CorruptRecordError
@@ -10,7 +10,7 @@ from tagwire.kernel.checksum import checksum
 from tagwire.kernel.record_objects import objects
 from tagwire.kernel.records import MIN_RECORD_SIZE
 from tagwire.records.compression import CODECS, decompress, over_limit
-from tagwire.records.record import Record
+from tagwire.records.record import HeaderKey, Record
 
 Data = bytes | bytearray | memoryview
 
@@ -227,11 +227,15 @@ class DecompressedBatch:
         payload: the records one after another, as a magic-2 batch has them whatever the format of `batch`.
     """
 
-    __slots__ = ("batch", "payload")
+    __slots__ = ("_key_of", "batch", "payload")
 
-    def __init__(self, batch: RecordBatch, payload: memoryview) -> None:
+    def __init__(
+        self, batch: RecordBatch, payload: memoryview, key_of: Callable[[bytes], HeaderKey] | None = None
+    ) -> None:
+        """`key_of`: what the bytes of a header's key mean; None where they are text."""
         self.batch = batch
         self.payload = payload
+        self._key_of = key_of
 
     def records(self, *, created: bool = False) -> Iterator[Record]:
         """The records; every one is checked before the first is given. Raises CorruptRecordError.
@@ -248,6 +252,7 @@ class DecompressedBatch:
             batch.base_timestamp,
             batch.max_timestamp,
             bool(batch.attributes & APPEND_TIME) and not created,
+            self._key_of,
         )
 
     def __repr__(self) -> str:

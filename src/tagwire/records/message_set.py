@@ -8,20 +8,19 @@ as a batch: of one record, or of as many as are wrapped. Layouts: facts 5.2, dra
               [int-headers: integer length, headers], int32 value length, value
 
 A wrapper's offset is its last message's. The offsets inside are absolute in magic 0, and relative since: the first
-message's is the wrapper's less the last inner one. Old librdkafka leaves 0 in the wrapper: then they count from 0.
+message's is the wrapper's less the last inner one. Old librdkafka leaves 0 in the wrapper: then they count from 0. In
+magic 0 it leaves 0 in all messages too, for the broker to number.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 from struct import Struct
 
 from tagwire.kernel.message_sets import HAS_HEADERS, PREFIX_SIZE, records_of, run_of
-from tagwire.kernel.record_objects import with_headers
 from tagwire.records.batch import APPEND_TIME, CODEC_MASK, DecompressedBatch, RecordBatch
 from tagwire.records.compression import CODECS, decompress
-from tagwire.records.record import Record
+from tagwire.records.register import HeaderRegister
 
 ENTRY = Struct(">qiIbb")
 TIMESTAMP = Struct(">q")
@@ -50,9 +49,10 @@ class MessageEntry(RecordBatch):
         offset: as the entry states it: of the message, or of the last one it wraps.
         max_decompressed: most bytes that a wrapper may become when it is decompressed without another limit (None: 64
             times the compressed and 1 MiB).
+        register: by which records name the int keys of their headers (None: they keep them).
     """
 
-    __slots__ = ("max_decompressed", "offset")
+    __slots__ = ("max_decompressed", "offset", "register")
 
     def __init__(self, data: memoryview, position: int) -> None:
         """Reads the whole entry at `position`. Raises CorruptRecordError when it contradicts itself."""
@@ -63,6 +63,7 @@ class MessageEntry(RecordBatch):
         self.crc_ok = None
         self._payload = None
         self.max_decompressed: int | None = None
+        self.register: HeaderRegister | None = None
         self.partition_leader_epoch = self.producer_id = self.producer_epoch = self.base_sequence = -1
         self.attributes = attributes & (CODEC_MASK | APPEND_TIME if self.magic else CODEC_MASK)
         codec = attributes & CODEC_MASK
@@ -115,7 +116,8 @@ class MessageEntry(RecordBatch):
     def _read_payload(self, limit: int | None) -> memoryview:
         wraps = bool(self.attributes & CODEC_MASK)
         messages = self._wrapped(limit) if wraps else self.data
-        payload, count, first, last, timestamp = records_of(messages, self.magic == 2, wraps, self.path)
+        unnumbered = self.magic == 0 and self.offset == 0
+        payload, count, first, last, timestamp = records_of(messages, self.magic == 2, wraps, self.path, unnumbered)
         if wraps:
             if not count:
                 raise self.corrupt("the compressed message set has no message")
@@ -144,8 +146,10 @@ class MessageEntry(RecordBatch):
         return decompress(self.compression, self.data[at:], limit, path=self.path, magic=self.magic)
 
     def decompress(self, limit: int | None = None) -> DecompressedBatch:
-        plain = super().decompress(limit)
-        return _IntHeaders(plain.batch, plain.payload) if self.magic == 2 else plain
+        payload = self.payload(self.data, limit)
+        if self.magic < 2:
+            return DecompressedBatch(self, payload)
+        return DecompressedBatch(self, payload, int if self.register is None else self.register.key_as_text)
 
     def __repr__(self) -> str:
         return (
@@ -177,14 +181,3 @@ class MessageRun(MessageEntry):
 
     def _read_payload(self, limit: int | None) -> memoryview:
         return memoryview(records_of(self.data, self.magic == 2, True, self.path)[0])
-
-
-class _IntHeaders(DecompressedBatch):
-    """The records of an entry of the int-headers format."""
-
-    __slots__ = ()
-
-    def records(self, *, created: bool = False) -> Iterator[Record]:
-        for record in super().records(created=created):
-            pairs = tuple((int(str(key)), value) for key, value in record.headers)
-            yield with_headers(record, pairs) if pairs else record

@@ -2,63 +2,126 @@
 
 from __future__ import annotations
 
-import operator
 import zlib
 from collections.abc import Sequence
 from struct import Struct
+from typing import NamedTuple
 
 from tagwire.errors import EncodeError
-from tagwire.kernel.message_sets import HAS_HEADERS, integer
+from tagwire.kernel import record_writing as kernel
+from tagwire.kernel.message_set_writing import HeadersOf, messages_of
+from tagwire.kernel.message_sets import integer
+from tagwire.kernel.record_objects import text
 from tagwire.kernel.record_writing import as_bytes, as_pair
 from tagwire.records.batch import APPEND_TIME, CODEC_MASK
 from tagwire.records.compression import CODECS, compress
 from tagwire.records.message_set import TIMESTAMP
-from tagwire.records.record import Record
+from tagwire.records.record import HeaderKey, Headers, Record
+from tagwire.records.register import HeaderRegister, decimal_key
 
 _HEAD = Struct(">qiI")
 _MAGIC_AND_ATTRIBUTES = Struct(">bb")
 _LENGTH = Struct(">i")
 _NULL = _LENGTH.pack(-1)
 _MAX_SIZE = (1 << 31) - 1
-_MAX_TIMESTAMP = (1 << 63) - 1
+_UNBOUNDED = (1 << 62) - 1
 
 
-def write_message_set(
-    rows: Sequence[Record], offsets: Sequence[int], magic: int, attributes: int, level: int | None
-) -> bytes:
-    """The message set of `rows` at `offsets`, which ascend; wrapped where `attributes` name a codec.
+class SetFormat(NamedTuple):
+    """Which message set is written: magic 2 is the int-headers format, whose string keys `register` knows."""
 
-    With LogAppendTime among the attributes every message has the greatest timestamp. Magic 2 is the int-headers format.
-    Raises EncodeError naming the record that cannot be written.
+    magic: int
+    attributes: int
+    level: int | None = None
+    register: HeaderRegister | None = None
+
+
+class Encoded(NamedTuple):
+    """Records that are encoded as those of a batch: their bytes, number, and what their deltas are relative to.
+
+    `latest`: the time of all of them where they have the time at which they were appended.
     """
-    times = [_timestamp(row.timestamp, index) for index, row in enumerate(rows)]
-    latest = max(times)
-    if attributes & APPEND_TIME:
-        times = [latest] * len(times)
-    codec = CODECS[attributes & CODEC_MASK]
+
+    payload: memoryview
+    number: int
+    base_offset: int
+    base_timestamp: int
+    latest: int
+
+
+def write_message_set(rows: Sequence[Record], offsets: Sequence[int], form: SetFormat) -> bytes:
+    """The message set of `rows` at `offsets`, which ascend; wrapped where the attributes name a codec.
+
+    With LogAppendTime among the attributes every message has the greatest timestamp. Raises EncodeError naming the
+    record that cannot be written.
+    """
+    ready = [_headers(row.headers, f"record {index}", form) if row.headers else b"" for index, row in enumerate(rows)]
+    payload, base_timestamp, latest = kernel.encode(list(rows), [offset - offsets[0] for offset in offsets], bare=True)
+    encoded = Encoded(memoryview(payload), len(rows), offsets[0], base_timestamp, latest)
+    return _written(encoded, form, _UNBOUNDED, ready, None)[0]
+
+
+def transcribe(encoded: Encoded, form: SetFormat, most_bytes: int, first: int) -> tuple[bytes, int]:
+    """The message set of `encoded` records, and how many it has: as many as take no more than `most_bytes` before
+    compression, one in any case.
+
+    Raises EncodeError naming the row that cannot be written; `first` is the number of the first.
+    """
+
+    def headers_of(index: int, pairs: list[tuple[bytes, bytes | None]]) -> bytes:
+        spelled = [(text(key), value) for key, value in pairs]
+        return _headers(spelled, f"row {first + index}", form, decimal=True)
+
+    return _written(encoded, form, most_bytes, None, headers_of)
+
+
+def _written(
+    encoded: Encoded, form: SetFormat, most_bytes: int, ready: list[bytes] | None, headers_of: HeadersOf | None
+) -> tuple[bytes, int]:
+    codec = CODECS[form.attributes & CODEC_MASK]
     # relative offsets count from the first message, and begin with magic 1
-    shift = offsets[0] if codec != "none" and magic else 0
-    plain = attributes & ~CODEC_MASK
-    messages = b"".join(
-        _entry(
-            offset - shift,
-            magic,
-            plain,
-            time,
-            _bytes(row.key, index, "key"),
-            _headers(row, index, magic),
-            _bytes(row.value, index, "value"),
-        )
-        for index, (row, offset, time) in enumerate(zip(rows, offsets, times))
+    relative = codec != "none" and form.magic > 0
+    messages, made, last, greatest = messages_of(
+        encoded.payload,
+        encoded.number,
+        0 if relative else encoded.base_offset,
+        encoded.base_timestamp,
+        encoded.latest,
+        bool(form.attributes & APPEND_TIME),
+        form.magic,
+        form.attributes & ~CODEC_MASK,
+        most_bytes,
+        ready,
+        headers_of,
     )
+    if len(messages) > _MAX_SIZE:
+        raise EncodeError(f"a message set of {len(messages)} bytes passes the format's {_MAX_SIZE}")
     if codec == "none":
-        return _bounded(messages)
-    return _entry(
-        offsets[-1], magic, attributes, latest, None, b"", compress(codec, _bounded(messages), level, magic=magic)
-    )
+        return bytes(messages), made
+    wrapped = compress(codec, messages, form.level, magic=form.magic)
+    return _wrapper(last + encoded.base_offset if relative else last, form, greatest, wrapped), made
 
 
-def header_map(pairs: Sequence[tuple[int, bytes]]) -> bytes:
+def _headers(headers: Headers, of: str, form: SetFormat, *, decimal: bool = False) -> bytes:
+    """The headers of the record `of` that name, as they are written; `decimal`: an int key may come as its number."""
+    if form.magic < 2:
+        raise EncodeError(f"{of}: message format {form.magic} has no headers")
+    if form.register is not None:
+        headers = form.register.to_ints(headers, of=of)
+    elif decimal:
+        headers = [(_number(key), value) for key, value in headers]
+    try:
+        return header_map(headers)
+    except EncodeError as error:
+        raise EncodeError(f"{of}: {error}") from None
+
+
+def _number(key: HeaderKey) -> HeaderKey:
+    number = decimal_key(key) if isinstance(key, str) else None
+    return key if number is None else number
+
+
+def header_map(pairs: Headers) -> bytes:
     """Headers of the int-headers format, with their length before them; keys are of 32 bits, and each is there once.
 
     They are written by ascending key, whatever their order. Raises EncodeError for a key that is not such an int or
@@ -82,49 +145,14 @@ def header_map(pairs: Sequence[tuple[int, bytes]]) -> bytes:
     return integer(len(body)) + body
 
 
-def _headers(row: Record, index: int, magic: int) -> bytes:
-    if not row.headers:
-        return b""
-    if magic < 2:
-        raise EncodeError(f"record {index}: message format {magic} has no headers")
-    try:
-        return header_map(row.headers)
-    except EncodeError as error:
-        raise EncodeError(f"record {index}: {error}") from None
-
-
-def _entry(
-    offset: int, magic: int, attributes: int, timestamp: int, key: bytes | None, headers: bytes, value: bytes | None
-) -> bytes:
+def _wrapper(offset: int, form: SetFormat, timestamp: int, value: bytes | bytearray) -> bytes:
     body = b"".join(
         (
-            _MAGIC_AND_ATTRIBUTES.pack(magic, attributes | (HAS_HEADERS if headers else 0)),
-            TIMESTAMP.pack(timestamp) if magic else b"",
-            _NULL if key is None else _LENGTH.pack(len(key)) + key,
-            headers,
-            _NULL if value is None else _LENGTH.pack(len(value)) + value,
+            _MAGIC_AND_ATTRIBUTES.pack(form.magic, form.attributes),
+            TIMESTAMP.pack(timestamp) if form.magic else b"",
+            _NULL,
+            _LENGTH.pack(len(value)),
+            value,
         )
     )
     return _HEAD.pack(offset, _LENGTH.size + len(body), zlib.crc32(body)) + body
-
-
-def _bounded(messages: bytes) -> bytes:
-    if len(messages) > _MAX_SIZE:
-        raise EncodeError(f"a message set of {len(messages)} bytes passes the format's {_MAX_SIZE}")
-    return messages
-
-
-def _bytes(data: object, index: int, what: str) -> bytes | None:
-    if data is None or type(data) is bytes:
-        return data
-    return as_bytes(data, f"record {index}: {what}")
-
-
-def _timestamp(stamp: object, index: int) -> int:
-    try:
-        timestamp = operator.index(stamp)  # type: ignore[arg-type]
-    except TypeError:
-        timestamp = -2
-    if not -1 <= timestamp <= _MAX_TIMESTAMP:
-        raise EncodeError(f"record {index}: timestamp {stamp!r} is not -1 (none) or 0..2^63-1 ms")
-    return timestamp

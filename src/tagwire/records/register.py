@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Self
 
 from tagwire.errors import EncodeError, HeaderRegisterError
 from tagwire.kernel.record_objects import is_int_key, with_headers
+from tagwire.kernel.record_writing import as_pair
 from tagwire.records.header_keys import RANGES, RESERVED, SPACES, HeaderKeys, range_of, ranges_of
 from tagwire.records.record import HeaderKey, Headers, Record
 
@@ -58,15 +59,17 @@ class HeaderRegister:
     Args:
         entries: what is registered beside Kafka's own. An entry may be there twice if it says the same key and name.
         scheme: of the key space, "new" or "old".
+        name: what errors call the register; of a loaded one its files.
 
     Raises:
         HeaderRegisterError: two entries share a key or a name; a name reads as a number.
         ConfigError: an unknown scheme.
     """
 
-    def __init__(self, entries: Iterable[HeaderEntry] = (), *, scheme: str = "new") -> None:
+    def __init__(self, entries: Iterable[HeaderEntry] = (), *, scheme: str = "new", name: str = "") -> None:
         ranges_of(scheme)
         self.scheme = scheme
+        self.name = name or "the register"
         self._by_key: dict[int, HeaderEntry] = {}
         self._by_name: dict[str, HeaderEntry] = {}
         problems = []
@@ -101,7 +104,7 @@ class HeaderRegister:
         if len(schemes) > 1:
             problems.append("; ".join(f"{path}: its scheme is {scheme}" for scheme, path in schemes.items()))
         try:
-            register = cls(entries, scheme=next(iter(schemes), "new"))
+            register = cls(entries, scheme=next(iter(schemes), "new"), name=", ".join(map(str, paths)))
         except HeaderRegisterError as error:
             problems += error.problems
         if problems:
@@ -118,6 +121,14 @@ class HeaderRegister:
         entry = self._by_key.get(key)
         return None if entry is None else entry.name
 
+    def spelled(self, key: int) -> str:
+        """The string key that an int key is bridged to: its name, or where it has none its decimal number."""
+        return self.name_of(key) or str(key)
+
+    def key_as_text(self, decimal: bytes) -> str:
+        """The same for the decimal number of a key."""
+        return self.spelled(int(decimal))
+
     def __iter__(self) -> Iterator[HeaderEntry]:
         """Every entry, by key."""
         return iter(sorted(self._by_key.values()))
@@ -127,9 +138,7 @@ class HeaderRegister:
 
     def to_strings(self, headers: Headers) -> tuple[tuple[str, bytes | None], ...]:
         """Headers for record batches: an int key by its name, an unregistered one as its decimal number."""
-        return tuple(
-            [(key if isinstance(key, str) else self.name_of(key) or str(key), value) for key, value in headers]
-        )
+        return tuple([(key if isinstance(key, str) else self.spelled(key), value) for key, value in headers])
 
     def to_ints(self, headers: Headers, *, of: str = "") -> tuple[tuple[int, bytes], ...]:
         """Headers for the int-headers format, in the order given: a string key by its registered key or as the
@@ -144,10 +153,11 @@ class HeaderRegister:
         """
         spelled: dict[int, HeaderKey] = {}
         found = []
-        for key, value in headers:
+        for pair in headers:
+            key, value = as_pair(pair, f"{of}: " if of else "")
             number = key if is_int_key(key) else self._number_of(key)
             if number is None:
-                raise _unbridged(of, key, "is neither registered nor a decimal 32-bit integer")
+                raise _unbridged(of, key, f"is neither in {self.name} nor a decimal 32-bit integer")
             if number in spelled:
                 beside = "" if spelled[number] == key else f", as {spelled[number]!r}"
                 raise _unbridged(of, key, f"stands there twice{beside}")
@@ -171,10 +181,10 @@ class HeaderRegister:
         if not isinstance(key, str):
             return None
         number = self.key_of(key)
-        return _decimal(key) if number is None else number
+        return decimal_key(key) if number is None else number
 
 
-def _decimal(text: str) -> int | None:
+def decimal_key(text: str) -> int | None:
     """The int key that `text` spells as `str` would; None where it spells none."""
     number = int(text) if _DECIMAL.fullmatch(text) else None
     return number if is_int_key(number) else None
@@ -200,7 +210,7 @@ def _entry_problems(entry: HeaderEntry) -> list[str]:
         return [f"{entry.place}: key {entry.key!r} is not a 32-bit integer"]
     if not entry.name:
         return [f"{entry.place}: the name is empty"]
-    if _decimal(entry.name) is not None:
+    if decimal_key(entry.name) is not None:
         return [f"{entry.place}: name {entry.name!r} reads as a key"]
     return []
 

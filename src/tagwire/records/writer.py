@@ -25,8 +25,9 @@ from tagwire.records.batch import (
 from tagwire.records.compression import CODECS, codec_id, compress
 from tagwire.records.entries import INT_HEADERS, check_dialect
 from tagwire.records.message_set import MessageEntry
-from tagwire.records.message_set_writer import write_message_set
+from tagwire.records.message_set_writer import SetFormat, write_message_set
 from tagwire.records.record import Record
+from tagwire.records.register import HeaderRegister
 
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 _MAX_SIZE = (1 << 31) - 1
@@ -54,7 +55,8 @@ class BatchOptions(TypedDict, total=False):
     transactional: the batch belongs to a transaction of its producer. control: its records are control records.
     magic: 2, a record batch, by default; 0 or 1 for a message set, which has nothing of the two lines above, no headers
     and no zstd. Messages of magic 0 have no timestamps either: they are left out.
-    dialect: None, or "int-headers" for a message set of that format.
+    dialect: None, or "int-headers" for a message set of that format. register: of that dialect, what knows int header
+    keys by name: then keys may be those names, or ints, or their decimal numbers.
     """
 
     compression: str
@@ -69,6 +71,7 @@ class BatchOptions(TypedDict, total=False):
     control: bool
     magic: int
     dialect: str | None
+    register: HeaderRegister | None
 
 
 def write(records: Iterable[Record], **options: Unpack[BatchOptions]) -> bytes:
@@ -81,14 +84,14 @@ def write(records: Iterable[Record], **options: Unpack[BatchOptions]) -> bytes:
     batch passes 2 GiB; ConfigError for an unknown compression, level, timestamp type or dialect, and for options that
     the format has no room for or that contradict each other.
     """
-    attributes = check(options)
+    check(options)
     rows = list(records)
     if not rows:
         return b""
     if is_message_set(options):
         base = options.get("base_offset", 0)
         offsets = range(base, base + len(rows))
-        return write_message_set(rows, offsets, options.get("magic", 2), attributes, options.get("level"))
+        return write_message_set(rows, offsets, set_format(options))
     payload, base_timestamp, max_timestamp = kernel.encode(rows)
     return seal(payload, len(rows), base_timestamp, max_timestamp, options)
 
@@ -121,7 +124,8 @@ def rewrite(
         if delete_horizon is not None:
             raise ConfigError("a message set has no delete horizon")
         _check_zstd(codec, batch.magic)
-        return write_message_set(rows, offsets, batch.magic, attributes, level) if rows else b""
+        form = SetFormat(batch.magic, attributes, level, batch.register)
+        return write_message_set(rows, offsets, form) if rows else b""
     payload, base_timestamp, greatest = bytearray(), -1, batch.max_timestamp
     if not rows:
         attributes &= ~(CODEC_MASK | DELETE_HORIZON)
@@ -150,6 +154,11 @@ def is_message_set(options: BatchOptions) -> bool:
     return options.get("magic", 2) < 2 or options.get("dialect") is not None
 
 
+def set_format(options: BatchOptions) -> SetFormat:
+    """The message set that `options` ask for. Raises ConfigError as `write` does."""
+    return SetFormat(options.get("magic", 2), check(options), options.get("level"), options.get("register"))
+
+
 def check(options: BatchOptions) -> int:
     """The attributes that `options` make. Raises ConfigError as `write` does."""
     timestamp_type = options.get("timestamp_type", "CreateTime")
@@ -157,7 +166,7 @@ def check(options: BatchOptions) -> int:
         raise ConfigError(f"timestamp type {timestamp_type!r} is unknown; allowed: {', '.join(TIMESTAMP_TYPES)}")
     codec = codec_id(options.get("compression", "none"), options.get("level"))
     magic, dialect = options.get("magic", 2), options.get("dialect")
-    check_dialect(dialect)
+    check_dialect(dialect, options.get("register"))
     if magic not in (0, 1, 2) or (dialect and magic != 2):
         raise ConfigError(f"magic {magic!r} is unknown; allowed: 0, 1, 2, and only 2 with dialect {INT_HEADERS!r}")
     attributes = codec | (APPEND_TIME if timestamp_type == "LogAppendTime" else 0)
@@ -189,7 +198,7 @@ def _check_zstd(codec: int, magic: int) -> None:
 def seal(
     payload: bytearray | memoryview, count: int, base_timestamp: int, max_timestamp: int, options: BatchOptions
 ) -> bytes:
-    """The record batch of `count` encoded records. Raises ConfigError as `write` does, and for a message set."""
+    """The record batch of `count` encoded records. Raises ConfigError as `write` does."""
     stored = _stored(payload, check(options), options.get("level"))
     return b"".join((head(stored, count, base_timestamp, max_timestamp, options), stored))
 
@@ -198,8 +207,6 @@ def head(
     stored: bytes | bytearray | memoryview, count: int, base_timestamp: int, max_timestamp: int, options: BatchOptions
 ) -> bytes:
     """The header of the record batch whose `count` records are `stored`, compressed already. Raises as `seal` does."""
-    if is_message_set(options):
-        raise ConfigError("records that are encoded already cannot go into a message set")
     return _head(
         stored,
         check(options),

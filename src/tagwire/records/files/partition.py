@@ -13,6 +13,7 @@ from tagwire.records.files.segment import Segment
 from tagwire.records.files.transaction_index import read_transaction_index
 
 if TYPE_CHECKING:
+    from tagwire.records import HeaderRegister
     from tagwire.records.files.faults import Fault
 
 
@@ -25,7 +26,9 @@ class PartitionFiles:
         state: delete, future or stray where the name says that; else None.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, dialect: str | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, dialect: str | None = None, register: HeaderRegister | None = None
+    ) -> None:
         """Raises OSError where the directory cannot be listed."""
         self.path = Path(path)
         named = partition_name(self.path.resolve().name)
@@ -33,6 +36,7 @@ class PartitionFiles:
         self.partition = named.partition if named else None
         self.state = named.state if named else None
         self._dialect = dialect
+        self._register = register
         self._kinds: dict[str, Kind] = {name: kind_of(name) for name in sorted(os.listdir(self.path))}
 
     def files(self, kind: Kind) -> list[Path]:
@@ -42,12 +46,15 @@ class PartitionFiles:
     @cached_property
     def segments(self) -> list[Segment]:
         """The segments in the order of their offsets. None of them is opened yet."""
-        return [Segment(path, dialect=self._dialect) for path in self.files("log")]
+        return self._segments("log")
 
     @property
     def snapshots(self) -> list[Segment]:
         """KRaft snapshots, oldest first: __cluster_metadata has them."""
-        return [Segment(path, dialect=self._dialect) for path in self.files("snapshot")]
+        return self._segments("snapshot")
+
+    def _segments(self, kind: Kind) -> list[Segment]:
+        return [Segment(path, dialect=self._dialect, register=self._register) for path in self.files(kind)]
 
     @property
     def leftovers(self) -> list[Path]:
@@ -76,14 +83,16 @@ class PartitionFiles:
         return verify_partition(self)
 
 
-def partitions(path: str | os.PathLike[str], *, dialect: str | None = None) -> list[PartitionFiles]:
+def partitions(
+    path: str | os.PathLike[str], *, dialect: str | None = None, register: HeaderRegister | None = None
+) -> list[PartitionFiles]:
     """The partitions in a directory, which is one itself or holds them, by topic and partition. Raises OSError."""
     path = Path(path)
-    itself = PartitionFiles(path, dialect=dialect)
+    itself = PartitionFiles(path, dialect=dialect, register=register)
     if itself.topic is not None or itself.segments:
         return [itself]
     found = [
-        PartitionFiles(entry, dialect=dialect)
+        PartitionFiles(entry, dialect=dialect, register=register)
         for entry in path.iterdir()
         if entry.is_dir() and partition_name(entry.name)
     ]

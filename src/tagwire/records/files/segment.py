@@ -23,7 +23,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tagwire.errors import CorruptRecordError, DecodeError
-from tagwire.records import RecordBatch, read
+from tagwire.records import HeaderRegister, RecordBatch, read, read_together
+from tagwire.records.entries import check_dialect
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.offset_index import OffsetEntry, read_offset_index
 from tagwire.records.files.spans import Tail, spans, tail
@@ -45,13 +46,19 @@ class Segment:
         path: the file.
         base_offset: the offset that its name says; 0 where it says none.
         dialect: None for Kafka's formats, told apart by their magic byte; "int-headers" for those of that name.
+        register: with that dialect, by which records and columns name the int keys of headers; None for numbers.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, dialect: str | None = None) -> None:
-        """Nothing is opened yet: what can go wrong then does so at the first use, as OSError."""
+    def __init__(
+        self, path: str | os.PathLike[str], *, dialect: str | None = None, register: HeaderRegister | None = None
+    ) -> None:
+        """Nothing is opened yet: what can go wrong then does so at the first use, as OSError. Raises ConfigError for an
+        unknown dialect, and for a register without that of int-headers."""
+        check_dialect(dialect, register)
         self.path = Path(path)
         self.base_offset = offset_of(self.path.name) or 0
         self.dialect = dialect
+        self.register = register
 
     @cached_property
     def data(self) -> memoryview:
@@ -88,8 +95,7 @@ class Segment:
         for position, size, _ in spans(self.data, start, end):
             yield position, self.batch_at(position, size)
             after = position + size
-        if after < end and (found := tail(self.data, after)) and found.kind == "damage":
-            raise CorruptRecordError(found.reason, path=self.path.name, offset=after)
+        self._check_damage(after, end)
 
     def batch_at(self, position: int, size: int) -> RecordBatch:
         """The batch of `size` bytes at `position`. Raises CorruptRecordError."""
@@ -120,14 +126,23 @@ class Segment:
         Raises:
             CorruptRecordError: a broken batch.
         """
-        for position, batch in self.batches(start, end):
+        end = self.size if end is None else end
+        after = self._end_of(start, end)
+        for batch in read_together(
+            self.data[start:after],
+            self.dialect,
+            verify=False,
+            register=self.register,
+            max_decompressed=max_decompressed,
+        ):
             if batch.last_offset < start_offset:
                 continue
             if end_offset is not None and batch.base_offset >= end_offset:
                 return
-            for record in self.records_of(position, batch, max_decompressed=max_decompressed):
+            for record in self.records_of(start + batch.position, batch, max_decompressed=max_decompressed):
                 if start_offset <= record.offset and (end_offset is None or record.offset < end_offset):
                     yield record
+        self._check_damage(after, end)
 
     def records_of(self, position: int, batch: RecordBatch, *, max_decompressed: int | None = None) -> Iterator[Record]:
         """The records of one of the segment's batches, whose checksum is checked first. Raises CorruptRecordError."""
@@ -198,10 +213,10 @@ class Segment:
         return f"<Segment {self.path}>"
 
     def _read(self, data: memoryview) -> Iterator[RecordBatch]:
-        return read(data, self.dialect, verify=False)
+        return read(data, self.dialect, verify=False, register=self.register)
 
     def _with_dialect(self, options: dict[str, Any]) -> dict[str, Any]:
-        return options if self.dialect is None else {"dialect": self.dialect, **options}
+        return options if self.dialect is None else {"dialect": self.dialect, "register": self.register, **options}
 
     def _end_of(self, start: int, end: int) -> int:
         after = start
@@ -213,9 +228,13 @@ class Segment:
         """The whole batches of a range; CorruptRecordError where damage ends it."""
         end = self.size if end is None else end
         after = self._end_of(start, end)
+        self._check_damage(after, end)
+        return self.data[start:after]
+
+    def _check_damage(self, after: int, end: int) -> None:
+        """Raises CorruptRecordError where the whole batches end at `after`, before `end`, because of damage."""
         if after < end and (found := tail(self.data, after)) and found.kind == "damage":
             raise CorruptRecordError(found.reason, path=self.path.name, offset=after)
-        return self.data[start:after]
 
     @cached_property
     def _index(self) -> list[OffsetEntry]:
