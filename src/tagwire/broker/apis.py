@@ -1,13 +1,24 @@
-"""Which APIs one broker serves, in which versions: what has a handler, or of that what an older release would serve."""
+"""Which APIs one broker serves, in which versions.
+
+Those that have a handler, or of these what an older release would serve; and those that a program adds.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import isawaitable
+from typing import Any
+
 from tagwire.broker import handlers  # noqa: F401  (registers them)
-from tagwire.broker.served import SERVED, Served
-from tagwire.rpc import Range, intersect, ranges_of
+from tagwire.broker.served import SERVED, Call, Served
+from tagwire.errors import ConfigError
+from tagwire.rpc import Api, Range, api_name, intersect, ranges_of
+from tagwire.rpc.headers import API_VERSIONS
+from tagwire.rpc.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from tagwire.spec.releases import advertised
 
-API_VERSIONS = 18
+FIXED = frozenset({API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE})
+"""What may be asked before a client is known."""
 
 
 class Apis:
@@ -22,6 +33,7 @@ class Apis:
     Attributes:
         served: how each request is answered, by API key.
         versions: the versions that are let through to a handler.
+        added: the messages of those that a program added.
         advertised: the versions that ApiVersions tells. Kafka from 4.0 on tells Produce 0-2 without serving it, for
             the sake of librdkafka, and so does a broker that stands in for it.
     """
@@ -35,3 +47,21 @@ class Apis:
             self.versions = intersect(able, ranges_of(as_release))
             self.advertised = intersect(able, told)
         self.served: dict[int, Served] = {key: SERVED[key] for key in self.versions}
+        self.added: dict[int, Api] = {}
+
+    def add(self, api: Api, handler: Callable[[Call], Any]) -> None:
+        """Serve an API that has no handler here, or another one in the place of one that has.
+
+        Raises:
+            ConfigError: it is one that a connection begins with.
+        """
+        if api.key in FIXED:
+            raise ConfigError(f"{api.request.spec.name}: apiKey {api.key} is {api_name(api.key)}, which must stay")
+
+        async def handle(call: Call) -> Any:
+            response = handler(call)
+            return await response if isawaitable(response) else response
+
+        self.added[api.key] = api
+        self.served[api.key] = Served(api.versions, overlaps=False, waits=True, handler=handle)
+        self.versions[api.key] = self.advertised[api.key] = api.versions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from os import PathLike
 from pathlib import Path
@@ -17,10 +17,12 @@ from tagwire.broker.instruments import Instruments
 from tagwire.broker.network.listener import Listener, Tls, address_of
 from tagwire.broker.network.server import Server
 from tagwire.broker.observing.requests import RequestLog
+from tagwire.broker.served import Call
 from tagwire.broker.settings import Options, Settings
 from tagwire.broker.testing.disk import Disk
 from tagwire.broker.testing.interception import Act, Interception, Interceptions
 from tagwire.errors import ConfigError, TagwireError
+from tagwire.rpc import MessageSpec, api_of
 
 
 class Broker:
@@ -133,6 +135,22 @@ class Broker:
             ConfigError: there is no such API.
         """
         return self._interceptions.add(api, act, times)
+
+    def register(self, spec: tuple[MessageSpec, MessageSpec], handler: Callable[[Call], Any]) -> None:
+        """Serve an API that Kafka does not have, to try a proposal on real connections.
+
+        Connections that were opened before keep what they were told.
+
+        Args:
+            spec: its request and its response, of either dialect: models, paths of specs, JSON texts, or classes. An
+                API of Kafka's with the same key is replaced.
+            handler: called with each request, in the broker's thread; gives the response. May be a coroutine function.
+
+        Raises:
+            SpecError: a spec breaks a rule, or the two do not belong together.
+            ConfigError: it is one of the APIs that a connection begins with.
+        """
+        self._apis.add(api_of(*spec), handler)
 
     def stats(self) -> dict[str, Any]:
         """How it is, in numbers: connections, requests by API and version, clients and their old versions, topics.

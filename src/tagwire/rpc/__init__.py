@@ -1,5 +1,6 @@
 """Frames on a connection: sans-IO connections, request and response headers, version negotiation, SASL."""
 
+from tagwire.rpc.apis import Api, Apis, MessageSpec, api_of
 from tagwire.rpc.broker_features import BrokerFeatures
 from tagwire.rpc.connection import Connection, Event
 from tagwire.rpc.events import (
@@ -46,6 +47,8 @@ __all__ = [
     "NEED_DATA",
     "SCRAM_HASHES",
     "AnyRequest",
+    "Api",
+    "Apis",
     "Authentication",
     "BrokerFeatures",
     "ClientMechanism",
@@ -57,6 +60,7 @@ __all__ = [
     "Gate",
     "Handshake",
     "Limits",
+    "MessageSpec",
     "Obstacle",
     "PlainClient",
     "PlainServer",
@@ -76,6 +80,7 @@ __all__ = [
     "Usability",
     "api_key",
     "api_name",
+    "api_of",
     "choose",
     "decode_request_header",
     "encode_request_header",

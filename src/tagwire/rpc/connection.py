@@ -28,6 +28,7 @@ from tagwire.errors import (
     RemoteProtocolError,
     TagwireError,
 )
+from tagwire.rpc.apis import NO_APIS, Apis, request_class, response_class
 from tagwire.rpc.events import (
     CLOSED,
     NEED_DATA,
@@ -85,6 +86,7 @@ class Connection:
         served: a broker's only: {API key: (lowest, highest version)}; what lies outside is told as `UnservedRequest`,
             or as `UnsupportedApiVersions`, instead of as a `Request`. None: every API and version there is.
         lenient: decode as Kafka's Java reader does instead of strictly.
+        apis: APIs that are not Kafka's, by key.
     """
 
     def __init__(
@@ -95,11 +97,13 @@ class Connection:
         client_id: str | None = None,
         served: Mapping[int, Range] | None = None,
         lenient: bool = False,
+        apis: Apis = NO_APIS,
     ) -> None:
         self.role = role
         self._client_id = client_id
         self._served = served
         self._lenient = lenient
+        self._apis = apis
         self._frames = Frames((limits or Limits()).max_frame_bytes)
         self._due: deque[_Due] = deque()
         self._unanswered: deque[AnyRequest] = deque()
@@ -194,7 +198,7 @@ class Connection:
         number = self._next_correlation_id if correlation_id is None else correlation_id
         api = message.api_key
         body = message.encode(version)
-        header = encode_request_header(RequestHeader(api, version, number, self._client_id))
+        header = encode_request_header(RequestHeader(api, version, number, self._client_id), self._apis)
         following = number + 1
         self._next_correlation_id = LOWEST_CORRELATION_ID if following == FIRST_RESERVED_CORRELATION_ID else following
         if not (api == PRODUCE and message.acks == 0):
@@ -219,12 +223,12 @@ class Connection:
         self._due.popleft()
         if len(frame) == CORRELATION_ID_BYTES:
             return Unsupported(due.api_key, due.version, number)
-        body = frame[response_body_position(frame, due.api_key, due.version, lenient=self._lenient) :]
+        body = frame[response_body_position(frame, due.api_key, due.version, lenient=self._lenient, apis=self._apis) :]
         version = due.version
         if due.api_key == API_VERSIONS:
             version, message = self._api_versions(body, version)
         else:
-            message = messages.response(due.api_key).decode(body, version, lenient=self._lenient)
+            message = response_class(due.api_key, self._apis).decode(body, version, lenient=self._lenient)
         return Response(due.api_key, version, number, message)
 
     def _api_versions(self, body: memoryview, version: int) -> tuple[int, Any]:
@@ -245,10 +249,10 @@ class Connection:
     # A broker's side -----------------------------------------------------------------------------------------------
 
     def _request(self, frame: memoryview) -> Request | UnsupportedApiVersions | UnservedRequest:
-        header, position = decode_request_header(frame, lenient=self._lenient)
+        header, position = decode_request_header(frame, lenient=self._lenient, apis=self._apis)
         event: Request | UnsupportedApiVersions | UnservedRequest
         if self._serves(header):
-            event = Request(header, frame[position:], self._lenient)
+            event = Request(header, frame[position:], self._lenient, self._apis)
         elif header.api_key == API_VERSIONS:
             event = UnsupportedApiVersions(header)
         else:
@@ -261,7 +265,7 @@ class Connection:
             lowest, highest = self._served.get(header.api_key, (0, -1))
             return lowest <= header.api_version <= highest
         try:
-            return header.api_version in messages.request(header.api_key).valid_versions
+            return header.api_version in request_class(header.api_key, self._apis).valid_versions
         except KeyError:
             return False
 
@@ -282,7 +286,7 @@ class Connection:
             return b""
         version = 0 if isinstance(request, UnsupportedApiVersions) else request.version
         body = message.encode(version)
-        header = encode_response_header(request.api_key, version, request.correlation_id)
+        header = encode_response_header(request.api_key, version, request.correlation_id, self._apis)
         self._unanswered.popleft()
         return b"".join((size_prefix(len(header) + len(body)), header, body))
 

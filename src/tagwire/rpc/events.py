@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from tagwire import messages
+from tagwire.rpc.apis import Apis, request_class
 from tagwire.rpc.headers import RequestHeader
 from tagwire.rpc.names import api_name
 
@@ -62,10 +62,11 @@ class Request(AnyRequest):
 
     body: memoryview = field(repr=False)
     lenient: bool = False
+    apis: Apis = field(default_factory=dict, repr=False)
 
     def decode(self) -> Any:
         """The request's message. Raises DecodeError naming the field: the connection is then to be closed."""
-        return messages.request(self.api_key).decode(self.body, self.version, lenient=self.lenient)
+        return request_class(self.api_key, self.apis).decode(self.body, self.version, lenient=self.lenient)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,6 +20,7 @@ from typing import Final
 
 from tagwire import messages
 from tagwire.errors import DecodeError
+from tagwire.rpc.apis import NO_APIS, Apis, request_class, response_class
 from tagwire.spec.api_keys import API_NAMES
 
 PRODUCE: Final = 0
@@ -45,21 +46,21 @@ class RequestHeader:
     unknown_tags: dict[int, bytes] = field(default_factory=dict)
 
 
-def request_header_version(api: int, version: int) -> int:
+def request_header_version(api: int, version: int, apis: Apis = NO_APIS) -> int:
     """0, 1 or 2. Raises KeyError for a key that no API has."""
     if api == CONTROLLED_SHUTDOWN and version == 0:
         return 0
-    return 2 if messages.request(api).spec.is_flexible(version) else 1
+    return 2 if request_class(api, apis).spec.is_flexible(version) else 1
 
 
-def response_header_version(api: int, version: int) -> int:
+def response_header_version(api: int, version: int, apis: Apis = NO_APIS) -> int:
     """0 or 1. Raises KeyError for a key that no API has."""
     if api == API_VERSIONS:
         return 0
-    return 1 if messages.response(api).spec.is_flexible(version) else 0
+    return 1 if response_class(api, apis).spec.is_flexible(version) else 0
 
 
-def encode_request_header(header: RequestHeader) -> bytes:
+def encode_request_header(header: RequestHeader, apis: Apis = NO_APIS) -> bytes:
     """The header's bytes. Raises KeyError for a key that no API has, EncodeError for a value that does not fit."""
     message = messages.RequestHeader(
         request_api_key=header.api_key,
@@ -68,10 +69,12 @@ def encode_request_header(header: RequestHeader) -> bytes:
         client_id=header.client_id,
         unknown_tags=header.unknown_tags,
     )
-    return message.encode(request_header_version(header.api_key, header.api_version))
+    return message.encode(request_header_version(header.api_key, header.api_version, apis))
 
 
-def decode_request_header(frame: memoryview, *, lenient: bool = False) -> tuple[RequestHeader, int]:
+def decode_request_header(
+    frame: memoryview, *, lenient: bool = False, apis: Apis = NO_APIS
+) -> tuple[RequestHeader, int]:
     """The header at the start of a request frame, and the position after it.
 
     For a key that no API has, nothing tells which header this is: the fields of v1 are read, which v2 starts with too.
@@ -83,14 +86,14 @@ def decode_request_header(frame: memoryview, *, lenient: bool = False) -> tuple[
         raise DecodeError(f"the frame ends after {len(frame)} bytes", path="RequestHeader", offset=0)
     api = int.from_bytes(frame[:2], "big", signed=True)
     version = int.from_bytes(frame[2:4], "big", signed=True)
-    header_version = request_header_version(api, version) if api in API_NAMES else 1
+    header_version = request_header_version(api, version, apis) if api in API_NAMES or api in apis else 1
     header, end = messages.RequestHeader.decode_prefix(frame, header_version, lenient=lenient)
     return RequestHeader(api, version, header.correlation_id, header.client_id, header.unknown_tags), end
 
 
-def encode_response_header(api: int, version: int, correlation_id: int) -> bytes:
+def encode_response_header(api: int, version: int, correlation_id: int, apis: Apis = NO_APIS) -> bytes:
     """The bytes before the body of an answer to (api, version). Raises KeyError for a key that no API has."""
-    return messages.ResponseHeader(correlation_id=correlation_id).encode(response_header_version(api, version))
+    return messages.ResponseHeader(correlation_id=correlation_id).encode(response_header_version(api, version, apis))
 
 
 def response_correlation_id(frame: memoryview) -> int:
@@ -100,10 +103,12 @@ def response_correlation_id(frame: memoryview) -> int:
     return int.from_bytes(frame[:CORRELATION_ID_BYTES], "big", signed=True)
 
 
-def response_body_position(frame: memoryview, api: int, version: int, *, lenient: bool = False) -> int:
+def response_body_position(
+    frame: memoryview, api: int, version: int, *, lenient: bool = False, apis: Apis = NO_APIS
+) -> int:
     """Where the body starts in the answer to (api, version). Raises DecodeError; KeyError for a key that no API
     has."""
-    header_version = response_header_version(api, version)
+    header_version = response_header_version(api, version, apis)
     if header_version == 0:
         return CORRELATION_ID_BYTES
     return messages.ResponseHeader.decode_prefix(frame, header_version, lenient=lenient)[1]

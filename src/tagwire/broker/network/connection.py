@@ -70,7 +70,13 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._gate is not None:
             most = min(most, MAX_FRAME_BYTES_BEFORE_AUTHENTICATION)
         # Requests are read as Kafka reads them: librdkafka ends Metadata 9-12 for all topics with three bytes too many.
-        self._rpc = Connection("broker", Limits(max_frame_bytes=most), served=broker.apis.versions, lenient=True)
+        self._rpc = Connection(
+            "broker",
+            Limits(max_frame_bytes=most),
+            served=broker.apis.versions,
+            lenient=True,
+            apis=broker.apis.added,
+        )
         self._waiting: deque[AnyRequest] = deque()
         self._waiting_bytes = 0
         self._begun: deque[_Begun] = deque()

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tagwire.broker.apis import API_VERSIONS
+from tagwire.broker.apis import FIXED
 from tagwire.broker.handlers.api_versions import unsupported_version
 from tagwire.broker.node import Node
 from tagwire.broker.served import Call, HangUp, Session
 from tagwire.broker.testing.interception import Intercepted
 from tagwire.rpc import AnyRequest, Request, UnsupportedApiVersions
-from tagwire.rpc.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
-
-BEFORE_AUTHENTICATION = frozenset({API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE})
 
 
 async def answer(request: AnyRequest, session: Session, broker: Node) -> Any:
@@ -23,9 +20,9 @@ async def answer(request: AnyRequest, session: Session, broker: Node) -> Any:
         HangUp: the connection is to be closed instead.
         DecodeError: the request's body cannot be read.
     """
-    if not session.is_known and request.api_key not in BEFORE_AUTHENTICATION:
+    if not session.is_known and request.api_key not in FIXED:
         raise HangUp("it has not authenticated")
-    if isinstance(request, UnsupportedApiVersions) and API_VERSIONS in broker.apis.served:
+    if isinstance(request, UnsupportedApiVersions) and request.api_key in broker.apis.served:
         return unsupported_version(broker.apis.advertised)
     if not isinstance(request, Request):
         if broker.settings.unsupported == "empty":
