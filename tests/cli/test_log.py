@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from uuid import UUID
 
 import pytest
 
@@ -192,6 +193,71 @@ def test_int_keyed_headers_are_shown_where_the_call_says_so(run, tmp_path):
     (line,) = lines(run("log", log, "--dialect", "int-headers", "--records", "--json"))
     assert (line["offset"], line["key"], line["value"], len(line["headers"])) == (5, "k", "v", 2)
     assert run("log", log, "--dialect", "int-headers", "--verify").code == 0
+
+
+def test_int_header_keys_are_named_by_registers(run, tmp_path):
+    register = tmp_path / "headers.toml"
+    register.write_text('space = "local"\n[[entries]]\nkey = 1114000\nname = "app.name"\n')
+    log = tmp_path / "00000000000000000000.log"
+    log.write_bytes(records.write([Record(b"k", b"v", [(1_114_000, b"ig"), (7, b"x")], DAY)], dialect="int-headers"))
+    form = ("--dialect", "int-headers", "--register", register)
+    (line,) = lines(run("log", log, "--records", "--json", *form))
+    assert line["headers"] == [{"key": "7", "value": "x"}, {"key": "app.name", "value": "ig"}]
+    assert "headers: 7=x app.name=ig" in run("log", log, "--headers", *form).out
+    assert run("log", log, "--verify", *form).code == 0
+    ran = run("log", log, "--records", "--register", register)
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    register.write_text("space = 5")
+    ran = run("log", log, "--records", *form)
+    assert (ran.code, "headers.toml: space is 5" in ran.err) == (1, True)
+
+
+@pytest.fixture
+def metadata(tmp_path):
+    """The directory of a cluster's metadata, with a snapshot beside the log."""
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    topic = messages.TopicRecord(name="flights", topic_id=UUID(int=5))
+    value = b"\x01\x02\x00" + topic.encode(0)
+    head = records.ControlRecord("SNAPSHOT_HEADER", messages.SnapshotHeaderRecord(last_contained_log_timestamp=DAY))
+    foot = records.ControlRecord("SNAPSHOT_FOOTER", messages.SnapshotFooterRecord())
+    rows = [Record(None, value, timestamp=DAY)]
+    (directory / "00000000000000000007-0000000001.checkpoint").write_bytes(
+        records.write_control([head], DAY)
+        + records.write(rows, base_offset=1)
+        + records.write_control([foot], DAY, base_offset=2)
+    )
+    (directory / "00000000000000000007.log").write_bytes(records.write(rows, base_offset=7))
+    return directory
+
+
+def test_a_directory_of_cluster_metadata_lists_its_snapshots_too(run, metadata):
+    found = [(os.path.basename(line["file"]), line["base_offset"]) for line in lines(run("log", metadata, "--json"))]
+    snapshot, log = "00000000000000000007-0000000001.checkpoint", "00000000000000000007.log"
+    assert found == [(snapshot, 0), (snapshot, 1), (snapshot, 2), (log, 7)]
+    assert [line["base_offset"] for line in lines(run("log", metadata, "--offset", 7, "--json"))] == [7]
+    assert run("log", metadata, "--verify").out.startswith("2 segments")
+
+
+def test_records_of_cluster_metadata_are_those_of_the_log_unless_a_snapshot_is_named(run, metadata):
+    ran = run("log", metadata, "--decode", "metadata", "--json")
+    (line,) = map(json.loads, ran.out.splitlines())
+    assert (line["offset"], line["type"], line["value"]["name"]) == (7, "Topic", "flights")
+    assert ran.err.endswith("snapshots, which are read by name: 00000000000000000007-0000000001.checkpoint\n")
+    snapshot = metadata / "00000000000000000007-0000000001.checkpoint"
+    found = lines(run("log", snapshot, "--decode", "metadata", "--json"))
+    assert [line.get("control") or line["type"] for line in found] == ["SNAPSHOT_HEADER", "Topic", "SNAPSHOT_FOOTER"]
+
+
+def test_the_state_of_share_groups_is_decoded(run, tmp_path):
+    log = tmp_path / "__share_group_state-0" / "00000000000000000000.log"
+    log.parent.mkdir()
+    key = messages.ShareSnapshotKey(group_id="g", topic_id=UUID(int=5), partition=3)
+    value = messages.ShareSnapshotValue(snapshot_epoch=2, state_epoch=1, leader_epoch=0, start_offset=9)
+    pair = Record(b"\0\0" + key.encode(0), b"\0\0" + value.encode(0), timestamp=DAY)
+    log.write_bytes(records.write([pair]))
+    (line,) = lines(run("log", log, "--decode", "share", "--json"))
+    assert (line["type"], line["key"]["groupId"], line["value"]["startOffset"]) == ("ShareSnapshot", "g", 9)
 
 
 @pytest.mark.parametrize(

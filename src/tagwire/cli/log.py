@@ -17,6 +17,7 @@ from tagwire.cli.terminal import printable, progress
 from tagwire.errors import ConfigError
 
 if TYPE_CHECKING:
+    from tagwire.records import HeaderRegister
     from tagwire.records.files import Fault, PartitionFiles, Segment
 
 _MIB = 1 << 20
@@ -39,6 +40,14 @@ class _Asked:
     limit: int | None
     full: bool
     as_json: bool
+
+
+@dataclass(frozen=True)
+class _Format:
+    """What the batches are: of Kafka's formats, or of a dialect, whose int keys a register may name."""
+
+    dialect: str | None
+    register: HeaderRegister | None
 
 
 @dataclass(frozen=True)
@@ -73,14 +82,24 @@ def log(
         Literal["int-headers"] | None,
         typer.Option("--dialect", help="The format of messages with int-keyed headers.", show_default=False),
     ] = None,
+    register: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--register",
+            metavar="REGISTER.toml",
+            help="Name the int keys of headers as this register does; may be repeated. Needs --dialect int-headers.",
+            show_default=False,
+        ),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Do not cut long keys, values and headers.")] = False,
     as_json: Json = False,
 ) -> None:
     """Print or check log segments and the files beside them, with no broker running.
 
     FILE is a .log, .index, .timeindex, .txnindex or .snapshot file, a checkpoint, or partition.metadata; DIR is a
-    partition's directory or one that holds some. --verify computes checksums, checks that offsets grow, and finds index
-    entries, leader epochs and producers that the log does not bear out.
+    partition's directory or one that holds some: their segments, and the batches of KRaft snapshots. --verify computes
+    checksums, checks that offsets grow, and finds index entries, leader epochs and producers that the log does not bear
+    out.
 
     \b
     Examples:
@@ -88,13 +107,17 @@ def log(
       tagwire log 00000000000000000000.log --records --offset 88121 --limit 10
       tagwire log /var/lib/kafka --verify
       tagwire log /var/lib/kafka --decode offsets --json | jq .value.offset
+      tagwire log traces-0 --headers --dialect int-headers --register headers.toml
     """
     chosen = [name for name, on in (("--batches", batches), ("--verify", verify)) if on]
     chosen += [name for name, on in (("--records", records or headers), ("--decode", decode is not None)) if on][:1]
     if len(chosen) > 1:
         raise typer.BadParameter(f"{chosen[0]} and {chosen[1]} exclude each other")
+    if register and dialect is None:
+        raise typer.BadParameter("only headers of --dialect int-headers have int keys", param_hint="'--register'")
+    form = _Format(dialect, _register(register))
     if verify:
-        _verify(paths, dialect, as_json)
+        _verify(paths, form, as_json)
         return
     asked = _Asked(
         records or headers or decode is not None,
@@ -105,7 +128,7 @@ def log(
         full,
         as_json,
     )
-    targets = [target for path in paths for target in _targets(path, dialect, asked)]
+    targets = [target for path in paths for target in _targets(path, form, asked)]
     total = sum(target.path.stat().st_size for target in targets) / _MIB
     left = limit
     with progress("reading", total, unit="MiB", visible=not sys.stdout.isatty()) as advance:
@@ -126,38 +149,55 @@ def log(
                 print(f"  {tail.size} bytes to the end, at {tail.position}: {tail.reason}")
 
 
-def _targets(path: Path, dialect: str | None, asked: _Asked) -> Iterator[_Target]:
+def _register(files: list[Path] | None) -> HeaderRegister | None:
+    if not files:
+        return None
+    from tagwire.records import HeaderRegister
+
+    return HeaderRegister.load(*files)
+
+
+def _targets(path: Path, form: _Format, asked: _Asked) -> Iterator[_Target]:
     """The files to print that a path names. What lies beside them unread is told on stderr."""
     from tagwire.records.files import partition_name
 
     if not path.is_dir():
-        segment = _segment(path, dialect)
+        segment = _segment(path, form)
         named = partition_name(path.resolve().parent.name)
         yield _Target(path, segment, *(named[:2] if named else (None, None)))
         return
-    found = _partitions(path, dialect)
+    found = _partitions(path, form)
     if asked.decode is not None and len(found) > 1:
         found = [files for files in found if files.topic == asked.decode]
     for files in found:
-        if files.leftovers:
-            names = ", ".join(printable(each.name) for each in files.leftovers)
-            print(f"{printable(str(files.path))}: not read, being made or deleted: {names}", file=sys.stderr)
+        _tell_unread(files, "being made or deleted", files.leftovers)
+        if asked.records:
+            # Their records are those of the log again, or stood before it.
+            _tell_unread(files, "snapshots, which are read by name", [each.path for each in files.snapshots])
+        elif not asked.offset:
+            yield from (_Target(each.path, each, files.topic, files.partition) for each in files.snapshots)
         for number, segment in enumerate(files.segments):
             following = files.segments[number + 1 : number + 2]
             if not following or following[0].base_offset > asked.offset:
                 yield _Target(segment.path, segment, files.topic, files.partition)
 
 
-def _partitions(path: Path, dialect: str | None) -> list[PartitionFiles]:
+def _tell_unread(files: PartitionFiles, why: str, paths: list[Path]) -> None:
+    if paths:
+        names = ", ".join(printable(path.name) for path in paths)
+        print(f"{printable(str(files.path))}: not read, {why}: {names}", file=sys.stderr)
+
+
+def _partitions(path: Path, form: _Format) -> list[PartitionFiles]:
     from tagwire.records.files import partitions
 
-    found = partitions(path, dialect=dialect)
+    found = partitions(path, dialect=form.dialect, register=form.register)
     if not found:
         raise ConfigError(f"{path} is no partition's directory, and holds none")
     return found
 
 
-def _segment(path: Path, dialect: str | None) -> Segment | None:
+def _segment(path: Path, form: _Format) -> Segment | None:
     """The segment in a file; None where it is one that lies beside segments.
 
     Raises:
@@ -171,7 +211,7 @@ def _segment(path: Path, dialect: str | None) -> Segment | None:
         return None
     # A copy under another name, or what Kafka was about to delete, is read when it is asked for by name.
     if kind == "snapshot" or ".log" in path.suffixes or ".checkpoint" in path.suffixes:
-        return Segment(path, dialect=dialect)
+        return Segment(path, dialect=form.dialect, register=form.register)
     raise ConfigError(f"{path}: no file of Kafka's has such a name; a segment ends in .log")
 
 
@@ -206,9 +246,9 @@ def _lines(target: _Target, asked: _Asked, advance: Callable[[int], object]) -> 
             advance(batch.size_in_bytes)
 
 
-def _verify(paths: list[Path], dialect: str | None, as_json: bool) -> None:
+def _verify(paths: list[Path], form: _Format, as_json: bool) -> None:
     """Prints what is wrong with the files that `paths` name; exits with 1 if anything is."""
-    checked = [each for path in paths for each in _checked(path, dialect)]
+    checked = [each for path in paths for each in _checked(path, form)]
     sizes = sum(segment.path.stat().st_size for segments, _ in checked for segment in segments) / _MIB
     wrong = 0
     with progress("checking", sizes, unit="MiB", visible=not sys.stdout.isatty()) as advance:
@@ -226,21 +266,21 @@ def _verify(paths: list[Path], dialect: str | None, as_json: bool) -> None:
 _Check = Callable[[Callable[[int], object]], "Iterator[Fault]"]
 
 
-def _checked(path: Path, dialect: str | None) -> Iterator[tuple[list[Segment], _Check]]:
+def _checked(path: Path, form: _Format) -> Iterator[tuple[list[Segment], _Check]]:
     """What there is to check at a path: segments, and what gives their faults while it tells how many bytes it read."""
     from tagwire.records.files import Segment
     from tagwire.records.files.side_files import check_side_file
     from tagwire.records.files.verify import verify_partition, verify_segment
 
     if path.is_dir():
-        for files in _partitions(path, dialect):
+        for files in _partitions(path, form):
             yield files.segments + files.snapshots, lambda told, files=files: verify_partition(files, progress=told)  # type: ignore[misc]
         return
-    segment = _segment(path, dialect)
+    segment = _segment(path, form)
     if segment is not None:
         yield [segment], lambda told: verify_segment(segment, progress=told)
         return
-    beside = Segment(path.with_suffix(".log"), dialect=dialect)
+    beside = Segment(path.with_suffix(".log"), dialect=form.dialect)
     if beside.path.is_file():
         yield (
             [beside],
