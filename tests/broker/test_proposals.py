@@ -8,6 +8,7 @@ import pytest
 
 from tagwire import message_class, messages
 from tagwire.broker import Broker
+from tagwire.client import Client
 from tagwire.errors import ConfigError, SpecError
 from tagwire.rpc import Connection, Unsupported, api_of
 
@@ -84,6 +85,13 @@ def test_its_bytes_on_the_wire_are_the_seeds(wire):
     assert (
         frame[8:].hex() == "100001" + "0006" + b"test/9".hex() + "00" + "00000001" + "0a0001" + "0003686579" + "000000"
     )
+
+
+def test_a_client_that_knows_the_proposal_settles_on_its_version_and_asks(trying):
+    with Client(trying.bootstrap, client_id="mine", apis=[Foo]) as client:
+        assert client.request(Foo.request(count=1)).user_agent == "mine/9"
+        assert client.request(Foo.request(count=1), version=8).user_agent is None
+        assert client.metadata().topics == {}
 
 
 def test_versions_outside_the_optional_range_carry_no_buffers(wire):

@@ -26,7 +26,7 @@ from tagwire.client.topology import Topology
 from tagwire.client.transport import CONNECT_TIMEOUT, Link, Setup
 from tagwire.client.versions import policy, speakable
 from tagwire.errors import ConnectError, ConnectionLostError, Error, KafkaError, TagwireError
-from tagwire.rpc import BrokerFeatures, Features, Range, Usability, api_name
+from tagwire.rpc import Api, BrokerFeatures, Features, Range, Usability, api_name
 
 # A topic that was just created may still be unknown to the broker that is asked; one that is unknown for longer is
 # missing.
@@ -54,6 +54,7 @@ class Client:
             name, `{"Fetch": 12, "Metadata": "4-9", ...}`, of which none may be missing that is used.
         fallback: a release such as "0.9.0", whose versions are taken for granted of a broker that ends the connection
             when it is asked.
+        apis: APIs that Kafka does not have, as `tagwire.rpc.api_of` makes them: their requests can be sent too.
         security: the attributes of `tagwire.client.Security`: security_protocol, ssl_cafile, sasl_mechanism, ...
 
     Raises:
@@ -69,13 +70,15 @@ class Client:
         exclude: Mapping[str, str | Collection[int]] = _NOTHING,
         versions: str | Mapping[str, object] | None = None,
         fallback: str | None = None,
+        apis: Collection[Api] = (),
         **security: Any,
     ) -> None:
         self.timeout = timeout
         self.fetch_settings = FetchSettings()
         self.produce_settings = ProduceSettings()
         self._bootstrap = addresses_of(bootstrap)
-        self._setup = Setup(client_id, policy(exclude, versions, fallback), security_of(security))
+        added = {api.key: api for api in apis}
+        self._setup = Setup(client_id, policy(exclude, versions, fallback, added), security_of(security), added)
         self._links: dict[tuple[str, int], Link] = {}
         self._topology = Topology()
         self._finalized = BrokerFeatures()

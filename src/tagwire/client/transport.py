@@ -41,6 +41,7 @@ from tagwire.rpc import (
     api_name,
     pause_after,
 )
+from tagwire.rpc.apis import NO_APIS, Apis
 
 LIMITS: Final = Limits(max_frame_bytes=MAX_FRAME_BYTES)
 
@@ -56,6 +57,7 @@ class Setup:
     client_id: str
     versions: VersionPolicy = field(default_factory=VersionPolicy)
     security: Security = PLAINTEXT
+    apis: Apis = NO_APIS
 
 
 class Pending:
@@ -107,7 +109,7 @@ class Link:
         self.quiet_until = 0.0
         self._socket = sock
         self._versions = setup.versions
-        self._connection = Connection("client", LIMITS, client_id=setup.client_id)
+        self._connection = Connection("client", LIMITS, client_id=setup.client_id, apis=setup.apis)
         self._pending: deque[Pending] = deque()
         self._closed = False
 

@@ -19,6 +19,7 @@ from typing import Final
 from tagwire import messages
 from tagwire.errors import UnsupportedVersionError
 from tagwire.rpc import Excluded, Range, Ranges, api_name, choose, exclusions, ranges_from, ranges_of
+from tagwire.rpc.apis import NO_APIS, Apis
 from tagwire.rpc.sasl import OURS as SASL
 from tagwire.spec.api_keys import API_NAMES
 
@@ -80,11 +81,13 @@ class VersionPolicy:
         excluded: never to be used.
         assumed: ranges to take for granted instead of asking for them; None asks.
         fallback: ranges to take for granted of a broker that ends the connection when it is asked; None is an error.
+        apis: APIs that are not Kafka's.
     """
 
     excluded: Excluded = field(default_factory=dict)
     assumed: Ranges | None = None
     fallback: Ranges | None = None
+    apis: Apis = NO_APIS
 
     def choose(self, api: int, theirs: Ranges, broker: str, highest: int | None = None) -> int:
         """The version to speak, at most `highest`. Raises UnsupportedVersionError naming API, both ranges and
@@ -97,10 +100,13 @@ class VersionPolicy:
 
 
 def policy(
-    exclude: Mapping[str, str | Collection[int]], versions: str | Mapping[str, object] | None, fallback: str | None
+    exclude: Mapping[str, str | Collection[int]],
+    versions: str | Mapping[str, object] | None,
+    fallback: str | None,
+    apis: Apis = NO_APIS,
 ) -> VersionPolicy:
     """The policy of a client's options. Raises ConfigError: no such API, range or release."""
     assumed = ranges_of(versions) if isinstance(versions, str) else None
     if versions is not None and assumed is None:
         assumed = ranges_from(dict(versions), "versions")  # type: ignore[arg-type]
-    return VersionPolicy(exclusions(exclude), assumed, None if fallback is None else ranges_of(fallback))
+    return VersionPolicy(exclusions(exclude), assumed, None if fallback is None else ranges_of(fallback), apis)
