@@ -41,7 +41,7 @@ from tagwire.rpc import (
     api_name,
     pause_after,
 )
-from tagwire.rpc.apis import NO_APIS, Apis
+from tagwire.rpc.apis import Apis
 
 LIMITS: Final = Limits(max_frame_bytes=MAX_FRAME_BYTES)
 
@@ -57,7 +57,7 @@ class Setup:
     client_id: str
     versions: VersionPolicy = field(default_factory=VersionPolicy)
     security: Security = PLAINTEXT
-    apis: Apis = NO_APIS
+    apis: Apis = field(default_factory=dict)
 
 
 class Pending:

@@ -87,7 +87,7 @@ class VersionPolicy:
     excluded: Excluded = field(default_factory=dict)
     assumed: Ranges | None = None
     fallback: Ranges | None = None
-    apis: Apis = NO_APIS
+    apis: Apis = field(default_factory=dict)
 
     def choose(self, api: int, theirs: Ranges, broker: str, highest: int | None = None) -> int:
         """The version to speak, at most `highest`. Raises UnsupportedVersionError naming API, both ranges and
