@@ -92,7 +92,7 @@ class VersionPolicy:
     def choose(self, api: int, theirs: Ranges, broker: str, highest: int | None = None) -> int:
         """The version to speak, at most `highest`. Raises UnsupportedVersionError naming API, both ranges and
         broker."""
-        lowest, own = range_of(api)
+        lowest, own = self.apis[api].versions if api in self.apis else range_of(api)
         ours = {api: (lowest, own if highest is None else min(own, highest))}
         if self.assumed is not None and api not in self.assumed:
             raise UnsupportedVersionError(f"{broker}: the versions are fixed, and none is given for {api_name(api)}")
