@@ -126,14 +126,16 @@ def test_batches_and_messages_may_be_mixed_where_they_are_read_together() -> Non
     assert [record.offset for batch in batches for record in batch.records()] == list(range(9))
 
 
-def test_a_broken_message_breaks_those_that_are_read_with_it() -> None:
+def test_messages_before_a_broken_one_are_given() -> None:
     data = bytearray(records.write([Record(b"k", b"v")] * 3, magic=1))
     data[-1] ^= 1
-    with pytest.raises(CorruptRecordError, match=r"offset 0, message 2 at byte .*checksum"):
-        next(records.read_together(data))
-    (batch,) = records.read_together(data, verify=False)
+    read = records.read_together(data)
+    assert [(next(read).base_offset, next(read).base_offset)] == [(0, 1)]
+    with pytest.raises(CorruptRecordError, match=r"entry at offset 2 at byte .*checksum"):
+        next(read)
+    *_, last = records.read_together(data, verify=False)
     with pytest.raises(CorruptRecordError, match="checksum"):
-        batch.records()
+        last.verify()
 
 
 def test_what_a_wrapper_may_become_is_bounded_where_it_is_read_together() -> None:

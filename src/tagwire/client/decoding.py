@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tagwire.client.spans import Chunk, broken
 from tagwire.errors import DecodeError, UnsupportedVersionError
 from tagwire.kernel.record_objects import placed
-from tagwire.records import AbortedTransactions, Record, batch_headers, read
+from tagwire.records import AbortedTransactions, Record, batch_headers, read_together
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ def _one_by_one(
 ) -> Iterator[tuple[pa.RecordBatch, int]]:
     """What stands before the first broken batch; then the error, naming that batch."""
     for chunk in chunks:
-        for header in batch_headers(chunk.data, max_decompressed=options["max_decompressed"]):
+        for header in batch_headers(chunk.data, options["dialect"], max_decompressed=options["max_decompressed"]):
             if header.next_offset <= given_to:
                 aborted.hides(header, chunk.data)
                 continue
@@ -78,18 +78,22 @@ def _decoded(
     )
 
 
-def record_batches(chunk: Chunk, max_decompressed: int) -> Iterator[tuple[Iterator[Record], int]]:
+def record_batches(chunk: Chunk, options: dict[str, Any]) -> Iterator[tuple[Iterator[Record], int]]:
     """The records of each batch, which know their topic and partition, with the offset to go on from after it.
+
+    Args:
+        options: dialect, register and max_decompressed, as for `arrow_batches`.
 
     Raises:
         CorruptRecordError, UnsupportedVersionError: naming the partition and the offset, when the broken batch is due.
     """
     span, aborted, given_to = chunk.span, AbortedTransactions(chunk.aborted), chunk.start
-    for batch in read(chunk.data, verify=False):
+    dialect, most = options["dialect"], options["max_decompressed"]
+    for batch in read_together(chunk.data, dialect, verify=False, register=options["register"], max_decompressed=most):
         try:
             batch.verify()
             is_hidden = aborted.hides(batch, chunk.data) or batch.is_control
-            found = iter(()) if is_hidden else batch.records(max_decompressed=max_decompressed)
+            found = iter(()) if is_hidden else batch.records(max_decompressed=most)
         except (DecodeError, UnsupportedVersionError) as error:
             raise broken(span.at, max(batch.base_offset, given_to), error) from error
         inside = chunk.start <= batch.base_offset and (span.end is None or batch.next_offset <= span.end)

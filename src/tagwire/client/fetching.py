@@ -51,8 +51,11 @@ class _Asked(NamedTuple):
 class Fetcher:
     """Keeps one Fetch on its way to each leader of `spans`."""
 
-    def __init__(self, client: Client, spans: Iterable[Span], settings: FetchSettings) -> None:
+    def __init__(
+        self, client: Client, spans: Iterable[Span], settings: FetchSettings, dialect: str | None = None
+    ) -> None:
         self._client = client
+        self._dialect = dialect
         self._settings = settings
         self._committed = settings.isolation == READ_COMMITTED
         self._spans = list(spans)
@@ -235,7 +238,7 @@ class Fetcher:
         rows, size, after = 0, 0, span.next
         failure: TagwireError | None = None
         try:
-            for header in records.batch_headers(data, max_decompressed=MAX_DECOMPRESSED):
+            for header in records.batch_headers(data, self._dialect, max_decompressed=MAX_DECOMPRESSED):
                 if header.next_offset <= after:
                     raise CorruptRecordError(f"a batch ends before it, at {header.last_offset}", offset=header.position)
                 if self._committed and 0 <= span.log_end <= header.base_offset:

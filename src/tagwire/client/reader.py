@@ -17,8 +17,9 @@ from tagwire.client.owning import ClientOwner
 from tagwire.client.positions import Lag, Position, resolved
 from tagwire.client.spans import UNKNOWN, Chunk, Span
 from tagwire.errors import ConfigError, TagwireError
-from tagwire.records import HeaderSerdes, Record
+from tagwire.records import HeaderRegister, HeaderSerdes, Record
 from tagwire.records.compression import MAX_DECOMPRESSED
+from tagwire.records.entries import check_dialect
 from tagwire.records.interceptors import ConsumerInterceptor, after_decoding
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Reader(ClientOwner):
             "read_uncommitted" gives them; None as the client is set up.
         offset_reset: what to do when a partition does not hold the offset to go on from: "none" raises, "earliest" and
             "latest" go on there and log a warning; None as the client is set up.
+        dialect: None for Kafka's formats, "int-headers" for topics of that one, whose header keys are ints.
+        register: with that dialect, by which header keys are read as names.
         group: whose committed offsets `Committed`, `committed` and `commit` mean. The reader does not become a member.
 
     Raises:
@@ -93,10 +96,13 @@ class Reader(ClientOwner):
         max_decompressed: int = MAX_DECOMPRESSED,
         isolation: str | None = None,
         offset_reset: str | None = None,
+        dialect: str | None = None,
+        register: HeaderRegister | None = None,
         group: str | None = None,
     ) -> None:
         from tagwire.records.arrow import arrow_schema
 
+        check_dialect(dialect, register)
         arrow_schema(columns, timestamp_unit=timestamp_unit)
         at_least("batch_rows", batch_rows, 1)
         at_least("batch_bytes", batch_bytes, 1)
@@ -105,6 +111,8 @@ class Reader(ClientOwner):
             "columns": tuple(columns),
             "timestamp_unit": timestamp_unit,
             "max_decompressed": max_decompressed,
+            "dialect": dialect,
+            "register": register,
         }
         self._batch_rows = batch_rows
         self._batch_bytes = batch_bytes
@@ -130,7 +138,7 @@ class Reader(ClientOwner):
         self._held: dict[TopicPartition, list[Chunk]] = {}
         self._small: list[tuple[pa.RecordBatch | None, Span, int]] = []
         self._small_rows = 0
-        self._fetcher = Fetcher(self._client, spans, self._settings)
+        self._fetcher = Fetcher(self._client, spans, self._settings, dialect)
         self._batches = self._read()
         self._ended = False
         self._failure: TagwireError | None = None
@@ -237,7 +245,7 @@ class Reader(ClientOwner):
         self, chunk: Chunk, interceptors: Sequence[ConsumerInterceptor], header_serdes: HeaderSerdes | None
     ) -> Iterator[Record]:
         at = chunk.span.at
-        for found, after in record_batches(chunk, self._options["max_decompressed"]):
+        for found, after in record_batches(chunk, self._options):
             for record in found:
                 self._positions[at] = record.offset + 1
                 if header_serdes is not None:

@@ -69,7 +69,7 @@ def read_together(
     max_decompressed: int | None = None,
 ) -> Iterator[RecordBatch]:
     """What `read` gives, for those who look at records only: uncompressed messages that follow one another are one
-    batch, as many as take 256 KiB, and one that is broken breaks it as a whole.
+    batch, as many as take 256 KiB, unless one of them is broken.
 
     `max_decompressed`: most bytes that a wrapper may become (None: 64 times the compressed and 1 MiB).
     """
@@ -77,13 +77,17 @@ def read_together(
     check_dialect(dialect, register)
     at = 0
     while (header := run_at(view, at, dialect, max_decompressed)) is not None:
-        batch = header if isinstance(header, MessageEntry) else RecordBatch(view, at)
-        if isinstance(batch, MessageEntry):
-            batch.register = register
-        if verify:
-            batch.verify()
-        yield batch
-        at += batch.size
+        after = at + header.size
+        if isinstance(header, MessageRun) and not header.is_sound:
+            yield from read(view[at:after], dialect, verify=verify, register=register)
+        else:
+            batch = header if isinstance(header, MessageEntry) else RecordBatch(view, at)
+            if isinstance(batch, MessageEntry):
+                batch.register = register
+            if verify:
+                batch.verify()
+            yield batch
+        at = after
 
 
 def batch_headers(

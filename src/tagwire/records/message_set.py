@@ -17,6 +17,7 @@ from __future__ import annotations
 import zlib
 from struct import Struct
 
+from tagwire.errors import CorruptRecordError
 from tagwire.kernel.message_sets import HAS_HEADERS, PREFIX_SIZE, records_of, run_of
 from tagwire.records.batch import APPEND_TIME, CODEC_MASK, DecompressedBatch, RecordBatch
 from tagwire.records.compression import CODECS, decompress
@@ -175,6 +176,15 @@ class MessageRun(MessageEntry):
     @property
     def last_offset(self) -> int:
         return self.offset + self.last_offset_delta
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether records can be made of all its messages."""
+        try:
+            self.payload()
+        except CorruptRecordError:
+            return False
+        return True
 
     def verify(self, data: memoryview | None = None) -> None:
         self.payload()
