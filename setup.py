@@ -18,6 +18,7 @@ KERNELS = sorted(p for p in Path("src/tagwire/kernel").glob("*.py") if p.name !=
 DEPENDENCIES = [
     "cramjam>=2.10,<3",
     "crc32c>=2.7",
+    "msgspec>=0.19",
     "pyarrow>=18",
     "rich>=13",
     "typer>=0.29,<1",

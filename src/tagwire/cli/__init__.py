@@ -1,6 +1,6 @@
 """The `tagwire` command, one file for each subcommand.
 
-Importing them is light: what is heavy is imported when a command runs, so that `tagwire --help` answers at once.
+A command's file is imported when it is asked for, and what is heavy when it runs, so that each answers at once.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tagwire.cli import broker, codec, configs, consume, groups, headers, land, log, produce, spec, topics, versions
 from tagwire.cli.connecting import read_properties, remember
 from tagwire.cli.options import pairs
 from tagwire.cli.terminal import printable
@@ -26,12 +26,53 @@ INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
 _UsageError: Any = typer.BadParameter.__base__
 
 
+_COMMANDS = {
+    "topics": "",
+    "produce": "",
+    "consume": "",
+    "groups": "",
+    "configs": "",
+    "versions": "",
+    "broker": "",
+    "audit": "Say which clients break on another release of Kafka.",
+    "capture": "",
+    "tap": "Record what passes between clients and a broker.",
+    "land": "Land a topic as a Parquet table.",
+    "log": "Print or check log segments, with no broker running.",
+    "spec": "",
+    "headers": "",
+    "decode": "Print the message that bytes hold, as JSON or byte by byte.",
+    "encode": "Print the bytes of a message that is given as JSON.",
+}
+"""Every command, and what the list of them says of it where that is not how its own help begins.
+
+Each is in the file of its name, or the one that `_FILES` says: a group of commands as `app`, one alone as a function.
+"""
+
+_FILES = {"decode": "codec", "encode": "codec"}
+
+
+def _command(name: str) -> Any:
+    module = import_module(f"{__name__}.{_FILES.get(name, name)}")
+    if hasattr(module, "app"):
+        group = typer.main.get_group(module.app)
+        group.name = name
+        return group
+    alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+    alone.command(name, short_help=_COMMANDS[name] or None)(getattr(module, name))
+    return typer.main.get_command(alone)
+
+
 class _Commands(TyperGroup):
     """The group of all commands. A reader that has seen enough (`tagwire consume t | head`) is no error."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        names = "topics produce consume groups configs versions broker land log spec headers decode encode"
-        return names.split()
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in _COMMANDS and cmd_name not in self.commands:
+            self.add_command(_command(cmd_name))
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -50,19 +91,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(topics.app, name="topics")
-app.add_typer(groups.app, name="groups")
-app.add_typer(configs.app, name="configs")
-app.command()(produce.produce)
-app.command()(consume.consume)
-app.command()(versions.versions)
-app.command()(broker.broker)
-app.command(short_help="Land a topic as a Parquet table.")(land.land)
-app.command(short_help="Print or check log segments, with no broker running.")(log.log)
-app.add_typer(spec.app, name="spec")
-app.add_typer(headers.app, name="headers")
-app.command(short_help="Print the message that bytes hold, as JSON or byte by byte.")(codec.decode)
-app.command(short_help="Print the bytes of a message that is given as JSON.")(codec.encode)
 
 
 def _print_version(asked: bool) -> None:

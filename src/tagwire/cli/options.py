@@ -59,3 +59,12 @@ def pairs(values: Iterable[str], option: str) -> list[tuple[str, str]]:
             raise typer.BadParameter(f"{text!r} is not KEY=VALUE", param_hint=f"'{option}'")
         found.append((key, value))
     return found
+
+
+def host_and_port(text: str, option: str) -> tuple[str, int]:
+    """`HOST:PORT`, an IPv6 address in brackets. Raises typer.BadParameter naming the option."""
+    host, colon, port = text.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not (colon and host and port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536):
+        raise typer.BadParameter(f"{text!r} is not HOST:PORT", param_hint=f"'{option}'")
+    return host, int(port)

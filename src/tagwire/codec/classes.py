@@ -55,10 +55,14 @@ class Structure:
             return False
         return all(getattr(self, name) == getattr(other, name) for name in self._fields)
 
-    def __repr__(self) -> str:
-        secrets = self._secrets
+    def _hidden(self) -> frozenset[str]:
+        """The attributes that nobody is shown."""
         if self._setting_values and is_secret(self):
-            secrets |= self._setting_values
+            return self._secrets | self._setting_values
+        return self._secrets
+
+    def __repr__(self) -> str:
+        secrets = self._hidden()
         shown = [f"{name}={'<secret>' if name in secrets else _shown(getattr(self, name))}" for name in self._fields]
         if self._unknown_tags:
             shown.append(f"unknown_tags={self._unknown_tags!r}")
@@ -309,3 +313,22 @@ def class_at(home: Message | str) -> type[MessageObject]:
         # Of two threads that build the same class, both go on with the first one kept.
         found = _built.setdefault(home, build_class(message, home=home))
     return found
+
+
+def blank_secrets(value: Any) -> None:
+    """Empties, at any depth of a message, what its repr hides: for showing the message in another form.
+
+    Args:
+        value: a message, a struct or a list of them; changed in place. Text becomes "<secret>", bytes and arrays empty.
+    """
+    if isinstance(value, list):
+        for element in value:
+            blank_secrets(element)
+    elif isinstance(value, Structure):
+        hidden = value._hidden()
+        for name in value._fields:
+            inner = getattr(value, name)
+            if name not in hidden:
+                blank_secrets(inner)
+            elif inner is not None:
+                setattr(value, name, "<secret>" if isinstance(inner, str) else type(inner)())

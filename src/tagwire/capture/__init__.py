@@ -1,0 +1,34 @@
+"""What clients were seen to ask of brokers, and what follows for the next release.
+
+Packets and request logs become observations (`observe`), observations are gathered by client (`Census`), and each
+client is judged against a release (`judge`). Nothing in a capture stops the reading of the rest: what is not understood
+is counted (`Losses`).
+"""
+
+from tagwire.capture.census import Census, Client, Usage, Use
+from tagwire.capture.conversation import Exchange
+from tagwire.capture.files import exchanged, kind_of, observe, paths_of
+from tagwire.capture.observation import Endpoint, Losses, Observation, Place
+from tagwire.capture.verdicts import Cause, Finding, Outcome, Verdict, features_of, judge
+
+__all__ = [
+    "Cause",
+    "Census",
+    "Client",
+    "Endpoint",
+    "Exchange",
+    "Finding",
+    "Losses",
+    "Observation",
+    "Outcome",
+    "Place",
+    "Usage",
+    "Use",
+    "Verdict",
+    "exchanged",
+    "features_of",
+    "judge",
+    "kind_of",
+    "observe",
+    "paths_of",
+]

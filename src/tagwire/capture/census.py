@@ -1,0 +1,183 @@
+"""Who the clients are and what they speak: observations gathered by client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from tagwire import messages
+from tagwire.capture.observation import Endpoint, Observation, Place
+from tagwire.rpc.headers import API_VERSIONS
+from tagwire.rpc.negotiation import Range
+from tagwire.spec.api_keys import API_NAMES
+
+_BEFORE_AUTHENTICATION: Final = frozenset({17, API_VERSIONS, 36})
+_ANONYMOUS: Final = "User:ANONYMOUS"
+
+MINUTE: Final = 60_000_000
+"""In microseconds."""
+
+CLUSTER_APIS: Final = frozenset(
+    key for key in API_NAMES if "broker" not in messages.request(key).spec.listeners or key == 27
+)
+"""What only brokers and controllers ask: APIs of no broker's listener today, and WriteTxnMarkers."""
+
+
+class Client(NamedTuple):
+    """Who speaks, as far as requests and connections tell.
+
+    Attributes:
+        software_name, software_version: "" where the client did not tell.
+        client_id: None where it sent null.
+        principal: such as "User:alice", "" where none was seen, or nobody's.
+        address: an IP address.
+    """
+
+    software_name: str
+    software_version: str
+    client_id: str | None
+    principal: str
+    address: str
+
+    def __str__(self) -> str:
+        software = " ".join(filter(None, (self.software_name, self.software_version))) or "unnamed software"
+        principal = f" as {self.principal}" if self.principal else ""
+        return f"{software}, client id {self.client_id!r}{principal}, from {self.address or 'an unknown address'}"
+
+
+@dataclass(slots=True)
+class Use:
+    """One version of one API as one client used it.
+
+    Attributes:
+        count: requests.
+        first, last: when, in microseconds since 1970 UTC; -1 where no time is known.
+        places: evidence: of the first request, and of the last where there were more.
+        highest_offered: the newest version that a broker offered where this one was used; None where no offer was seen.
+        error_codes: {code: how often an answer carried it}.
+    """
+
+    count: int = 0
+    first: int = -1
+    last: int = -1
+    places: tuple[Place, ...] = ()
+    highest_offered: int | None = None
+    error_codes: dict[int, int] = field(default_factory=dict)
+
+    def merge(self, other: Use) -> None:
+        """Takes in what `other` tells."""
+        known = [use for use in (self, other) if use.places]
+        timed = [use for use in known if use.first >= 0]
+        first = min(timed or known, key=lambda use: use.first)
+        last = max(timed or known, key=lambda use: use.last)
+        self.places = tuple(dict.fromkeys((first.places[0], last.places[-1])))
+        self.first, self.last = first.first, last.last
+        self.count += other.count
+        offers = [use.highest_offered for use in known if use.highest_offered is not None]
+        self.highest_offered = max(offers, default=None)
+        for code, count in other.error_codes.items():
+            self.error_codes[code] = self.error_codes.get(code, 0) + count
+
+
+@dataclass(slots=True)
+class Usage:
+    """All that one client was seen to do.
+
+    Attributes:
+        apis: {API key: {version: its use}}.
+        connections: on how many connections.
+    """
+
+    client: Client
+    apis: dict[int, dict[int, Use]] = field(default_factory=dict)
+    connections: int = 0
+
+    @property
+    def asks_versions(self) -> bool:
+        """Whether it was seen to ask brokers which versions they serve."""
+        return API_VERSIONS in self.apis
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether it asks what only brokers and controllers ask."""
+        return not CLUSTER_APIS.isdisjoint(self.apis)
+
+    @property
+    def count(self) -> int:
+        return sum(use.count for versions in self.apis.values() for use in versions.values())
+
+    def merge(self, other: Usage) -> None:
+        for api, versions in other.apis.items():
+            for version, use in versions.items():
+                self.apis.setdefault(api, {}).setdefault(version, Use()).merge(use)
+        self.connections += other.connections
+
+
+class Census:
+    """Gathers observations. Its size follows the number of clients, of connections and of minutes, not of requests.
+
+    Attributes:
+        timeline: {API key: {version: {minute since 1970 UTC: requests}}}, of requests whose time is known.
+    """
+
+    def __init__(self) -> None:
+        self.timeline: dict[int, dict[int, dict[int, int]]] = {}
+        self._usages: dict[Client, Usage] = {}
+        self._offers: dict[tuple[Endpoint, Endpoint], dict[int, Range]] = {}
+        self._client_offers: dict[Client, dict[int, Range]] = {}
+
+    def add_all(self, observations: Iterable[Observation]) -> None:
+        for observation in observations:
+            self.add(observation)
+
+    def add(self, seen: Observation) -> None:
+        principal = "" if seen.principal == _ANONYMOUS else seen.principal
+        client = Client(seen.software_name, seen.software_version, seen.client_id, principal, seen.client.address)
+        usage = self._usages.get(client)
+        if usage is None:
+            usage = self._usages[client] = Usage(client)
+        connection = (seen.client, seen.broker)
+        if connection not in self._offers:
+            self._offers[connection] = {}
+            usage.connections += 1
+        if seen.offered is not None:
+            self._offers[connection] = self._client_offers[client] = seen.offered
+        # Some clients ask on their first connection only, and take the answer for all of a cluster.
+        offers = self._offers[connection] or self._client_offers.get(client, {})
+        offer = offers.get(seen.api_key)
+        use = Use(
+            seen.count,
+            seen.time,
+            seen.time,
+            (seen.place,),
+            None if offer is None else offer[1],
+            dict.fromkeys(seen.error_codes or (), seen.count),
+        )
+        usage.apis.setdefault(seen.api_key, {}).setdefault(seen.api_version, Use()).merge(use)
+        if seen.time >= 0:
+            minutes = self.timeline.setdefault(seen.api_key, {}).setdefault(seen.api_version, {})
+            minute = seen.time // MINUTE
+            minutes[minute] = minutes.get(minute, 0) + seen.count
+
+    def usages(self) -> list[Usage]:
+        """Each client once, by name. What a connection said before it was authenticated is the client's whom it turned
+        out to be, where there is one of that name."""
+        found: list[Usage] = []
+        alike: dict[Client, list[Usage]] = {}
+        for usage in self._usages.values():
+            alike.setdefault(usage.client._replace(principal=""), []).append(usage)
+        for usages in alike.values():
+            early = [usage for usage in usages if not usage.client.principal and _only_begins(usage)]
+            later = [usage for usage in usages if usage not in early] or early
+            for usage in later:
+                whole = Usage(usage.client)
+                for part in (usage, *(early if later is not early and usage.client.principal else ())):
+                    whole.merge(part)
+                found.append(whole)
+        return sorted(found, key=lambda usage: tuple(map(str, usage.client)))
+
+
+def _only_begins(usage: Usage) -> bool:
+    """Whether it did nothing but what comes before authentication."""
+    return _BEFORE_AUTHENTICATION.issuperset(usage.apis)

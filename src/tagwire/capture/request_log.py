@@ -1,0 +1,293 @@
+"""Kafka's request log (`kafka.request.logger` at DEBUG) as observations, in every form it has had.
+
+| Kafka        | after "Completed request:", and before " from connection " in the older forms            |
+|--------------|------------------------------------------------------------------------------------------|
+| 2.7 and on   | a JSON object (KIP-673)                                                                  |
+| 1.0 to 2.6   | RequestHeader(apiKey=PRODUCE, apiVersion=8, clientId=c, correlationId=6) -- {...}        |
+| 0.10, 0.11   | {api_key=0,api_version=2,correlation_id=6,client_id=c} -- {...}                          |
+| 0.8, 0.9     | Name: FetchRequest; Version: 0; CorrelationId: 6; ClientId: c; ...                       |
+
+What stands before is the log's own pattern: only a time is looked for there. A line may also be the text inside a
+JSON object, as log shippers wrap it (`message`, `log` or `msg`). Other lines are noise, and counted; a request's line
+that is cut short or broken is counted as such. Source: facts/user_needs.md A.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from tagwire.capture.observation import Endpoint, Losses, Observation, Place
+from tagwire.rpc.headers import API_VERSIONS
+from tagwire.rpc.negotiation import Range
+from tagwire.spec.api_keys import API_NAMES
+
+MARK: Final = b"Completed request:"
+"""What every line of a completed request has."""
+
+NOISE: Final = "a line that tells of no request"
+BROKEN: Final = "a request's line that is cut short or broken"
+LONG: Final = "a line that is longer than is read"
+
+MAX_LINE_BYTES: Final = 64 << 20
+
+_TIME: Final = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.](\d{1,9}))?\s?(Z|[+-]\d\d:?\d\d)?")
+_CONNECTION: Final = re.compile(r"(.+):(\d+)-(.+):(\d+?)(?:-\d+){0,2}")
+_ERROR_CODE: Final = re.compile(rb'"errorCode":\s*(-?\d+)|\berror_?[cC]ode=(-?\d+)')
+
+_TEXT_HEADERS: Final = (
+    re.compile(
+        rb"RequestHeader\(apiKey=(?P<api>\w+), apiVersion=(?P<version>-?\d+), clientId=(?P<client_id>.*?), "
+        rb"correlationId=-?\d+(?:, headerVersion=\d+)?\)"
+    ),
+    re.compile(
+        rb"\{api_key=(?P<api>\d+),api_version=(?P<version>-?\d+),correlation_id=-?\d+,client_id=(?P<client_id>.*?)\} --"
+    ),
+    re.compile(rb"Name: ?(?P<api>\w+?)(?:Request)?; Version: ?(?P<version>-?\d+);.*?ClientId: ?(?P<client_id>[^;]*)"),
+)
+_TEXT_TAIL: Final = re.compile(
+    rb" from connection (?P<connection>[^;]+);.*?"
+    rb"(?:,principal:(?P<principal>.*?)(?:,listener:(?P<listener>\w*))?)?"
+    rb"(?:,clientInformation:ClientInformation\(softwareName=(?P<name>[^,]*), softwareVersion=(?P<software>[^)]*)\))?"
+    rb"(?: \([\w.$]+\))?\s*$"
+)
+
+# The names of Kafka's enum, and those by which old releases called what has another name since.
+_KEYS: Final = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper(): key for key, name in API_NAMES.items()} | {
+    "GROUP_COORDINATOR": 10,
+    "CONSUMER_METADATA": 10,
+    "OFFSETS": 2,
+    "OFFSET": 2,
+    "ALTER_ISR": 56,
+    "LIST_CLIENT_METRICS_RESOURCES": 74,
+}
+
+
+class _Header(msgspec.Struct, rename="camel"):
+    request_api_key: int
+    request_api_version: int
+    client_id: str | None = None
+
+
+class _Client(msgspec.Struct, rename="camel"):
+    software_name: str = ""
+    software_version: str = ""
+
+
+class _Line(msgspec.Struct, rename="camel"):
+    """The part of a KIP-673 object that is of use here; msgspec skips the rest without building it."""
+
+    request_header: _Header
+    connection: str
+    request: msgspec.Raw = msgspec.Raw(b"")
+    response: msgspec.Raw = msgspec.Raw(b"")
+    principal: str | None = ""
+    listener: str | None = ""
+    client_information: _Client | None = None
+
+
+class _Offered(msgspec.Struct, rename="camel"):
+    api_key: int
+    min_version: int
+    max_version: int
+
+
+class _Asked(msgspec.Struct, rename="camel"):
+    client_software_name: str = ""
+    client_software_version: str = ""
+
+
+class _Answered(msgspec.Struct, rename="camel"):
+    api_keys: list[_Offered] = []
+
+
+_decode_line: Final = msgspec.json.Decoder(_Line).decode
+_decode_asked: Final = msgspec.json.Decoder(_Asked).decode
+_decode_answered: Final = msgspec.json.Decoder(_Answered).decode
+
+
+def observations(
+    lines: Iterable[bytes], file: str, losses: Losses, *, start: int = 0, timezone: tzinfo = UTC
+) -> Iterator[Observation]:
+    """The requests that the lines of a log tell of, in their order.
+
+    Args:
+        lines: with their ends, as a binary file yields them.
+        file: the log's path, for the evidence.
+        losses: counts what is not understood.
+        start: the position of the first line.
+        timezone: of times that do not say theirs.
+    """
+    position = start
+    for line in lines:
+        place = Place(file, position)
+        position += len(line)
+        if len(line) > MAX_LINE_BYTES:
+            losses.add(LONG, place)
+            continue
+        mark = line.find(MARK)
+        if mark < 0:
+            if line.strip():
+                losses.add(NOISE, place)
+            continue
+        if line.startswith(b"{"):
+            line = _unwrapped(line)
+            mark = line.find(MARK)
+        found = _observation(line, mark, place, timezone) if mark >= 0 else None
+        if found is None:
+            losses.add(BROKEN, place)
+        else:
+            yield found
+
+
+def _observation(line: bytes, mark: int, place: Place, timezone: tzinfo) -> Observation | None:
+    when = _time(line[:mark], timezone)
+    body = line[mark + len(MARK) :].lstrip()
+    if body.startswith(b"{") and not body.startswith(b"{api_key="):
+        return _json(body, when, place)
+    return _text(body, when, place)
+
+
+def _json(body: bytes, when: int, place: Place) -> Observation | None:
+    end = body.rfind(b"}") + 1
+    try:
+        line = _decode_line(body[:end])
+        software, offered = _software(line), _offered(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    ends = _ends(line.connection)
+    if ends is None or not _fits(line.request_header.request_api_key, line.request_header.request_api_version):
+        return None
+    return Observation(
+        time=when,
+        client=ends[0],
+        broker=ends[1],
+        client_id=line.request_header.client_id,
+        software_name=_known(software[0]),
+        software_version=_known(software[1]),
+        principal=line.principal or "",
+        listener=line.listener or "",
+        api_key=line.request_header.request_api_key,
+        api_version=line.request_header.request_api_version,
+        error_codes=_error_codes(bytes(line.response)) if line.response else None,
+        offered=offered,
+        place=place,
+    )
+
+
+def _software(line: _Line) -> tuple[str, str]:
+    """Of the request that tells it, the log does not know it yet."""
+    if line.request_header.request_api_key == API_VERSIONS and line.request:
+        asked = _decode_asked(line.request)
+        return asked.client_software_name, asked.client_software_version
+    told = line.client_information or _Client()
+    return told.software_name, told.software_version
+
+
+def _offered(line: _Line) -> dict[int, Range] | None:
+    if line.request_header.request_api_key != API_VERSIONS or not line.response:
+        return None
+    listed = _decode_answered(line.response).api_keys
+    return {api.api_key: (api.min_version, api.max_version) for api in listed} or None
+
+
+def _text(body: bytes, when: int, place: Place) -> Observation | None:
+    header = next((match for pattern in _TEXT_HEADERS if (match := pattern.match(body))), None)
+    tail = _TEXT_TAIL.search(body, body.rfind(b" from connection "))
+    if header is None or tail is None:
+        return None
+    api, version = _api(header["api"].decode()), int(header["version"])
+    ends = _ends(tail["connection"].decode("utf-8", "replace"))
+    if api is None or ends is None or not _fits(api, version):
+        return None
+    answered = body.rfind(b"response:", 0, tail.start())
+    return Observation(
+        time=when,
+        client=ends[0],
+        broker=ends[1],
+        client_id=header["client_id"].decode("utf-8", "replace"),
+        software_name=_known(_decoded(tail["name"])),
+        software_version=_known(_decoded(tail["software"])),
+        principal=_decoded(tail["principal"]),
+        listener=_decoded(tail["listener"]),
+        api_key=api,
+        api_version=version,
+        error_codes=None if answered < 0 else _error_codes(body[answered : tail.start()]),
+        place=place,
+    )
+
+
+def _api(name: str) -> int | None:
+    if name.isdigit():
+        return int(name)
+    if name in _KEYS:
+        return _KEYS[name]
+    return _KEYS.get(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper())
+
+
+def _fits(api: int, version: int) -> bool:
+    return 0 <= api <= 32767 and -32768 <= version <= 32767
+
+
+def _known(text: str) -> str:
+    """Kafka writes "unknown" where the client told nothing."""
+    return "" if text == "unknown" else text
+
+
+def _decoded(text: bytes | None) -> str:
+    return (text or b"").decode("utf-8", "replace")
+
+
+def _error_codes(response: bytes) -> tuple[int, ...]:
+    codes = {int(match[1] or match[2]) for match in _ERROR_CODE.finditer(response)}
+    return tuple(sorted(codes - {0}))
+
+
+@lru_cache(4096)
+def _ends(connection: str) -> tuple[Endpoint, Endpoint] | None:
+    """Client and broker of a connection id: broker's address, client's address, and the numbers of Kafka's own."""
+    match = _CONNECTION.fullmatch(connection)
+    if match is None:
+        return None
+    broker_port, client_port = int(match[2]), int(match[4])
+    if max(broker_port, client_port) > 65535:
+        return None
+    return Endpoint(match[3].strip("[]"), client_port), Endpoint(match[1].strip("[]"), broker_port)
+
+
+def _time(prefix: bytes, timezone: tzinfo) -> int:
+    match = _TIME.search(prefix)
+    if match is None:
+        return -1
+    second = _second(match[1].decode(), match[2].decode(), (match[4] or b"").decode(), timezone)
+    if second is None:
+        return -1
+    fraction = (match[3] or b"").decode()
+    return second * 1_000_000 + int(fraction[:6].ljust(6, "0"))
+
+
+@lru_cache(1024)
+def _second(date: str, clock: str, zone: str, timezone: tzinfo) -> int | None:
+    try:
+        when = datetime.fromisoformat(f"{date}T{clock}{zone}")
+        return int((when if when.tzinfo else when.replace(tzinfo=timezone)).timestamp())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _unwrapped(line: bytes) -> bytes:
+    """The log's own line out of a shipper's JSON object; the line itself where it is none."""
+    try:
+        outer: Any = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return line
+    if not isinstance(outer, dict):
+        return line
+    texts = (outer.get(key) for key in ("message", "log", "msg"))
+    text = next((text for text in texts if isinstance(text, str) and MARK.decode() in text), None)
+    return line if text is None else text.encode()

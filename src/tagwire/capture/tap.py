@@ -1,0 +1,189 @@
+"""A proxy that records: every byte is handed on unchanged, and what passes is written to pcap files.
+
+Recording never costs a client anything but time on this machine's own wire: what cannot be written at once waits in a
+bounded queue, what does not fit there is left out of the file and counted, and a disk that fails ends the recording,
+not the connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tagwire.capture.observation import Endpoint
+from tagwire.capture.recording import FILE_HEADER, Recording
+
+READ_BYTES: Final = 65_536
+MAX_QUEUED_BYTES: Final = 64 << 20
+FILE_BYTES: Final = 256 << 20
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Passed:
+    """What went through a tap.
+
+    Attributes:
+        connections: how many were opened.
+        bytes: carried in both directions.
+        left_out: of these, not recorded.
+        failure: why recording ended, None while it goes on.
+    """
+
+    connections: int = 0
+    bytes: int = 0
+    left_out: int = 0
+    failure: str | None = None
+
+
+class Files:
+    """Writes packets to numbered pcap files, in a thread of its own.
+
+    Args:
+        out: the directory; it is made.
+        file_bytes: a file that has grown to this is closed, and the next begun.
+        passed: told what is left out, and a failure.
+    """
+
+    def __init__(self, out: Path, passed: Passed, *, file_bytes: int = FILE_BYTES) -> None:
+        out.mkdir(parents=True, exist_ok=True)
+        self._out = out
+        self._passed = passed
+        self._file_bytes = file_bytes
+        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._queued = 0
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="tagwire-tap", daemon=True)
+        self._thread.start()
+
+    def write(self, packets: bytes) -> bool:
+        """Takes packets to be written; False where they are not, for want of room or after a failure."""
+        with self._lock:
+            if self._passed.failure is not None or self._queued + len(packets) > MAX_QUEUED_BYTES:
+                return False
+            self._queued += len(packets)
+        self._queue.put(packets)
+        return True
+
+    def close(self) -> None:
+        """Writes what is taken, and ends."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            number = 0
+            while (packets := self._queue.get()) is not None:
+                if not self._fill(self._path(number), packets):
+                    return
+                number += 1
+        except OSError as error:
+            self._passed.failure = error.strerror or str(error)
+            _log.warning("recording has ended: %s; connections go on", self._passed.failure)
+            while self._queue.get() is not None:
+                pass
+
+    def _path(self, number: int) -> Path:
+        return self._out / f"tap-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{number:04}.pcap"
+
+    def _fill(self, path: Path, packets: bytes | None) -> bool:
+        """One file, from `packets` on; whether there may be another."""
+        with open(path, "xb") as file:
+            file.write(FILE_HEADER)
+            while packets is not None:
+                file.write(packets)
+                with self._lock:
+                    self._queued -= len(packets)
+                if file.tell() >= self._file_bytes:
+                    return True
+                if self._queue.empty():
+                    file.flush()
+                packets = self._queue.get()
+        return False
+
+
+class Tap:
+    """Carries connections between clients and one broker, and records them.
+
+    Args:
+        upstream: the broker's host and port.
+        files: where packets are written.
+        passed: counts what goes through.
+    """
+
+    def __init__(self, upstream: tuple[str, int], files: Files, passed: Passed) -> None:
+        self._upstream = upstream
+        self._files = files
+        self._passed = passed
+        self._carrying: set[asyncio.Task[None]] = set()
+
+    async def serve(self, host: str, port: int, listening: Callable[[str, int], None]) -> None:
+        """Listens until it is cancelled; `listening` is told the address, with the port that was given for port 0.
+
+        Raises:
+            OSError: the address cannot be listened on.
+        """
+        server = await asyncio.start_server(self._accept, host, port)
+        try:
+            async with server:
+                listening(*server.sockets[0].getsockname()[:2])
+                await server.serve_forever()
+        finally:
+            for task in self._carrying:
+                task.cancel()
+            await asyncio.gather(*self._carrying, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._carry(reader, writer))
+        self._carrying.add(task)
+        task.add_done_callback(self._carrying.discard)
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._passed.connections += 1
+        try:
+            up_reader, up_writer = await asyncio.open_connection(*self._upstream)
+        except OSError as error:
+            _log.warning("%s:%s cannot be reached: %s", *self._upstream, error.strerror or error)
+            writer.close()
+            return
+        client = Endpoint(*writer.get_extra_info("peername")[:2])
+        broker = Endpoint(*up_writer.get_extra_info("peername")[:2])
+        recording = Recording(client, broker)
+        self._files.write(recording.opened(_now()))
+        try:
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._pump(reader, up_writer, recording, by_client=True))
+                both.create_task(self._pump(up_reader, writer, recording, by_client=False))
+        except* OSError:
+            pass  # an end that is gone: the other is told by the close below
+        finally:
+            self._files.write(recording.closed(_now()))
+            for end in (writer, up_writer):
+                end.close()
+                with suppress(OSError):
+                    await end.wait_closed()
+
+    async def _pump(
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, recording: Recording, *, by_client: bool
+    ) -> None:
+        while data := await source.read(READ_BYTES):
+            self._passed.bytes += len(data)
+            target.write(data)
+            if not self._files.write(recording.sent(data, _now(), by_client=by_client)):
+                self._passed.left_out += len(data)
+            await target.drain()
+        if target.can_write_eof():
+            target.write_eof()
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,241 @@
+"""Whether a client works with a release of Kafka, judged by the versions it was seen to use.
+
+A version that the release serves works. One that it does not serve is judged by what else is known:
+
+- the client's software is Kafka's own, and its release is in the table: what that release's client can speak decides;
+- the client asks for versions, and was seen to use a served version of the same API too: it goes with the broker;
+- it asks, the broker offered more, and the client stayed at this version: it cannot more, so it breaks;
+- it asks, and used the newest that the broker offered: whether it could more, this evidence does not tell;
+- it does not ask: it sends what it sends, and breaks.
+
+Ranges are those of `tagwire.spec.releases`, per exact release (4.0.0 is not 4.0.1), never a broker's own word for what
+is deprecated. Source: facts/user_needs.md A.1.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from tagwire.capture.census import Client, Usage, Use
+from tagwire.errors import ConfigError
+from tagwire.rpc.names import api_name
+from tagwire.rpc.negotiation import overlap
+from tagwire.spec import releases
+from tagwire.spec.releases import ApiRange
+
+JAVA: Final = "apache-kafka-java"
+"""The software name of Kafka's own client."""
+
+
+class Outcome(Enum):
+    """What becomes of a client: the worst of what is found for its APIs."""
+
+    WORKS = "works"
+    UNCERTAIN = "uncertain"
+    BREAKS = "breaks"
+
+
+class Cause(Enum):
+    """Why a version that is not served is, or is not, the end of a client."""
+
+    FIXED = "the client asks no broker for its versions"
+    STAYS = "the client was offered more, and stayed there"
+    CAPPED = "the broker offered no more, so what the client can is not known"
+    LACKS = "this release of the client speaks no version that is served"
+    ADAPTS = "the client goes with what a broker offers"
+    GONE = "the API is not served, and the client does not ask"
+    WITHOUT = "the API is not served; whether the client, which asks, does without it is not known"
+
+
+_OUTCOMES: Final = {
+    Cause.FIXED: Outcome.BREAKS,
+    Cause.STAYS: Outcome.BREAKS,
+    Cause.LACKS: Outcome.BREAKS,
+    Cause.GONE: Outcome.BREAKS,
+    Cause.CAPPED: Outcome.UNCERTAIN,
+    Cause.WITHOUT: Outcome.UNCERTAIN,
+    Cause.ADAPTS: Outcome.WORKS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Versions of an API that a release does not serve, and what follows.
+
+    Attributes:
+        api: the API's key.
+        versions: {version: its use}, of those that are not served.
+        served: what the release serves of the API; None where it lacks it.
+    """
+
+    api: int
+    versions: dict[int, Use]
+    served: ApiRange | None
+    cause: Cause
+
+    @property
+    def outcome(self) -> Outcome:
+        return _OUTCOMES[self.cause]
+
+    @property
+    def count(self) -> int:
+        """How many requests there were in those versions."""
+        return sum(use.count for use in self.versions.values())
+
+    def __str__(self) -> str:
+        served = f"{self.served.versions} are served" if self.served is not None else "it is not served"
+        used = ", ".join(map(str, sorted(self.versions)))
+        return f"{api_name(self.api)} v{used}: {served}, {self.cause.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of a client when its brokers are of `target`.
+
+    Attributes:
+        findings: what stands against it, and what only seems to.
+        works_until: where it breaks: the newest release before `target` with which it works; None where there is none.
+        upgrade: where it breaks, and is Kafka's own client: the oldest release of it that works with `target`.
+    """
+
+    client: Client
+    target: str
+    outcome: Outcome
+    findings: tuple[Finding, ...]
+    works_until: str | None = None
+    upgrade: str | None = None
+
+
+def judge(usage: Usage, target: str) -> Verdict:
+    """The verdict on one client.
+
+    Args:
+        usage: what it was seen to do.
+        target: a release as `releases.names()` has them, or a published version such as 4.0.2.
+
+    Raises:
+        ConfigError: the table has no such release.
+    """
+    findings = _findings(usage, target)
+    outcome = _worst(findings)
+    if outcome is not Outcome.BREAKS:
+        return Verdict(usage.client, target, outcome, findings)
+    names = releases.names()
+    before = names[: _index(target)]
+    works_until = next((name for name in reversed(before) if _worst(_findings(usage, name)) is Outcome.WORKS), None)
+    return Verdict(usage.client, target, outcome, findings, works_until, _upgrade(usage, target))
+
+
+def features_of(usage: Usage) -> list[str]:
+    """What of a broker the client depends on, as people call it."""
+    return [
+        name
+        for name, (api, lowest) in FEATURES.items()
+        if any(version >= lowest for version in usage.apis.get(api, ()))
+    ]
+
+
+FEATURES: Final = {
+    "record batches and headers": (0, 3),
+    "idempotent or transactional producing": (22, 0),
+    "transactions": (24, 0),
+    "transactions of KIP-890": (26, 5),
+    "consumer groups": (11, 0),
+    "static membership": (11, 5),
+    "consumer groups of KIP-848": (68, 0),
+    "share groups": (76, 0),
+    "streams groups": (88, 0),
+    "fetch sessions": (1, 7),
+    "fetching from followers": (1, 11),
+    "topic ids": (1, 13),
+    "SASL": (17, 0),
+    "delegation tokens": (38, 0),
+    "client metrics": (71, 0),
+}
+"""{feature: (API, its first version that is the feature)}."""
+
+
+def _findings(usage: Usage, target: str) -> tuple[Finding, ...]:
+    served = _served(target)
+    found = []
+    for api, versions in sorted(usage.apis.items()):
+        have = served.get(api)
+        outside = {version: use for version, use in sorted(versions.items()) if not _serves(have, version)}
+        if outside:
+            found.append(Finding(api, outside, have, _cause(usage, api, outside, have)))
+    return tuple(found)
+
+
+def _served(release: str) -> dict[int, ApiRange]:
+    """What brokers of a release that people ran served: of a ZooKeeper cluster, until KRaft was ready with 3.3."""
+    names = releases.names()
+    old = names.index("2.8") <= _index(release) < names.index("3.3")
+    return releases.served(release, listener="zkBroker" if old else "broker")
+
+
+def _cause(usage: Usage, api: int, outside: dict[int, Use], served: ApiRange | None) -> Cause:
+    if served is None:
+        return Cause.WITHOUT if usage.asks_versions else Cause.GONE
+    spoken = _spoken(usage.client)
+    if spoken is not None and api in spoken:
+        able = overlap(_range(spoken[api]), _range(served)) is not None
+        return Cause.ADAPTS if able and usage.asks_versions else Cause.LACKS
+    if not usage.asks_versions:
+        return Cause.FIXED
+    below = {version: use for version, use in outside.items() if version < served.lowest}
+    if any(_stayed(version, use) for version, use in below.items()):
+        return Cause.STAYS
+    adapts = len(outside) < len(usage.apis[api]) or not below
+    return Cause.ADAPTS if adapts else Cause.CAPPED
+
+
+def _stayed(version: int, use: Use) -> bool:
+    return use.highest_offered is not None and use.highest_offered > version
+
+
+def _spoken(client: Client) -> dict[int, ApiRange] | None:
+    """What a release of Kafka's own client speaks, which is what the brokers of that release serve."""
+    release = re.match(r"\d+\.\d+\.\d+", client.software_version)
+    if client.software_name != JAVA or release is None:
+        return None
+    try:
+        return releases.served(release[0], unstable=True)
+    except ConfigError:
+        return None
+
+
+def _upgrade(usage: Usage, target: str) -> str | None:
+    if usage.client.software_name != JAVA:
+        return None
+    served = _served(target)
+    needed = [api for api in usage.apis if api in served]
+    for name in releases.names():
+        spoken = releases.served(name)
+        if all(api in spoken and overlap(_range(spoken[api]), _range(served[api])) for api in needed):
+            return name
+    return None
+
+
+def _serves(served: ApiRange | None, version: int) -> bool:
+    return served is not None and served.lowest <= version <= served.highest
+
+
+def _range(api: ApiRange) -> tuple[int, int]:
+    return api.lowest, api.highest
+
+
+def _worst(findings: tuple[Finding, ...]) -> Outcome:
+    outcomes = {finding.outcome for finding in findings}
+    return next((one for one in (Outcome.BREAKS, Outcome.UNCERTAIN) if one in outcomes), Outcome.WORKS)
+
+
+def _index(target: str) -> int:
+    """Of the release's row: a patch belongs to its line."""
+    for at, name in enumerate(releases.names()):
+        if target == name or target in releases.patches(name):
+            return at
+    releases.served(target)  # says which there are
+    raise AssertionError(target)

@@ -1,0 +1,201 @@
+"""`tagwire audit`: which clients break on another release of Kafka, by what they were seen to ask."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tagwire.cli.options import Json
+from tagwire.cli.terminal import print_json, print_rows, printable, progress, utc
+
+if TYPE_CHECKING:
+    from tagwire.capture import Census, Losses, Usage, Verdict
+
+NEWEST = "4.4"
+
+
+def audit(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH", show_default=False)],
+    target: Annotated[
+        str, typer.Option("--target", metavar="RELEASE[,RELEASE]", help="The releases of Kafka to judge for.")
+    ] = NEWEST,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", file_okay=False, help="Write report.html and the Parquet files there."),
+    ] = None,
+    bodies: Annotated[
+        bool, typer.Option("--bodies", help="Decode captured answers too, for their error codes.")
+    ] = False,
+    brokers: Annotated[
+        bool, typer.Option("--brokers", help="Judge what looks like a broker or controller, too.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Say which clients work with a release of Kafka, by captures of what they ask.
+
+    PATH is a request log of a broker (kafka.request.logger at DEBUG, in the form of any release), or a pcap or pcapng
+    file of plain-text traffic; gzipped or not; or a directory or pattern of such files. The exit code is 1 where some
+    client breaks.
+
+    \b
+    Examples:
+      tagwire audit kafka-request.log* --target 4.3
+      tagwire audit captures/ --target 4.0.0,4.0.1,4.3 --out audit
+      tcpdump -i any -w capture.pcap port 9092 & sleep 600; kill %1; tagwire audit capture.pcap
+      tagwire audit captures/ --json | jq 'select(.verdicts["4.3"].outcome == "breaks") | .client_id'
+    """
+    from tagwire.capture import Census, Losses, Outcome, judge, observe, paths_of
+    from tagwire.spec import releases
+
+    targets = list(dict.fromkeys(name.strip() for name in target.split(",")))
+    for name in targets:
+        releases.served(name)
+    files = paths_of(paths)
+    losses, census = Losses(), Census()
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    with progress("Reading", len(files), unit="files") as advance, _kept(out) as keep:
+        for path in files:
+            for seen in keep(observe(path, losses, bodies=bodies)):
+                census.add(seen)
+            advance(1)
+    usages = [usage for usage in census.usages() if brokers or not usage.is_broker]
+    judged = [(usage, [judge(usage, name) for name in targets]) for usage in usages]
+    judged.sort(key=lambda one: -max(_severity(verdict) for verdict in one[1]))
+    if out is not None:
+        _write(out, census, judged, losses, len(files))
+    if as_json:
+        print_json(_document(usage, verdicts) for usage, verdicts in judged)
+    else:
+        _print(judged, targets, losses, left_out=len(census.usages()) - len(usages))
+        if out is not None:
+            print(f"{out / 'report.html'}: the report; observations.parquet and verdicts.parquet beside it.")
+    if any(verdict.outcome is Outcome.BREAKS for _, verdicts in judged for verdict in verdicts):
+        raise typer.Exit(1)
+
+
+def _kept(out: Path | None) -> Any:
+    """What hands observations on, and where they are asked for writes them to Parquet on the way."""
+    from contextlib import nullcontext
+
+    if out is None:
+        return nullcontext(lambda observations: observations)
+    from tagwire.capture.parquet import ObservationFile
+
+    return ObservationFile(out / "observations.parquet")
+
+
+def _severity(verdict: Verdict) -> int:
+    from tagwire.capture import Outcome
+
+    return list(Outcome).index(verdict.outcome)
+
+
+def _write(out: Path, census: Census, judged: list[tuple[Usage, list[Verdict]]], losses: Losses, files: int) -> None:
+    from tagwire.capture.parquet import write_verdicts
+    from tagwire.capture.report import write_report
+
+    write_verdicts(out / "verdicts.parquet", [verdict for _, verdicts in judged for verdict in verdicts])
+    write_report(out / "report.html", census, judged, losses, files)
+
+
+def _print(judged: list[tuple[Usage, list[Verdict]]], targets: list[str], losses: Losses, *, left_out: int) -> None:
+    rows = [
+        (*_names(usage), str(usage.count), *(verdict.outcome.value for verdict in verdicts))
+        for usage, verdicts in judged
+    ]
+    titles = ("software", "client id", "principal", "address", "requests", *targets)
+    print_rows(titles, rows, numbers=(4,))
+    for _, verdicts in judged:
+        for verdict in verdicts:
+            _explain(verdict)
+    print(_summary(judged, targets))
+    if left_out:
+        print(f"{left_out} more look like brokers or controllers: --brokers judges them, too.")
+    for reason, count in losses.counts.most_common():
+        print(printable(f"Not understood: {count} x {reason}, first in {losses.first[reason]}."))
+
+
+def _names(usage: Usage) -> tuple[str, str, str, str]:
+    client = usage.client
+    software = " ".join(filter(None, (client.software_name, client.software_version))) or "-"
+    return software, client.client_id or "-", client.principal or "-", client.address or "-"
+
+
+def _explain(verdict: Verdict) -> None:
+    from tagwire.capture import Outcome
+
+    told = [finding for finding in verdict.findings if finding.outcome is not Outcome.WORKS]
+    if not told:
+        return
+    print()
+    print(printable(f"{verdict.client}: {verdict.outcome.value} on {verdict.target}"))
+    for finding in told:
+        last = max(finding.versions.values(), key=lambda use: use.last)
+        when = f", last {utc(last.last // 1000)}" if last.last >= 0 else ""
+        print(printable(f"  {finding} ({finding.count} requests{when}, {last.places[-1]})"))
+    if verdict.works_until is not None:
+        print(f"  It works until Kafka {verdict.works_until}.")
+    if verdict.upgrade is not None:
+        print(f"  The oldest Kafka client that works is {verdict.upgrade}.")
+
+
+def _summary(judged: list[tuple[Usage, list[Verdict]]], targets: list[str]) -> str:
+    from tagwire.capture import Outcome
+
+    requests = sum(usage.count for usage, _ in judged)
+    parts = []
+    for at, name in enumerate(targets):
+        counts = Counter(verdicts[at].outcome for _, verdicts in judged)
+        said = [f"{counts[outcome]} {_verb(outcome.value, counts[outcome])}" for outcome in Outcome if counts[outcome]]
+        parts.append(f"on {name}: {', '.join(said) or 'nothing to judge'}")
+    return f"\n{len(judged)} clients, {requests} requests; {'; '.join(parts)}."
+
+
+def _verb(outcome: str, count: int) -> str:
+    if outcome == "uncertain":
+        return "uncertain"
+    return outcome if count == 1 else outcome.removesuffix("s")
+
+
+def _document(usage: Usage, verdicts: list[Verdict]) -> dict[str, Any]:
+    from tagwire.capture import features_of
+    from tagwire.rpc import api_name
+
+    return {
+        **usage.client._asdict(),
+        "requests": usage.count,
+        "connections": usage.connections,
+        "asks_versions": usage.asks_versions,
+        "features": features_of(usage),
+        "apis": {
+            api_name(api): {version: use.count for version, use in sorted(versions.items())}
+            for api, versions in sorted(usage.apis.items())
+        },
+        "verdicts": {
+            verdict.target: {
+                "outcome": verdict.outcome.value,
+                "works_until": verdict.works_until,
+                "upgrade": verdict.upgrade,
+                "findings": [
+                    {
+                        "api": api_name(finding.api),
+                        "version": version,
+                        "served": None if finding.served is None else str(finding.served.versions),
+                        "outcome": finding.outcome.value,
+                        "cause": finding.cause.value,
+                        "requests": use.count,
+                        "first": use.first,
+                        "last": use.last,
+                        "evidence": [{"file": place.file, "position": place.position} for place in use.places],
+                    }
+                    for finding in verdict.findings
+                    for version, use in finding.versions.items()
+                ],
+            }
+            for verdict in verdicts
+        },
+    }

@@ -1,0 +1,67 @@
+"""`tagwire tap`: a recording proxy before a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tagwire.cli.options import host_and_port
+
+if TYPE_CHECKING:
+    from tagwire.capture.tap import Tap
+
+
+def tap(
+    upstream: Annotated[str, typer.Option("--upstream", metavar="HOST:PORT", help="The broker.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Where the pcap files go.", show_default=False)
+    ],
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Where clients connect.")
+    ] = "127.0.0.1:9093",
+    file_mib: Annotated[int, typer.Option("--file-mib", min=1, help="Begin another file at this size.")] = 256,
+) -> None:
+    """Hand connections on to a broker, and record them as pcap files for `tagwire audit` and any other tool.
+
+    Every byte goes through unchanged, so clients go where the broker's metadata sends them: let the broker advertise
+    the tap's address, and run a tap for each broker. TLS passes, but cannot be read afterwards. A full disk ends the
+    recording, never a connection. Ctrl-C ends it.
+
+    \b
+    Example:
+      tagwire tap --listen 0.0.0.0:9093 --upstream 127.0.0.1:9092 --out captures
+    """
+    from tagwire.capture.tap import Files, Passed, Tap
+
+    here, broker = host_and_port(listen, "--listen"), host_and_port(upstream, "--upstream")
+    logging.basicConfig(format="%(levelname)s %(message)s")
+    passed = Passed()
+    files = Files(out, passed, file_bytes=file_mib << 20)
+    try:
+        asyncio.run(_until_signalled(Tap(broker, files, passed), *here))
+    finally:
+        files.close()
+    left_out = f", {passed.left_out} of them not recorded" if passed.left_out else ""
+    print(f"{passed.connections} connections, {passed.bytes} bytes{left_out}.")
+    if passed.failure is not None:
+        print(f"Recording had ended: {passed.failure}.")
+        raise typer.Exit(1)
+
+
+async def _until_signalled(proxy: Tap, host: str, port: int) -> None:
+    task = asyncio.create_task(proxy.serve(host, port, _listening))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def _listening(host: str, port: int) -> None:
+    print(f"Listening on {host}:{port}.", flush=True)

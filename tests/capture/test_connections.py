@@ -1,0 +1,296 @@
+"""Packets in, exchanges out: whatever the network and the capture did to them."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import dpkt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tagwire import messages
+from tagwire.capture import Endpoint, Losses
+from tagwire.capture.bodies import error_codes, offered, response_of
+from tagwire.capture.connections import exchanges
+from tagwire.capture.conversation import NOT_KAFKA, OUT_OF_STEP, TLS, UNMATCHED, user_of
+from tagwire.capture.packets import packets
+from tagwire.capture.segments import CUT, FRAGMENT, LINK
+
+from .traffic import BROKER, CLIENT, SIX, Talk, asks, ethernet, ip, names, offers, pcap, request, response, seen
+
+Metadata = messages.MetadataRequest
+MetadataAnswer = messages.MetadataResponse
+
+
+def talk(ends: tuple[tuple[str, int], tuple[str, int]] = (CLIENT, BROKER)) -> Talk:
+    """A client that asks for versions and then for metadata, twice."""
+    spoken = Talk(ends).open().client(asks(1)).broker(offers(1, Metadata=(0, 12)))
+    for correlation_id in (2, 3):
+        spoken.client(request(Metadata(topics=None), 12, correlation_id))
+        spoken.broker(response(MetadataAnswer(cluster_id="c"), 12, correlation_id))
+    return spoken
+
+
+EXPECTED = [(18, 3, 1), (3, 12, 2), (3, 12, 3)]
+
+
+def test_requests_are_told_with_their_answers_their_client_and_its_software() -> None:
+    found, losses = seen(pcap(talk().packets()))
+    assert names(found) == EXPECTED
+    last = found[-1]
+    assert (last.client, last.broker) == (Endpoint(*CLIENT), Endpoint(*BROKER))
+    assert (last.header.client_id, last.software_name, last.software_version) == ("billing", "librdkafka", "1.2.3")
+    assert last.request_bytes == len(request(Metadata(topics=None), 12, 3))
+    assert last.response_bytes == len(response(MetadataAnswer(cluster_id="c"), 12, 3))
+    assert last.answered - last.time == 1000
+    assert offered(found[0], losses) == {3: (0, 12)}
+    assert offered(last, losses) is None
+    assert not losses.counts
+
+
+@pytest.mark.parametrize("ends", [(CLIENT, BROKER), SIX], ids=["IPv4", "IPv6"])
+@pytest.mark.parametrize("size", [1, 3, 17])
+def test_frames_may_be_split_anywhere(ends: tuple[tuple[str, int], tuple[str, int]], size: int) -> None:
+    spoken = Talk(ends).open().client(asks(1), size).broker(offers(1), size)
+    found, losses = seen(pcap(spoken.packets()))
+    assert names(found) == [(18, 3, 1)]
+    assert found[0].client == Endpoint(*ends[0])
+    assert not losses.counts
+
+
+def test_many_frames_may_be_in_one_packet() -> None:
+    requests = b"".join(request(Metadata(topics=None), 12, at) for at in range(20))
+    answers = b"".join(response(MetadataAnswer(), 12, at) for at in range(20))
+    found, _ = seen(pcap(Talk().open().client(requests, 60_000).broker(answers, 60_000).packets()))
+    assert names(found) == [(3, 12, at) for at in range(20)]
+
+
+@given(st.randoms(use_true_random=False), st.booleans())
+def test_segments_that_come_late_twice_or_overlapping_change_nothing(chance: random.Random, wraps: bool) -> None:
+    spoken = Talk()
+    if wraps:
+        spoken.start_at(2**32 - 20, 2**32 - 30)
+    spoken.open()
+    spoken.client(asks(1) + b"".join(request(Metadata(topics=None), 12, at) for at in range(2, 6)), 13)
+    spoken.broker(offers(1) + b"".join(response(MetadataAnswer(), 12, at) for at in range(2, 6)), 11)
+    pieces = list(spoken.pieces[2:])
+    for by_client, sequence, payload, flags in chance.sample(pieces, 5):
+        more = chance.randrange(1, len(payload) + 1)
+        pieces.append((by_client, sequence, payload[:more], flags))
+        pieces.append((by_client, (sequence + more) % 2**32, payload[more:], flags))
+    at = list(range(len(pieces)))
+    shuffled = [pieces[number] for number in sorted(at, key=lambda number: number + chance.uniform(0, 12))]
+    spoken.pieces[2:] = shuffled
+    found, losses = seen(pcap(spoken.packets()))
+    assert sorted(names(found)) == sorted([(18, 3, 1)] + [(3, 12, number) for number in range(2, 6)])
+    assert not losses.counts
+
+
+def test_a_connection_met_in_the_middle_is_followed_from_its_next_request() -> None:
+    spoken = talk()
+    spoken.pieces = spoken.pieces[3:]  # neither the SYN nor the request for versions
+    found, losses = seen(pcap(spoken.packets()))
+    assert names(found) == EXPECTED[1:]
+    assert found[0].software_name == ""
+    assert sum(losses.counts.values()) <= 1
+
+
+def test_a_frame_that_was_under_way_when_the_capture_began_is_passed_over() -> None:
+    spoken = Talk().client(request(Metadata(topics=None), 12, 1), 9)
+    spoken.pieces = spoken.pieces[1:]
+    spoken.client(request(Metadata(topics=None), 12, 2)).broker(response(MetadataAnswer(), 12, 2))
+    found, _ = seen(pcap(spoken.packets()))
+    assert names(found) == [(3, 12, 2)]
+
+
+def test_a_lost_segment_costs_what_was_in_it_and_no_more() -> None:
+    spoken = talk()
+    del spoken.pieces[4]  # the second request
+    found, losses = seen(pcap(spoken.packets()))
+    assert names(found) == [(18, 3, 1), (3, 12, 3)]
+    assert set(losses.counts) == {OUT_OF_STEP, UNMATCHED}
+
+
+def test_bytes_lost_inside_a_frame_do_not_lose_the_next_one() -> None:
+    topics = [Metadata.MetadataRequestTopic(name=f"topic-{at}") for at in range(100)]
+    spoken = Talk().open().client(request(Metadata(topics=topics), 12, 1), 100)
+    del spoken.pieces[7]
+    spoken.client(request(Metadata(topics=None), 12, 2)).broker(response(MetadataAnswer(), 12, 1), 100)
+    spoken.broker(response(MetadataAnswer(), 12, 2))
+    found, losses = seen(pcap(spoken.packets()))
+    assert sorted(names(found)) == [(3, 12, 1), (3, 12, 2)]
+    assert not losses.counts
+
+
+def test_what_a_capture_cut_off_each_packet_is_known_to_be_missing() -> None:
+    topics = [Metadata.MetadataRequestTopic(name=f"topic-{at}") for at in range(100)]
+    spoken = Talk().open().client(request(Metadata(topics=topics), 12, 1), 1400)
+    spoken.client(request(Metadata(topics=None), 12, 2)).broker(response(MetadataAnswer(), 12, 2))
+    out = io.BytesIO()
+    out.write(pcap([])[:24])
+    for frame in spoken.packets():
+        kept = frame[:96]
+        out.write(b"".join(number.to_bytes(4, "little") for number in (1, 0, len(kept), len(frame))) + kept)
+    found, losses = seen(out.getvalue())
+    assert names(found) == [(3, 12, 1), (3, 12, 2)]
+    assert not losses.counts
+
+
+def test_an_answer_captured_before_its_request_is_still_its_answer() -> None:
+    spoken = talk()
+    spoken.pieces[4], spoken.pieces[5] = spoken.pieces[5], spoken.pieces[4]
+    found, losses = seen(pcap(spoken.packets()))
+    assert names(found) == EXPECTED
+    assert all(one.response_bytes is not None for one in found)
+    assert not losses.counts
+
+
+def test_a_request_without_an_answer_is_told_when_a_later_one_is_answered() -> None:
+    silent = request(messages.ProduceRequest(acks=0), 9, 5)
+    spoken = Talk().open().client(silent).client(request(Metadata(topics=None), 12, 6))
+    spoken.broker(response(MetadataAnswer(), 12, 6))
+    found, _ = seen(pcap(spoken.packets()))
+    assert names(found) == [(0, 9, 5), (3, 12, 6)]
+    assert [one.response_bytes is None for one in found] == [True, False]
+
+
+def test_a_refused_request_for_versions_is_read_in_the_layout_of_version_0() -> None:
+    refused = messages.ApiVersionsResponse(error_code=35, api_keys=[])
+    listed = messages.ApiVersionsResponse.ApiVersion(api_key=18, min_version=0, max_version=3)
+    refused.api_keys.append(listed)
+    body = (4).to_bytes(4, "big") + refused.encode(0)
+    spoken = Talk().open().client(request(messages.ApiVersionsRequest(), 4, 4))
+    spoken.broker(len(body).to_bytes(4, "big") + body)
+    found, losses = seen(pcap(spoken.packets()), bodies=True)
+    assert error_codes(found[0], losses) == (35,)
+    assert offered(found[0], losses) == {18: (0, 3)}
+    assert not losses.counts
+
+
+def test_error_codes_are_gathered_from_any_depth_of_an_answer() -> None:
+    topics = [
+        MetadataAnswer.MetadataResponseTopic(
+            error_code=3, partitions=[MetadataAnswer.MetadataResponsePartition(error_code=code) for code in (0, 5, 5)]
+        )
+    ]
+    spoken = Talk().open().client(request(Metadata(topics=None), 12, 1))
+    spoken.broker(response(MetadataAnswer(topics=topics), 12, 1))
+    found, losses = seen(pcap(spoken.packets()), bodies=True)
+    assert error_codes(found[0], losses) == (3, 5)
+
+
+def test_a_body_that_cannot_be_read_is_counted_and_stops_nothing() -> None:
+    bad = bytearray(response(MetadataAnswer(cluster_id="c"), 12, 2))
+    bad[12:16] = b"\xff\xff\xff\x7f"
+    spoken = Talk().open().client(asks(1)).broker(offers(1)).client(request(Metadata(topics=None), 12, 2))
+    spoken.broker(bytes(bad)).client(request(Metadata(topics=None), 12, 3)).broker(response(MetadataAnswer(), 12, 3))
+    found, losses = seen(pcap(spoken.packets()), bodies=True)
+    assert [response_of(one, losses) is None for one in found] == [False, True, False]
+    assert len(losses.counts) == 1
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "token", "principal"),
+    [
+        ("PLAIN", b"\0alice\0secret", "User:alice"),
+        ("SCRAM-SHA-512", b"n,,n=a=2Cb=3Dc,r=nonce", "User:a,b=c"),
+        ("GSSAPI", b"\x60\x82", ""),
+    ],
+)
+def test_the_principal_is_who_the_sasl_exchange_names(mechanism: str, token: bytes, principal: str) -> None:
+    spoken = Talk().open().client(request(messages.SaslHandshakeRequest(mechanism=mechanism), 1, 1))
+    spoken.broker(response(messages.SaslHandshakeResponse(), 1, 1))
+    spoken.client(request(messages.SaslAuthenticateRequest(auth_bytes=token), 2, 2))
+    spoken.broker(response(messages.SaslAuthenticateResponse(), 2, 2))
+    spoken.client(request(Metadata(topics=None), 12, 3)).broker(response(MetadataAnswer(), 12, 3))
+    found, _ = seen(pcap(spoken.packets()))
+    assert found[-1].principal == principal
+    assert "secret" not in repr(found[-1])
+
+
+def test_tokens_outside_of_requests_after_an_old_handshake_are_read_too() -> None:
+    token = b"\0alice\0secret"
+    spoken = Talk().open().client(request(messages.SaslHandshakeRequest(mechanism="PLAIN"), 0, 1))
+    spoken.broker(response(messages.SaslHandshakeResponse(), 0, 1))
+    spoken.client(len(token).to_bytes(4, "big") + token).broker(bytes(4))
+    spoken.client(request(Metadata(topics=None), 8, 2)).broker(response(MetadataAnswer(), 8, 2))
+    found, _ = seen(pcap(spoken.packets()))
+    assert [(one.header.api_key, one.principal) for one in found] == [(17, ""), (3, "User:alice")]
+
+
+def test_the_name_alone_is_taken_from_a_token() -> None:
+    assert user_of("PLAIN", b"\0alice\0pass\0word") == ""
+    assert user_of("PLAIN", b"\0\xff\0word") == ""
+    assert user_of("SCRAM-SHA-256", b"c=biws,r=nonce,p=proof") == ""
+
+
+@pytest.mark.parametrize("opened", [True, False], ids=["from its start", "from the middle"])
+@pytest.mark.parametrize(
+    ("first", "reason"), [(b"\x16\x03\x01\x02\x00" + bytes(60), TLS), (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", NOT_KAFKA)]
+)
+def test_what_is_not_kafkas_is_counted_once_a_connection_and_left_alone(
+    first: bytes, reason: str, opened: bool
+) -> None:
+    spoken = Talk(((CLIENT[0], 5), BROKER))
+    if opened:
+        spoken.open()
+    for _ in range(30):
+        spoken.client(first).broker(b"HTTP/1.1 200 OK\r\n\r\n" + bytes(50))
+    found, losses = seen(pcap([*spoken.packets(), *talk().packets()]))
+    assert names(found) == EXPECTED
+    assert dict(losses.counts) == {reason: 1}
+
+
+def test_the_same_ends_may_connect_again() -> None:
+    second = Talk().start_at(900_000, 7_000).open().client(asks(1, "second")).broker(offers(1))
+    found, losses = seen(pcap([*talk().packets(), *second.packets()]))
+    assert names(found) == [*EXPECTED, (18, 3, 1)]
+    assert found[-1].software_name == "second"
+    assert not losses.counts
+
+
+def test_every_kind_of_link_is_read() -> None:
+    spoken = talk()
+    plain = spoken.packets()
+    bare = [bytes(ip(spoken.ends, piece)) for piece in spoken.pieces]
+    tagged = [frame[:12] + b"\x81\x00\x00\x05" + frame[12:] for frame in plain]
+    doubled = [frame[:12] + b"\x88\xa8\x00\x01\x81\x00\x00\x05" + frame[12:] for frame in plain]
+    links = {
+        "ethernet": (1, plain),
+        "VLAN": (1, tagged),
+        "two VLAN tags": (1, doubled),
+        "raw": (101, bare),
+        "any interface": (113, [bytes(14) + b"\x08\x00" + packet for packet in bare]),
+        "any interface, version 2": (276, [b"\x08\x00" + bytes(18) + packet for packet in bare]),
+        "loopback": (0, [b"\x02\x00\x00\x00" + packet for packet in bare]),
+        "loopback of OpenBSD": (108, [b"\x00\x00\x00\x02" + packet for packet in bare]),
+    }
+    read = {name: names(seen(pcap(frames, link))[0]) for name, (link, frames) in links.items()}
+    assert read == dict.fromkeys(links, EXPECTED)
+
+
+def test_packets_that_cannot_be_read_are_counted_by_reason() -> None:
+    good = talk().packets()
+    fragment = ethernet((CLIENT, BROKER), (True, 1, b"x", 16))
+    fragment.data.mf = 1
+    others = bytes(dpkt.ethernet.Ethernet(type=0x0806, data=bytes(28)))
+    found, losses = seen(pcap([bytes(fragment), good[0][:40], others, *good]))
+    assert names(found) == EXPECTED
+    assert dict(losses.counts) == {FRAGMENT: 1, CUT: 1}
+    assert dict(seen(pcap(good, 147))[1].counts) == {LINK: len(good)}
+
+
+@given(st.data())
+def test_damaged_captures_never_raise_and_lose_only_what_is_damaged(data: st.DataObject) -> None:
+    """Any byte changed, any tail cut: an answer or a count, and never more than was there."""
+    whole = bytearray(pcap(talk().packets()))
+    for _ in range(data.draw(st.integers(1, 6))):
+        whole[data.draw(st.integers(24, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(24, len(whole)))
+    losses = Losses()
+    found = list(exchanges(packets(io.BytesIO(whole[:cut]), "x", losses), "x", losses, bodies=True))
+    for one in found:
+        error_codes(one, losses)
+    assert len(found) <= len(EXPECTED) + 6

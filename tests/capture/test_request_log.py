@@ -1,0 +1,228 @@
+"""Request logs of every age: what a line says, and what becomes of lines that say nothing."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta, timezone
+
+import pytest
+
+from tagwire.capture import Endpoint, Losses, Observation
+from tagwire.capture.request_log import BROKEN, NOISE, observations
+
+CLIENT, BROKER = Endpoint("10.0.0.9", 61040), Endpoint("10.0.0.1", 9092)
+TIMES = (
+    "totalTime:2.4,requestQueueTime:0.1,localTime:2.1,remoteTime:0.0,throttleTime:0,responseQueueTime:0.1,sendTime:0.1"
+)
+TAIL = (
+    f" from connection 10.0.0.1:9092-10.0.0.9:61040-0;{TIMES},securityProtocol:SASL_SSL,principal:User:CN=a,OU=b,"
+    "listener:EXTERNAL"
+)
+
+
+def kip_673(api: int = 0, version: int = 9, **changes: object) -> str:
+    document = {
+        "isForwarded": False,
+        "requestHeader": {
+            "requestApiKey": api,
+            "requestApiVersion": version,
+            "correlationId": 7,
+            "clientId": 'bil"ling é',
+            "requestApiKeyName": "PRODUCE",
+        },
+        "request": {"acks": -1},
+        "response": {"responses": [{"partitionResponses": [{"errorCode": 0}, {"errorCode": 6}]}], "throttleTimeMs": 0},
+        "connection": "10.0.0.1:9092-10.0.0.9:61040-0-3",
+        "totalTimeMs": 2.4,
+        "securityProtocol": "SASL_SSL",
+        "principal": "User:CN=a,OU=b",
+        "listener": "EXTERNAL",
+        "clientInformation": {"softwareName": "apache-kafka-java", "softwareVersion": "3.9.0"},
+        **changes,
+    }
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def line(body: str, prefix: str = "[2026-11-20 03:04:05,678] DEBUG ", suffix: str = " (kafka.request.logger)") -> str:
+    return f"{prefix}Completed request:{body}{suffix}\n"
+
+
+def read(*lines: str | bytes, **settings: object) -> tuple[list[Observation], dict[str, int]]:
+    losses = Losses()
+    raw = [one.encode() if isinstance(one, str) else one for one in lines]
+    return list(observations(raw, "log", losses, **settings)), dict(losses.counts)  # type: ignore[arg-type]
+
+
+def one(*lines: str, **settings: object) -> Observation:
+    found, lost = read(*lines, **settings)
+    assert not lost
+    assert len(found) == 1
+    return found[0]
+
+
+def test_a_json_line_tells_who_asked_what_and_how_it_ended() -> None:
+    seen = one(line(kip_673()))
+    assert (seen.client, seen.broker, seen.client_id) == (CLIENT, BROKER, 'bil"ling é')
+    assert (seen.software_name, seen.software_version) == ("apache-kafka-java", "3.9.0")
+    assert (seen.principal, seen.listener) == ("User:CN=a,OU=b", "EXTERNAL")
+    assert (seen.api_key, seen.api_version, seen.error_codes, seen.offered) == (0, 9, (6,), None)
+
+
+def test_a_request_for_versions_tells_its_software_itself_and_what_was_offered() -> None:
+    seen = one(
+        line(
+            kip_673(
+                18,
+                3,
+                request={"clientSoftwareName": "librdkafka", "clientSoftwareVersion": "2.3.0"},
+                response={"errorCode": 0, "apiKeys": [{"apiKey": 0, "minVersion": 3, "maxVersion": 12}]},
+                clientInformation={"softwareName": "unknown", "softwareVersion": "unknown"},
+            )
+        )
+    )
+    assert (seen.software_name, seen.software_version) == ("librdkafka", "2.3.0")
+    assert seen.offered == {0: (3, 12)}
+    assert seen.error_codes == ()
+
+
+OLD = {
+    "2.0 to 2.6": (
+        "RequestHeader(apiKey=JOIN_GROUP, apiVersion=1, clientId=a, b), correlationId=6) -- {group_id=g},"
+        "response:{throttle_time_ms=0,error_code=25}" + TAIL,
+        (11, 1, "a, b)", (25,), "", "User:CN=a,OU=b", "EXTERNAL"),
+    ),
+    "2.6 with what the client told": (
+        "RequestHeader(apiKey=METADATA, apiVersion=9, clientId=c, correlationId=6, headerVersion=2) -- {},"
+        f"response:{{}}{TAIL},clientInformation:ClientInformation(softwareName=apache-kafka-java, "
+        "softwareVersion=2.6.0)",
+        (3, 9, "c", (), "apache-kafka-java", "User:CN=a,OU=b", "EXTERNAL"),
+    ),
+    "0.10 and 0.11": (
+        "{api_key=3,api_version=1,correlation_id=0,client_id=producer-1} -- {topics=[x]}" + TAIL,
+        (3, 1, "producer-1", None, "", "User:CN=a,OU=b", "EXTERNAL"),
+    ),
+    "0.9": (
+        "Name: FetchRequest; Version: 0; CorrelationId: 3; ClientId: old; MaxWait: 500 ms; RequestInfo: [t,0] -> x"
+        f" from connection 10.0.0.1:9092-10.0.0.9:61040;{TIMES},securityProtocol:PLAINTEXT,principal:User:ANONYMOUS",
+        None,
+    ),
+    "a coordinator by its old name": (
+        "RequestHeader(apiKey=GROUP_COORDINATOR, apiVersion=0, clientId=c, correlationId=1) -- {}" + TAIL,
+        (10, 0, "c", None, "", "User:CN=a,OU=b", "EXTERNAL"),
+    ),
+}
+
+
+@pytest.mark.parametrize("age", [age for age, (_, expected) in OLD.items() if expected])
+def test_the_text_of_older_releases_is_read(age: str) -> None:
+    body, expected = OLD[age]
+    seen = one(line(body))
+    told = (
+        seen.api_key,
+        seen.api_version,
+        seen.client_id,
+        seen.error_codes,
+        seen.software_name,
+        seen.principal,
+        seen.listener,
+    )
+    assert told == expected
+    assert (seen.client, seen.broker) == (CLIENT, BROKER)
+
+
+def test_the_text_of_0_9_whose_connections_have_no_number_is_read() -> None:
+    seen = one(line(OLD["0.9"][0]))
+    assert (seen.api_key, seen.api_version, seen.client_id, seen.principal) == (1, 0, "old", "User:ANONYMOUS")
+    assert (seen.client, seen.broker) == (CLIENT, BROKER)
+
+
+@pytest.mark.parametrize(
+    ("connection", "client", "broker"),
+    [
+        ("10.0.0.1:9092-10.0.0.9:61040-0", CLIENT, BROKER),
+        ("10.0.0.1:9092-10.0.0.9:61040-0-12", CLIENT, BROKER),
+        (
+            "fd00:0:0:0:0:0:0:1:9092-fd00:0:0:0:0:0:0:9:5-1",
+            Endpoint("fd00:0:0:0:0:0:0:9", 5),
+            Endpoint("fd00:0:0:0:0:0:0:1", 9092),
+        ),
+    ],
+)
+def test_connections_are_told_by_their_ends(connection: str, client: Endpoint, broker: Endpoint) -> None:
+    seen = one(line(kip_673(connection=connection)))
+    assert (seen.client, seen.broker) == (client, broker)
+
+
+BASE = 1_763_607_845_000_000  # 2025-11-20 03:04:05 UTC
+
+
+@pytest.mark.parametrize(
+    ("prefix", "time"),
+    [
+        ("[2025-11-20 03:04:05,678] DEBUG ", BASE + 678_000),
+        ("2025-11-20T03:04:05.678901Z DEBUG ", BASE + 678_901),
+        ("2025-11-20T05:04:05+02:00 ", BASE),
+        ("[2025-11-20 05:04:05,5 +0200] ", BASE + 500_000),
+        ("[data-plane-kafka-request-handler-0] DEBUG ", -1),
+        ("[2025-13-45 99:99:99,000] DEBUG ", -1),
+    ],
+)
+def test_times_are_found_in_the_patterns_that_logs_have(prefix: str, time: int) -> None:
+    assert one(line(kip_673(), prefix)).time == time
+
+
+def test_times_without_a_zone_are_of_the_zone_given() -> None:
+    zone = timezone(timedelta(hours=2))
+    assert one(line(kip_673(), "[2025-11-20 05:04:05,000] DEBUG "), timezone=zone).time == BASE
+
+
+def test_a_line_that_a_shipper_wrapped_in_json_is_unwrapped() -> None:
+    inner = line(kip_673(), "[2025-11-20 03:04:05,000] DEBUG ").rstrip("\n")
+    for key in ("message", "log", "msg"):
+        seen = one(json.dumps({"stream": "stdout", key: inner}) + "\n")
+        assert (seen.api_key, seen.time, seen.client_id) == (0, BASE, 'bil"ling é')
+
+
+def test_other_lines_are_counted_as_noise_and_blank_ones_not() -> None:
+    found, lost = read("[2026] INFO started\n", "\n", "  at java.lang.Thread.run\n", line(kip_673()))
+    assert len(found) == 1
+    assert lost == {NOISE: 2}
+    assert found[0].place.position == len("[2026] INFO started\n\n  at java.lang.Thread.run\n")
+
+
+def test_a_line_cut_anywhere_is_broken_or_noise_and_never_half_an_observation() -> None:
+    for body in (kip_673(), OLD["2.0 to 2.6"][0]):
+        whole = line(body)
+        complete = len(whole) - len(" (kafka.request.logger)\n") + (0 if body[0] == "{" else -len(",listener:EXTERNAL"))
+        for cut in range(1, complete - 1):
+            found, lost = read(whole[:cut])
+            assert not found or body[0] != "{", whole[:cut]
+            assert sum(lost.values()) + len(found) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{}",
+        "{]",
+        '{"requestHeader":{"requestApiKey":"x"}}',
+        kip_673(connection="nowhere"),
+        kip_673(connection="a:1-b:99999-0"),
+        kip_673(api=70_000),
+        kip_673(version=40_000),
+        "RequestHeader(apiKey=NO_SUCH_API, apiVersion=1, clientId=c, correlationId=1) -- {}" + TAIL,
+        "RequestHeader(apiKey=METADATA, apiVersion=1, clientId=c, correlationId=1) -- {}",
+    ],
+)
+def test_a_broken_line_is_counted_and_the_next_one_read(body: str) -> None:
+    found, lost = read(line(body), line(kip_673()))
+    assert len(found) == 1
+    assert lost == {BROKEN: 1}
+
+
+def test_bytes_that_are_no_text_are_counted_or_replaced_and_raise_nothing() -> None:
+    whole = line(kip_673()).encode()
+    for at in range(0, len(whole), 3):
+        found, lost = read(whole[:at] + b"\xff" + whole[at + 1 :])
+        assert len(found) + sum(lost.values()) == 1

@@ -1,0 +1,190 @@
+"""Verdicts: the same evidence, judged for each release by what that release serves."""
+
+from __future__ import annotations
+
+import pytest
+
+from tagwire.capture import Cause, Census, Endpoint, Observation, Outcome, Place, Usage, Verdict, features_of, judge
+from tagwire.errors import ConfigError
+from tagwire.rpc.negotiation import Range
+from tagwire.spec import releases
+
+from .traffic import key
+
+Asked = tuple[str, int]
+
+
+def observation(api: str, version: int, **changes: object) -> Observation:
+    told: dict[str, object] = {
+        "time": 1_000_000,
+        "client": Endpoint("10.0.0.9", 5000),
+        "broker": Endpoint("10.0.0.1", 9092),
+        "client_id": "c",
+        "software_name": "",
+        "software_version": "",
+        "principal": "",
+        "listener": "",
+        "api_key": key(api),
+        "api_version": version,
+        "place": Place("log", 10),
+        **changes,
+    }
+    return Observation(**told)  # type: ignore[arg-type]
+
+
+def usage(*asked: Asked, offered: dict[str, Range] | None = None, asks: bool = True, **told: object) -> Usage:
+    """One client's use; `offered`: what the broker listed, by the API's name."""
+    census = Census()
+    if asks:
+        listed = {key(name): found for name, found in (offered or {}).items()}
+        census.add(observation("ApiVersions", 3, offered=listed or None, **told))
+    for api, version in asked:
+        census.add(observation(api, version, **told))
+    (found,) = census.usages()
+    return found
+
+
+def outcomes(used: Usage, *targets: str) -> list[str]:
+    return [judge(used, target).outcome.value for target in targets]
+
+
+def cause(verdict: Verdict) -> Cause:
+    (finding,) = [one for one in verdict.findings if one.api != 18]
+    return finding.cause
+
+
+def test_versions_that_are_served_work() -> None:
+    used = usage(("Produce", 9), ("JoinGroup", 5), asks=False)
+    assert outcomes(used, "2.8", "3.9", "4.0.0", "4.3") == ["works"] * 4
+    assert judge(used, "4.3").findings == ()
+
+
+def test_4_0_0_is_not_4_0_1() -> None:
+    used = usage(("JoinGroup", 1), asks=False)
+    assert outcomes(used, "3.9", "4.0.0", "4.0.1", "4.0.2", "4.1") == ["works", "breaks", "works", "works", "works"]
+    assert judge(used, "4.0.0").works_until == "3.9"
+
+
+def test_a_client_that_does_not_ask_breaks_where_its_version_is_gone() -> None:
+    verdict = judge(usage(("Produce", 0), asks=False), "4.3")
+    assert (verdict.outcome, cause(verdict), verdict.works_until) == (Outcome.BREAKS, Cause.FIXED, "3.9")
+    assert verdict.findings[0].served == releases.served("4.3")[0]
+
+
+def test_a_client_that_was_offered_more_and_stayed_breaks() -> None:
+    used = usage(("ListOffsets", 0), offered={"ListOffsets": (0, 8)})
+    verdict = judge(used, "4.0.0")
+    assert (verdict.outcome, cause(verdict)) == (Outcome.BREAKS, Cause.STAYS)
+
+
+def test_of_a_client_that_used_the_newest_offered_nobody_knows() -> None:
+    verdict = judge(usage(("ListOffsets", 0), offered={"ListOffsets": (0, 0)}), "4.0.0")
+    assert (verdict.outcome, cause(verdict)) == (Outcome.UNCERTAIN, Cause.CAPPED)
+    verdict = judge(usage(("ListOffsets", 0)), "4.0.0")
+    assert (verdict.outcome, cause(verdict)) == (Outcome.UNCERTAIN, Cause.CAPPED)
+
+
+def test_a_client_that_was_seen_to_use_a_served_version_too_adapts() -> None:
+    verdict = judge(usage(("ListOffsets", 0), ("ListOffsets", 7), offered={"ListOffsets": (0, 0)}), "4.0.0")
+    assert (verdict.outcome, cause(verdict)) == (Outcome.WORKS, Cause.ADAPTS)
+
+
+def test_a_new_client_on_an_old_broker_adapts_if_it_asks_and_breaks_if_not() -> None:
+    assert outcomes(usage(("Fetch", 17), offered={"Fetch": (4, 17)}), "2.8") == ["works"]
+    assert outcomes(usage(("Fetch", 17), asks=False), "2.8") == ["breaks"]
+
+
+def test_what_an_older_release_lacks_a_client_that_asks_may_do_without() -> None:
+    asks, does_not = usage(("ConsumerGroupHeartbeat", 0)), usage(("ConsumerGroupHeartbeat", 0), asks=False)
+    assert cause(judge(asks, "3.0")) is Cause.WITHOUT
+    assert outcomes(asks, "3.0", "4.3") == ["uncertain", "works"]
+    assert outcomes(does_not, "3.0", "4.3") == ["breaks", "works"]
+
+
+@pytest.mark.parametrize(
+    ("version", "target", "outcome"),
+    [
+        ("2.8.1", "4.3", "works"),
+        ("0.10.0.1", "4.3", "breaks"),
+        ("4.3.0", "0.10.0", "breaks"),
+        ("9.9.9", "4.3", "breaks"),
+    ],
+)
+def test_of_kafkas_own_client_its_release_is_known_and_decides(version: str, target: str, outcome: str) -> None:
+    used = (
+        usage(
+            ("Fetch", 2),
+            ("Fetch", 12),
+            offered={"Fetch": (0, 12)},
+            software_name="apache-kafka-java",
+            software_version=version,
+        )
+        if version == "2.8.1"
+        else usage(
+            ("Fetch", 2) if target == "4.3" else ("Fetch", 17),
+            offered={"Fetch": (0, 17)},
+            software_name="apache-kafka-java",
+            software_version=version,
+        )
+    )
+    assert outcomes(used, target) == [outcome]
+
+
+def test_the_oldest_release_of_kafkas_client_that_helps_is_named() -> None:
+    used = usage(("Produce", 2), ("Fetch", 2), software_name="apache-kafka-java", software_version="0.10.0.1")
+    verdict = judge(used, "4.3")
+    assert (verdict.outcome, verdict.works_until, verdict.upgrade) == (Outcome.BREAKS, "3.9", "2.8")
+    other = judge(usage(("Produce", 0), asks=False, software_name="librdkafka"), "4.3")
+    assert other.upgrade is None
+
+
+def test_what_is_told_before_authentication_is_the_clients_that_authenticated() -> None:
+    census = Census()
+    for principal, api in (("", "ApiVersions"), ("User:ANONYMOUS", "SaslHandshake"), ("User:a", "Produce")):
+        census.add(observation(api, 1, principal=principal))
+    (found,) = census.usages()
+    assert found.client.principal == "User:a"
+    assert found.asks_versions
+    assert set(found.apis) == {18, 17, 0}
+
+
+def test_two_principals_behind_one_address_stay_two_clients() -> None:
+    census = Census()
+    for principal in ("", "User:a", "User:b"):
+        census.add(observation("Produce" if principal else "ApiVersions", 3, principal=principal))
+    found = census.usages()
+    assert [one.client.principal for one in found] == ["User:a", "User:b"]
+    assert all(one.asks_versions for one in found)
+
+
+def test_uses_keep_their_count_their_times_and_their_evidence() -> None:
+    census = Census()
+    for time, position in ((50, 5), (20, 2), (90, 9), (-1, 0)):
+        census.add(observation("Produce", 3, time=time, place=Place("log", position), count=2, error_codes=(6,)))
+    (found,) = census.usages()
+    use = found.apis[0][3]
+    assert (use.count, use.first, use.last) == (8, 20, 90)
+    assert use.places == (Place("log", 2), Place("log", 9))
+    assert use.error_codes == {6: 8}
+    assert census.timeline == {0: {3: {0: 6}}}
+
+
+def test_brokers_are_told_from_clients_by_what_only_brokers_ask() -> None:
+    assert usage(("BrokerHeartbeat", 1)).is_broker
+    assert usage(("WriteTxnMarkers", 1)).is_broker
+    assert not usage(("Fetch", 12), ("DescribeCluster", 0)).is_broker
+
+
+def test_features_are_told_by_the_versions_that_have_them() -> None:
+    assert features_of(usage(("Produce", 2), asks=False)) == []
+    assert features_of(usage(("Fetch", 13), ("JoinGroup", 4), asks=False)) == [
+        "consumer groups",
+        "fetch sessions",
+        "fetching from followers",
+        "topic ids",
+    ]
+
+
+def test_a_release_that_the_table_lacks_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"release='9\.9'"):
+        judge(usage(("Produce", 3)), "9.9")

@@ -1,0 +1,200 @@
+"""`tagwire audit`, `tagwire capture` and `tagwire tap`: from evidence to an answer."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import signal
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tagwire import messages
+from tagwire.client import Client
+
+from ..capture.traffic import Talk, asks, offers, pcap, request, response
+
+LINE = (
+    "[2025-11-20 03:04:05,678] DEBUG Completed request:RequestHeader(apiKey={api}, apiVersion={version}, "
+    "clientId={client}, correlationId=6) -- {{}},response:{{error_code=0}} from connection "
+    "10.0.0.1:9092-10.0.0.8:61040-0;totalTime:2.4,securityProtocol:PLAINTEXT,principal:User:ANONYMOUS,"
+    "listener:PLAINTEXT (kafka.request.logger)\n"
+)
+
+
+@pytest.fixture
+def evidence(tmp_path: Path) -> Path:
+    """A directory with a request log and a capture, both of clients that one release or another breaks."""
+    folder = tmp_path / "evidence"
+    folder.mkdir()
+    log = "noise\n" + LINE.format(api="JOIN_GROUP", version=1, client="telegraf")
+    log += LINE.format(api="PRODUCE", version=0, client="<b>netscaler</b>")
+    (folder / "kafka-request.log.gz").write_bytes(gzip.compress(log.encode()))
+    talk = Talk().open().client(asks(1)).broker(offers(1, Metadata=(0, 12)))
+    password = messages.SaslAuthenticateRequest(auth_bytes=b"\0alice\0swordfish")
+    talk.client(request(messages.SaslHandshakeRequest(mechanism="PLAIN"), 1, 2))
+    talk.broker(response(messages.SaslHandshakeResponse(error_code=33), 1, 2))
+    talk.client(request(password, 2, 3)).broker(response(messages.SaslAuthenticateResponse(), 2, 3))
+    talk.client(request(messages.MetadataRequest(topics=None), 12, 4))
+    talk.broker(response(messages.MetadataResponse(cluster_id="c"), 12, 4))
+    (folder / "a.pcap").write_bytes(pcap(talk.packets()))
+    return folder
+
+
+def test_audit_says_who_breaks_why_and_where_it_was_seen(run, evidence):
+    ran = run("audit", evidence, "--target", "4.0.0,4.0.1")
+    assert ran.code == 1
+    rows = [line.split() for line in ran.out.splitlines()[:4]]
+    assert rows[0] == ["software", "client", "id", "principal", "address", "requests", "4.0.0", "4.0.1"]
+    assert rows[1] == ["-", "<b>netscaler</b>", "-", "10.0.0.8", "1", "breaks", "breaks"]
+    assert rows[2] == ["-", "telegraf", "-", "10.0.0.8", "1", "breaks", "works"]
+    assert rows[3] == ["librdkafka", "1.2.3", "billing", "User:alice", "10.0.0.9", "4", "works", "works"]
+    assert "JoinGroup v1: 2-9 are served, the client asks no broker for its versions (1 requests" in ran.out
+    assert f"{evidence}/kafka-request.log.gz at byte 6)" in ran.out
+    assert "It works until Kafka 3.9." in ran.out
+    assert "3 clients, 6 requests; on 4.0.0: 1 works, 2 break; on 4.0.1: 2 work, 1 breaks." in ran.out
+    assert "Not understood: 1 x a line that tells of no request" in ran.out
+
+
+def test_audit_exits_with_0_where_nobody_breaks(run, evidence):
+    assert run("audit", evidence / "a.pcap", "--target", "4.3").code == 0
+    assert run("audit", evidence, "--target", "3.9").code == 0
+
+
+def test_audit_tells_programs_the_same(run, evidence):
+    ran = run("audit", evidence, "--target", "4.0.0", "--json")
+    assert ran.code == 1
+    clients = {document["client_id"]: document for document in map(json.loads, ran.out.splitlines())}
+    broken = clients["telegraf"]["verdicts"]["4.0.0"]
+    assert (broken["outcome"], broken["works_until"]) == ("breaks", "3.9")
+    (finding,) = broken["findings"]
+    assert (finding["api"], finding["version"], finding["served"]) == ("JoinGroup", 1, "2-9")
+    assert finding["evidence"] == [{"file": str(evidence / "kafka-request.log.gz"), "position": 6}]
+    assert clients["billing"]["apis"]["Metadata"] == {"12": 1}
+    assert clients["billing"]["asks_versions"] is True
+
+
+class Page(HTMLParser):
+    """The tags of a page, and its text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag, attributes):
+        self.links += [value for name, value in attributes if name in ("src", "href", "xlink:href")]
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_audit_writes_a_page_of_its_own_and_tables(run, evidence, tmp_path):
+    out = tmp_path / "out"
+    ran = run("audit", evidence, "--target", "4.0.0,4.3", "--out", out)
+    assert str(out / "report.html") in ran.out
+    page = Page()
+    source = (out / "report.html").read_text()
+    page.feed(source)
+    assert page.open == []
+    assert all(link.startswith("#client-") for link in page.links)
+    assert "<script" not in source
+    assert "<b>netscaler</b>" in page.text  # shown as it is, not taken as a tag
+    assert "On Kafka 4.0.0 it breaks" in page.text
+    assert "kafka-request.log.gz at byte" in page.text
+    assert "Versions in use over time" in page.text
+    observations = pq.read_table(out / "observations.parquet")
+    assert observations.num_rows == 6
+    assert set(observations["api"].to_pylist()) >= {"JoinGroup", "Produce", "Metadata"}
+    verdicts = pq.read_table(out / "verdicts.parquet").to_pylist()
+    assert {
+        (row["client_id"], row["target"], row["outcome"]) for row in verdicts if row["client_id"] == "telegraf"
+    } == {
+        ("telegraf", "4.0.0", "breaks"),
+        ("telegraf", "4.3", "works"),
+    }
+    assert not list(out.glob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere.log"], "nowhere.log: no such file, and no file in it"),
+        (["{evidence}", "--target", "9.9"], "release='9.9'"),
+    ],
+)
+def test_audit_says_what_is_wrong_in_one_line(run, evidence, arguments, said):
+    ran = run("audit", *(argument.format(evidence=evidence) for argument in arguments))
+    assert ran.code == 1
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_capture_show_prints_requests_with_their_answers(run, evidence):
+    ran = run("capture", "show", evidence / "a.pcap")
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert len(lines) == 4
+    ends = r"10\.0\.0\.9:61040 > 10\.0\.0\.1:9092"
+    said = rf"2023-11-14 22:13:20\.\d+  {ends}  billing  Metadata v12 #4  \d+ > \d+ bytes in 1\.000 ms"
+    assert re.fullmatch(said, lines[3])
+
+
+def test_capture_show_leaves_passwords_out_of_bodies(run, evidence):
+    for form in ([], ["--json"]):
+        ran = run("capture", "show", evidence / "a.pcap", "--bodies", *form)
+        assert "swordfish" not in ran.out
+        assert "AGFsaWNlAHN3b3JkZmlzaA" not in ran.out  # the same in base64
+        assert "clusterId" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (["--api", "Metadata"], ["Metadata"]),
+        (["--api", "3", "--api", "17"], ["SaslHandshake", "Metadata"]),
+        (["--errors"], ["SaslHandshake"]),
+        (["--client", "librd", "--api", "18"], ["ApiVersions"]),
+        (["--client", "nobody"], []),
+    ],
+)
+def test_capture_show_filters(run, evidence, filters, expected):
+    ran = run("capture", "show", evidence / "a.pcap", "--json", *filters)
+    assert [json.loads(line)["api"] for line in ran.out.splitlines()] == expected
+
+
+def test_capture_show_refuses_an_api_that_there_is_not_and_a_file_that_is_no_capture(run, evidence):
+    assert run("capture", "show", evidence / "a.pcap", "--api", "Nope").code == 2
+    ran = run("capture", "show", evidence / "kafka-request.log.gz")
+    assert (ran.code, "begin neither a pcap nor a pcapng file" in ran.err) == (1, True)
+
+
+def test_tap_listens_records_and_ends_at_a_signal(run, bootstrap, tmp_path):
+    command = [sys.executable, "-m", "tagwire", "tap", "--listen", "127.0.0.1:0", "--upstream", bootstrap]
+    process = subprocess.Popen([*command, "--out", tmp_path], stdout=subprocess.PIPE, text=True)
+    try:
+        said = process.stdout.readline()
+        address = re.fullmatch(r"Listening on (.*)\.\n", said)[1]
+        with Client(address) as client:
+            client.versions()
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert re.fullmatch(r"1 connections, \d+ bytes\.\n", out)
+    assert "ApiVersions" in run("capture", "show", tmp_path).out
