@@ -18,7 +18,6 @@ instead.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
@@ -93,7 +92,7 @@ class DataDirectory:
         self.files = files
         self._lock: int | None = None
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            files.make_directories(path)
             self._check_ours()
             self._take_lock()
             self.topics = self._read_topics()
@@ -184,14 +183,15 @@ class DataDirectory:
     def _take_lock(self) -> None:
         fd = self.files.open(self.path / LOCK_FILE, write=True)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = self.files.read(fd, 32, 0).decode("ascii", "replace").strip()
-            self.files.close(fd)
-            raise StorageError(f"data directory {self.path} is in use by another broker (process {holder})") from None
+            is_ours = self.files.lock(fd)
+            holder = b"" if is_ours else self.files.read(fd, 32, 0)
         except OSError:
             self.files.close(fd)
             raise
+        if not is_ours:
+            self.files.close(fd)
+            process = holder.decode("ascii", "replace").strip()
+            raise StorageError(f"data directory {self.path} is in use by another broker (process {process})")
         self._lock = fd
         self.files.truncate(fd, 0)
         self.files.write(fd, [f"{os.getpid()}\n".encode()], 0)
@@ -254,7 +254,7 @@ class DataDirectory:
         known = {self.partition_path(topic.name, number) for topic in self.topics for number in range(topic.partitions)}
         for name in self.files.names(self.path):
             path = self.path / name
-            if not path.is_dir():
+            if not self.files.is_directory(path):
                 continue
             if name.endswith("-delete"):
                 self.files.remove_tree(path)

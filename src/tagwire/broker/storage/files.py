@@ -6,6 +6,7 @@ must not say that they did, so an error here always reaches whoever waits for th
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from collections.abc import Sequence
@@ -79,6 +80,21 @@ class Files:
 
     def make_directory(self, path: Path) -> None:
         os.mkdir(path)
+
+    def make_directories(self, path: Path) -> None:
+        """Make a directory, and those it is in, unless they are there."""
+        path.mkdir(parents=True, exist_ok=True)
+
+    def is_directory(self, path: Path) -> bool:
+        return path.is_dir()
+
+    def lock(self, fd: int) -> bool:
+        """Take an open file for this process alone until it is closed; False when another has it."""
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def rename(self, source: Path, target: Path) -> None:
         """Give `source` the name `target`, replacing what is there."""
