@@ -23,6 +23,7 @@ from tagwire.errors import (
 from tagwire.records import Record
 
 from .fake_broker import SERVED, Close, FakeCluster, FakePartition, Late, LostAnswer, Silence
+from .produce_answers import refusing
 
 
 @pytest.fixture
@@ -37,29 +38,6 @@ def stored(partition: FakePartition) -> list[Record]:
 
 def values(partition: FakePartition) -> list[bytes | None]:
     return [record.value for record in stored(partition)]
-
-
-def refusing(error: Error, said: str | None = None) -> Any:
-    """An action that refuses every partition of a Produce."""
-
-    def refuse(message: Any) -> Any:
-        kind = messages.ProduceResponse
-        return kind(
-            responses=[
-                kind.TopicProduceResponse(
-                    name=topic.name,
-                    partition_responses=[
-                        kind.PartitionProduceResponse(
-                            index=partition.index, error_code=error, base_offset=-1, error_message=said
-                        )
-                        for partition in topic.partition_data
-                    ],
-                )
-                for topic in message.topic_data
-            ]
-        )
-
-    return refuse
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])

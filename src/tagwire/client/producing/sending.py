@@ -180,6 +180,10 @@ class Sender:
             return False
         try:
             link = self._client.link(node, deadline)
+            if link.quiet_until > time.monotonic():  # it asked to be left alone; others are not
+                for batch in batches:
+                    batch.retry_at = link.quiet_until
+                return False
             self._numbering.admit([batch.at for batch in batches], deadline)
         except TagwireError as error:
             self._put_off_all(batches, error)

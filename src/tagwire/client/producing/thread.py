@@ -100,6 +100,8 @@ class ProducerThread:
         future: Future[Result] = Future()
         self._calls.append((function, future))  # type: ignore[arg-type]
         self.wake()
+        if self._stopping:
+            self._refuse_calls()
         try:
             return future.result(max(deadline - time.monotonic(), 0) + _GRACE)
         except NotYet:

@@ -1,0 +1,233 @@
+"""Numbered batches: each stands once and in order, whatever is lost or refused on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tagwire import messages, records
+from tagwire.client import Client, Producer, ProducerIdentity, TopicPartition
+from tagwire.errors import ConfigError, Error, KafkaError, UnsupportedVersionError
+
+from .fake_broker import SERVED, Close, FakeCluster, FakePartition, Late, LostAnswer
+from .produce_answers import TRANSACTIONS, added, answering, coordinated_by, refusing
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster() as one:
+        yield one
+
+
+def headers(partition: FakePartition) -> list[Any]:
+    return [header for _, _, data in partition.batches for header in records.batch_headers(data)]
+
+
+def values(partition: FakePartition) -> list[bytes | None]:
+    return [
+        record.value for _, _, data in partition.batches for batch in records.read(data) for record in batch.records()
+    ]
+
+
+def send_each(producer: Producer, count: int, start: int = 0) -> list[Any]:
+    """A batch for each record."""
+    return [producer.send("t", b"%d" % number + b" " * 100) for number in range(start, start + count)]
+
+
+def numbers(partition: FakePartition) -> list[int]:
+    return [int(value or b"") for value in values(partition)]
+
+
+def test_each_partition_counts_its_own_records(cluster: FakeCluster) -> None:
+    logs = cluster.topic("t", 2)
+    with Producer(cluster.bootstrap) as producer:
+        for count in (3, 2):
+            for partition in (0, 1):
+                for _ in range(count + partition):
+                    producer.send("t", b"v", partition=partition)
+            producer.flush()
+        identity = producer.identity
+    for log, sequences in zip(logs, ([0, 3], [0, 4])):
+        found = headers(log)
+        assert [header.base_sequence for header in found] == sequences
+        assert {(header.producer_id, header.producer_epoch) for header in found} == {(100, 0)}
+        assert not any(header.is_transactional for header in found)
+    assert (identity.producer_id, identity.epoch, identity.transactions) == (100, 0, 0)
+    assert identity.sequences == {("t", 0): 5, ("t", 1): 7}
+    assert len(cluster.asked("InitProducerId")) == 1
+
+
+def test_several_batches_of_a_partition_are_under_way_at_a_time(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    cluster.script("Produce", Late(0.3))
+    with Client(cluster.bootstrap) as client, Producer(client, batch_bytes=100) as producer:
+        send_each(producer, 20)
+        producer.flush()
+    assert numbers(log) == list(range(20))
+    assert len(cluster.asked("Produce")) == 20
+
+
+LOSSES: list[tuple[str, list[Any]]] = [
+    ("the first answer", [LostAnswer()]),
+    ("an answer between others", [None, None, LostAnswer()]),
+    ("the first request", [Close()]),
+    ("several", [None, LostAnswer(), Close(), None, LostAnswer()]),
+    ("a leader", [refusing(Error.NOT_LEADER_OR_FOLLOWER)]),
+    ("replicas, twice", [None, refusing(Error.NOT_ENOUGH_REPLICAS), None, refusing(Error.NOT_ENOUGH_REPLICAS)]),
+]
+
+
+@pytest.mark.parametrize(("name", "actions"), LOSSES, ids=[row[0] for row in LOSSES])
+def test_what_is_lost_is_sent_again_exactly_as_it_was(cluster: FakeCluster, name: str, actions: list[Any]) -> None:
+    log = cluster.topic("t")[0]
+    cluster.script("Produce", *actions)
+    with Producer(cluster.bootstrap, batch_bytes=100) as producer:
+        deliveries = send_each(producer, 12)
+        producer.flush()
+        assert [delivery.offset for delivery in deliveries] == list(range(12))
+    assert numbers(log) == list(range(12))
+    sent: dict[int, set[bytes]] = {}
+    for message in cluster.asked("Produce"):
+        data = bytes(message.topic_data[0].partition_data[0].records)
+        sent.setdefault(next(records.batch_headers(data)).base_sequence, set()).add(data)
+    assert all(len(same) == 1 for same in sent.values())
+
+
+def test_a_duplicate_is_a_success_whose_offset_nobody_knows(cluster: FakeCluster) -> None:
+    cluster.topic("t")
+    cluster.script("Produce", refusing(Error.DUPLICATE_SEQUENCE_NUMBER))
+    with Producer(cluster.bootstrap) as producer:
+        delivery = producer.send("t", b"v").result(10)
+    assert (delivery.done, delivery.error, delivery.offset) == (True, None, -1)
+
+
+@pytest.mark.parametrize(
+    "error", [Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.UNKNOWN_PRODUCER_ID], ids=lambda error: error.name
+)
+def test_a_broker_that_has_lost_track_is_told_a_new_epoch(cluster: FakeCluster, error: Error) -> None:
+    log = cluster.topic("t")[0]
+    with Producer(cluster.bootstrap, batch_bytes=100) as producer:
+        send_each(producer, 2)
+        producer.flush()
+        cluster.script("Produce", refusing(error))
+        send_each(producer, 6, 2)
+        producer.flush()
+    assert numbers(log) == list(range(8))
+    assert [(found.producer_epoch, found.base_sequence) for found in headers(log)] == [
+        (0, 0),
+        (0, 1),
+        *((1, sequence) for sequence in range(6)),
+    ]
+
+
+def test_an_epoch_that_somebody_else_has_passed_is_left_for_another_id(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    cluster.script("Produce", refusing(Error.INVALID_PRODUCER_EPOCH))
+    with Producer(cluster.bootstrap) as producer:
+        producer.send("t", b"v").result(10)
+    assert [(found.producer_id, found.producer_epoch) for found in headers(log)] == [(101, 0)]
+
+
+def test_what_comes_after_a_batch_that_is_given_up_starts_from_0_under_a_new_epoch(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    with Producer(cluster.bootstrap, batch_bytes=100) as producer:
+        cluster.script("Produce", None, refusing(Error.INVALID_RECORD))
+        deliveries = send_each(producer, 8)
+        with pytest.raises(KafkaError, match="INVALID_RECORD"):
+            producer.flush()
+    failed = [number for number, delivery in enumerate(deliveries) if delivery.error is not None]
+    assert failed == [1]
+    assert numbers(log) == [0, *range(2, 8)]
+    assert [(found.producer_epoch, found.base_sequence) for found in headers(log)] == [
+        (0, 0),
+        *((1, sequence) for sequence in range(6)),
+    ]
+
+
+def test_the_last_epoch_of_an_id_is_followed_by_another_id(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    last = messages.InitProducerIdResponse(producer_id=7, producer_epoch=2**15 - 1)
+    cluster.script("InitProducerId", answering(last))
+    with Producer(cluster.bootstrap) as producer:
+        cluster.script("Produce", refusing(Error.INVALID_RECORD))
+        producer.send("t", b"0")
+        with pytest.raises(KafkaError):
+            producer.flush()
+        producer.send("t", b"1").result(10)
+    assert [(found.producer_id, found.producer_epoch) for found in headers(log)] == [(100, 0)]
+
+
+def test_a_batch_that_is_too_large_is_split_until_it_is_not(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    cluster.script("Produce", *[refusing(Error.MESSAGE_TOO_LARGE)] * 3)
+    told: list[Any] = []
+    with Producer(cluster.bootstrap, compression="lz4") as producer:
+        deliveries = [producer.send("t", b"%d" % number, headers=[("n", b"%d" % number)]) for number in range(9)]
+        for delivery in deliveries:
+            delivery.add_done_callback(told.append)
+        producer.send("t", b"9", partition=0).result(10)
+        assert [delivery.result(10).offset for delivery in deliveries] == list(range(9))
+    assert numbers(log) == list(range(10))
+    assert sorted(delivery.offset for delivery in told) == list(range(9))
+    assert [found.base_sequence for found in headers(log)][:3] == [0, 1, 2]
+    assert {found.compression for found in headers(log)} == {"lz4"}
+
+
+def test_a_record_that_is_too_large_alone_is_given_up(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    with Producer(cluster.bootstrap) as producer:
+        cluster.script("Produce", *[refusing(Error.MESSAGE_TOO_LARGE)] * 2)
+        large, small = producer.send("t", b"x" * 500), producer.send("t", b"y")
+        with pytest.raises(KafkaError, match=r"MESSAGE_TOO_LARGE \(10\): 1 record, \d+ bytes, for t-0"):
+            producer.flush()
+        assert (large.error is None, small.error) == (False, None)
+    assert values(log) == [b"y"]
+
+
+def test_a_broker_without_producer_ids_is_told_with_the_option_that_does_without() -> None:
+    served = {api: versions for api, versions in SERVED.items() if api != 22}
+    with FakeCluster(served=served) as cluster:
+        log = cluster.topic("t")[0]
+        with Producer(cluster.bootstrap) as producer:
+            producer.send("t", b"v")
+            with pytest.raises(UnsupportedVersionError, match=r"InitProducerId.*idempotence=False"):
+                producer.flush()
+        with Producer(cluster.bootstrap, idempotence=False) as producer:
+            producer.send("t", b"v")
+        assert values(log) == [b"v"]
+        assert [found.producer_id for found in headers(log)] == [-1]
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_numbers_need_all_acks(acks: int) -> None:
+    with pytest.raises(ConfigError, match=f"acks={acks}.*idempotence=False"):
+        Producer("127.0.0.1:1", acks=acks, idempotence=True)
+
+
+def test_fewer_acks_mean_no_numbers(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    with Producer(cluster.bootstrap, acks=1) as producer:
+        producer.send("t", b"v")
+    assert [found.producer_id for found in headers(log)] == [-1]
+
+
+def test_sequences_go_on_from_0_after_the_greatest() -> None:
+    with FakeCluster() as cluster:
+        log = cluster.topic("t")[0]
+        answers = {
+            "FindCoordinator": coordinated_by(0, cluster.brokers[0].port),
+            "AddPartitionsToTxn": added,
+            "EndTxn": lambda message: messages.EndTxnResponse(),
+        }
+        cluster.serve(TRANSACTIONS, answers)
+        log.due[5, 1] = 2**31 - 3
+        with Producer(cluster.bootstrap, transactional_id="x", batch_bytes=200) as producer:
+            producer.init_transactions(resume=ProducerIdentity(5, 1, 1, {TopicPartition("t", 0): 2**31 - 3}))
+            with producer.transaction():
+                for number in range(8):
+                    producer.send("t", b"%d" % number)
+            assert producer.identity.sequences == {("t", 0): 5}
+    assert numbers(log) == list(range(8))
+    assert next(iter(headers(log))).base_sequence == 2**31 - 3
