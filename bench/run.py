@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-NOT_BENCHES = {"run", "rounds"}
+NOT_BENCHES = {"run", "rounds", "brokers", "client_producing"}
 
 
 def main() -> int:
