@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from typing import Any, NoReturn
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
@@ -18,10 +19,16 @@ _TRAILING_COMMA_OR_NOT = re.compile(_STRING + r"|[\[{,:]\s*,|,(?=\s*[\]}])", re.
 
 def parse_json(text: str) -> Any:
     """The value `text` spells. Raises ValueError with line and column, which comments do not shift."""
+    # Most specs are plain JSON, the catalog's among them: what a spec may have beyond it costs them nothing.
+    with suppress(ValueError):
+        return _loads(text)
     bare = _STRING_OR_COMMENT.sub(_blank_comment, text)
-    bare = _TRAILING_COMMA_OR_NOT.sub(lambda match: " " if match[0] == "," else match[0], bare)
+    return _loads(_TRAILING_COMMA_OR_NOT.sub(lambda match: " " if match[0] == "," else match[0], bare))
+
+
+def _loads(text: str) -> Any:
     try:
-        return json.loads(bare, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final
 
 from tagwire.spec.versions import NONE, Versions
@@ -184,6 +185,7 @@ class Message:
         yield from self.structs
 
 
+@lru_cache(4096)
 def snake_case(name: str) -> str:
     """`fooBarBaz` -> `foo_bar_baz`; consecutive capitals stay together: `FOOBarBaz` -> `foobar_baz` (facts 8.2)."""
     return re.sub(r"(?<=[^A-Z])(?=[A-Z])", "_", name).lower()

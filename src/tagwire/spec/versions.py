@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 HIGHEST = 32767
 _RANGE = re.compile(r"(\d+)(?:(\+)|-(\d+))?", re.ASCII)
@@ -18,6 +19,7 @@ class Versions:
     highest: int
 
     @classmethod
+    @lru_cache(4096)
     def parse(cls, text: str) -> Versions:
         """The range `text` spells. Raises ValueError naming the text."""
         text = text.strip()
