@@ -21,7 +21,7 @@ DEPENDENCIES = [
     "msgspec>=0.19",
     "pyarrow>=18",
     "rich>=13",
-    "typer>=0.29,<1",
+    "typer>=0.26,<0.29",
     "uvloop>=0.21; sys_platform != 'win32' and implementation_name == 'cpython'",
 ]
 if PURE:
