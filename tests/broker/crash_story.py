@@ -324,14 +324,14 @@ class Story:
         found = {}
         offset = log.start_offset
         while offset < log.end_offset:
-            data = log.read(offset, 2000)
-            assert data, f"nothing at {offset} of {log.end_offset}"
-            for batch in read(data):
+            before = offset
+            for batch in read(log.read(offset, 2000)):
                 for record in batch.records():
                     assert batch.is_control or record.offset not in found
                     if not batch.is_control and record.offset >= log.start_offset:
                         found[record.offset] = record.key, record.value
                 offset = batch.next_offset
+            assert offset > before, f"no whole batch at {offset} of {log.end_offset}"
         try:
             log.read(log.end_offset + 1, 100)
         except OffsetOutOfRangeError:

@@ -42,15 +42,15 @@ class StateLog:
             return
         offset = partition.log.start_offset
         while offset < partition.log.end_offset:
-            data = partition.log.read(offset, READ_BYTES)
-            if not data:
-                raise StorageError(f"{self.name} cannot be read: there is nothing at offset {offset}")
+            before = offset
             try:
-                for batch in read(data):
+                for batch in read(partition.log.read(offset, READ_BYTES)):
                     yield batch
                     offset = batch.next_offset
             except DecodeError as error:
                 raise StorageError(f"{self.name} cannot be read: {error}") from None
+            if offset == before:
+                raise StorageError(f"{self.name} cannot be read: there is no whole batch at offset {offset}")
 
     async def append(self, records: Sequence[Record]) -> None:
         """Add records in one batch; they are as safe as the broker's `fsync` promises when this returns.

@@ -21,7 +21,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +35,7 @@ from tagwire.broker.storage.checkpoints import (
 )
 from tagwire.broker.storage.files import Files, read_file, replace_file
 from tagwire.errors import StorageError
+from tagwire.records.files.names import partition_name
 from tagwire.records.files.partition_metadata import METADATA_FILE, parse_uuid, uuid_text
 
 logger = logging.getLogger("tagwire.broker")
@@ -52,7 +52,6 @@ CLEAN_FILE = ".kafka_cleanshutdown"
 
 NODE_ID = 1
 _IN_AN_EMPTY_DIRECTORY = {LOCK_FILE, TOPICS_FILE + ".tmp", "lost+found"}
-_PARTITION_NAME = re.compile(r"(.+)-([0-9]+)")
 _LONGEST_NAME = 255
 
 
@@ -256,10 +255,13 @@ class DataDirectory:
             path = self.path / name
             if not self.files.is_directory(path):
                 continue
-            if name.endswith("-delete"):
+            found = partition_name(name)
+            if found is None:
+                continue
+            if found.state == "delete":
                 self.files.remove_tree(path)
-            elif path not in known and (found := _PARTITION_NAME.fullmatch(name)):
-                aside = self._aside(found[1], int(found[2]), "stray")
+            elif found.state is None and path not in known:
+                aside = self._aside(found.topic, found.partition, "stray")
                 logger.warning("%s belongs to no topic and is set aside as %s", path, aside.name)
                 self.files.rename(path, aside)
 

@@ -7,23 +7,21 @@ Source: facts/kafka_protocol.md 5.7.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
 from tagwire.broker.storage.files import Files, read_file
 from tagwire.errors import DecodeError, UnsupportedVersionError
+from tagwire.records.files.names import kind_of, offset_name, offset_of
 from tagwire.records.files.producer_snapshot import format_producer_snapshot, read_producer_snapshot
 
 logger = logging.getLogger("tagwire.broker")
 
-_NAME = re.compile(r"([0-9]{20})\.snapshot")
-
 
 def snapshot_path(directory: Path, offset: int) -> Path:
     """The file of what is known before `offset`."""
-    return directory / f"{offset:020d}.snapshot"
+    return directory / f"{offset_name(offset)}.snapshot"
 
 
 def save_snapshot(files: Files, directory: Path, offset: int, snapshot: Any) -> None:
@@ -57,4 +55,5 @@ def drop_snapshots(files: Files, directory: Path, *, keep: Container[int], after
 
 
 def _offsets(files: Files, directory: Path) -> list[int]:
-    return [int(found[1]) for name in files.names(directory) if (found := _NAME.fullmatch(name))]
+    named = [name for name in files.names(directory) if kind_of(name) == "producers"]
+    return [offset for name in named if (offset := offset_of(name)) is not None]
