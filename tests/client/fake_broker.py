@@ -75,12 +75,15 @@ class FakePartition:
     aborted: list[tuple[int, int, int]] = field(default_factory=list)  # producer id, first offset, its marker's
     numbered: dict[tuple[int, int, int], int] = field(default_factory=dict)  # producer id, epoch, sequence: offset
     due: dict[tuple[int, int], int] = field(default_factory=dict)  # producer id, epoch: the sequence that comes next
+    dialect: str | None = None
 
     def append(self, data: bytes) -> int:
         """Appends one batch, as a broker does; returns its base offset.
 
         Of a numbered one, that of the first time it came; -1 where another is due.
         """
+        if self.dialect is not None:
+            return self._append_messages(data)
         header = next(records.batch_headers(data))
         producer, sequence = (header.producer_id, header.producer_epoch), header.base_sequence
         if sequence >= 0:
@@ -94,9 +97,17 @@ class FakePartition:
         records.place(placed, self.end, 0)
         return self.put(bytes(placed))
 
+    def _append_messages(self, data: bytes) -> int:
+        base = self.end
+        for header in records.batch_headers(data, self.dialect):
+            entry = bytearray(header.bytes_in(memoryview(data)))
+            records.place(entry, self.end, 0, self.dialect)
+            self.put(bytes(entry))
+        return base
+
     def put(self, data: bytes) -> int:
         """Keeps a batch at the offsets it says it has: for logs with gaps."""
-        header = next(records.batch_headers(data))
+        header = next(records.batch_headers(data, self.dialect))
         self.batches.append((header.base_offset, header.next_offset, data))
         self.end = header.next_offset
         return header.base_offset

@@ -86,6 +86,7 @@ class ProduceSettings:
     in_flight: int = MAX_IN_FLIGHT
     transactional_id: str | None = None
     transaction_timeout: float = 60.0
+    dialect: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

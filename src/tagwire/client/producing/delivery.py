@@ -59,6 +59,7 @@ class Batch:
         "count",
         "created",
         "data",
+        "dialect",
         "done",
         "error",
         "identity",
@@ -72,10 +73,17 @@ class Batch:
         "size",
     )
 
-    def __init__(self, at: TopicPartition, changed: threading.Condition, compression: str = "none") -> None:
+    def __init__(
+        self,
+        at: TopicPartition,
+        changed: threading.Condition,
+        compression: str = "none",
+        dialect: str | None = None,
+    ) -> None:
         self.at = at
         self.changed = changed
         self.compression = compression
+        self.dialect = dialect
         self.created = time.monotonic()
         self.records: list[Record] = []
         self.size = 0
@@ -96,23 +104,37 @@ class Batch:
 
     @classmethod
     def encoded(
-        cls, at: TopicPartition, changed: threading.Condition, data: bytes, *, is_sealed: bool = False
+        cls,
+        at: TopicPartition,
+        changed: threading.Condition,
+        data: bytes,
+        *,
+        dialect: str | None = None,
+        is_sealed: bool = False,
     ) -> Batch:
-        """A batch that is encoded already; `is_sealed` keeps it from being split.
+        """A batch that is encoded already, or a message set of a dialect; `is_sealed` keeps it from being split.
 
         Raises:
-            EncodeError: `data` is not exactly one whole batch of magic 2.
+            EncodeError: `data` is not exactly one whole batch of magic 2, or not whole messages.
         """
         try:
-            headers = list(records.batch_headers(data))
+            headers = list(records.batch_headers(data, dialect))
+            count = sum(header.count for header in headers)
         except TagwireError as error:
             raise EncodeError(f"batch for {at}: {error}") from error
-        if len(headers) != 1 or headers[0].size != len(data) or headers[0].magic != 2:
+        whole = bool(headers) and headers[-1].position + headers[-1].size == len(data)
+        if dialect is None and (not whole or len(headers) != 1 or headers[0].magic != 2):
             raise EncodeError(f"batch for {at}: {len(data)} bytes are not exactly one record batch")
-        batch = cls(at, changed, headers[0].compression)
+        if not whole:
+            raise EncodeError(f"batch for {at}: {len(data)} bytes are not whole messages")
+        batch = cls(at, changed, headers[0].compression, dialect)
         batch.data = bytearray(data)
-        records.place(batch.data, 0, -1)  # where brokers expect batches that come in
-        batch.size, batch.count, batch.is_sealed = len(data), headers[0].count, is_sealed
+        offset = 0  # where brokers expect batches that come in
+        view = memoryview(batch.data)
+        for header in headers:
+            records.place(view[header.position : header.position + header.size], offset, -1, dialect)
+            offset += header.count
+        batch.size, batch.count, batch.is_sealed = len(data), count, is_sealed
         return batch
 
     def add(self, record: Record, size: int) -> Delivery:
@@ -125,7 +147,7 @@ class Batch:
     def encode(self) -> None:
         """Makes `data` of the records, once. Raises EncodeError for one that cannot be written."""
         if self.records:
-            self.data = records.write(self.records, compression=self.compression)
+            self.data = records.write(self.records, compression=self.compression, dialect=self.dialect)
             self.records = []
 
     def number(self, identity: Identity, sequence: int, *, transactional: bool) -> None:
@@ -140,11 +162,11 @@ class Batch:
 
     def split(self) -> tuple[Batch, ...]:
         """Two batches of the same records and sequence numbers, to be sent instead of this one."""
-        (whole,) = records.read(bytes(self.data))
-        rows = list(whole.records())
+        whole = list(records.read(bytes(self.data), self.dialect))
+        rows = [row for batch in whole for row in batch.records()]
         parts: list[Batch] = []
         for own in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):
-            part = Batch(self.at, self.changed, self.compression)
+            part = Batch(self.at, self.changed, self.compression, self.dialect)
             part.created, part.records, part.count = self.created, own, len(own)
             part.size = self.size * len(own) // len(rows)
             part.encode()
@@ -153,7 +175,7 @@ class Batch:
                 part.number(
                     self.identity,
                     records.next_sequence(self.sequence, before),
-                    transactional=whole.is_transactional,
+                    transactional=whole[0].is_transactional,
                 )
             parts.append(part)
         parts[0].size = self.size - parts[1].size
@@ -322,9 +344,9 @@ def wait_until_done(batches: Sequence[Batch], timeout: float | None) -> None:
                 batch.changed.wait(left)
 
 
-def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """Bytes a record takes in a batch, at most. Raises EncodeError for a key, value or header that cannot be
-    written."""
+def size_of(key: bytes | None, value: bytes | None, headers: Headers, names: type = str) -> int:
+    """Bytes a record takes in a batch, at most; `names`: str or int, what header keys are. Raises EncodeError for a
+    key, value or header that cannot be written."""
     size = RECORD_OVERHEAD
     if value is not None:
         if type(value) is not bytes and not isinstance(value, bytes):
@@ -337,15 +359,19 @@ def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     if headers:
         try:
             for name, content in headers:
-                if not isinstance(name, str):
+                if not isinstance(name, names):
                     raise TypeError(f"a key is {type(name).__name__}")
-                size += HEADER_OVERHEAD + (len(name) if name.isascii() else len(name.encode()))
+                size += HEADER_OVERHEAD
+                if isinstance(name, str):
+                    size += len(name) if name.isascii() else len(name.encode())
                 if content is not None:
                     if not isinstance(content, bytes):
                         raise _not_bytes(content, "value of a header")
                     size += len(content)
         except (TypeError, ValueError) as error:
-            raise EncodeError(f"headers of a record must be pairs of str and bytes or None: {error}") from None
+            raise EncodeError(
+                f"headers of a record must be pairs of {names.__name__} and bytes or None: {error}"
+            ) from None
     return size
 
 

@@ -160,7 +160,7 @@ class Gathering:
             self._close(batch, is_full=False)
 
     def _begin(self, at: TopicPartition, topic: TopicPlaces) -> Batch:
-        batch = Batch(at, self.changed, topic.compression)
+        batch = Batch(at, self.changed, topic.compression, self._settings.dialect)
         self._open[at] = batch, topic
         self._undecided[batch] = None
         self._ring(batch.created + self._settings.linger)

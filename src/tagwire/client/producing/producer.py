@@ -24,7 +24,8 @@ from tagwire.client.producing.thread import Alarm, ProducerThread
 from tagwire.client.producing.topics import Topics
 from tagwire.client.producing.transactions import GroupMetadata, ProducerIdentity, Stage, Transactional
 from tagwire.errors import EncodeError, TagwireError, TransactionStateError
-from tagwire.records import HeaderSerdes, Record
+from tagwire.records import HeaderRegister, HeaderSerdes, Record
+from tagwire.records.entries import check_dialect
 from tagwire.records.interceptors import ProducerInterceptor, before_encoding
 from tagwire.records.record import HeaderKey
 
@@ -75,6 +76,9 @@ class Producer(ClientOwner):
         interceptors: each sees every record of `send` before it is encoded, and may set its headers or give another
             record. One that raises is logged, and the record goes on as it was before it.
         header_serdes: what makes header values, also those of interceptors, bytes.
+        dialect: None for record batches, "int-headers" for topics of that format, whose header keys are ints, and whose
+            batches are not numbered.
+        register: with that dialect, what knows header keys by name: then they may be names too, of interceptors also.
 
     Raises:
         ConfigError: an option is wrong, or two contradict each other.
@@ -98,9 +102,13 @@ class Producer(ClientOwner):
         transaction_timeout: float | None = None,
         interceptors: Sequence[ProducerInterceptor] = (),
         header_serdes: HeaderSerdes | None = None,
+        dialect: str | None = None,
+        register: HeaderRegister | None = None,
     ) -> None:
+        check_dialect(dialect, register)
         super().__init__(client)
         given = {
+            "dialect": dialect,
             "acks": acks,
             "idempotence": idempotence,
             "compression": compression,
@@ -118,7 +126,9 @@ class Producer(ClientOwner):
         self._settings = settings
         self._interceptors = tuple(interceptors)
         self._header_serdes = header_serdes
-        self._prepares = bool(interceptors) or header_serdes is not None
+        self._register = register
+        self._header_keys = str if dialect is None else int
+        self._prepares = bool(interceptors) or header_serdes is not None or register is not None
         sending_client = self._client.sibling()
         self._topics = Topics(sending_client, settings)
         alarm = Alarm()
@@ -161,7 +171,7 @@ class Producer(ClientOwner):
             key, value, headers, timestamp = record.key, record.value, record.headers, record.timestamp
         if not -1 <= timestamp <= _LATEST_TIMESTAMP:
             raise EncodeError(f"timestamp {timestamp} of a record is out of range")
-        size = size_of(key, value, headers)
+        size = size_of(key, value, headers, self._header_keys)
         return self._gathering.add(self._topics.get(topic) or self._topic(topic), record, size, partition)
 
     def send_batch(self, topic: str, partition: int, data: bytes) -> Delivery:
@@ -172,7 +182,7 @@ class Producer(ClientOwner):
             EncodeError: `data` is not exactly one record batch. Else as `send`.
         """
         at = self._topic(topic).named(partition)
-        batch = Batch.encoded(at, self._gathering.changed, data, is_sealed=True)
+        batch = Batch.encoded(at, self._gathering.changed, data, dialect=self._settings.dialect, is_sealed=True)
         self._gathering.put(batch)
         return Delivery(batch, 0)
 
@@ -196,8 +206,9 @@ class Producer(ClientOwner):
         batches: list[Batch] = []
         places = self._topic(topic)
         size = max(self._settings.batch_bytes, MAX_BATCH_BYTES)
-        for at, data in row_batches(rows, places, partition, size):
-            batch = Batch.encoded(at, self._gathering.changed, data)
+        dialect = self._settings.dialect
+        for at, data in row_batches(rows, places, partition, size, dialect, self._register):
+            batch = Batch.encoded(at, self._gathering.changed, data, dialect=dialect)
             self._gathering.put(batch)
             batches.append(batch)
         return RowsDelivery(rows.num_rows, batches)
@@ -370,9 +381,11 @@ class Producer(ClientOwner):
     def _prepared(self, topic: str, record: Record) -> Record:
         """What is to be encoded, after the interceptors and the headers' serializers."""
         record = before_encoding(topic, record, self._interceptors)
-        if self._header_serdes is None:
-            return record
-        return record.replace(headers=self._header_serdes.serialized(record.headers))
+        if self._header_serdes is not None:
+            record = record.replace(headers=self._header_serdes.serialized(record.headers))
+        if self._register is not None:
+            record = record.replace(headers=self._register.to_ints(record.headers, of=f"record for {topic}"))
+        return record
 
     def _topic(self, name: str) -> TopicPlaces:
         known: TopicPlaces | None = self._topics.get(name)

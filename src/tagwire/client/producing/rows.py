@@ -24,17 +24,29 @@ _ANYWHERE = -1
 
 
 def row_batches(
-    rows: pa.RecordBatch | pa.Table, places: TopicPlaces, partition: int | None, batch_bytes: int
+    rows: pa.RecordBatch | pa.Table,
+    places: TopicPlaces,
+    partition: int | None,
+    batch_bytes: int,
+    dialect: str | None = None,
+    register: records.HeaderRegister | None = None,
 ) -> Iterator[tuple[TopicPartition, bytes]]:
     """The rows as record batches, made when they are asked for, and where each goes.
 
     Args:
         partition: where all of them go; None as their columns say. See `Producer.send_arrow`, also for errors.
         batch_bytes: of records before compression, at most; one record alone may be longer.
+        dialect, register: of `tagwire.records.from_arrow`.
     """
     for piece in _pieces(_timed(rows)):
         for number, own in [(partition, piece)] if partition is not None else _spread(piece, places):
-            for data in records.batches_from_arrow(own, max_batch_bytes=batch_bytes, compression=places.compression):
+            for data in records.batches_from_arrow(
+                own,
+                max_batch_bytes=batch_bytes,
+                compression=places.compression,
+                dialect=dialect,
+                register=register,
+            ):
                 at = places.place(None, None if number == _ANYWHERE else number)
                 if number == _ANYWHERE:
                     places.closed(at.partition, len(data))

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tagwire.client.config import ProduceSettings, acks_of, at_least, compression_of
 from tagwire.errors import ConfigError
+from tagwire.records.entries import check_dialect
 
 _LOWEST: Final = {
     "batch_bytes": 1,
@@ -40,10 +41,22 @@ def settings_of(defaults: ProduceSettings, given: Mapping[str, Any]) -> ProduceS
     settings = replace(defaults, **options)
     if settings.transactional_id is not None:
         _check_transactional(settings)
+    if settings.dialect is not None:
+        settings = _of_dialect(settings)
     is_numbered = settings.acks == _ALL if settings.idempotence is None else settings.idempotence
     if is_numbered and settings.acks != _ALL:
         raise ConfigError(f"acks={settings.acks}: a producer with idempotence needs acks=all; say idempotence=False")
     return replace(settings, idempotence=is_numbered)
+
+
+def _of_dialect(settings: ProduceSettings) -> ProduceSettings:
+    """Message sets have no room for a producer's numbers."""
+    check_dialect(settings.dialect)
+    if settings.idempotence or settings.transactional_id is not None:
+        raise ConfigError(
+            f"dialect {settings.dialect}: its batches cannot be numbered, so neither idempotence nor transactions"
+        )
+    return replace(settings, idempotence=False)
 
 
 def _check_transactional(settings: ProduceSettings) -> None:
