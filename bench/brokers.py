@@ -6,6 +6,7 @@ published with.
 
 from __future__ import annotations
 
+import compileall
 import shutil
 import socket
 import subprocess
@@ -21,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 
 from kafka_jars import classpath, kafka
 
+import tagwire
 from tagwire import messages
 from tagwire.records import Record, write
 from tagwire.rpc import NEED_DATA, Connection
@@ -32,9 +34,15 @@ HOST: Final = "127.0.0.1"
 SECONDS: Final = 60
 CLUSTER: Final = "4L6g3nShT-eMCtK--X86sw"
 JAVA: Final = (
-    "-server -Xmx1G -Xms1G -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35 "
-    "-XX:+ExplicitGCInvokesConcurrent -Djava.awt.headless=true"
-).split()
+    "-server",
+    "-Xmx1G",
+    "-Xms1G",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
 SETTINGS: Final = """
 process.roles=broker,controller
 node.id=1
@@ -142,6 +150,8 @@ class Tagwire(BrokerProcess):
     def __init__(self, folder: Path, fsync: str = "batch") -> None:
         super().__init__(folder)
         self._fsync = fsync
+        # An installation has its bytecode compiled; a checkout may not.
+        compileall.compile_dir(Path(tagwire.__file__).parent, quiet=2)
 
     def command(self) -> list[str]:
         program = shutil.which("tagwire", path=str(Path(sys.executable).parent))
