@@ -17,7 +17,7 @@ def test_defaults_are_those_of_sparks_kafka_connector():
     assert options.selection.subscribe == ("flights",)
     assert options.client == {"bootstrap.servers": "127.0.0.1:9092"}
     assert options.fail_on_data_loss is True
-    assert options.include_headers is False
+    assert options.shape.include_headers is False
     assert options.max_offsets_per_trigger is None
     assert options.min_partitions is None
     assert batch_bounds(options) == (EARLIEST, LATEST)
@@ -27,7 +27,7 @@ def test_defaults_are_those_of_sparks_kafka_connector():
 def test_names_are_matched_in_any_case_because_spark_lowers_them():
     options = parse({"KAFKA.Bootstrap.Servers": "h:1", "subscribePATTERN": "fl.*", "includeheaders": "TRUE"})
     assert options.selection.pattern == "fl.*"
-    assert options.include_headers is True
+    assert options.shape.include_headers is True
 
 
 def test_kafka_properties_pass_without_their_prefix():

@@ -44,15 +44,9 @@ def topic_schema(include_headers: bool) -> StructType:
     return StructType([StructField(name, kind) for name, kind in _TYPES.items() if include_headers or name != HEADERS])
 
 
-def record_columns(schema: StructType, include_headers: bool) -> tuple[str, ...]:
-    """The columns of `tagwire.records.to_arrow` that fill `schema`, in its order: only these are decoded.
-
-    Raises:
-        ConfigError: the schema names a column that a topic does not have, or has with another type.
-    """
-    if HEADERS in schema.fieldNames() and not include_headers:
-        raise ConfigError("schema column headers: needs option includeHeaders=true")
-    return tuple(_IN_RECORDS.get(name, name) for name in chosen(schema, topic_schema(True)).fieldNames())
+def record_name(name: str) -> str:
+    """What `tagwire.records.to_arrow` calls a column."""
+    return _IN_RECORDS.get(name, name)
 
 
 def chosen(schema: StructType, there: StructType) -> StructType:

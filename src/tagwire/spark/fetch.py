@@ -29,7 +29,6 @@ def read_range(
     span: OffsetRange,
     properties: dict[str, str],
     columns: tuple[str, ...],
-    schema: pa.Schema,
     *,
     fail_on_data_loss: bool,
 ) -> Iterator[pa.RecordBatch]:
@@ -37,32 +36,29 @@ def read_range(
 
     Args:
         properties: of `Client.from_properties`; a worker keeps one connection for each set of them.
-        columns: of `tagwire.records.to_arrow`, in the order of `schema`.
+        columns: of `tagwire.records.to_arrow`.
         fail_on_data_loss: whether offsets the broker no longer holds are an error; otherwise they are left out.
 
     Raises:
         KafkaError, CorruptRecordError, ConnectError, ...: as `tagwire.client.Reader` says them.
     """
-    import pyarrow as pa
-
     from tagwire.client import Reader, TopicPartition
 
     _settle()
     at = TopicPartition(span.topic, span.partition)
-    start: int | None = span.start
-    while start is not None and start < span.end:
+    start = span.start
+    while start < span.end:
         client = _connected(properties)
         reader = Reader(
             client, {at: start}, end_offsets={at: span.end}, columns=columns, timestamp_unit="us", stop_at_end=True
         )
         try:
-            for batch in reader:
-                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+            yield from reader
             return
         except KafkaError as error:
-            start = None if fail_on_data_loss else _next_held(error, client, at, reader.position(at))
-            if start is None:
+            if fail_on_data_loss:
                 raise
+            start = _next_held(error, client, at, reader.position(at), span.end)
             log.warning("%s-%d: %s; going on at %d", at.topic, at.partition, error, start)
         finally:
             # A read that was cut short leaves answers under way on its connection.
@@ -70,14 +66,19 @@ def read_range(
                 _disconnect(properties)
 
 
-def _next_held(error: KafkaError, client: Client, at: tuple[str, int], position: int) -> int | None:
-    """Where a read that lost its offsets can go on: None when the error is about something else."""
-    if error.error is not Error.OFFSET_OUT_OF_RANGE:
-        return None
+def _next_held(error: KafkaError, client: Client, at: tuple[str, int], position: int, end: int) -> int:
+    """Where a read that lost its offsets can go on: at `end` where the partition is gone.
+
+    Raises `error` where it is about something else.
+    """
     from tagwire.client import TopicPartition
 
-    earliest = client.list_offsets({TopicPartition(*at): EARLIEST})[TopicPartition(*at)]
-    return earliest if earliest > position else None
+    if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+        return end
+    if error.error is Error.OFFSET_OUT_OF_RANGE:
+        earliest = client.list_offsets({TopicPartition(*at): EARLIEST})[TopicPartition(*at)]
+        return earliest if earliest > position else end
+    raise error
 
 
 def _connected(properties: dict[str, str]) -> Client:

@@ -18,8 +18,9 @@ from pyspark.sql.types import ArrayType, StructField, StructType
 
 from tagwire.errors import ConfigError, DecodeError, UnsupportedVersionError
 from tagwire.records.compression import MAX_DECOMPRESSED
-from tagwire.spark.columns import arrow_schema, record_columns, topic_schema
-from tagwire.spark.message_values import FAIL, MODES, PERMISSIVE, MessageForm, Spec, home_of
+from tagwire.spark.columns import arrow_schema, topic_schema
+from tagwire.spark.message_values import MessageForm, Spec, home_of
+from tagwire.spark.value_formats import FAIL, MODES, PERMISSIVE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -97,7 +98,7 @@ def _records(values: pa.Array, mode: str) -> pa.Array:
     from tagwire.records.arrow import to_arrow
 
     schema = arrow_schema(_RECORD)
-    columns = record_columns(_RECORD, include_headers=True)
+    columns = _RECORD.fieldNames()
     target = arrow_schema(StructType([StructField("records", ArrayType(_RECORD))])).field(0).type
     found, ends, broken = [], [0], []
     for number, value in enumerate(values):

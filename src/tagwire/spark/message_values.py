@@ -31,10 +31,8 @@ from pyspark.sql.types import (
 from tagwire.codec.classes import MessageObject, class_at
 from tagwire.errors import ConfigError, DecodeError, EncodeError
 from tagwire.spark.columns import arrow_schema
+from tagwire.spark.value_formats import FAIL
 from tagwire.spec import Message, Struct, catalog, load
-
-MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
-PERMISSIVE, DROP, FAIL = MODES
 
 Spec = str | Path | Message
 """A message: the name of one of the catalog's, a model, the path of a spec file, or JSON text."""

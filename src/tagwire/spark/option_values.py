@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from tagwire.errors import ConfigError
@@ -104,6 +103,8 @@ def known_options(
         elif lower in known:
             given[known[lower]] = value
         elif lower not in SPARKS_OWN:
+            from difflib import get_close_matches
+
             near = get_close_matches(lower, known, 3, 0)
             raise ConfigError(f"option {name}: unknown; nearest are {', '.join(known[each] for each in near)}")
     return given, prefixed

@@ -25,6 +25,8 @@ from tagwire.spark.bounds import (
     wrong_json,
 )
 from tagwire.spark.option_values import count, flag, known_options, pattern, seconds
+from tagwire.spark.shape import LIFTED, ShapeOptions, shape_options
+from tagwire.spark.value_formats import OPTIONS as VALUE_OPTIONS
 
 _PREFIX = "kafka."
 _NAMES = (
@@ -42,6 +44,8 @@ _NAMES = (
     "maxRecordsPerPartition",
     "failOnDataLoss",
     "includeHeaders",
+    LIFTED,
+    *VALUE_OPTIONS,
     "filterPushdown",
     "groupId",
     "groupIdPrefix",
@@ -99,7 +103,7 @@ class TopicOptions:
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     fail_on_data_loss: bool = True
-    include_headers: bool = False
+    shape: ShapeOptions = field(default_factory=ShapeOptions)
     filter_pushdown: bool | None = None
     group: str | None = None
     retries: int = _RETRIES
@@ -141,7 +145,7 @@ def parse(options: Mapping[str, str]) -> TopicOptions:
         min_partitions=count("minPartitions", given),
         max_records_per_partition=count("maxRecordsPerPartition", given),
         fail_on_data_loss=flag("failOnDataLoss", given, default=True),
-        include_headers=flag("includeHeaders", given, default=False),
+        shape=shape_options(given, include_headers=flag("includeHeaders", given, default=False)),
         filter_pushdown=flag("filterPushdown", given, default=True) if "filterPushdown" in given else None,
         group=given.get("groupId"),
         retries=_RETRIES if retries is None else retries,

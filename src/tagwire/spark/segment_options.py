@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tagwire.errors import ConfigError
 from tagwire.records.internal_topics import CLUSTER_METADATA, OFFSETS, TRANSACTIONS
 from tagwire.spark.option_values import choice, count, flag, known_options, pattern
+from tagwire.spark.shape import LIFTED, ShapeOptions, shape_options
+from tagwire.spark.value_formats import OPTIONS as VALUE_OPTIONS
 
 RECORDS, BATCHES = "records", "batches"
 STATE_VIEWS = {"offsets": OFFSETS, "groups": OFFSETS, "transactions": TRANSACTIONS, "metadata": CLUSTER_METADATA}
 """Views of Kafka's own topics, and the topic that each is of."""
 VIEWS = (RECORDS, BATCHES, *STATE_VIEWS)
-FAIL, DROP = "FAILFAST", "DROPMALFORMED"
+FAIL, DROP = "fail", "skip"
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 SPLIT_BYTES = 64 << 20
 
@@ -26,8 +28,10 @@ _NAMES = (
     "subscribe",
     "subscribePattern",
     "includeHeaders",
+    LIFTED,
+    *VALUE_OPTIONS,
     "isolation",
-    "mode",
+    "broken",
     "maxPartitionBytes",
     "dialect",
     "register",
@@ -42,7 +46,7 @@ class SegmentOptions:
         paths: files and directories, as they were given.
         topics, pattern: which topics, by name or by regular expression; all where neither is given.
         isolation: whether the records of aborted and of open transactions are left out.
-        drop: whether what is broken is left out with a warning, instead of ending the read.
+        drop: whether broken batches are left out with a warning, instead of ending the read.
         split_bytes: bytes of a segment that one task reads, about.
         settings: for fsspec, where a path is a URL.
     """
@@ -51,7 +55,7 @@ class SegmentOptions:
     view: str = RECORDS
     topics: tuple[str, ...] = ()
     pattern: str = ""
-    include_headers: bool = False
+    shape: ShapeOptions = field(default_factory=ShapeOptions)
     isolation: str = UNCOMMITTED
     drop: bool = False
     split_bytes: int = SPLIT_BYTES
@@ -96,9 +100,9 @@ def parse_segment_options(options: Mapping[str, str]) -> SegmentOptions:
         view=view,
         topics=tuple(name.strip() for name in given.get("subscribe", "").split(",") if name.strip()),
         pattern=pattern("subscribePattern", given),
-        include_headers=flag("includeHeaders", given, default=False),
+        shape=shape_options(given, include_headers=flag("includeHeaders", given, default=False)),
         isolation=choice("isolation", given, (UNCOMMITTED, COMMITTED)),
-        drop=choice("mode", given, (FAIL, DROP)) == DROP,
+        drop=choice("broken", given, (FAIL, DROP)) == DROP,
         split_bytes=count("maxPartitionBytes", given) or SPLIT_BYTES,
         dialect=dialect,
         register=given.get("register"),

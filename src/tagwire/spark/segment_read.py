@@ -63,7 +63,7 @@ class Wanted:
     """Which records of a range are read, and how.
 
     Attributes:
-        columns: of `tagwire.records.to_arrow`, in the order of the schema.
+        columns: of `tagwire.records.to_arrow`.
         start_offset, end_offset: offsets from the one to before the other; None is unbounded.
         aborted: of the range's partition; None reads uncommitted records too.
         drop: whether broken batches are left out with a warning.
@@ -78,8 +78,8 @@ class Wanted:
     register: HeaderRegister | None = None
 
 
-def read_records(piece: Slice, wanted: Wanted, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The records of a range. Control records are left out.
+def read_records(piece: Slice, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    """The records of a range, in batches of `wanted.columns`. Control records are left out.
 
     Raises:
         CorruptRecordError: a broken batch, named by its file and byte, unless `drop`.
@@ -107,9 +107,9 @@ def read_records(piece: Slice, wanted: Wanted, schema: pa.Schema) -> Iterator[pa
             if found.num_rows:
                 columns = [
                     pa.nulls(found.num_rows, field.type) if nowhere.get(field.name) else column
-                    for field, column in zip(schema, found.columns)
+                    for field, column in zip(found.schema, found.columns)
                 ]
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+                yield pa.RecordBatch.from_arrays(columns, schema=found.schema)
 
 
 def _hiding(window: Window, aborted: Iterable[AbortedTransaction]) -> AbortedTransactions:

@@ -21,13 +21,15 @@ from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError
 from tagwire.records import HeaderRegister, batch_headers
-from tagwire.spark.columns import arrow_schema, chosen, record_columns, topic_schema
+from tagwire.spark.ahead import ahead
+from tagwire.spark.columns import arrow_schema, chosen
 from tagwire.spark.internal_state import SCHEMAS, rows_of
 from tagwire.spark.segment_options import BATCHES, COMMITTED, RECORDS, SegmentOptions, parse_segment_options
 from tagwire.spark.segment_plan import PartitionLog, partition_logs, slices, start_before
 from tagwire.spark.segment_read import BATCH_SCHEMA, Wanted, read_batches, read_records
 from tagwire.spark.segment_transactions import stable_end
 from tagwire.spark.segment_windows import windows
+from tagwire.spark.shape import Shape
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +51,7 @@ class SegmentsDataSource(DataSource):
     def schema(self) -> StructType:
         view = self.segment_options.view
         if view == RECORDS:
-            return topic_schema(self.segment_options.include_headers)
+            return self.segment_options.shape.schema()
         return BATCH_SCHEMA if view == BATCHES else SCHEMAS[view]
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -64,8 +66,7 @@ class RecordsReader(DataSourceReader):
 
     def __init__(self, options: SegmentOptions, schema: StructType) -> None:
         self.options = options
-        self.columns = record_columns(schema, options.include_headers)
-        self.arrow_schema = arrow_schema(schema)
+        self.shape = Shape(schema, options.shape)
         self.register = HeaderRegister.load(options.register) if options.register else None
 
     def partitions(self) -> list[InputPartition]:
@@ -75,7 +76,7 @@ class RecordsReader(DataSourceReader):
             committed = self.options.isolation == COMMITTED
             aborted = tuple(log.aborted()) if committed else None
             wanted = Wanted(
-                self.columns,
+                self.shape.columns,
                 end_offset=stable_end(log, drop=self.options.drop) if committed else None,
                 aborted=aborted,
                 drop=self.options.drop,
@@ -93,7 +94,7 @@ class RecordsReader(DataSourceReader):
         if partition.value is None:  # what Spark makes of a plan without tasks
             return iter(())
         piece, wanted = partition.value
-        return read_records(piece, wanted, self.arrow_schema)
+        return ahead(self.shape.shaped(read_records(piece, wanted), f"{piece.topic}-{piece.partition}"))
 
 
 class BatchesReader(DataSourceReader):

@@ -16,12 +16,13 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError
+from tagwire.spark.ahead import ahead
 from tagwire.spark.cluster import Cluster
-from tagwire.spark.columns import arrow_schema, record_columns, topic_schema
 from tagwire.spark.fetch import read_range
 from tagwire.spark.offsets import OffsetRange, backwards, outside, plan, split
 from tagwire.spark.options import TopicOptions, batch_bounds, parse
 from tagwire.spark.pushdown import Narrowing, takes_filters
+from tagwire.spark.shape import Shape
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +40,7 @@ class TopicDataSource(DataSource):
         return "tagwire"
 
     def schema(self) -> StructType:
-        return topic_schema(self.topic_options.include_headers)
+        return self.topic_options.shape.schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return TopicReader(self.topic_options, schema)
@@ -64,21 +65,18 @@ class SliceReader:
 
     def __init__(self, options: TopicOptions, schema: StructType) -> None:
         self.options = options
-        self.columns = record_columns(schema, options.include_headers)
-        self.arrow_schema = arrow_schema(schema)
+        self.shape = Shape(schema, options.shape)
         self.cluster = Cluster(options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task as Arrow batches of exactly the schema Spark asked for."""
         if partition.value is None:  # what Spark makes of a plan without tasks
             return iter(())
-        return read_range(
-            OffsetRange(*partition.value),
-            self.options.client,
-            self.columns,
-            self.arrow_schema,
-            fail_on_data_loss=self.options.fail_on_data_loss,
+        span = OffsetRange(*partition.value)
+        records = read_range(
+            span, self.options.client, self.shape.columns, fail_on_data_loss=self.options.fail_on_data_loss
         )
+        return ahead(self.shape.shaped(records, f"{span.topic}-{span.partition}"))
 
 
 class TopicReader(SliceReader, DataSourceReader):

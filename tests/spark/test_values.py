@@ -1,0 +1,170 @@
+"""Values decoded and headers lifted inside the source, and work done ahead."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.types import StructType
+
+from tagwire import messages
+from tagwire.errors import ConfigError, DecodeError
+from tagwire.records import Record
+from tagwire.spark.ahead import ahead
+from tagwire.spark.ddl import parse_schema
+from tagwire.spark.failure import reason
+from tagwire.spark.json_values import decode_json
+from tagwire.spark.options import parse
+
+from .log_files import LogDirectory
+from .test_topic import NOON, batch
+
+FLIGHTS = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "flights"}
+KIND = pa.struct([("a", pa.int64()), ("b", pa.list_(pa.field("element", pa.string())))])
+
+
+@pytest.mark.spark
+def test_json_values_become_typed_columns_and_broken_ones_go_as_the_mode_says(spark, broker, topic, produce):
+    values = [
+        b'{"a":1,"on":"2013-07-04","at":"2013-07-04T12:00:00Z","more":0}',
+        b'{"a":"x"}',
+        None,
+        b"",
+        b'{"b":["y"]}',
+    ]
+    produce(topic, {0: [Record(b"k", value, (("h", b"1"), ("h", b"%d" % i)), NOON) for i, value in enumerate(values)]})
+    options = {
+        "subscribe": topic,
+        "value.format": "json",
+        "value.schema": "a int, b array<string>, on date, at timestamp",
+    }
+    frame = batch(spark, broker, **options, columnNameOfCorruptRecord="bad", **{"headers.columns": "h,none"})
+    assert frame.columns == ["key", "value", *frame.columns[2:7], "h", "none", "bad"]
+    rows = sorted(frame.selectExpr("offset", "value.*", "unix_millis(value.at) ms", "h", "none", "bad").collect())
+    assert [(row.offset, row.a, row.b, row.bad) for row in rows] == [
+        (0, 1, None, None),
+        (1, None, None, b'{"a":"x"}'),
+        (2, None, None, None),
+        (3, None, None, b""),
+        (4, None, ["y"], None),
+    ]
+    assert (str(rows[0].on), rows[0].ms) == ("2013-07-04", NOON)
+    assert [(row.h, row.none) for row in rows] == [(b"%d" % i, None) for i in range(5)]
+    few = batch(spark, broker, "offset bigint, value struct<b:array<string>>", **options, mode="DROPMALFORMED")
+    assert sorted(row.offset for row in few.collect()) == [0, 1, 2, 4]  # a is not looked at
+    with pytest.raises(Exception) as caught:
+        batch(spark, broker, **options, mode="failfast").select("key").collect()
+    found = reason(caught.value)
+    assert isinstance(found, DecodeError)
+    assert f"value of {topic}-0@1" in str(found)
+
+
+@pytest.mark.spark
+def test_messages_become_typed_columns_in_topics_and_in_files(spark, broker, topic, produce, tmp_path):
+    good = [messages.HeartbeatRequest(group_id=f"g{i}", generation_id=i, member_id="m").encode(3) for i in range(3)]
+    rows = [Record(None, value, (), NOON) for value in (*good, good[0][:-1])]
+    produce(topic, {1: rows})
+    LogDirectory(tmp_path, "t-0").append(rows)
+    options = {"value.format": "message", "value.message": "HeartbeatRequest", "value.version": "3"}
+    schema = "value struct<generation_id:int,group_id:string>, offset bigint"
+    topics = batch(spark, broker, schema, subscribe=topic, **options)
+    files = spark.read.format("tagwire-segments").options(**options).schema(schema).load(str(tmp_path))
+    for frame in (topics, files):
+        found = sorted((row.offset, row.value and tuple(row.value)) for row in frame.collect())
+        assert found == [(0, (0, "g0")), (1, (1, "g1")), (2, (2, "g2")), (3, None)]
+
+
+@given(
+    st.lists(st.none() | st.binary(max_size=4) | st.sampled_from([b'{"a":1}', b'{"a":2}\n', b'{"a":1}\n{"a":2}', b"1"]))
+)
+def test_every_json_value_is_read_for_itself(values):
+    structs, bad = decode_json(pa.array(values, pa.binary()), KIND)
+    assert len(structs) == len(bad) == len(values)
+    for value, found, broken in zip(values, structs.to_pylist(), bad.to_pylist()):
+        alone = _alone(value)
+        assert broken == (value is not None and alone is None)
+        assert found == (None if alone is None else {"a": alone.get("a"), "b": None})
+
+
+def _alone(value: bytes | None) -> dict[str, int] | None:
+    try:
+        found = json.loads((value or b"").decode())
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def test_a_schema_is_read_as_spark_writes_it(spark):
+    for text in ("a int, `b c` array<struct<d:string,e:decimal(10,2)>>", "x BIGINT, y timestamp, z date, f double"):
+        assert parse_schema(text) == StructType.fromDDL(text)
+    for text in ("a", "a int,", "a int b", "a array<int", "a struct<>", "a decimal(99,1)", "a;", ", a int"):
+        with pytest.raises(ConfigError):
+            parse_schema(text)
+
+
+def test_values_hidden_in_others_do_not_shift_the_rows():
+    structs, bad = decode_json(pa.array([b'{"a":1}}\n{"v":{"a":2}', b"", b'{"a":3}'], pa.binary()), KIND)
+    assert [found and found["a"] for found in structs.to_pylist()] == [None, None, 3]
+    assert bad.to_pylist() == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"value.format": "avro"}, "needs bytes, message or json"),
+        ({"value.format": "json"}, "value.schema: missing"),
+        ({"value.schema": "a int"}, "value.schema: means nothing with value.format=bytes"),
+        ({"value.format": "json", "value.schema": "a map<string,int>"}, "there is no type 'map'"),
+        ({"value.format": "json", "value.schema": "a nosuch"}, "value.schema='a nosuch'"),
+        ({"value.format": "message", "value.message": "HeartbeatRequest"}, "value.version: missing"),
+        ({"value.format": "message", "value.message": "Nope", "value.version": "1"}, "no message of the catalog"),
+        ({"mode": "FAILFAST"}, "mode: means nothing"),
+        (
+            {"value.format": "json", "value.schema": "a int", "mode": "FAILFAST", "columnNameOfCorruptRecord": "c"},
+            "needs mode=PERMISSIVE",
+        ),
+        ({"headers.columns": "a,,b"}, "needs names of headers"),
+        ({"headers.columns": "a,offset"}, "'offset' would be a second column"),
+    ],
+)
+def test_a_wrong_option_of_decoding_is_named(spark, options, said):
+    with pytest.raises(ConfigError, match=said):
+        parse({**FLIGHTS, **options})
+
+
+def test_what_is_done_ahead_is_bounded_in_order_and_ends_with_its_reader():
+    made: list[int] = []
+    closed: list[bool] = []
+
+    def numbers():
+        try:
+            for number in range(100):
+                made.append(number)
+                yield number
+        finally:
+            closed.append(True)
+
+    taken = ahead(numbers(), 2)
+    assert [next(taken), next(taken)] == [0, 1]
+    until = time.monotonic() + 5
+    while len(made) < 5 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(made) == 5  # two taken, two waiting, one in hand
+    taken.close()
+    assert closed == [True]
+    assert list(ahead(iter(range(50)))) == list(range(50))
+
+
+def test_an_error_comes_after_what_was_before_it():
+    def failing():
+        yield 1
+        raise DecodeError("broken")
+
+    taken = ahead(failing())
+    assert next(taken) == 1
+    with pytest.raises(DecodeError, match="broken"):
+        next(taken)
