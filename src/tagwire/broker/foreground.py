@@ -6,15 +6,18 @@ import asyncio
 import resource
 import signal
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 
 from tagwire.broker.event_loop import run
 from tagwire.broker.network.server import Server
+from tagwire.broker.observing.status import answering
 from tagwire.broker.settings import Settings
 
 
 def serve(settings: Settings, on_ready: Callable[[list[str]], None] = lambda addresses: None) -> None:
     """Run a broker in this thread, the program's main one, until SIGINT or SIGTERM; both stop it in order.
+
+    While it runs, `tagwire.broker.observing.status.ask` tells how it is to whoever may read its data directory.
 
     Args:
         settings: how it is to run.
@@ -40,6 +43,8 @@ async def _until_signalled(settings: Settings, on_ready: Callable[[list[str]], N
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
-    async with Server(settings) as server:
+    async with Server(settings) as server, AsyncExitStack() as while_running:
+        if settings.data_dir is not None:
+            await while_running.enter_async_context(answering(settings.data_dir, server.stats))
         on_ready(server.addresses)
         await stopping.wait()

@@ -1,38 +1,97 @@
-"""`tagwire broker`: a broker in the foreground, until it is told to stop."""
+"""`tagwire broker`: a broker in the foreground, until it is told to stop; and how one that runs is."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tagwire.cli.terminal import printable
+from tagwire.cli.options import Json
+from tagwire.cli.terminal import print_rows, printable, safe_json
+
+if TYPE_CHECKING:
+    from tagwire.broker import Listener
 
 Fsync = Literal["batch", "interval", "never"]
+Unsupported = Literal["close", "empty"]
+LogFormat = Literal["text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+DEFAULT_LISTEN = "127.0.0.1:9092"
 
 
 def broker(
     data: Annotated[
-        Path, typer.Option("--data", metavar="DIR", file_okay=False, help="Where topics are kept.", show_default=False)
-    ],
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="DIR",
+            file_okay=False,
+            envvar="TAGWIRE_BROKER_DATA",
+            help="Where topics are kept.",
+            show_default=False,
+        ),
+    ] = None,
     listen: Annotated[
-        str, typer.Option("--listen", metavar="HOST:PORT", help="Where clients connect; port 0 takes a free one.")
-    ] = "127.0.0.1:9092",
+        list[str] | None,
+        typer.Option(
+            "--listen",
+            metavar="HOST:PORT",
+            help=f"Where clients connect; port 0 takes a free one. Repeat for several.  \\[default: {DEFAULT_LISTEN}]",
+        ),
+    ] = None,
+    advertise: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--advertise",
+            metavar="HOST:PORT",
+            help="Where clients are told to connect, one for each --listen; by default what they have reached.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            dir_okay=False,
+            envvar="TAGWIRE_BROKER_CONFIG",
+            help="Settings in TOML, TLS and users among them; options given here come first.",
+        ),
+    ] = None,
     fsync: Annotated[
-        Fsync,
+        Fsync | None,
         typer.Option(
             "--fsync",
-            help="When an acknowledged record is on the disk: batch, before it is acknowledged; interval, within a "
-            "second; never, when the operating system likes.",
+            help="When an acknowledged record is on the disk: batch, before it is acknowledged (the default); "
+            "interval, within a second; never, when the operating system likes.",
         ),
-    ] = "batch",
+    ] = None,
     partitions: Annotated[
-        int, typer.Option("--partitions", min=1, metavar="N", help="Partitions of a topic created without saying.")
-    ] = 1,
+        int | None,
+        typer.Option("--partitions", min=1, metavar="N", help="Partitions of a topic created without saying."),
+    ] = None,
     auto_create: Annotated[
-        bool, typer.Option("--auto-create/--no-auto-create", help="Whether producing to a missing topic creates it.")
-    ] = True,
+        bool | None,
+        typer.Option("--auto-create/--no-auto-create", help="Whether producing to a missing topic creates it."),
+    ] = None,
+    as_release: Annotated[
+        str | None,
+        typer.Option("--as-release", metavar="RELEASE", help="Serve nothing that this release of Kafka did not."),
+    ] = None,
+    unsupported: Annotated[
+        Unsupported | None,
+        typer.Option("--unsupported", help="Close the connection on a request that is not served, or answer empty."),
+    ] = None,
+    log_format: Annotated[
+        LogFormat, typer.Option("--log-format", help="What is logged to stderr: text, or JSON lines.")
+    ] = "text",
+    log_level: Annotated[LogLevel, typer.Option("--log-level", help="How much is logged.")] = "warning",
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Ask the broker that runs on --data how it is, and exit.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Run a broker in the foreground. Says where it listens when it is ready; SIGINT or SIGTERM stop it.
 
@@ -40,24 +99,78 @@ def broker(
     Examples:
       tagwire broker --data ./data
       tagwire broker --data ./data --listen 127.0.0.1:0 --fsync never
+      tagwire broker --config broker.toml --log-format json
+      tagwire broker --data ./data --stats
     """
-    from tagwire.broker import Listener, Settings, serve
+    given: dict[str, Any] = {}
+    if config is not None:
+        from tagwire.broker.config_file import read_config
 
-    host, port = _address(listen)
-    settings = Settings(
-        data_dir=data,
-        listeners=(Listener(host, port),),
-        fsync=fsync,
-        num_partitions=partitions,
-        auto_create_topics=auto_create,
-        requests_kept=0,
+        given = read_config(config)
+    options = {
+        "data_dir": data,
+        "fsync": fsync,
+        "num_partitions": partitions,
+        "auto_create_topics": auto_create,
+        "as_release": as_release,
+        "unsupported": unsupported,
+    }
+    given.update({name: value for name, value in options.items() if value is not None})
+    if "data_dir" not in given:
+        raise typer.BadParameter("it has to be said here or in a --config", param_hint="'--data'")
+    if stats:
+        _print_stats(given["data_dir"], as_json)
+        return
+    if as_json:
+        raise typer.BadParameter("it goes with --stats; --log-format json is for what is logged", param_hint="'--json'")
+    if listen or advertise or "listeners" not in given:
+        given["listeners"] = _listeners(listen or [DEFAULT_LISTEN], advertise or [])
+    _run(given, log_format, log_level)
+
+
+def _run(given: dict[str, Any], log_format: LogFormat, log_level: LogLevel) -> None:
+    from tagwire.broker import Settings, serve
+    from tagwire.broker.observing.log_format import logging_to_stderr
+
+    settings = Settings(**{"requests_kept": 0, **given})
+    where = printable(str(settings.data_dir))
+    with logging_to_stderr(log_format, log_level):
+        serve(settings, lambda addresses: print(f"listening on {', '.join(addresses)}, data in {where}", flush=True))
+
+
+def _listeners(listen: list[str], advertise: list[str]) -> tuple[Listener, ...]:
+    from tagwire.broker import Listener
+    from tagwire.broker.network.listener import address_of
+    from tagwire.errors import ConfigError
+
+    if advertise and len(advertise) != len(listen):
+        raise typer.BadParameter(
+            f"there are {len(advertise)} for {len(listen)} addresses to listen on", param_hint="'--advertise'"
+        )
+    try:
+        return tuple(
+            Listener(*address_of(one, "--listen"), address_of(told, "--advertise") if told else None)
+            for one, told in zip(listen, advertise or [""] * len(listen))
+        )
+    except ConfigError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _print_stats(data: Path, as_json: bool) -> None:
+    from tagwire.broker.observing.statistics import tables
+    from tagwire.broker.observing.status import ask
+
+    document = ask(data)
+    if as_json:
+        print(safe_json(json.dumps(document)))
+        return
+    told, connections = document["broker"], document["connections"]
+    print(
+        f"broker {told['node_id']} of cluster {told['cluster_id']}, up {told['uptime_s']:,.0f} s, "
+        f"fsync {told['fsync']}; {connections['open']} connections, {document['groups']} groups"
     )
-    serve(settings, lambda found: print(f"listening on {found[0]}, data in {printable(str(data))}", flush=True))
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if not (colon and host and port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536):
-        raise typer.BadParameter(f"{text!r} is not HOST:PORT", param_hint="'--listen'")
-    return host, int(port)
+    for _, titles, rows in tables(document):
+        if rows:
+            print()
+            numbers = [column for column in range(1, len(titles)) if all(row[column].isdigit() for row in rows)]
+            print_rows(titles, rows, numbers=numbers)

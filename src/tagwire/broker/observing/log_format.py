@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -29,8 +31,17 @@ class JsonLines(logging.Formatter):
         return json.dumps(line)
 
 
-def log_to_stderr(form: LogFormat, level: LogLevel) -> None:
-    """Send what this program logs to stderr."""
+@contextmanager
+def logging_to_stderr(form: LogFormat, level: LogLevel) -> Iterator[None]:
+    """Sends what this program logs to stderr, inside the `with` block."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else logging.Formatter(TEXT))
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    ours = logging.getLogger("tagwire")
+    before = ours.level
+    logging.getLogger().addHandler(handler)
+    ours.setLevel(level.upper())
+    try:
+        yield
+    finally:
+        ours.setLevel(before)
+        logging.getLogger().removeHandler(handler)
