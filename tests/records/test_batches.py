@@ -98,25 +98,29 @@ def test_an_error_about_a_batch_names_it() -> None:
     assert repr(batch) == f"<RecordBatch offsets 10-12, 3 records, none, {len(FIRST)} bytes>"
 
 
-# length counts from byte 12; 14 is the least any format has, 49 the least a batch has
+# name, position, bytes, what must be said; length counts from byte 12, 14 is the least of any format, 49 of a batch
+CONTRADICTIONS = [
+    ("length least", 8, "80000000", "batch length -2147483648 is below 14"),
+    ("length -1", 8, "ffffffff", "batch length -1 is below 14"),
+    ("length 0", 8, "00000000", "batch length 0"),
+    ("length 13", 8, "0000000d", "batch length 13"),
+    ("length 48", 8, "00000030", "batch length 48 leaves no room"),
+    ("magic 3", 16, "03", "magic 3 is not 0, 1 or 2"),
+    ("magic -1", 16, "ff", "magic 255"),
+    ("base offset -1", 0, "ffffffffffffffff", "offsets -1"),
+    ("base offset and delta past 2^63", 0, "7fffffffffffffff", "offsets 9223372036854775807"),
+    ("last offset delta -1", 23, "ffffffff", "offsets 10 . -1"),
+    ("last offset delta below the count", 23, "00000001", "3 records do not fit into 2 offsets"),
+    ("count -1", 57, "ffffffff", "-1 records"),
+    ("count greatest", 57, "7fffffff", "2147483647 records do not fit into 3 offsets"),
+    ("compression 5", 21, "0005", "compression id 5"),
+    ("compression 6", 21, "0006", "compression id 6"),
+    ("compression 7", 21, "0007", "compression id 7"),
+]
+
+
 @pytest.mark.parametrize(
-    ("position", "value", "error"),
-    [
-        (8, "80000000", "batch length -2147483648 is below 14"),
-        (8, "00000000", "batch length 0"),
-        (8, "0000000d", "batch length 13"),
-        (8, "00000030", "batch length 48 leaves no room"),
-        (16, "03", "magic 3 is not 0, 1 or 2"),
-        (16, "ff", "magic 255"),
-        (0, "ffffffffffffffff", "offsets -1"),
-        (0, "7fffffffffffffff", "offsets 9223372036854775807"),
-        (23, "ffffffff", "offsets 10 . -1"),
-        (23, "00000001", "3 records do not fit into 2 offsets"),
-        (57, "ffffffff", "-1 records"),
-        (57, "7fffffff", "2147483647 records do not fit into 3 offsets"),
-        (21, "0005", "compression id 5"),
-        (21, "0007", "compression id 7"),
-    ],
+    ("position", "value", "error"), [case[1:] for case in CONTRADICTIONS], ids=[case[0] for case in CONTRADICTIONS]
 )
 def test_a_header_that_contradicts_itself_is_refused(position: int, value: str, error: str) -> None:
     data = bytearray(FIRST)
@@ -137,3 +141,12 @@ def test_batches_before_a_broken_one_are_given_first() -> None:
     assert next(reader).base_offset == 10
     with pytest.raises(CorruptRecordError, match=f"at byte {len(FIRST) + 8}: batch length 0"):
         next(reader)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_batch_that_says_it_is_an_old_message_is_refused(magic: int) -> None:
+    data = FIRST[:16] + bytes([magic]) + FIRST[17:]
+    with pytest.raises(CorruptRecordError, match="message set entry at offset 10"):
+        list(records.read(data))
+    with pytest.raises(CorruptRecordError, match="message set entry at offset 10"):
+        records.to_arrow(data)

@@ -135,47 +135,49 @@ def test_zstd_that_outgrows_the_first_guess_is_read() -> None:
     assert records.decompress("zstd", records.compress("zstd", plain), len(plain)) == plain
 
 
+XERIAL = records.compress("snappy", b"")[:16]
+
+# name, codec, stream
 BROKEN = [
-    ("gzip", b""),
-    ("gzip", b"plain text, not gzip"),
-    ("gzip", gzip.compress(TEXT, mtime=0)[:-9]),
-    ("gzip", gzip.compress(TEXT, mtime=0)[:5]),
-    ("gzip", gzip.compress(b"content", mtime=0)[:-8] + bytes(8)),
-    ("gzip", gzip.compress(b"first", mtime=0) + gzip.compress(b"second, cut short", mtime=0)[:-4]),
-    ("snappy", b""),
-    ("snappy", b"\xff\xff\xff\xff\xff\xff"),
-    ("snappy", b"\x82SNAPPY\x00" + bytes.fromhex("00000001")),
-    ("snappy", records.compress("snappy", b"")[:16] + bytes.fromhex("ffffffff")),
-    ("snappy", records.compress("snappy", b"")[:16] + bytes.fromhex("00000000")),
-    ("snappy", records.compress("snappy", b"")[:16] + bytes.fromhex("7fffffff 00")),
-    ("snappy", records.compress("snappy", b"")[:16] + bytes.fromhex("00")),
-    ("snappy", records.compress("snappy", TEXT)[:-1]),
-    ("snappy", bytes.fromhex("05 00 61")),
-    # blocks that claim 4 GiB each
-    ("snappy", records.compress("snappy", b"") + bytes.fromhex("00000006 ffffffff0f00") * 3),
-    ("lz4", b""),
-    ("lz4", b"plain text, not lz4"),
-    ("lz4", records.compress("lz4", TEXT)[:-5]),
-    ("lz4", records.compress("lz4", TEXT)[:6]),
-    ("lz4", bytes.fromhex("04224d18 60 40 83 00000000")),
-    ("lz4", bytes.fromhex("04224d18 61 40 82 00000000")),
-    ("lz4", bytes.fromhex("04224d18 20 40 82 00000000")),
-    ("lz4", bytes.fromhex("04224d18 60 30 82 00000000")),
-    ("lz4", bytes.fromhex("04224d18 60 c0 82 00000000")),
-    ("lz4", bytes.fromhex("04224d18 60 40 82 ffffffff 00")),
-    ("lz4", bytes.fromhex("04224d18 60 40 82 05000000 ffffffffff 00000000")),
-    ("zstd", b"plain text, not zstd"),
-    ("zstd", records.compress("zstd", TEXT)[:-3]),
-    ("zstd", records.compress("zstd", TEXT) + b"garbage"),
-    # content sizes that lie: 255 and 3, where there are 5
-    ("zstd", bytes.fromhex("28b52ffd 20 ff 290000") + b"hello"),
-    ("zstd", bytes.fromhex("28b52ffd 20 03 290000") + b"hello"),
-    # a window of 2 TiB
-    ("zstd", bytes.fromhex("28b52ffd 00 f8 290000") + b"hello"),
+    ("empty", "gzip", b""),
+    ("plain text", "gzip", b"plain text, not gzip"),
+    ("cut before its trailer", "gzip", gzip.compress(TEXT, mtime=0)[:-9]),
+    ("cut in its header", "gzip", gzip.compress(TEXT, mtime=0)[:5]),
+    ("a trailer of zeros", "gzip", gzip.compress(b"content", mtime=0)[:-8] + bytes(8)),
+    ("a second member cut short", "gzip", gzip.compress(b"first", mtime=0) + gzip.compress(b"second", mtime=0)[:-4]),
+    ("empty", "snappy", b""),
+    ("a length without an end", "snappy", b"\xff\xff\xff\xff\xff\xff"),
+    ("less than the length says", "snappy", bytes.fromhex("05 00 61")),
+    ("a xerial header cut short", "snappy", b"\x82SNAPPY\x00" + bytes.fromhex("00000001")),
+    ("xerial block length -1", "snappy", XERIAL + bytes.fromhex("ffffffff")),
+    ("xerial block length 0", "snappy", XERIAL + bytes.fromhex("00000000")),
+    ("xerial block length greatest", "snappy", XERIAL + bytes.fromhex("7fffffff 00")),
+    ("a xerial block length cut short", "snappy", XERIAL + bytes.fromhex("00")),
+    ("a xerial block cut short", "snappy", records.compress("snappy", TEXT)[:-1]),
+    ("xerial blocks that claim 4 GiB each", "snappy", XERIAL + bytes.fromhex("00000006 ffffffff0f00") * 3),
+    ("empty", "lz4", b""),
+    ("plain text", "lz4", b"plain text, not lz4"),
+    ("cut in its last block", "lz4", records.compress("lz4", TEXT)[:-5]),
+    ("cut in its header", "lz4", records.compress("lz4", TEXT)[:6]),
+    ("a wrong header checksum", "lz4", bytes.fromhex("04224d18 60 40 83 00000000")),
+    ("a dictionary", "lz4", bytes.fromhex("04224d18 61 40 82 00000000")),
+    ("another version", "lz4", bytes.fromhex("04224d18 20 40 82 00000000")),
+    ("a block size of none", "lz4", bytes.fromhex("04224d18 60 30 82 00000000")),
+    ("reserved bits", "lz4", bytes.fromhex("04224d18 60 c0 82 00000000")),
+    ("a block of 2 GiB", "lz4", bytes.fromhex("04224d18 60 40 82 ffffffff 00")),
+    ("a block that is none", "lz4", bytes.fromhex("04224d18 60 40 82 05000000 ffffffffff 00000000")),
+    ("plain text", "zstd", b"plain text, not zstd"),
+    ("cut in its last block", "zstd", records.compress("zstd", TEXT)[:-3]),
+    ("garbage after the last frame", "zstd", records.compress("zstd", TEXT) + b"garbage"),
+    ("a content size of 255 for 5 bytes", "zstd", bytes.fromhex("28b52ffd 20 ff 290000") + b"hello"),
+    ("a content size of 3 for 5 bytes", "zstd", bytes.fromhex("28b52ffd 20 03 290000") + b"hello"),
+    ("a window of 2 TiB", "zstd", bytes.fromhex("28b52ffd 00 f8 290000") + b"hello"),
 ]
 
 
-@pytest.mark.parametrize(("codec", "stream"), BROKEN)
+@pytest.mark.parametrize(
+    ("codec", "stream"), [case[1:] for case in BROKEN], ids=[f"{case[1]}: {case[0]}" for case in BROKEN]
+)
 def test_a_broken_stream_is_named_by_its_codec(codec: str, stream: bytes) -> None:
     with pytest.raises(CorruptRecordError, match=codec):
         records.decompress(codec, stream, MIB)

@@ -6,9 +6,22 @@ for files in partitions("/var/lib/kafka/data"):         # or one partition's dir
 """
 
 from tagwire.records.files.faults import Fault
-from tagwire.records.files.names import PartitionName, kind_of, partition_name
+from tagwire.records.files.names import PartitionName, kind_of, offset_name, offset_of, partition_name
 from tagwire.records.files.partition import PartitionFiles, partitions
 from tagwire.records.files.segment import Segment
-from tagwire.records.files.spans import Tail
+from tagwire.records.files.spans import Tail, spans, tail
 
-__all__ = ["Fault", "PartitionFiles", "PartitionName", "Segment", "Tail", "kind_of", "partition_name", "partitions"]
+__all__ = [
+    "Fault",
+    "PartitionFiles",
+    "PartitionName",
+    "Segment",
+    "Tail",
+    "kind_of",
+    "offset_name",
+    "offset_of",
+    "partition_name",
+    "partitions",
+    "spans",
+    "tail",
+]
