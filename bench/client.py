@@ -63,7 +63,7 @@ def write_topic(bootstrap: str, topic: str, headers: int) -> None:
     from tagwire.client import Admin, NewTopic
 
     with Admin(bootstrap) as admin:
-        admin.create_topics([NewTopic(topic)])
+        admin.create_topics([NewTopic(topic, configs={"retention.ms": "-1"})])
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,

@@ -30,9 +30,12 @@ from tagwire.errors import (
     TagwireError,
     UnsupportedVersionError,
 )
+from tagwire.kernel.batch_scan import pass_batches
 from tagwire.records.compression import MAX_DECOMPRESSED
 
 logger = logging.getLogger("tagwire.client")
+
+MAX_OFFSET = 2**63 - 1
 
 FETCH = messages.FetchRequest.api_key
 

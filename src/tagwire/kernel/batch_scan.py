@@ -1,4 +1,5 @@
-"""Headers of the record batches (magic 2) of a segment, many at a time, and index entries held against them.
+"""Headers of the record batches (magic 2) of a segment or an answer, many at a time, and index entries held against
+them.
 
 Layouts: facts 5.3 and 5.7. What does not fit is not judged here: the loops stop before it, and the caller looks closer.
 Columns are int64, one number a batch, all of the same length.
@@ -95,6 +96,40 @@ def scan_batches(
         at += size
         count += 1
     return count
+
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+def pass_batches(
+    data: cython.const[cython.uchar][::1], after: cython.longlong, limit: cython.longlong
+) -> tuple[int, int, int]:
+    """Passes the batches at the start of `data`: (position after them, records they claim, offset after them).
+
+    Ends where `data` does, and before a batch that is not whole, of another magic, that contradicts itself, that ends
+    before the offset reached, at first `after`, or that begins at `limit` or later.
+    """
+    rows: cython.longlong = 0
+    at: cython.Py_ssize_t = 0
+    end: cython.Py_ssize_t = len(data)
+    size: cython.longlong
+    base: cython.longlong
+    delta: cython.longlong
+    records: cython.longlong
+    while end - at >= _HEADER_SIZE:
+        size = _int32(data, at + 8) + _PREFIX_SIZE
+        if data[at + 16] != 2 or size < _HEADER_SIZE or size > end - at:
+            break
+        base = _int64(data, at)
+        delta = _int32(data, at + 23)
+        records = _int32(data, at + 57)
+        if base < 0 or delta < 0 or base > _MAX_OFFSET - delta - 1 or records < 0 or records > delta + 1:
+            break
+        if (data[at + 22] & 7) >= _CODECS or base >= limit or base + delta < after:
+            break
+        rows += records
+        after = base + delta + 1
+        at += size
+    return at, rows, after
 
 
 @cython.boundscheck(False)
