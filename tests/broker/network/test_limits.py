@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import time
 
@@ -72,6 +73,25 @@ def test_tls_greetings_count_as_connections(tmp_path, certificates, connect):
         assert connect(broker.bootstrap).is_closed()
         silent[0].socket.sendall(b"\0\0\0\x04no TLS")
         assert silent[0].socket.recv(100)[:1] in (b"\x15", b"")
+
+
+def test_a_client_that_leaves_over_tls_makes_room_for_the_next(tmp_path, certificates):
+    trusting = ssl.create_default_context(cafile=str(certificates.authority))
+
+    def greets():
+        try:
+            with (
+                socket.create_connection(("127.0.0.1", port), 5) as plain,
+                trusting.wrap_socket(plain, server_hostname="127.0.0.1"),
+            ):
+                return True
+        except OSError:
+            return False
+
+    with Broker(tmp_path / "data", tls=Tls(certificates.broker), max_connections=1) as broker:
+        port = int(broker.bootstrap.rpartition(":")[2])
+        for _ in range(3):
+            assert eventually(greets)
 
 
 def test_a_connection_that_is_silent_for_too_long_is_closed(tmp_path, connect):

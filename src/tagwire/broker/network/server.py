@@ -134,9 +134,10 @@ class Server:
                 client.close()
 
     async def _let_in(self, listener: Listener, client: socket.socket, address: str) -> None:
+        connection = ClientConnection(self._broker, listener, self._users, self._room, self._connections)
         try:
-            _, connection = await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: ClientConnection(self._broker, listener, self._users, self._room, self._connections),
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection,
                 client,
                 ssl=listener.tls.context if listener.tls is not None else None,
                 ssl_handshake_timeout=TLS_GREETING_S if listener.tls is not None else None,
