@@ -335,6 +335,13 @@ def tls() -> None:
     _round_trip(bootstrap_servers=given("TLS_BOOTSTRAP"), security_protocol="SSL", ssl_ca_location=given("CA_FILE"))
 
 
+@case
+def mutual_tls() -> None:
+    files = {"ssl_ca_location": given("CA_FILE"), "ssl_certificate_location": given("CLIENT_FILE")}
+    where = given("MUTUAL_TLS_BOOTSTRAP")
+    _round_trip(bootstrap_servers=where, security_protocol="SSL", ssl_key_location=given("CLIENT_FILE"), **files)
+
+
 @case_for("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 def sasl(mechanism: str) -> None:
     _round_trip(**_sasl(given("SASL_BOOTSTRAP"), "SASL_PLAINTEXT", mechanism, given("SASL_PASSWORD")))
