@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tagwire.client.spans import Chunk, broken
@@ -96,16 +97,11 @@ def record_batches(chunk: Chunk, options: dict[str, Any]) -> Iterator[tuple[Iter
             found = iter(()) if is_hidden else batch.records(max_decompressed=most)
         except (DecodeError, UnsupportedVersionError) as error:
             raise broken(span.at, max(batch.base_offset, given_to), error) from error
-        inside = chunk.start <= batch.base_offset and (span.end is None or batch.next_offset <= span.end)
-        yield (_placed(found, chunk) if inside else _placed(_within(found, chunk), chunk)), batch.next_offset
+        if batch.base_offset < chunk.start or (span.end is not None and batch.next_offset > span.end):
+            found = _within(found, chunk)
+        first = next(found, None)  # all of a batch know where they were read as soon as one is told
+        yield (found if first is None else chain((placed(first, span.at),), found)), batch.next_offset
         given_to = batch.next_offset
-
-
-def _placed(found: Iterator[Record], chunk: Chunk) -> Iterator[Record]:
-    """Records know where they were read as soon as one of their batch was told."""
-    for record in found:
-        yield placed(record, chunk.span.at)
-        yield from found
 
 
 def _within(found: Iterator[Record], chunk: Chunk) -> Iterator[Record]:

@@ -238,16 +238,18 @@ class Fetcher:
 
     def _chunk(self, span: Span, partition: Any) -> Chunk | None:
         data = partition.records
-        rows, size, after = 0, 0, span.next
+        # Of what lies beyond the last stable offset nobody knows yet what becomes.
+        limit = span.log_end if self._committed and span.log_end >= 0 else MAX_OFFSET
+        size, rows, after = (0, 0, span.next) if self._dialect else pass_batches(data, span.next, limit)
         failure: TagwireError | None = None
         try:
-            for header in records.batch_headers(data, self._dialect, max_decompressed=MAX_DECOMPRESSED):
+            for header in records.batch_headers(data, self._dialect, start=size, max_decompressed=MAX_DECOMPRESSED):
                 if header.next_offset <= after:
                     raise CorruptRecordError(f"a batch ends before it, at {header.last_offset}", offset=header.position)
-                if self._committed and 0 <= span.log_end <= header.base_offset:
+                if header.base_offset >= limit:
                     if not size:
                         return None
-                    break  # nobody knows yet what becomes of it
+                    break
                 rows, size, after = rows + header.count, header.position + header.size, header.next_offset
         except (DecodeError, UnsupportedVersionError) as error:
             failure = broken(span.at, after, error)

@@ -139,6 +139,7 @@ class Reader(ClientOwner):
         self._small: list[tuple[pa.RecordBatch | None, Span, int]] = []
         self._small_rows = 0
         self._fetcher = Fetcher(self._client, spans, self._settings, dialect)
+        self._given: Record | None = None  # the record given out last, as long as its batch goes on
         self._batches = self._read()
         self._ended = False
         self._failure: TagwireError | None = None
@@ -146,6 +147,7 @@ class Reader(ClientOwner):
     def position(self, at: tuple[str, int]) -> int:
         """The offset after the last record given out of this partition. Raises KeyError for one that is not
         assigned."""
+        self._note_given()
         return self._positions[TopicPartition(*at)]
 
     def seek(self, at: tuple[str, int], position: Position) -> None:
@@ -160,6 +162,7 @@ class Reader(ClientOwner):
         self._held.pop(span.at, None)
         self._small = [entry for entry in self._small if entry[1] is not span]
         self._small_rows = sum(batch.num_rows for batch, _, _ in self._small if batch is not None)
+        self._note_given()
         self._positions[span.at] = offset
         if self._ended:
             self._batches, self._ended = self._read(), False
@@ -169,6 +172,7 @@ class Reader(ClientOwner):
 
         Raises as `Client.list_offsets`.
         """
+        self._note_given()
         unknown = [at for at, span in self._spans.items() if span.log_end == UNKNOWN]
         asked = self._client.list_offsets(dict.fromkeys(unknown, LATEST), isolation=self._settings.isolation)
         ends = {at: asked.get(at, span.log_end) for at, span in self._spans.items()}
@@ -192,6 +196,7 @@ class Reader(ClientOwner):
             ConfigError: the reader has no group.
             KafkaError: UNKNOWN_MEMBER_ID while the group has members; otherwise naming the partition.
         """
+        self._note_given()
         places = dict(self._positions.items() if offsets is None else offsets.items())
         GroupOffsets(self._client).alter_group_offsets(self._named_group(), places)
 
@@ -244,17 +249,21 @@ class Reader(ClientOwner):
     def _records_of(
         self, chunk: Chunk, interceptors: Sequence[ConsumerInterceptor], header_serdes: HeaderSerdes | None
     ) -> Iterator[Record]:
-        at = chunk.span.at
+        span, moves = chunk.span, chunk.span.moves
+        as_read = not interceptors and header_serdes is None
         for found, after in record_batches(chunk, self._options):
             for record in found:
-                self._positions[at] = record.offset + 1
-                if header_serdes is not None:
-                    record = header_serdes.deserialized(record)
-                yield after_decoding(record, interceptors) if interceptors else record
-                if not chunk.is_wanted:
+                if as_read:
+                    self._given = record
+                    yield record
+                else:
+                    known = record if header_serdes is None else header_serdes.deserialized(record)
+                    self._given = record
+                    yield after_decoding(known, interceptors)
+                if span.moves != moves:
                     return
-            self._passed(chunk.span, after)
-        self._passed(chunk.span, chunk.next)
+            self._passed(span, after)
+        self._passed(span, chunk.next)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         while not self._fetcher.finished:
@@ -343,7 +352,13 @@ class Reader(ClientOwner):
         if batches:
             yield batches[0] if len(batches) == 1 else _joined(batches)
 
+    def _note_given(self) -> None:
+        record, self._given = self._given, None
+        if record is not None:
+            self._positions[TopicPartition(record.topic or "", record.partition or 0)] = record.offset + 1
+
     def _passed(self, span: Span, after: int) -> None:
+        self._given = None
         self._positions[span.at] = after if span.end is None else min(after, span.end)
 
 
