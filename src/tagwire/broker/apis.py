@@ -63,5 +63,5 @@ class Apis:
             return await response if isawaitable(response) else response
 
         self.added[api.key] = api
-        self.served[api.key] = Served(api.versions, overlaps=False, waits=True, handler=handle)
+        self.served[api.key] = Served(api.versions, overlaps=False, waits=True, most_bytes=None, handler=handle)
         self.versions[api.key] = self.advertised[api.key] = api.versions

@@ -99,11 +99,10 @@ class Node:
         Raises:
             KafkaError: POLICY_VIOLATION: there would be more than the settings allow.
         """
-        held = [len(topic.partitions) for topic in self.topics]
         most_topics, most_partitions = self.settings.max_topics, self.settings.max_partitions
-        if len(held) + self._coming[0] + topics > most_topics:
+        if self.topics.count + self._coming[0] + topics > most_topics:
             raise KafkaError(Error.POLICY_VIOLATION, f"there may be {most_topics} topics (max_topics)")
-        if sum(held) + self._coming[1] + partitions > most_partitions:
+        if self.topics.partition_count + self._coming[1] + partitions > most_partitions:
             raise KafkaError(Error.POLICY_VIOLATION, f"there may be {most_partitions} partitions (max_partitions)")
         self._coming = self._coming[0] + topics, self._coming[1] + partitions
         try:

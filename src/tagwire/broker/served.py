@@ -86,6 +86,8 @@ class Served:
     Attributes:
         versions: the lowest and the highest version that are answered, as ApiVersions tells.
         overlaps: whether a request may be begun while others of its kind, on the same connection, are still under way.
+        most_bytes: the largest request that is handled; a larger one closes the connection. None leaves it to the limit
+            of all frames.
         waits: whether the answer may wait for what other clients do; a broker that stops does not wait for it then.
         handler: answers a call with a response object, or None where there is to be no answer.
     """
@@ -93,20 +95,33 @@ class Served:
     versions: Range
     overlaps: bool
     waits: bool
+    most_bytes: int | None
     handler: Handler
 
 
 SERVED: dict[int, Served] = {}
 
+MOST_BYTES = 1 << 20
+"""The largest request that carries no records. Tens of thousands of names fit, and no more: a list is worked through
+while other clients wait."""
+
+MOST_BYTES_OF_GROUPS = 16 << 20
+"""The largest request that carries what members of a group tell each other, or all their offsets."""
+
 
 def handles(
-    message: Any, *, versions: str, overlaps: bool = False, waits: bool = False
+    message: Any,
+    *,
+    versions: str,
+    overlaps: bool = False,
+    waits: bool = False,
+    most_bytes: int | None = MOST_BYTES,
 ) -> Callable[[Handler], Handler]:
-    """Register a handler for the requests of class `message` in `versions`, such as "3-12"."""
+    """Register a handler for the requests of class `message` in `versions`, such as "3-12"; see `Served`."""
     lowest, _, highest = versions.partition("-")
 
     def register(handler: Handler) -> Handler:
-        SERVED[message.api_key] = Served((int(lowest), int(highest)), overlaps, waits, handler)
+        SERVED[message.api_key] = Served((int(lowest), int(highest)), overlaps, waits, most_bytes, handler)
         return handler
 
     return register

@@ -21,7 +21,7 @@ from tagwire.broker.storage.data_directory import DataDirectory, StoredTopic
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.storage.log import PartitionLog
-from tagwire.broker.topic_config import TopicConfig
+from tagwire.broker.topic_config import DIALECT, TopicConfig
 from tagwire.errors import ConfigError, Error, KafkaError, StorageError
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
@@ -79,6 +79,9 @@ class Topics:
         commits: whose threads append; others than `disk`'s, so that reading never waits for a sync.
         disk: whose threads create and delete.
         fsync: as in `Settings`.
+
+    Attributes:
+        partition_count: how many partitions the topics have.
     """
 
     def __init__(self, files: Files, data: DataDirectory, commits: Executor, disk: Executor, fsync: Fsync) -> None:
@@ -88,6 +91,7 @@ class Topics:
         self._disk = disk
         self._sync = fsync == "batch"
         self._changing = asyncio.Lock()
+        self.partition_count = 0
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
 
@@ -124,7 +128,7 @@ class Topics:
             for index in range(stored.partitions):
                 log = open_log(
                     self._files,
-                    self._data.check_partition(stored, index),
+                    self._data.check_partition(stored, index, config.dialect),
                     config,
                     clean=self._data.was_clean,
                     recovery_point=self._data.recovery_points.get(stored.name, index),
@@ -198,7 +202,7 @@ class Topics:
             if not topic.partitions:
                 self._data.forget_offsets(topic.name)
             for index in new:
-                path = self._data.create_partition(topic.name, index, topic.topic_id)
+                path = self._data.create_partition(topic.name, index, topic.topic_id, topic.config.dialect)
                 made.append(self._partition(topic.name, index, create_log(self._files, path, topic.config)))
             self._data.sync()
             grown = replace(topic, partitions=(*topic.partitions, *made))
@@ -247,9 +251,12 @@ class Topics:
         configs = {key: value for key, value in {**topic.configs, **changes}.items() if value is not None}
         try:
             TopicConfig.check_names(changes)
-            return replace(topic, configs=configs, config=TopicConfig.of(configs))
+            config = TopicConfig.of(configs)
         except ConfigError as error:
             raise KafkaError(Error.INVALID_CONFIG, str(error)) from None
+        if config.dialect != topic.config.dialect:
+            raise KafkaError(Error.INVALID_CONFIG, f"{DIALECT} is what the topic is stored in, and cannot be changed")
+        return replace(topic, configs=configs, config=config)
 
     async def alter(self, name: str, changes: Mapping[str, str | None]) -> Topic:
         """Change configurations of a topic, by Kafka's names; None takes one back to its default. What is not named
@@ -289,7 +296,14 @@ class Topics:
             raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {name} is the broker's own")
         return topic
 
+    @property
+    def count(self) -> int:
+        """How many topics there are."""
+        return len(self._by_name)
+
     def _add(self, topic: Topic) -> None:
+        before = self._by_name.get(topic.name)
+        self.partition_count += len(topic.partitions) - (len(before.partitions) if before else 0)
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
 
@@ -310,6 +324,7 @@ class Topics:
             if topic is None:
                 raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has just been deleted")
             del self._by_name[topic.name], self._by_id[topic.topic_id]
+            self.partition_count -= len(topic.partitions)
             try:
                 await loop.run_in_executor(self._disk, self._data.save_topics, [other.stored for other in self])
             except OSError as error:

@@ -22,7 +22,8 @@ TOPIC, BROKER = 2, 4
 
 @handles(messages.DescribeConfigsRequest, versions="1-4")
 async def describe_configs(call: Call) -> Any:
-    return Response(results=[_describe(call, resource) for resource in call.request.resources])
+    asked = {(resource.resource_type, resource.resource_name): resource for resource in call.request.resources}
+    return Response(results=[_describe(call, resource) for resource in asked.values()])
 
 
 def _describe(call: Call, resource: Any) -> Any:

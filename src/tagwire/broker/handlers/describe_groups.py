@@ -19,7 +19,11 @@ Response = messages.DescribeGroupsResponse
 
 @handles(messages.DescribeGroupsRequest, versions="0-5")
 async def describe_groups(call: Call) -> Any:
-    return Response(groups=[_describe(group_id, call.broker.groups.get(group_id)) for group_id in call.request.groups])
+    return Response(
+        groups=[
+            _describe(group_id, call.broker.groups.get(group_id)) for group_id in dict.fromkeys(call.request.groups)
+        ]
+    )
 
 
 def _describe(group_id: str, group: Group | None) -> Any:

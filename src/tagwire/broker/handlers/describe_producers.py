@@ -19,9 +19,10 @@ async def describe_producers(call: Call) -> Any:
     return Response(
         topics=[
             Response.TopicResponse(
-                name=topic.name, partitions=[_describe(call, topic.name, index) for index in topic.partition_indexes]
+                name=topic.name,
+                partitions=[_describe(call, topic.name, index) for index in dict.fromkeys(topic.partition_indexes)],
             )
-            for topic in call.request.topics
+            for topic in {topic.name: topic for topic in call.request.topics}.values()
         ]
     )
 

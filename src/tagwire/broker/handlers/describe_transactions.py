@@ -16,7 +16,9 @@ Response = messages.DescribeTransactionsResponse
 
 @handles(messages.DescribeTransactionsRequest, versions="0-0")
 async def describe_transactions(call: Call) -> Any:
-    return Response(transaction_states=[_describe(call, name) for name in call.request.transactional_ids])
+    return Response(
+        transaction_states=[_describe(call, name) for name in dict.fromkeys(call.request.transactional_ids)]
+    )
 
 
 def _describe(call: Call, transactional_id: str) -> Any:

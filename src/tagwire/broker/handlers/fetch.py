@@ -5,7 +5,8 @@ one that holds the offset asked for; the very first one even if it is larger tha
 gets stuck. Readers of committed records get nothing from the oldest open transaction on, and are told which
 transactions were aborted. With less than `min_bytes` at hand the answer waits for more, at most `max_wait_ms`; an error
 is answered at once. Sessions are not kept: each answer is full, with session id 0, which a client takes as "no
-session". Source: facts/kafka_protocol.md 3.1, facts/brokers.md B.4.
+session". Of a topic that keeps a record dialect, a client that speaks it gets what is stored, any other record batches
+made of it. Source: facts/kafka_protocol.md 3.1, facts/brokers.md B.4.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from contextlib import suppress
 from typing import Any
 
 from tagwire import messages
+from tagwire.broker.dialects import to_record_batches
 from tagwire.broker.partition import Partition
 from tagwire.broker.served import Call, handles
 from tagwire.broker.storage.log import OffsetOutOfRangeError
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
+from tagwire.rpc.dialects import dialect_of, say_dialect
 
 Response = messages.FetchResponse
 
@@ -120,6 +123,10 @@ def _read_one(call: Call, partition: Partition | None, wanted: Any, left: int, w
         most = min(wanted.partition_max_bytes, left)
         records = log.read(wanted.fetch_offset, most, whole_first=whole_first, committed=committed)
         aborted = log.aborted(wanted.fetch_offset, records) if committed else None
+        as_kept = dialect_of(call.request) == log.dialect
+        if log.dialect is not None and not as_kept:
+            epoch = log.epochs.at(wanted.fetch_offset)
+            records = memoryview(to_record_batches(records, log.dialect, epoch, call.broker.settings.register))
     except KafkaError as error:
         return _refusal(wanted, error.error)
     except OffsetOutOfRangeError:
@@ -128,7 +135,7 @@ def _read_one(call: Call, partition: Partition | None, wanted: Any, left: int, w
         return _refusal(wanted, Error.KAFKA_STORAGE_ERROR)
     except CorruptRecordError:
         return _refusal(wanted, Error.CORRUPT_MESSAGE)
-    return Response.PartitionData(
+    answer = Response.PartitionData(
         partition_index=wanted.partition,
         high_watermark=end,
         last_stable_offset=stable,
@@ -141,6 +148,8 @@ def _read_one(call: Call, partition: Partition | None, wanted: Any, left: int, w
         ],
         records=records,
     )
+    say_dialect(answer, log.dialect if as_kept else None, messages.FetchRequest.api_key, call.version)
+    return answer
 
 
 def _refusal(wanted: Any, error: Error) -> Any:

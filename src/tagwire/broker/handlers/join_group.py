@@ -11,7 +11,7 @@ from typing import Any
 
 from tagwire import messages
 from tagwire.broker.groups.membership import Joining
-from tagwire.broker.served import Call, handles
+from tagwire.broker.served import MOST_BYTES_OF_GROUPS, Call, handles
 
 Response = messages.JoinGroupResponse
 
@@ -21,7 +21,7 @@ FIRST_VERSION_WITHOUT_A_PROTOCOL = 7
 FIRST_VERSION_THAT_SKIPS = 9
 
 
-@handles(messages.JoinGroupRequest, versions="0-9", waits=True)
+@handles(messages.JoinGroupRequest, versions="0-9", waits=True, most_bytes=MOST_BYTES_OF_GROUPS)
 async def join_group(call: Call) -> Any:
     request, version = call.request, call.version
     has_rebalance_timeout = version >= FIRST_VERSION_WITH_REBALANCE_TIMEOUT

@@ -12,7 +12,7 @@ from typing import Any
 from tagwire import messages
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.groups.offsets import CommittedOffset, TopicPartition
-from tagwire.broker.served import Call, handles
+from tagwire.broker.served import MOST_BYTES_OF_GROUPS, Call, handles
 from tagwire.errors import Error, KafkaError
 
 Response = messages.OffsetCommitResponse
@@ -20,7 +20,7 @@ Response = messages.OffsetCommitResponse
 MAX_METADATA_CHARACTERS = 4096
 
 
-@handles(messages.OffsetCommitRequest, versions="2-9")
+@handles(messages.OffsetCommitRequest, versions="2-9", most_bytes=MOST_BYTES_OF_GROUPS)
 async def offset_commit(call: Call) -> Any:
     request = call.request
     offsets, outcomes = sort_offsets(call, request.topics)

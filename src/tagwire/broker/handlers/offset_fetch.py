@@ -35,7 +35,7 @@ async def offset_fetch(call: Call) -> Any:
                         Response.OffsetFetchResponsePartitions,
                     ),
                 )
-                for group in request.groups
+                for group in {group.group_id: group for group in request.groups}.values()
             ]
         )
     topics = _topics(

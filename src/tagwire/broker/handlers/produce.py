@@ -15,16 +15,18 @@ from typing import Any
 
 from tagwire import messages
 from tagwire.broker.batch_checks import check_batch
+from tagwire.broker.dialects import check_for_dialect
 from tagwire.broker.served import Call, HangUp, handles
 from tagwire.broker.storage.batch import Appended
 from tagwire.errors import Error, KafkaError, StorageError
+from tagwire.rpc.dialects import dialect_of
 
 Response = messages.ProduceResponse
 
 Outcome = Appended | KafkaError
 
 
-@handles(messages.ProduceRequest, versions="0-12", overlaps=True)
+@handles(messages.ProduceRequest, versions="0-12", overlaps=True, most_bytes=None)
 async def produce(call: Call) -> Any:
     request = call.request
     data = [(topic.name, partition) for topic in request.topic_data for partition in topic.partition_data]
@@ -65,6 +67,9 @@ def _begin(call: Call, topic: str, data: Any) -> asyncio.Future[Appended] | Kafk
         call.broker.transactions.check_batch(request.transactional_id, producer_id, epoch, where)
 
     check = partial(check_batch, data.records, call.version, found.config, check_transaction)
+    spoken = dialect_of(request)
+    if spoken is not None or found.config.dialect is not None:
+        check = partial(check_for_dialect, data.records, spoken, check, found.config, call.broker.settings.register)
     return found.partitions[data.index].append(check)
 
 

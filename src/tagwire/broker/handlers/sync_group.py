@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.served import MOST_BYTES_OF_GROUPS, Call, handles
 
 Response = messages.SyncGroupResponse
 
 
-@handles(messages.SyncGroupRequest, versions="0-5", waits=True)
+@handles(messages.SyncGroupRequest, versions="0-5", waits=True, most_bytes=MOST_BYTES_OF_GROUPS)
 async def sync_group(call: Call) -> Any:
     request = call.request
     answer = await call.broker.groups.sync(

@@ -10,14 +10,14 @@ from typing import Any
 
 from tagwire import messages
 from tagwire.broker.handlers.offset_commit import sort_offsets
-from tagwire.broker.served import Call, handles
+from tagwire.broker.served import MOST_BYTES_OF_GROUPS, Call, handles
 from tagwire.errors import KafkaError
 from tagwire.records.internal_topics import OFFSETS
 
 Response = messages.TxnOffsetCommitResponse
 
 
-@handles(messages.TxnOffsetCommitRequest, versions="0-4")
+@handles(messages.TxnOffsetCommitRequest, versions="0-4", most_bytes=MOST_BYTES_OF_GROUPS)
 async def txn_offset_commit(call: Call) -> Any:
     request = call.request
     offsets, outcomes = sort_offsets(call, request.topics)

@@ -28,8 +28,11 @@ async def answer(request: AnyRequest, session: Session, broker: Node) -> Any:
         if broker.settings.unsupported == "empty":
             return None
         raise HangUp("it is not served")
+    served = broker.apis.served[request.api_key]
+    if served.most_bytes is not None and len(request.body) > served.most_bytes:
+        raise HangUp(f"its {len(request.body)} bytes are over {served.most_bytes}")
     call = Call(request.decode(), request.version, request.client_id, session, broker)
-    handler = broker.apis.served[request.api_key].handler
+    handler = served.handler
     interception = broker.instruments.interceptions.of(request.api_key)
     if interception is None:
         return await handler(call)
