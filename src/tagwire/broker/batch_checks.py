@@ -40,7 +40,7 @@ def check_batch(
         raise KafkaError(Error.INVALID_RECORD, "there is no record batch")
     if version < FIRST_VERSION_WITH_BATCHES:
         records = to_record_batch(records)
-    _check_size(len(records), config)
+    config.check_size(len(records))
     try:
         header = next(batch_headers(records, verify=True), None)
     except CorruptRecordError as error:
@@ -96,17 +96,8 @@ def _compressed(data: memoryview, header: BatchHeader, config: TopicConfig) -> m
         return data
     batch = RecordBatch(data, 0)
     rewritten = rewrite(batch, batch.records(max_decompressed=MAX_DECOMPRESSED), compression=wanted)
-    _check_size(len(rewritten), config)
+    config.check_size(len(rewritten))
     return memoryview(rewritten)
-
-
-def _check_size(size: int, config: TopicConfig) -> None:
-    if size > config.max_message_bytes:
-        limit = f"max.message.bytes={config.max_message_bytes}"
-        raise KafkaError(Error.MESSAGE_TOO_LARGE, f"a batch of {size} bytes is over {limit}")
-    if size > config.segment_bytes:
-        limit = f"segment.bytes={config.segment_bytes}"
-        raise KafkaError(Error.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes is over {limit}")
 
 
 def _check_records(header: BatchHeader, data: memoryview) -> None:

@@ -1,6 +1,7 @@
 """A broker's settings in a TOML file.
 
     data = "/var/lib/topics"
+    register = ["headers.toml"]        # names of int header keys
     fsync = "batch"                    # and everything else that Settings has, by its names
 
     [[listeners]]
@@ -30,8 +31,9 @@ from typing import Any, Final
 from tagwire.broker.network.listener import Listener, Tls, address_of
 from tagwire.broker.settings import Settings
 from tagwire.errors import ConfigError
+from tagwire.records import HeaderRegister
 
-_OWN: Final = ("data_dir", "listeners", "users")
+_OWN: Final = ("data_dir", "listeners", "users", "register")
 _PLAIN: Final = {field.name: field for field in fields(Settings) if field.name not in _OWN}
 _KINDS: Final = {"int": int, "bool": bool, "float": float}
 
@@ -55,18 +57,27 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def _settings(document: Mapping[str, Any], home: Path) -> dict[str, Any]:
-    _check_names(document, ("data", "listeners", "users", *_PLAIN), "")
+    _check_names(document, ("data", "listeners", "users", "register", *_PLAIN), "")
     given: dict[str, Any] = {}
     for name, value in document.items():
         if name == "data":
             given["data_dir"] = _path(home, value, "data")
         elif name == "listeners":
             given["listeners"] = tuple(_listener(entry, home) for entry in _list(value, "listeners"))
+        elif name == "register":
+            given["register"] = _register([_path(home, file, "register") for file in _list(value, "register")])
         elif name == "users":
             given["users"] = {user: _secret(told, f"users.{user}") for user, told in _table(value, "users").items()}
         else:
             given[name] = _plain(name, value)
     return given
+
+
+def _register(files: list[Path]) -> HeaderRegister:
+    try:
+        return HeaderRegister.load(*files)
+    except OSError as error:
+        raise ConfigError(f"register: {error}") from None
 
 
 def _plain(name: str, value: Any) -> Any:

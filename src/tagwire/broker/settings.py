@@ -10,6 +10,7 @@ from typing import Literal, TypedDict, get_args
 from tagwire.broker.network.listener import Listener
 from tagwire.broker.topics import MAX_PARTITIONS, Fsync
 from tagwire.errors import ConfigError
+from tagwire.records import HeaderRegister
 from tagwire.rpc import ranges_of
 from tagwire.rpc.frames import DEFAULT_MAX_FRAME_BYTES
 
@@ -34,6 +35,7 @@ class Options(TypedDict, total=False):
     max_groups: int
     idle_timeout_s: float
     requests_kept: int
+    register: HeaderRegister
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ class Settings:
         idle_timeout_s: how long a connection may be silent, or busy with one request that never ends, or not read its
             answers, before it is closed.
         requests_kept: how many of the latest requests are kept one by one, for whoever asks who asked what.
+        register: the names of int header keys, by which topics of the int-headers dialect are bridged to clients that
+            do not speak it.
 
     Raises:
         ConfigError: a setting is wrong; the text says which, and what is allowed.
@@ -84,6 +88,7 @@ class Settings:
     max_groups: int = 10_000
     idle_timeout_s: float = 600.0
     requests_kept: int = 10_000
+    register: HeaderRegister = field(default_factory=HeaderRegister, repr=False)
 
     def __post_init__(self) -> None:
         self._check("listeners", bool(self.listeners), "one or more")

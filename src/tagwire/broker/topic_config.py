@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 
-from tagwire.errors import ConfigError
+from tagwire.errors import ConfigError, Error, KafkaError
 from tagwire.records.entries import INT_HEADERS
 from tagwire.records.files.offset_index import MAX_RELATIVE
 
@@ -96,9 +96,20 @@ class TopicConfig:
             except ValueError as error:
                 raise ConfigError(f"topic configuration {name}={value} is not implemented: {error}") from None
         config = cls(**values)  # type: ignore[arg-type]
-        if config.compacts and config.dialect:
+        if config.dialect and config.compacts:
             raise ConfigError(f"a topic of the record dialect {config.dialect} cannot be compacted")
+        if config.dialect and config.compression_type != "producer":
+            raise ConfigError(f"a topic of the record dialect {config.dialect} keeps the compression of its producers")
         return config
+
+    def check_size(self, size: int) -> None:
+        """Refuse a batch of more bytes than the topic takes: KafkaError MESSAGE_TOO_LARGE or RECORD_LIST_TOO_LARGE."""
+        if size > self.max_message_bytes:
+            limit = f"max.message.bytes={self.max_message_bytes}"
+            raise KafkaError(Error.MESSAGE_TOO_LARGE, f"a batch of {size} bytes is over {limit}")
+        if size > self.segment_bytes:
+            limit = f"segment.bytes={self.segment_bytes}"
+            raise KafkaError(Error.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes is over {limit}")
 
     @staticmethod
     def check_names(names: Iterable[str]) -> None:

@@ -84,6 +84,16 @@ def broker(
         Unsupported | None,
         typer.Option("--unsupported", help="Close the connection on a request that is not served, or answer empty."),
     ] = None,
+    register: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--register",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Names of header keys (TOML), for topics of the int-headers dialect. May be given again.",
+        ),
+    ] = None,
     log_format: Annotated[
         LogFormat, typer.Option("--log-format", help="What is logged to stderr: text, or JSON lines.")
     ] = "text",
@@ -116,6 +126,10 @@ def broker(
         "unsupported": unsupported,
     }
     given.update({name: value for name, value in options.items() if value is not None})
+    if register:
+        from tagwire.records import HeaderRegister
+
+        given["register"] = HeaderRegister.load(*register)
     if "data_dir" not in given:
         raise typer.BadParameter("it has to be said here or in a --config", param_hint="'--data'")
     if stats:

@@ -73,7 +73,7 @@ def test_offsets_that_are_added_never_go_back_and_a_forgotten_topic_leaves_nothi
 def test_a_topic_id_is_written_as_kafka_writes_it(path):
     checkpoints.write_topic_id(Files(), path, TOPIC_ID)
     assert path.read_bytes() == b"version: 0\ntopic_id: H3KKO4NTRPaCWtEmm3vW7A"
-    assert checkpoints.read_topic_id(Files(), path) == TOPIC_ID
+    assert checkpoints.read_metadata(Files(), path) == (TOPIC_ID, None)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,12 @@ def test_a_topic_id_is_written_as_kafka_writes_it(path):
 def test_a_broken_topic_id_is_an_error_that_names_the_file(path, text):
     path.write_text(text)
     with pytest.raises(StorageError, match=str(path)):
-        checkpoints.read_topic_id(Files(), path)
+        checkpoints.read_metadata(Files(), path)
+
+
+def test_the_dialect_of_a_log_stands_beside_the_topics_id(path):
+    checkpoints.write_topic_id(Files(), path, TOPIC_ID, "int-headers")
+    assert checkpoints.read_metadata(Files(), path) == (TOPIC_ID, "int-headers")
 
 
 def test_properties_are_read_with_comments_and_blanks(path):

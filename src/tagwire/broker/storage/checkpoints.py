@@ -114,14 +114,15 @@ def read_properties(files: Files, path: Path) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def write_topic_id(files: Files, path: Path, topic_id: UUID) -> None:
+def write_topic_id(files: Files, path: Path, topic_id: UUID, dialect: str | None = None) -> None:
     """Write partition.metadata."""
-    replace_file(files, path, partition_metadata.format_topic_id(topic_id))
+    replace_file(files, path, partition_metadata.format_topic_id(topic_id, dialect))
 
 
-def read_topic_id(files: Files, path: Path) -> UUID:
-    """The topic id in partition.metadata."""
+def read_metadata(files: Files, path: Path) -> tuple[UUID, str | None]:
+    """The topic id in partition.metadata, and the record dialect of the partition's log; None for Kafka's formats."""
     try:
-        return _read(path, partition_metadata.read_topic_id, read_file(files, path))
+        data = read_file(files, path)
     except FileNotFoundError:
         raise StorageError(f"{path} is missing") from None
+    return _read(path, partition_metadata.read_topic_id, data), _read(path, partition_metadata.read_dialect, data)

@@ -28,8 +28,8 @@ from uuid import UUID, uuid4
 
 from tagwire.broker.storage.checkpoints import (
     OffsetCheckpoint,
+    read_metadata,
     read_properties,
-    read_topic_id,
     write_properties,
     write_topic_id,
 )
@@ -113,24 +113,26 @@ class DataDirectory:
         """Where a partition's log is."""
         return self.path / f"{topic}-{partition}"
 
-    def create_partition(self, topic: str, partition: int, topic_id: UUID) -> Path:
-        """Make a partition's directory. It is on the disk after `sync`."""
+    def create_partition(self, topic: str, partition: int, topic_id: UUID, dialect: str | None = None) -> Path:
+        """Make a partition's directory, for a log of a record dialect. It is on the disk after `sync`."""
         path = self.partition_path(topic, partition)
         self.files.make_directory(path)
-        write_topic_id(self.files, path / METADATA_FILE, topic_id)
+        write_topic_id(self.files, path / METADATA_FILE, topic_id, dialect)
         return path
 
-    def check_partition(self, topic: StoredTopic, partition: int) -> Path:
+    def check_partition(self, topic: StoredTopic, partition: int, dialect: str | None = None) -> Path:
         """The directory of a partition that should exist.
 
         Raises:
-            StorageError: it is missing, or another topic's.
+            StorageError: it is missing, another topic's, or its log is of another record dialect.
         """
         path = self.partition_path(topic.name, partition)
-        found = read_topic_id(self.files, path / METADATA_FILE)
+        found, kept = read_metadata(self.files, path / METADATA_FILE)
         if found != topic.topic_id:
             wanted = uuid_text(topic.topic_id)
             raise StorageError(f"{path / METADATA_FILE} is of a topic with id {uuid_text(found)}, not {wanted}")
+        if kept != dialect:
+            raise StorageError(f"{path / METADATA_FILE}: the log is of record dialect {kept}, not {dialect}")
         return path
 
     def sync(self) -> None:

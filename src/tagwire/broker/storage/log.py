@@ -22,14 +22,13 @@ from tagwire.broker.storage.batch import Appended, Batch
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.log_reading import LogView, OffsetOutOfRangeError, VisibleEnd
+from tagwire.broker.storage.placing import placed
 from tagwire.broker.storage.producer_snapshots import drop_snapshots, save_snapshot
 from tagwire.broker.storage.producers import Producers
 from tagwire.broker.storage.retention import is_expired, is_overdue, kept_from
 from tagwire.broker.storage.segment import SWAP, Placed, Segment
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError, StorageError, TagwireError
-from tagwire.records import place, restamp
-from tagwire.records.batch import HEADER_SIZE
 from tagwire.records.files.transaction_index import AbortedTransaction
 
 logger = logging.getLogger("tagwire.broker")
@@ -176,7 +175,7 @@ class PartitionLog:
                 self._roll()
                 grown = len(batch.data)
             outcome[number] = Appended(next_offset, stamp)
-            run.append(self._placed(batch, next_offset, stamp))
+            run += placed(batch, next_offset, self.leader_epoch, stamp, self.dialect)
             ended = self.producers.take(batch.origin, next_offset, last_offset, run[-1].max_timestamp, stamp)
             if ended is not None:
                 aborted.append(ended)
@@ -415,16 +414,6 @@ class PartitionLog:
     def _release(self) -> None:
         for segment in (*self._unsynced.values(), self._active):
             segment.close()
-
-    def _placed(self, batch: Batch, base_offset: int, stamp: int) -> Placed:
-        head = bytearray(batch.data[:HEADER_SIZE])
-        max_timestamp = batch.max_timestamp
-        if stamp >= 0:
-            restamp(head, stamp, batch.data[HEADER_SIZE:])
-            max_timestamp = stamp
-        place(head, base_offset, self.leader_epoch)
-        last_offset = base_offset + batch.last_offset_delta
-        return Placed(base_offset, last_offset, max_timestamp, len(batch.data), (head, batch.data[HEADER_SIZE:]))
 
     def _write(self, run: Sequence[Placed], aborted: Sequence[AbortedTransaction]) -> None:
         self._check_online()

@@ -2,6 +2,7 @@
 
     version: 0
     topic_id: <22 characters>
+    record_dialect: <name>              only where the log is in a dialect, which Kafka does not read anyway
 
 Source: facts 5.7.
 """
@@ -16,6 +17,7 @@ from tagwire.errors import DecodeError
 from tagwire.records.files.checkpoints import number_of, text_of
 
 METADATA_FILE = "partition.metadata"
+_DIALECT = "record_dialect"
 
 
 def uuid_text(value: UUID) -> str:
@@ -34,15 +36,15 @@ def parse_uuid(text: str) -> UUID:
     return UUID(bytes=data)
 
 
-def format_topic_id(topic_id: UUID) -> bytes:
+def format_topic_id(topic_id: UUID, dialect: str | None = None) -> bytes:
     """A partition.metadata file."""
-    return f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
+    more = "" if dialect is None else f"\n{_DIALECT}: {dialect}"
+    return f"version: 0\ntopic_id: {uuid_text(topic_id)}{more}".encode()
 
 
 def read_topic_id(data: bytes) -> UUID:
     """The topic id in a partition.metadata file. Raises DecodeError: no such file, or the zero uuid."""
-    lines = (line.partition(":") for line in text_of(data).splitlines())
-    found = {name.strip(): value.strip() for name, _, value in lines}
+    found = _fields(data)
     for name in ("version", "topic_id"):
         if name not in found:
             raise DecodeError(f"not a partition.metadata file: it has no {name}")
@@ -55,3 +57,13 @@ def read_topic_id(data: bytes) -> UUID:
     if not topic_id.int:
         raise DecodeError("the topic id is zero")
     return topic_id
+
+
+def read_dialect(data: bytes) -> str | None:
+    """The record dialect that a partition.metadata file names; None where it names none. Raises DecodeError."""
+    return _fields(data).get(_DIALECT)
+
+
+def _fields(data: bytes) -> dict[str, str]:
+    lines = (line.partition(":") for line in text_of(data).splitlines())
+    return {name.strip(): value.strip() for name, _, value in lines}
