@@ -32,6 +32,7 @@ from tagwire.errors import (
 )
 from tagwire.kernel.batch_scan import pass_batches
 from tagwire.records.compression import MAX_DECOMPRESSED
+from tagwire.rpc.dialects import say_dialect
 
 logger = logging.getLogger("tagwire.client")
 
@@ -158,6 +159,7 @@ class Fetcher:
                 max_bytes=settings.max_bytes,
                 isolation_level=ISOLATIONS[settings.isolation],
             )
+            say_dialect(request, self._dialect, FETCH, version)
             pending = self._client.send(link, request, deadline, version)
         except TagwireError as error:
             session.lost()

@@ -33,6 +33,7 @@ from tagwire.errors import (
     TagwireError,
     UnsupportedVersionError,
 )
+from tagwire.rpc.dialects import say_dialect
 
 # Batches are put together into one request up to here; a larger batch goes alone.
 REQUEST_BYTES: Final = 8 * 1024 * 1024
@@ -219,7 +220,9 @@ class Sender:
                 lane = self._lanes[batch.at]
                 lane.number(batch, transactional=self._numbering.transactional_id is not None)
                 lane.sent(batch)
-            pending = self._client.send(link, self._message(batches, ids), deadline, version)
+            message = self._message(batches, ids)
+            say_dialect(message, self._settings.dialect, PRODUCE, version)
+            pending = self._client.send(link, message, deadline, version)
         except TagwireError as error:
             self._put_off_all(batches, error)
             return
