@@ -48,8 +48,7 @@ def row_batches(
                 register=register,
             ):
                 at = places.place(None, None if number == _ANYWHERE else number)
-                if number == _ANYWHERE:
-                    places.closed(at.partition, len(data))
+                places.closed(at.partition, len(data))
                 yield at, data
 
 
@@ -94,10 +93,11 @@ def _spread(rows: pa.RecordBatch, places: TopicPlaces) -> Iterator[tuple[int, pa
 
 
 def _partitions(rows: pa.RecordBatch, places: TopicPlaces) -> pa.Array | None:
-    """The partition of each row as int32, -1 for any; None where all may go anywhere."""
+    """The partition of each row as int32; None where all may go anywhere. Where only some may, they go where such
+    records go now: in one partition rows keep their order, whether they have keys or not."""
     named, keys = _column(rows, "partition"), _column(rows, "key")
     if named is None:
-        return None if keys is None else _by_key(keys, len(places))
+        return None if keys is None else _by_key(keys, places)
     if not pa.types.is_integer(named.type):
         raise EncodeError(f"column partition is {named.type}, not integers")
     for bound in pc.min_max(named).as_py().values():
@@ -105,10 +105,14 @@ def _partitions(rows: pa.RecordBatch, places: TopicPlaces) -> pa.Array | None:
     named = named.cast(pa.int32())
     if not named.null_count:
         return named
-    return pc.coalesce(named, pa.scalar(_ANYWHERE, pa.int32()) if keys is None else _by_key(keys, len(places)))
+    return pc.coalesce(named, _anywhere(places) if keys is None else _by_key(keys, places))
 
 
-def _by_key(keys: pa.Array, partitions: int) -> pa.Array:
+def _anywhere(places: TopicPlaces) -> pa.Scalar:
+    return pa.scalar(places.sticky.current, pa.int32())
+
+
+def _by_key(keys: pa.Array, places: TopicPlaces) -> pa.Array:
     try:
         keys = keys.cast(pa.binary())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -118,11 +122,11 @@ def _by_key(keys: pa.Array, partitions: int) -> pa.Array:
     kernel.partitions_of(
         memoryview(ends).cast("i")[keys.offset : keys.offset + len(keys) + 1],
         memoryview(data or b"").cast("B"),
-        partitions,
+        len(places),
         memoryview(found).cast("i"),
     )
     hashed = pa.Array.from_buffers(pa.int32(), len(keys), [None, pa.py_buffer(found)])
-    return pc.if_else(keys.is_null(), pa.scalar(_ANYWHERE, pa.int32()), hashed) if keys.null_count else hashed
+    return pc.if_else(keys.is_null(), _anywhere(places), hashed) if keys.null_count else hashed
 
 
 def _column(rows: pa.RecordBatch, name: str) -> pa.Array | None:

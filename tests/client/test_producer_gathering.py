@@ -1,0 +1,210 @@
+"""What goes out when, who is told, and what waits for what: batches, callbacks, memory, threads, the end."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tagwire import records
+from tagwire.client import Client, Delivery, Producer
+from tagwire.errors import ConfigError, Error, KafkaError, RequestTimeoutError, TagwireError
+
+from .fake_broker import SERVED, FakeCluster, FakePartition, Late, Silence
+from .produce_answers import refusing
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster() as one:
+        yield one
+
+
+def values(partition: FakePartition) -> list[bytes | None]:
+    logs = (data for _, _, data in partition.batches)
+    return [record.value for data in logs for found in records.read(data) for record in found.records()]
+
+
+def threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "tagwire-producer"]
+
+
+def test_a_record_goes_out_by_itself(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    with Producer(cluster.bootstrap, linger=0.05) as producer:
+        assert producer.send("t", b"v").result(10).offset == 0
+    assert values(log) == [b"v"]
+
+
+def test_what_comes_within_linger_goes_out_together_and_not_before(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    with Producer(cluster.bootstrap, linger=0.4) as producer:
+        producer.send("t", b"0").result(10)
+        first = producer.send("t", b"1")
+        last = [producer.send("t", b"%d" % number) for number in range(2, 9)][-1]
+        last.result(10)
+        assert first.done
+    assert [after - base for base, after, _ in log.batches] == [1, 8]
+
+
+def test_a_full_batch_does_not_wait(cluster: FakeCluster) -> None:
+    cluster.topic("t")
+    with Producer(cluster.bootstrap, linger=3600, batch_bytes=1000) as producer:
+        assert producer.send("t", b"x" * 2000).result(10).offset == 0
+
+
+def test_flush_does_not_wait_for_linger(cluster: FakeCluster) -> None:
+    cluster.topic("t")
+    with Producer(cluster.bootstrap, linger=3600) as producer:
+        delivery = producer.send("t", b"v")
+        producer.flush(10)
+        assert delivery.offset == 0
+
+
+def test_callbacks_are_told_once_whatever_becomes_of_the_record(
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.topic("t")
+    told: list[tuple[str, Delivery]] = []
+    with Producer(cluster.bootstrap, linger=3600) as producer:
+        good = producer.send("t", b"v")
+        good.add_done_callback(lambda delivery: told.append(("before", delivery)))
+        producer.flush()
+        good.add_done_callback(lambda delivery: told.append(("after", delivery)))
+        cluster.script("Produce", refusing(Error.INVALID_RECORD))
+        bad = producer.send("t", b"w")
+        bad.add_done_callback(lambda delivery: told.append(("bad", delivery)))
+        other = producer.send("t", b"x")
+        with caplog.at_level(logging.CRITICAL, "tagwire.client"):
+            other.add_done_callback(lambda delivery: told[99])  # raises
+            other.add_done_callback(lambda delivery: told.append(("other", delivery)))
+            with pytest.raises(KafkaError):
+                producer.flush()
+        producer.send("t", b"y")
+    assert [name for name, _ in told] == ["before", "after", "bad", "other"]
+    assert [delivery is expected for (_, delivery), expected in zip(told, (good, good, bad, other))] == [True] * 4
+    assert isinstance(told[2][1].error, KafkaError)
+
+
+def test_a_producer_takes_no_more_than_its_memory_allows(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    cluster.script("Produce", Late(0.3))
+    with Producer(cluster.bootstrap, batch_bytes=1000, buffer_memory=5000) as producer:
+        for number in range(50):
+            producer.send("t", b"%d" % number + b" " * 900)
+    assert len(values(log)) == 50
+
+
+def test_a_sender_that_finds_no_room_is_told_after_max_block(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    cluster.script("Produce", Late(1.0))
+    with Producer(cluster.bootstrap, buffer_memory=5000, max_block=0.1, linger=3600) as producer:
+        producer.send("t", b"x" * 4000)
+        with pytest.raises(RequestTimeoutError, match=r"allows 5000; .* no room for 4036 more within 0\.1 s"):
+            producer.send("t", b"y" * 4000)
+        producer.flush()
+        producer.send("t", b"z" * 9000)  # alone, even one that is larger than all the room
+    assert [len(value or b"") for value in values(log)] == [4000, 9000]
+
+
+def test_many_threads_keep_each_its_order(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    with Producer(cluster.bootstrap, batch_bytes=2000, linger=0) as producer:
+
+        def send(who: int) -> None:
+            for number in range(300):
+                producer.send("t", b"%d %d" % (who, number))
+
+        workers = [threading.Thread(target=send, args=(who,)) for who in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    found = [tuple(map(int, (value or b"").split())) for value in values(log)]
+    for who in range(4):
+        assert [number for own, number in found if own == who] == list(range(300))
+
+
+def test_topics_can_be_compressed_differently(cluster: FakeCluster) -> None:
+    logs = {name: cluster.topic(name)[0] for name in ("plain", "packed", "other")}
+    options: dict[str, Any] = {"compression": "lz4", "topic_compression": {"plain": "none", "packed": "zstd"}}
+    with Producer(cluster.bootstrap, **options) as producer:
+        for name in logs:
+            producer.send(name, b"v")
+    found = {name: next(records.batch_headers(log.batches[0][2])).compression for name, log in logs.items()}
+    assert found == {"plain": "none", "packed": "zstd", "other": "lz4"}
+    with pytest.raises(ConfigError, match="topic_compression of 't'=brotli"):
+        Producer("127.0.0.1:1", topic_compression={"t": "brotli"})
+
+
+def test_a_leader_that_a_refusal_names_is_followed_without_asking_for_metadata() -> None:
+    with FakeCluster(nodes=2, served={**SERVED, 0: (3, 12)}) as cluster:
+        cluster.endpoints = True
+        log = cluster.topic("t")[0]
+        log.epoch = 1
+        with Producer(cluster.bootstrap) as producer:
+            producer.send("t", b"0").result(10)
+            before = len(cluster.asked("Metadata"))
+            log.leader, log.epoch = 1, 2
+            producer.send("t", b"1").result(10)
+            assert len(cluster.asked("Metadata")) == before
+        assert values(log) == [b"0", b"1"]
+
+
+def test_a_closed_producer_takes_nothing(cluster: FakeCluster) -> None:
+    cluster.topic("t")
+    producer = Producer(cluster.bootstrap)
+    producer.send("t", b"v")
+    producer.close()
+    producer.close()
+    for topic in ("t", "unseen"):
+        with pytest.raises(TagwireError, match="the producer is closed"):
+            producer.send(topic, b"w")
+    assert not threads()
+
+
+def test_what_closing_has_no_time_for_is_given_up(cluster: FakeCluster) -> None:
+    cluster.topic("t")
+    cluster.script("Produce", Silence())
+    producer = Producer(cluster.bootstrap)
+    delivery = producer.send("t", b"v")
+    with pytest.raises(RequestTimeoutError):
+        producer.close(0.1)
+    with pytest.raises(TagwireError, match="closed before this was delivered"):
+        delivery.result(0)
+
+
+def test_a_producer_that_nobody_holds_ends_its_thread(cluster: FakeCluster) -> None:
+    cluster.topic("t")
+    producer = Producer(cluster.bootstrap)
+    producer.send("t", b"v").result(10)
+    (thread,) = threads()
+    del producer
+    gc.collect()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_the_client_of_a_producer_stays_usable_beside_it(cluster: FakeCluster) -> None:
+    cluster.topic("t")
+    with Client(cluster.bootstrap) as client:
+        with Producer(client) as producer:
+            producer.send("t", b"v").result(10)
+            client.close()
+            producer.send("t", b"w").result(10)
+            assert sorted(client.metadata().topics) == ["t"]
+        assert client.list_offsets({("t", 0): -1}) == {("t", 0): 2}
+
+
+def test_keyless_records_go_only_where_there_is_a_leader() -> None:
+    with FakeCluster() as cluster:
+        for log in cluster.topic("t", 4)[1:]:
+            log.leader = -1
+        with Producer(cluster.bootstrap, batch_bytes=100) as producer:
+            deliveries = [producer.send("t", b"x" * 50) for _ in range(20)]
+            producer.flush()
+        assert {delivery.partition for delivery in deliveries} == {0}
