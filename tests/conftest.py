@@ -9,7 +9,7 @@ from tagwire import kernel
 from .certificates import Certificates
 
 # Tests that others inherit: without this their failures would not tell the values.
-pytest.register_assert_rewrite("tests.client.walks", "tests.client.admin_walks")
+pytest.register_assert_rewrite("tests.client.walks", "tests.client.admin_walks", "tests.client.transaction_walks")
 
 
 @pytest.fixture(scope="session")

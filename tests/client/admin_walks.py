@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import confluent_kafka
 import pytest
@@ -20,9 +20,7 @@ from tagwire.client import (
 )
 from tagwire.errors import Error, KafkaError
 
-from .walks import Kind, Walk
-
-SECONDS = 30
+from .walks import SECONDS, Kind, Walk, until
 
 
 class AdminWalks:
@@ -55,7 +53,7 @@ class AdminWalks:
         with pytest.raises(KafkaError, match=f"create topic '{taken}'") as caught:
             walk.admin.create_topics([NewTopic(taken), NewTopic(new)])
         assert caught.value.error is Error.TOPIC_ALREADY_EXISTS
-        _until(lambda: new in [topic.name for topic in walk.admin.list_topics()])
+        until(lambda: new in [topic.name for topic in walk.admin.list_topics()])
 
     def test_configs_of_a_topic_are_set_added_to_and_reset(self, walk: Walk) -> None:
         walk.needs("DescribeConfigs", "IncrementalAlterConfigs")
@@ -151,7 +149,7 @@ class AdminWalks:
         assert found.partitions == (TopicPartition(topic, 0),)
         assert _open_in(walk, topic) == {found.producer_id: 0}
         walk.admin.fence_producers([name])
-        _until(lambda: _open_in(walk, topic) == {found.producer_id: -1})
+        until(lambda: _open_in(walk, topic) == {found.producer_id: -1})
         assert name not in [found.transactional_id for found in walk.admin.list_transactions(states=["Ongoing"])]
         with pytest.raises(confluent_kafka.KafkaException):
             producer.commit_transaction(SECONDS)
@@ -163,7 +161,7 @@ class AdminWalks:
         (state,) = walk.admin.describe_producers([(topic, 0)])[topic, 0]
         assert state.transaction_start == 0
         walk.admin.abort_transaction((topic, 0), state.producer_id, state.producer_epoch, state.coordinator_epoch)
-        _until(lambda: _open_in(walk, topic) == {state.producer_id: -1})
+        until(lambda: _open_in(walk, topic) == {state.producer_id: -1})
         producer.abort_transaction(SECONDS)
 
     def test_transactions_that_do_not_exist_are_named(self, walk: Walk) -> None:
@@ -188,7 +186,7 @@ class AdminWalks:
             assert only.error is Error.NONE
             return {at: replica.size > 0 for at, replica in only.replicas.items()}
 
-        _until(lambda: filled() == {(topic, 0): False, (topic, 1): True})
+        until(lambda: filled() == {(topic, 0): False, (topic, 1): True})
         assert walk.admin.describe_log_dirs().keys() == walk.client.metadata([]).brokers.keys()
 
 
@@ -208,10 +206,3 @@ def _open_in(walk: Walk, topic: str) -> dict[int, int]:
     """{producer id: where its open transaction begins}, -1 for none."""
     (states,) = walk.admin.describe_producers([(topic, 0)]).values()
     return {state.producer_id: state.transaction_start for state in states}
-
-
-def _until(done: Callable[[], bool]) -> None:
-    until = time.monotonic() + SECONDS
-    while not done():
-        assert time.monotonic() < until
-        time.sleep(0.05)

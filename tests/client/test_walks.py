@@ -9,6 +9,7 @@ import pytest
 from tagwire.broker import Broker
 
 from .admin_walks import AdminWalks
+from .transaction_walks import TransactionWalks
 from .walks import Kind, Walks
 
 
@@ -18,5 +19,5 @@ def kind() -> Iterator[Kind]:
         yield Kind("the embedded broker", broker.bootstrap)
 
 
-class TestEmbedded(Walks, AdminWalks):
+class TestEmbedded(Walks, AdminWalks, TransactionWalks):
     pass

@@ -7,7 +7,8 @@ of it, and the test is skipped by that reason.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final
@@ -23,6 +24,7 @@ from tagwire.rpc import api_key
 from tagwire.rpc.negotiation import overlap
 
 NOW: Final = 1_700_000_000_000
+SECONDS: Final = 30
 _NUMBERS: Final = count()
 
 # Key, value, headers, timestamp.
@@ -188,3 +190,11 @@ def _of_columns(reader: Reader) -> Iterator[tuple[tuple[int, int], Row]]:
         for row in batch.set_column(3, "timestamp", batch.column("timestamp").cast(pa.int64())).to_pylist():
             headers = [(header["key"], header["value"]) for header in row["headers"] or []]
             yield (row["partition"], row["offset"]), (row["key"], row["value"], headers, row["timestamp"])
+
+
+def until(done: Callable[[], bool]) -> None:
+    """Waits for what a cluster does by and by, such as writing the markers of a transaction that has ended."""
+    end = time.monotonic() + SECONDS
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.05)
