@@ -105,14 +105,13 @@ def _main(folder: Path, partitions: int, addresses: list[str]) -> None:
         listeners["SASL"] = Listener(port=ports[2], sasl=mechanisms)
         listeners["SASL_TLS"] = Listener(port=ports[3], tls=tls, sasl=mechanisms)
         listeners["MUTUAL_TLS"] = Listener(port=ports[4], tls=mutual)
-    users = {USER: PASSWORD}
 
     def ready(bound: list[str]) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _print_tasks)
         print(json.dumps(dict(zip(listeners, bound))), flush=True)
 
-    all_listeners = tuple(listeners.values())
-    serve(Settings(folder / "data", listeners=all_listeners, users=users, num_partitions=partitions), ready)
+    options = {"users": {USER: PASSWORD}, "num_partitions": partitions, "requests_kept": 1000}
+    serve(Settings(folder / "data", tuple(listeners.values()), **options), ready)
 
 
 def _print_tasks() -> None:
