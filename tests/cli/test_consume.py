@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tagwire.broker import Broker
-from tagwire.client import Producer
+from tagwire.client import Producer, Reader
 from tagwire.records import Record
 
 SIX = 1_372_917_600_000  # 2013-07-04 06:00 UTC
@@ -92,6 +92,17 @@ def test_json_tells_all_of_a_record(run, fill):
         (["--from", "2013-07-04T06:02", "--to", "2013-07-04T06:04"], [2, 3]),
         (["--limit", "2"], [0, 1]),
         (["--from", "2013-07-04T06:03:30", "--limit", "1"], [4]),
+        (["--from", "-2"], [4, 5]),
+        (["--from", "-600"], [0, 1, 2, 3, 4, 5]),
+        (["--from", f"@{SIX + 4 * MINUTE}"], [4, 5]),
+        (["--from", "0=3"], [3, 4, 5]),
+        (["--from", "0=3", "--to", "0=-1"], [3, 4]),
+        (["-o", "1:3"], [1, 2]),
+        (["-o", "-2:-1"], [4]),
+        (["--offsets", ":2"], [0, 1]),
+        (["-o", f"@{SIX + MINUTE}:@{SIX + 3 * MINUTE}"], [1, 2]),
+        (["-c", "3"], [0, 1, 2]),
+        (["--count", "1", "-p", "0"], [0]),
     ],
     ids=lambda value: " ".join(value) if value and isinstance(value[0], str) else "",
 )
@@ -163,4 +174,105 @@ def test_a_corrupt_batch_is_named_after_what_stands_before_it(run, tmp_path):
     assert _values(ran) == ["first"]
     assert ran.err.startswith("tagwire: ")
     assert "t-0@1" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_a_format_writes_fields_as_it_says(run, fill):
+    topic = fill([Record(b"k", b"vv", [("a", b"1"), ("b", None)], SIX), Record(None, None, [], SIX)])
+    ran = run("consume", topic, "--format", r"%p/%o %T %k=%V:%h;\n", "--null", "-")
+    assert ran.out == f"0/0 {SIX} k=2:a=1,b=-;\n0/1 {SIX} -=-1:;\n"
+
+
+def test_raw_is_values_alone(run, fill):
+    topic = fill([Record(b"k", b"one"), Record(b"k", None), Record(b"k", "zwölf".encode())])
+    assert run("consume", topic, "--raw").out == "one\n\nzwölf\n"
+
+
+def test_each_partition_may_have_its_own_range(run, fill):
+    topic = fill([Record(b"k%d" % index, b"v%d" % index) for index in range(60)], partitions=3)
+
+    def read(*arguments: object) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for line in run("consume", topic, "--format", r"%p %o\n", *arguments).out.splitlines():
+            partition, offset = map(int, line.split())
+            found.setdefault(partition, []).append(offset)
+        return found
+
+    everything = read()
+    assert sum(map(len, everything.values())) == 60
+    assert read("--from", "-2") == {partition: offsets[-2:] for partition, offsets in everything.items()}
+    assert read("--from", "0=1,2=-3") == {0: everything[0][1:], 2: everything[2][-3:]}
+    assert read("--from", "1=2", "--to", "1=5") == {1: [2, 3, 4]}
+    assert run("consume", topic, "--from", "7=2").code == 1
+
+
+def test_a_group_is_read_on_from_where_it_stands(run, fill):
+    topic = fill(DEPARTURES)
+    group = ("--group", f"of-{topic}"[:100])
+    for _ in range(2):  # without --commit nothing changes
+        assert len(run("consume", topic, "--json", *group).out.splitlines()) == 6
+    assert _values(run("consume", topic, "--json", *group, "--commit", "--limit", 2)) == [
+        '{"flight":0}',
+        '{"flight":1}',
+    ]
+    assert _values(run("consume", topic, "--json", *group, "--commit", "--from", "latest")) == [
+        f'{{"flight":{index}}}' for index in range(2, 6)
+    ]
+    assert run("consume", topic, "--json", *group) == (0, "", "")
+
+
+def test_what_was_printed_before_an_interruption_is_committed(run, fill, monkeypatch):
+    topic = fill(DEPARTURES)
+    group = ("--group", f"of-{topic}"[:100])
+    batches = iter(())
+
+    def once_then_interrupted(reader):
+        try:
+            return next(batches)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    real = Reader.__next__
+
+    def first(reader):
+        monkeypatch.setattr(Reader, "__next__", once_then_interrupted)
+        return real(reader)
+
+    monkeypatch.setattr(Reader, "__next__", first)
+    ran = run("consume", topic, "--json", "--follow", "--commit", *group)
+    monkeypatch.setattr(Reader, "__next__", real)
+    assert (ran.code, len(ran.out.splitlines())) == (130, 6)
+    assert run("consume", topic, "--json", *group) == (0, "", "")
+
+
+def test_aborted_transactions_are_left_out_if_asked(run, bootstrap, fill):
+    topic = fill([Record(None, b"plain")])
+    with Producer(bootstrap, transactional_id=topic) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, b"aborted")
+        producer.flush()
+        producer.abort_transaction()
+    assert _values(run("consume", topic, "--json")) == ["plain", "aborted"]
+    assert _values(run("consume", topic, "--json", "--isolation", "read_committed")) == ["plain"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--offsets", "1:2", "--from", "1"], "--offsets"),
+        (["--commit"], "--commit"),
+        (["--json", "--raw"], "--raw"),
+        (["--raw", "--format", "%v"], "--raw"),
+        (["--format", "%x"], "%x"),
+        (["--follow", "-o", "1:2"], "--offsets"),
+        (["--isolation", "serializable"], "--isolation"),
+        (["--from", "0=1,0=2"], "--from"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_options_that_contradict_each_other_are_a_misuse(run, arguments, said):
+    ran = run("consume", "nowhere", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
     assert ran.err.count("\n") == 1

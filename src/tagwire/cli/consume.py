@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tagwire.cli.bounds import LATEST, Bound, parse_bound, resolve
+from tagwire.cli.bounds import LATEST, Bound, held
 from tagwire.cli.connecting import connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json, Topic
+from tagwire.cli.ranges import Edge, offsets_of, parse_edge, parse_range
+from tagwire.cli.record_formats import formatted
 from tagwire.cli.record_lines import Headers, ReadRecord, format_line, lines_for_people
 from tagwire.cli.terminal import printable, progress
 from tagwire.errors import Error, KafkaError
@@ -20,8 +24,11 @@ if TYPE_CHECKING:
 
     from tagwire.client import Client, TopicPartition
 
+Isolation = Literal["read_committed", "read_uncommitted"]
+
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
-_TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+_TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime", "NoTimestampType")  # 0, 1, -1
+_FROM, _TO = "earliest", "latest"
 
 
 def consume(
@@ -29,17 +36,48 @@ def consume(
     from_: Annotated[
         str,
         typer.Option(
-            "--from", metavar="WHERE", help="earliest, latest, an offset, or a time in UTC: 2013-07-04[THH:MM]."
+            "--from",
+            metavar="WHERE",
+            help="earliest, latest, an offset, -N for the last N of each partition, a time in UTC: "
+            "2013-07-04[THH:MM] or @MILLISECONDS, or one for each partition: 0=WHERE,3=WHERE.",
         ),
-    ] = "earliest",
+    ] = _FROM,
     to: Annotated[
         str, typer.Option("--to", metavar="WHERE", help="Where to stop, itself left out; as for --from.")
-    ] = "latest",
-    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Stop after N records.")] = None,
+    ] = _TO,
+    offsets: Annotated[
+        str | None,
+        typer.Option("--offsets", "-o", metavar="FROM[:TO]", help="Both in one: 100:200, -10, @1372917600000:latest."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "--count", "-c", min=1, metavar="N", help="Stop after N records.")
+    ] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", min=0, metavar="N", help="This partition only. [default: all]")
+        int | None, typer.Option("--partition", "-p", min=0, metavar="N", help="This partition only. [default: all]")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for more at the end, until Ctrl-C.")] = False,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", metavar="NAME", help="Start where this group stands, without becoming a member."),
+    ] = None,
+    commit: Annotated[
+        bool, typer.Option("--commit", help="With --group: commit what was printed, so that it is not printed again.")
+    ] = False,
+    isolation: Annotated[
+        Isolation | None,
+        typer.Option("--isolation", help="Whether aborted and open transactions are left out. [default: they are not]"),
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help=r"%t topic %p partition %o offset %T timestamp %k key %v value %h headers %K, %V lengths, \\n, \\t.",
+        ),
+    ] = None,
+    null: Annotated[str, typer.Option("--null", metavar="TEXT", help="With --format: what stands for null.")] = "",
+    raw: Annotated[bool, typer.Option("--raw", help="Values alone, byte for byte, a line each.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Do not cut long keys, values and headers.")] = False,
     as_json: Json = False,
     bootstrap: Bootstrap = BOOTSTRAP,
@@ -54,75 +92,132 @@ def consume(
     Examples:
       tagwire consume flights --from 2013-07-04 --limit 2
       tagwire consume flights --partition 3 --from 88121 --full
-      tagwire consume flights --json | jq .headers
+      tagwire consume flights -o -10 --format '%p %o %k %h %v\\n'
+      tagwire consume flights --group audit --commit --json | jq .headers
     """
-    start, end = parse_bound(from_, "--from"), parse_bound(to, "--to")
-    if follow and end != Bound(offset=LATEST):
-        raise typer.BadParameter("cannot be given together with --follow", param_hint="'--to'")
-    show = format_line if as_json else lines_for_people(full)
+    if offsets is not None and (from_, to) != (_FROM, _TO):
+        raise typer.BadParameter("cannot be given together with --from or --to", param_hint="'--offsets'")
+    if offsets is None:
+        start, end = parse_edge(from_, "--from"), parse_edge(to, "--to")
+    else:
+        start, end = parse_range(offsets, "--offsets")
+    if follow and end != Edge(Bound(offset=LATEST)):
+        raise typer.BadParameter(
+            "cannot be given together with --follow", param_hint="'--offsets'" if offsets else "'--to'"
+        )
+    if commit and group is None:
+        raise typer.BadParameter("needs --group", param_hint="'--commit'")
+    write = _writer(format_, null, raw=raw, full=full, as_json=as_json)
     with connect(bootstrap) as client:
-        partitions = _partitions(client, topic, partition)
-        for bound, option in ((start, "--from"), (end, "--to")):
-            if bound.is_one_offset and len(partitions) > 1:
+        if isolation is not None:
+            client.fetch_settings = replace(client.fetch_settings, isolation=isolation)
+        partitions = _partitions(client, topic, partition, start)
+        for edge, option in ((start, "--from"), (end, "--to")):
+            if edge.is_one_offset and len(partitions) > 1:
                 raise typer.BadParameter(
                     f"an offset is of one partition and {printable(topic)} has {len(partitions)}; add --partition N",
-                    param_hint=f"'{option}'",
+                    param_hint=f"'{'--offsets' if offsets else option}'",
                 )
-        starts, ends = _span(client, start, end, partitions)
+        starts, ends = _span(client, start, end, partitions, group)
         total = None if follow else sum(max(ends[at] - starts[at], 0) for at in partitions)
         if limit is not None:
             total = limit if total is None else min(limit, total)
         printed = 0
-        with progress(printable(topic), total, visible=not sys.stdout.isatty()) as advance:
+        with (
+            progress(printable(topic), total, visible=not sys.stdout.isatty()) as advance,
+            _committing(client, group if commit else None) as passed,
+        ):
             for batch in _batches(client, starts, None if follow else ends):
                 records = _records(batch if limit is None else batch.slice(0, limit - printed))
-                for record in records:
-                    sys.stdout.write(show(record) + "\n")
-                sys.stdout.flush()
+                write(records)
+                passed(records)
                 printed += len(records)
                 advance(len(records))
                 if printed == limit:
                     break
-    if not printed and not as_json:
+    if not printed and not (as_json or raw or format_):
         print(f"no records in this range of {printable(topic)}", file=sys.stderr)
 
 
-def _partitions(client: Client, topic: str, partition: int | None) -> list[TopicPartition]:
+def _writer(
+    format_: str | None, null: str, *, raw: bool, full: bool, as_json: bool
+) -> Callable[[list[ReadRecord]], None]:
+    """What prints records. Raises typer.BadParameter: two ways to print them are asked for, or a wrong format."""
+    if sum((format_ is not None, raw, as_json)) > 1:
+        raise typer.BadParameter("only one of them can be given", param_hint="'--format', '--raw', '--json'")
+    if raw:
+        format_, null = r"%v\n", ""
+    if format_ is None:
+        show = format_line if as_json else lines_for_people(full)
+
+        def write_lines(records: list[ReadRecord]) -> None:
+            for record in records:
+                sys.stdout.write(show(record) + "\n")
+            sys.stdout.flush()
+
+        return write_lines
+    form = formatted(format_, null, for_people=sys.stdout.isatty())
+
+    def write_bytes(records: list[ReadRecord]) -> None:
+        for record in records:
+            sys.stdout.buffer.write(form(record))
+        sys.stdout.buffer.flush()
+
+    return write_bytes
+
+
+@contextmanager
+def _committing(client: Client, group: str | None) -> Iterator[Callable[[list[ReadRecord]], None]]:
+    """Commits for `group`, however the block ends, what it says was printed; None commits nothing."""
+    from tagwire.client import Admin
+
+    printed: dict[tuple[str, int], int] = {}
+
+    def passed(records: list[ReadRecord]) -> None:
+        printed.update({(str(record.topic), int(record.partition or 0)): record.offset + 1 for record in records})
+
+    try:
+        yield passed
+    finally:
+        if group is not None and printed:
+            Admin(client).alter_group_offsets(group, dict(printed.items()))
+
+
+def _partitions(client: Client, topic: str, partition: int | None, start: Edge) -> list[TopicPartition]:
     from tagwire.client import TopicPartition
 
     found = client.metadata([topic]).topics.get(topic)
     if found is None or found.error:
         error = found.error if found else Error.UNKNOWN_TOPIC_OR_PARTITION
         raise KafkaError(error, f"topic {topic!r}")
-    if partition is not None and partition not in found.partitions:
+    wanted = {partition} if partition is not None else set(start.named)
+    for index in sorted(wanted - found.partitions.keys()):
         raise KafkaError(
             Error.UNKNOWN_TOPIC_OR_PARTITION,
-            f"topic {topic!r} has no partition {partition}; it has {len(found.partitions)}, counted from 0",
+            f"topic {topic!r} has no partition {index}; it has {len(found.partitions)}, counted from 0",
         )
-    indexes = sorted(found.partitions) if partition is None else [partition]
-    return [TopicPartition(topic, index) for index in indexes]
+    return [TopicPartition(topic, index) for index in sorted(wanted or found.partitions)]
 
 
 def _span(
-    client: Client, start: Bound, end: Bound, partitions: list[TopicPartition]
+    client: Client, start: Edge, end: Edge, partitions: list[TopicPartition], group: str | None
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """First offset to read and offset to stop before, of each partition, within what the partition holds now.
+
+    Where `group` has committed an offset, reading starts there.
 
     Raises:
         KafkaError: the first offset was named and is not held.
     """
-    from tagwire.client import EARLIEST
+    from tagwire.client import Admin
 
-    lasts = client.list_offsets(dict.fromkeys(partitions, LATEST))
-    starts = lasts if start.offset == LATEST else resolve(client, start, partitions)
-    ends = lasts if end.offset == LATEST else resolve(client, end, partitions)
-    if start.is_one_offset:
-        firsts = client.list_offsets(dict.fromkeys(partitions, EARLIEST))
-        for at, offset in starts.items():
-            if not firsts[at] <= offset <= lasts[at]:
-                held = f"holds {firsts[at]}-{lasts[at] - 1}" if firsts[at] < lasts[at] else "holds no records"
-                raise KafkaError(Error.OFFSET_OUT_OF_RANGE, f"partition {at} {held}, not {offset}")
-    return starts, {at: min(ends[at], lasts[at]) for at in partitions}
+    holds = held(client, partitions)
+    starts = offsets_of(client, start, holds, must_hold=True)
+    if group is not None:
+        stands = Admin(client).group_offsets(group, partitions)
+        starts.update({at: holds[at].nearest(committed.offset) for at, committed in stands.items()})
+    ends = offsets_of(client, end, holds)
+    return starts, {at: min(ends[at], holds[at].end) for at in partitions}
 
 
 def _batches(
