@@ -142,7 +142,7 @@ class Fetcher:
         began = session.is_new
         try:
             link = self._client.link(node, deadline)
-            if link.quiet_until > time.monotonic():
+            if link.pause("Fetch", deadline):
                 for span in spans:
                     span.retry_at = link.quiet_until
                 return

@@ -208,6 +208,14 @@ class Link:
             self.chosen[api] = self._versions.choose(api, self.ranges, self.broker)
         return self.chosen[api]
 
+    def pause(self, name: str, deadline: float) -> float:
+        """Seconds until the broker wants to hear of this client again. Raises RequestTimeoutError where that is after
+        the deadline of the request `name`."""
+        left = self.quiet_until - time.monotonic()
+        if left > 0 and self.quiet_until >= deadline:
+            raise RequestTimeoutError(f"{self.broker} asked to be left alone for {left:.1f} s more; {name} cannot wait")
+        return max(left, 0.0)
+
     def send(self, message: Any, deadline: float, version: int | None = None) -> Pending:
         """Sends a request, after the pause that the broker has asked for; `wait` gives its answer.
 
@@ -218,7 +226,8 @@ class Link:
         """
         if version is None:
             version = self.version(message.api_key)
-        self._keep_quiet(api_name(message.api_key), deadline)
+        if pause := self.pause(api_name(message.api_key), deadline):
+            time.sleep(pause)
         data = self._connection.send(message, version)
         pending = Pending(api_name(message.api_key), version)
         self._write(data, deadline, pending.name)
@@ -281,14 +290,6 @@ class Link:
             while (event := self._next_event()) is None:
                 self._receive(deadline, name, started)
             data = exchange.answer(event)  # type: ignore[arg-type]
-
-    def _keep_quiet(self, name: str, deadline: float) -> None:
-        left = self.quiet_until - time.monotonic()
-        if left <= 0:
-            return
-        if self.quiet_until >= deadline:
-            raise RequestTimeoutError(f"{self.broker} asked to be left alone for {left:.1f} s more; {name} cannot wait")
-        time.sleep(left)
 
     def _write(self, data: bytes, deadline: float, name: str) -> None:
         if self._closed:
