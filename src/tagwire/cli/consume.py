@@ -73,7 +73,7 @@ def consume(
             "--format",
             "-f",
             metavar="FORMAT",
-            help=r"%t topic %p partition %o offset %T timestamp %k key %v value %h headers %K, %V lengths, \\n, \\t.",
+            help=r"%t topic %p partition %o offset %T timestamp %k key %v value %h headers %K, %V lengths, \n, \t.",
         ),
     ] = None,
     null: Annotated[str, typer.Option("--null", metavar="TEXT", help="With --format: what stands for null.")] = "",
