@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -185,3 +186,160 @@ def test_lines_that_come_one_by_one_are_sent_as_they_come(run, fill, bootstrap):
         follower.terminate()
         out, err = process.communicate()
     assert (process.returncode, out, err) == (0, f"2 records to {topic}: {topic}/0@0-1\n", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "fields"),
+    [
+        (b"k 5 v w\n", ["%k %T %v"], {"key": "k", "timestamp": 5, "value": "v w"}),
+        (b"k 5 v w\n", ["%k %T %v\\n"], {"key": "k", "timestamp": 5, "value": "v w"}),
+        (b"[v] a=1,b=,a=x=y\n", ["[%v] %h"], {"value": "v", "headers": [("a", "1"), ("b", ""), ("a", "x=y")]}),
+        (b"1|NULL|NULL\n", ["%p|%k|%s", "--null", "NULL"], {"partition": 1, "key": None, "value": None}),
+        (b"|\n", ["%k|%v", "--null", ""], {"key": None, "value": None}),
+        (b"|\n", ["%k|%v"], {"key": "", "value": ""}),
+        (b"a%b\tc\n", ["a%%%k\\t%v"], {"key": "b", "value": "c"}),
+        (b"topic:7 v\n", ["%t:%o %v"], {"key": None, "value": "v"}),
+        (b"v,h=1\n", ["%v,%h", "--header", "g=0"], {"value": "v", "headers": [("g", "0"), ("h", "1")]}),
+        (b"k\n", ["%k"], {"key": "k", "value": None}),
+        (b"v;\n", ["%v;"], {"value": "v"}),
+        (b"v\n", ["%v;"], {"value": "v"}),
+    ],
+)
+def test_a_line_holds_what_the_format_says(produce, held, text, options, fields):
+    ran, topic = produce(text, "--format", *options, partitions=2)
+    assert ran.code == 0
+    (record,) = held(topic)
+    record["headers"] = [(header["key"], header["value"]) for header in record["headers"]]
+    assert {name: record[name] for name in fields} == fields
+
+
+def test_what_consume_formats_is_read_back(run, fill, produce, held):
+    records = [Record(b"k%d" % number, b"v", [("h", b"%d" % number)], number) for number in range(5)]
+    original = fill(records)
+    form = r"%k|%h|%T|%v\n"
+    ran, copy = produce(run("consume", original, "--format", form).out.encode(), "--format", form)
+    assert ran.code == 0
+    said = ("key", "value", "headers", "timestamp")
+    copied, first = ([{name: record[name] for name in said} for record in held(topic)] for topic in (copy, original))
+    assert copied == first
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("", "names no field"),
+        ("%k%v", "has nothing between %k and %v"),
+        ("%v %v", "names a field twice"),
+        ("%q", "'%q' means nothing; there are %t %p %o %T %k %v %s %h %%"),
+        ("%v\\q", r"'\\q' means nothing"),
+    ],
+)
+def test_a_format_that_cannot_be_read_by_is_refused(produce, form, said):
+    ran, _ = produce(b"v\n", "--format", form)
+    assert ran.code == 2
+    assert said in " ".join(ran.err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("line", "form", "said"),
+    [
+        (b"k\n", "%k %v", "line 1: no b' ' after %k"),
+        (b"v\n", "[%v]", "line 1: no b'[' where the format has it"),
+        (b"x v\n", "%T %v", "line 1: timestamp b'x' is not a number"),
+        (b"-1 v\n", "%p %v", "line 1: partition b'-1' is not a number"),
+        (b"v h\n", "%v %h", "line 1: header b'h' is not KEY=VALUE"),
+        (b"v \xff=1\n", "%v %h", "line 1: the header key"),
+    ],
+)
+def test_a_line_that_does_not_hold_what_the_format_says_is_named(produce, held, line, form, said):
+    ran, topic = produce(line, "--format", form)
+    assert ran.code == 1
+    assert said in ran.err
+    assert held(topic) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "delimiter", "values"),
+    [
+        (b"a\0b\nc\0", "\\0", ["a", "b\nc"]),
+        (b"a\n\nb\nc\n\n", "\\n\\n", ["a", "b\nc"]),
+        (b"a--b-c--" + b"x" * 200_000 + b"--y", "--", ["a", "b-c", "x" * 200_000, "y"]),
+        (b"a%b", "%", ["a", "b"]),
+        (b"-" * 65_537 + b"+" + b"z", "-+", ["-" * 65_536, "z"]),
+    ],
+)
+def test_records_end_where_the_delimiter_says(produce, held, data, delimiter, values):
+    ran, topic = produce(data, "--delimiter", delimiter)
+    assert ran.code == 0
+    assert [record["value"] for record in held(topic)] == values
+
+
+def test_the_report_tells_a_program_what_was_written_where(produce):
+    ran, topic = produce(b"0 a\n2 b\n0 c\n", "--format", "%p %v", "--report", partitions=3)
+    assert [json.loads(line) for line in ran.out.splitlines()] == [
+        {"topic": topic, "partition": 0, "records": 2, "first_offset": 0, "last_offset": 1},
+        {"topic": topic, "partition": 2, "records": 1, "first_offset": 0, "last_offset": 0},
+    ]
+    ran, topic = produce(b"a\n", "--acks", "0", "--report")
+    assert json.loads(ran.out) == {
+        "topic": topic,
+        "partition": 0,
+        "records": 1,
+        "first_offset": None,
+        "last_offset": None,
+    }
+
+
+def test_in_a_transaction_a_bad_line_leaves_nothing(run, produce):
+    ran, topic = produce(b"a:1\nb:2\nnothing\n", "--key-separator", ":", "--transaction", "load")
+    assert (ran.code, ran.out) == (1, "")
+    assert run("consume", topic, "--json", "--isolation", "read_committed").out == ""
+    ran, topic = produce(b"a:1\nb:2\n", "--key-separator", ":", "--transaction", "load")
+    assert (ran.code, ran.out) == (0, f"2 records to {topic}: {topic}/0@0-1\n")
+    assert len(run("consume", topic, "--json", "--isolation", "read_committed").out.splitlines()) == 2
+
+
+def test_a_time_can_be_given_to_all(produce, held):
+    ran, topic = produce(b"a\nb\n", "--timestamp", "1372917600000", "--null", "b")
+    assert ran.code == 0
+    assert [(record["timestamp"], record["value"]) for record in held(topic)] == [
+        (1372917600000, "a"),
+        (1372917600000, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--json", "--format", "%v"],
+        ["--json", "--null", "x"],
+        ["--format", "%v", "--key", "k"],
+        ["--delimiter", ""],
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(produce, options):
+    ran, _ = produce(b"a\n", *options)
+    assert ran.code == 2
+
+
+@pytest.mark.parametrize("transaction", [False, True])
+def test_ctrl_c_sends_what_was_read_or_none_of_it(run, fill, bootstrap, transaction):
+    topic = fill()
+    options = ["--transaction", f"id-{topic}"] if transaction else []
+    with subprocess.Popen(
+        [sys.executable, "-m", "tagwire", "produce", topic, "--bootstrap", bootstrap, *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        process.stdin.write("first\nsecond\n")
+        process.stdin.flush()
+        while run("consume", topic, "--json").out.count("\n") < 2:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate()
+    assert process.returncode == 130
+    assert out == ("" if transaction else f"2 records to {topic}: {topic}/0@0-1\n")
+    committed = run("consume", topic, "--json", "--isolation", "read_committed").out
+    assert committed.count("\n") == (0 if transaction else 2)

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
-import select
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from tagwire.cli.connecting import connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, Topic, pairs
-from tagwire.cli.record_lines import Headers, Line, parse_line
+from tagwire.cli.record_input import Read, delimiter_of, formatted, plain, records_of
+from tagwire.cli.record_lines import Headers, parse_line
 from tagwire.cli.terminal import printable, progress
-from tagwire.errors import DecodeError
 
 if TYPE_CHECKING:
-    from tagwire.client import Delivery
+    from tagwire.client import Delivery, Producer
 
 Acks = Literal["all", "1", "0"]
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
-_CHUNK = 1 << 16
-_LONGEST_LINE = 64 * 1024 * 1024
-_PENDING = 100_000  # records sent and not yet flushed: bounds the memory for their answers
+_PENDING: Final = 100_000  # records that may be on their way: bounds the memory for their answers
+_LOOK_EVERY: Final = 1_000  # records, for what was delivered meanwhile
+_LAST_CHANCE: Final = 10.0  # seconds that Ctrl-C leaves for what is on its way
 
 
 def produce(
@@ -40,140 +42,230 @@ def produce(
     as_json: Annotated[
         bool, typer.Option("--json", help="Lines are JSON, as `tagwire consume --json` prints them.")
     ] = False,
-    key: Annotated[str | None, typer.Option("--key", metavar="TEXT", help="The key of every record.")] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help="What a line holds: %k key %v value %h headers k=v,k=v %T timestamp %p partition.",
+        ),
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", "-k", metavar="TEXT", help="The key of every record.")] = None,
     key_separator: Annotated[
-        str | None, typer.Option("--key-separator", metavar="TEXT", help="What parts the key from the value in a line.")
+        str | None,
+        typer.Option("--key-separator", "-K", metavar="TEXT", help="What parts the key from the value in a line."),
     ] = None,
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", metavar="KEY=VALUE", help="A header of every record; may be repeated."),
+        typer.Option("--header", "-H", metavar="KEY=VALUE", help="A header of every record; may be repeated."),
     ] = None,
+    null: Annotated[
+        str | None,
+        typer.Option("--null", metavar="TEXT", help="A key, value or header that reads like this is null."),
+    ] = None,
+    delimiter: Annotated[
+        str, typer.Option("--delimiter", "-D", metavar="TEXT", help=r"What ends a record, such as \\0 or \\n\\n.")
+    ] = r"\n",
     partition: Annotated[
-        int | None, typer.Option("--partition", min=0, metavar="N", help="Where every record goes. [default: by key]")
+        int | None,
+        typer.Option("--partition", "-p", min=0, metavar="N", help="Where every record goes. [default: by key]"),
     ] = None,
     keep_partitions: Annotated[
         bool, typer.Option("--keep-partitions", help="With --json: each record goes to the partition its line names.")
     ] = False,
-    compression: Annotated[Compression, typer.Option("--compression", help="How batches are compressed.")] = "none",
-    acks: Annotated[Acks, typer.Option("--acks", help="Who must have a batch before it counts as sent.")] = "all",
+    timestamp: Annotated[
+        int | None,
+        typer.Option("--timestamp", min=-1, metavar="MS", help="Of records whose line says none. [default: now]"),
+    ] = None,
+    compression: Annotated[
+        Compression | None, typer.Option("--compression", "-z", help="How batches are compressed. [default: none]")
+    ] = None,
+    acks: Annotated[
+        Acks | None, typer.Option("--acks", help="Who must have a batch before it counts as sent. [default: all]")
+    ] = None,
+    transactional_id: Annotated[
+        str | None,
+        typer.Option("--transaction", metavar="ID", help="Write all of it or nothing, in a transaction of this id."),
+    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Tell what was written as JSON, an object for each partition.")
+    ] = False,
     bootstrap: Bootstrap = BOOTSTRAP,
 ) -> None:
     """Write a record for each line of standard input or of a file.
 
-    A line's bytes, without the line's end, are the value. With --json a line carries key, value, headers and timestamp
-    of its own, so that a topic can be copied.
+    A line's bytes, without the line's end, are the value. With --json or --format a line carries key, value, headers
+    and timestamp of its own, so that a topic can be copied. Ctrl-C ends the input: what was read is still sent, or with
+    --transaction nothing of it.
 
     \b
     Examples:
       seq 10 | tagwire produce numbers
       tagwire produce flights --file flights.txt --key-separator : --header origin=EWR
+      tagwire produce flights --format '%k %T %v' --null NULL --transaction load-7 --report < flights.txt
       tagwire consume flights --json | tagwire produce copy --json --compression zstd
     """
-    if key is not None and key_separator is not None:
-        raise typer.BadParameter("cannot be given together with --key", param_hint="'--key-separator'")
-    if key_separator == "":
-        raise typer.BadParameter("needs at least one character", param_hint="'--key-separator'")
-    if as_json and not (key is None and key_separator is None and not header):
-        raise typer.BadParameter(
-            "its lines carry keys and headers; leave the other options away", param_hint="'--json'"
-        )
+    headers: Headers = [(name, os.fsencode(value)) for name, value in pairs(header or [], "--header")]
+    ends = delimiter_of(delimiter)
+    _check(as_json, format_, key, key_separator, headers, null)
     if keep_partitions and not (as_json and partition is None):
         raise typer.BadParameter("needs --json, and no --partition", param_hint="'--keep-partitions'")
-    headers: Headers = [(name, os.fsencode(value)) for name, value in pairs(header or [], "--header")]
-    record = parse_line if as_json else _plain(key, key_separator, headers)
+    read: Read
+    if as_json:
+        read = parse_line
+    elif format_ is not None:
+        read = formatted(format_, headers, null, ends)
+    else:
+        read = plain(key, key_separator, headers, null)
+    names_partitions = keep_partitions or format_ is not None
     from tagwire.client import Producer
 
-    sent = _Sent(topic)
-    with (
-        _opened(file) as source,
-        connect(bootstrap) as client,
-        Producer(client, acks=acks, compression=compression) as producer,
-        progress(f"to {topic}", visible=not source.isatty()) as advance,
-    ):
+    written = _Written(topic)
+    with ExitStack() as stack:
+        source = stack.enter_context(_opened(file))
+        client = stack.enter_context(connect(bootstrap))
+        producer = stack.enter_context(
+            Producer(client, acks=acks, compression=compression, transactional_id=transactional_id)
+        )
+        advance = stack.enter_context(progress(f"to {topic}", visible=not source.isatty()))
 
         def settle() -> None:
             try:
                 producer.flush()
             finally:
-                advance(sent.settle())
+                advance(written.look())
 
-        try:
-            for number, text in enumerate(_lines(source, settle), 1):
+        with _told(written, report), _all_or_nothing(producer, written, advance, transactional_id):
+            for number, text in enumerate(records_of(source, ends, settle), 1):
                 if as_json and not text.strip():
                     continue
-                line = record(text, number)
-                sent.add(
-                    producer.send(
-                        topic,
-                        line.value,
-                        line.key,
-                        headers=line.headers,
-                        timestamp=line.timestamp,
-                        partition=line.partition if keep_partitions else partition,
-                    )
+                line = read(text, number)
+                own = line.partition if names_partitions else None
+                delivery = producer.send(
+                    topic,
+                    line.value,
+                    line.key,
+                    headers=line.headers,
+                    timestamp=timestamp if line.timestamp is None else line.timestamp,
+                    partition=partition if own is None else own,
                 )
-                if sent.waiting >= _PENDING:
-                    settle()
+                written.add(delivery)
+                if number % _LOOK_EVERY == 0:
+                    advance(written.look())
+                    if written.waiting >= _PENDING:
+                        settle()
+
+
+def _check(
+    as_json: bool, format_: str | None, key: str | None, key_separator: str | None, headers: Headers, null: str | None
+) -> None:
+    """Raises typer.BadParameter for options that contradict each other."""
+    if key is not None and key_separator is not None:
+        raise typer.BadParameter("cannot be given together with --key", param_hint="'--key-separator'")
+    if key_separator == "":
+        raise typer.BadParameter("needs at least one character", param_hint="'--key-separator'")
+    if as_json and not (format_ is None and key is None and key_separator is None and null is None and not headers):
+        raise typer.BadParameter(
+            "its lines carry keys and headers; leave the other options away", param_hint="'--json'"
+        )
+    if format_ is not None and not (key is None and key_separator is None):
+        raise typer.BadParameter("says where the key is; leave the other options away", param_hint="'--format'")
+
+
+@contextmanager
+def _told(written: _Written, report: bool) -> Iterator[None]:
+    """Says at the end what was written, also when it was not all."""
+    try:
+        yield
+    finally:
+        if report:
+            print("".join(json.dumps(entry) + "\n" for entry in written.report()), end="")
+        elif written.count or sys.exception() is None:
+            print(written.summary())
+
+
+@contextmanager
+def _all_or_nothing(
+    producer: Producer, written: _Written, advance: Callable[[float], None], transactional_id: str | None
+) -> Iterator[None]:
+    """Delivers what was sent, whatever ends the block; in a transaction only if nothing does."""
+    if transactional_id is not None:
+        producer.init_transactions()
+        try:
+            with producer.transaction():
+                yield
+        except BaseException:
+            written.forget()
+            raise
+        advance(written.look())
+        return
+    try:
+        yield
+    finally:
+        interrupted = isinstance(sys.exception(), KeyboardInterrupt)
+        try:
+            producer.flush(_LAST_CHANCE if interrupted else None)
         finally:
-            try:
-                settle()
-            finally:
-                if sent.count or sys.exception() is None:
-                    print(sent.summary())
+            advance(written.look())
 
 
-def _plain(key: str | None, separator: str | None, headers: Headers) -> Callable[[bytes, int], Line]:
-    """How a line that is not JSON is read."""
-    fixed_key = None if key is None else os.fsencode(key)
-    parting = os.fsencode(separator or "")
-
-    def record(text: bytes, number: int) -> Line:
-        if not parting:
-            return Line(fixed_key, text, headers, None, None)
-        own_key, found, value = text.partition(parting)
-        if not found:
-            raise DecodeError(f"no {separator!r} in it", path=f"line {number}")
-        return Line(own_key, value, headers, None, None)
-
-    return record
-
-
-class _Sent:
-    """What was sent so far.
+class _Written:
+    """What was delivered so far.
 
     Attributes:
-        count: records that were delivered.
-        waiting: how many records were not settled yet.
+        count: records that were.
     """
 
     def __init__(self, topic: str) -> None:
         self.count = 0
         self._topic = topic
-        self._waiting: list[Delivery] = []
-        self._offsets: dict[int, tuple[int, int]] = {}
+        self._waiting: deque[Delivery] = deque()
+        self._places: dict[int, tuple[int, int, int]] = {}  # records, first and last offset
 
     @property
     def waiting(self) -> int:
+        """Records that are on their way."""
         return len(self._waiting)
 
     def add(self, delivery: Delivery) -> None:
         self._waiting.append(delivery)
 
-    def settle(self) -> int:
-        """After a flush: note where the records stand. Returns how many were delivered."""
-        delivered = [delivery for delivery in self._waiting if delivery.done and delivery.error is None]
-        for delivery in delivered:
-            first, last = self._offsets.get(delivery.partition, (delivery.offset, delivery.offset))
-            self._offsets[delivery.partition] = min(first, delivery.offset), max(last, delivery.offset)
-        self.count += len(delivered)
+    def forget(self) -> None:
+        """None of it counts."""
+        self.count = 0
         self._waiting.clear()
-        return len(delivered)
+        self._places.clear()
+
+    def look(self) -> int:
+        """Notes where records stand that were decided by now. Returns how many more are delivered."""
+        before = self.count
+        while self._waiting and self._waiting[0].done:
+            delivery = self._waiting.popleft()
+            if delivery.error is None:
+                offset = delivery.offset
+                records, first, last = self._places.get(delivery.partition, (0, offset, offset))
+                first = offset if first < 0 else min(first, offset) if offset >= 0 else first
+                self._places[delivery.partition] = records + 1, first, max(last, offset)
+                self.count += 1
+        return self.count - before
+
+    def report(self) -> Iterator[dict[str, object]]:
+        """For programs, by partition; an offset is null where brokers do not tell."""
+        for partition, (records, first, last) in sorted(self._places.items()):
+            yield {
+                "topic": self._topic,
+                "partition": partition,
+                "records": records,
+                "first_offset": first if first >= 0 else None,
+                "last_offset": last if last >= 0 else None,
+            }
 
     def summary(self) -> str:
         """One line for a person."""
         places = " ".join(
             f"{self._topic}/{partition}@{first}" + (f"-{last}" if last > first else "")
-            for partition, (first, last) in sorted(self._offsets.items())
+            for partition, (_, first, last) in sorted(self._places.items())
             if first >= 0
         )
         counted = "1 record" if self.count == 1 else f"{self.count:,} records"
@@ -189,35 +281,3 @@ def _opened(file: Path | None) -> FileIO:
     if source.isatty():
         print("one record a line; Ctrl-D ends", file=sys.stderr)
     return source
-
-
-def _lines(source: FileIO, before_waiting: Callable[[], None]) -> Iterator[bytes]:
-    """The lines of `source` without their ends, as they come.
-
-    Args:
-        before_waiting: called when all that was there is read and more has to be waited for, so that what a person
-            typed is sent before the next line is.
-
-    Raises:
-        DecodeError: a line is longer than any record may be.
-    """
-    pieces: list[bytes] = []
-    size = number = 0
-    while True:
-        if not select.select([source], [], [], 0)[0]:
-            before_waiting()
-        chunk = source.read(_CHUNK)
-        if not chunk:
-            break
-        first, *others = chunk.split(b"\n")
-        pieces.append(first)
-        size += len(first)
-        if size > _LONGEST_LINE:
-            raise DecodeError(f"longer than {_LONGEST_LINE} bytes", path=f"line {number + 1}")
-        if others:
-            yield b"".join(pieces)
-            yield from others[:-1]
-            number += len(others)
-            pieces, size = [others[-1]], len(others[-1])
-    if size:
-        yield b"".join(pieces)

@@ -36,6 +36,9 @@ Result = TypeVar("Result")
 
 _LATEST_TIMESTAMP: Final = 2**63 - 1
 
+# What a program that was interrupted still waits for its records, at the end of a `with`.
+_LAST_SECOND: Final = 1.0
+
 
 class Producer(ClientOwner):
     """Sends records, in batches, from a thread of its own; it may be used by many threads.
@@ -253,8 +256,9 @@ class Producer(ClientOwner):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        is_interrupted = error is not None and not isinstance(error, Exception)
         try:
-            self.close()
+            self.close(_LAST_SECOND if is_interrupted else None)
         except TagwireError:
             if error is None:
                 raise

@@ -25,6 +25,9 @@ Result = TypeVar("Result")
 # A caller's deadline is also that of what the thread does for it; this is how much later the answer may be there.
 _GRACE: Final = 1.0
 
+# Seconds that the end of the thread is waited for: it may hang in a connection, and ends when that does.
+_PATIENCE: Final = 5.0
+
 
 class Alarm:
     """Wakes a thread that waits for sockets: one more of them, which `ring` writes to."""
@@ -115,7 +118,7 @@ class ProducerThread:
         self._alarm.ring()
 
     def stop(self, *, wait: bool = True) -> None:
-        """Ends the thread after its current step."""
+        """Ends the thread after its current step, which is waited for, if not for ever."""
         self._stopping = True
         self._alarm.ring()
         thread = self._thread
@@ -124,7 +127,7 @@ class ProducerThread:
                 self._work.close()
             self._alarm.close()
         elif wait and thread is not threading.current_thread():
-            thread.join()
+            thread.join(_PATIENCE)
 
     def _start(self) -> None:
         with self._lock:
