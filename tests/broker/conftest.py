@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ from tagwire.broker.storage.files import Files
 from tagwire.broker.testing.disk import Disk
 from tagwire.records import Record, batch_headers, write
 from tagwire.rpc import NEED_DATA, Connection
+
+from .processes import Process
 
 
 def make_batch(count: int = 1, timestamp: int = 1000, size: int = 20, compression: str = "none") -> Batch:
@@ -234,3 +237,18 @@ def wire(broker: Broker, connect: Callable[..., Wire]) -> Wire:
 def make() -> SimpleNamespace:
     """Makers of requests and records."""
     return SimpleNamespace(produce=produce_request, fetch=fetch_request, records=records_of)
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Process]]:
+    """Starts brokers as processes, on a directory and with an `fsync`."""
+    running: list[Process] = []
+
+    def start_one(*arguments: Any) -> Process:
+        running.append(Process(*arguments))
+        return running[-1]
+
+    yield start_one
+    for process in running:
+        if process.is_running():
+            process.end(signal.SIGKILL)

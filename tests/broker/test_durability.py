@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -19,42 +17,6 @@ from tagwire.broker.instruments import Instruments
 from tagwire.broker.network.server import Server
 from tagwire.errors import Error, StorageError, TagwireError
 from tagwire.records import read
-
-PROGRAM = """
-import sys
-from pathlib import Path
-from tagwire.broker import Settings, serve
-settings = Settings(data_dir=Path(sys.argv[1]), fsync=sys.argv[2])
-serve(settings, lambda addresses: print(addresses[0], flush=True))
-"""
-
-
-class Process:
-    """A broker that can be killed."""
-
-    def __init__(self, directory, fsync="batch"):
-        command = [sys.executable, "-c", PROGRAM, str(directory), fsync]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.bootstrap = self._process.stdout.readline().strip()
-
-    def end(self, number):
-        self._process.send_signal(number)
-        _, self.errors = self._process.communicate(timeout=30)
-        return self._process.returncode
-
-
-@pytest.fixture
-def start():
-    running = []
-
-    def start_one(*arguments):
-        running.append(Process(*arguments))
-        return running[-1]
-
-    yield start_one
-    for process in running:
-        if process._process.poll() is None:
-            process.end(signal.SIGKILL)
 
 
 @contextmanager
@@ -169,7 +131,7 @@ def test_a_signal_stops_it_in_order(tmp_path, connect, start, make):
 
 def test_two_brokers_do_not_share_a_directory(tmp_path, connect, start, make):
     process = start(tmp_path / "data")
-    pid = process._process.pid
+    pid = process.pid
     with pytest.raises(StorageError, match=rf"in use by another broker \(process {pid}\)"):
         Broker(tmp_path / "data").start()
     wire = connect(process.bootstrap)

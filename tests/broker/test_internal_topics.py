@@ -15,6 +15,8 @@ from tagwire.broker.topics import Topics
 from tagwire.errors import Error
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
+from .asking import begin, commit, commit_in_transaction, committed, end
+
 
 def compact_all(path, *, clean):
     """Close every segment of a stopped broker's logs and compact them; the sizes of its own topics after it."""
@@ -38,40 +40,6 @@ def compact_all(path, *, clean):
 
 def size_of(path, topic):
     return sum(file.stat().st_size for file in (path / f"{topic}-0").glob("*.log"))
-
-
-def commit(wire, group, offset, partition=0):
-    request = messages.OffsetCommitRequest
-    asked = request.OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
-    topics = [request.OffsetCommitRequestTopic(name="t", partitions=[asked])]
-    message = request(group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=topics)
-    assert wire.ask(message, 8).topics[0].partitions[0].error_code == 0
-
-
-def committed(wire, group, partition=0):
-    request = messages.OffsetFetchRequest
-    topics = [request.OffsetFetchRequestTopic(name="t", partition_indexes=[partition])]
-    return wire.ask(request(group_id=group, topics=topics), 6).topics[0].partitions[0].committed_offset
-
-
-def begin(wire, name):
-    return wire.ask(messages.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000), 4)
-
-
-def commit_in_transaction(wire, name, who, group, offset):
-    ids = {"transactional_id": name, "producer_id": who.producer_id, "producer_epoch": who.producer_epoch}
-    assert wire.ask(messages.AddOffsetsToTxnRequest(group_id=group, **ids), 3).error_code == 0
-    request = messages.TxnOffsetCommitRequest
-    asked = request.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-    topics = [request.TxnOffsetCommitRequestTopic(name="t", partitions=[asked])]
-    assert wire.ask(request(group_id=group, topics=topics, **ids), 3).topics[0].partitions[0].error_code == 0
-
-
-def end(wire, name, who, *, commit):
-    message = messages.EndTxnRequest(
-        transactional_id=name, producer_id=who.producer_id, producer_epoch=who.producer_epoch, committed=commit
-    )
-    assert wire.ask(message, 3).error_code == 0
 
 
 @pytest.mark.parametrize("clean", [True, False])
