@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tagwire import kernel
-from tagwire.kernel import record_objects, record_writing, records
+from tagwire.kernel import plain_batches, record_objects, record_writing, records
 from tagwire.records import Record, write
 
 
@@ -52,7 +52,7 @@ def log(codecs: str = "none") -> tuple[memoryview, list[int]]:
 
 def run(data: memoryview, **options: int) -> tuple[int, int, int, int]:
     given = {"at": 0, "transactional": 0, "first": 0, "limit": 99, "max_rows": 99, "max_bytes": 9999, "room": 9999}
-    found: tuple[int, int, int, int] = records.plain_run(data, *{**given, **options}.values())
+    found: tuple[int, int, int, int] = plain_batches.plain_run(data, *{**given, **options}.values())
     return found
 
 

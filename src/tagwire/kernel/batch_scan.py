@@ -9,6 +9,11 @@ from __future__ import annotations
 
 import cython
 
+if cython.compiled:
+    from cython.cimports.tagwire.kernel.raw_bytes import int32_at, int64_at, memory_of
+else:
+    from tagwire.kernel.raw_bytes import int32_at, int64_at, memory_of
+
 COMPILED: bool = cython.compiled
 
 _HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
@@ -17,35 +22,10 @@ _CODECS = cython.declare(cython.int, 5)
 _MAX_OFFSET = cython.declare(cython.longlong, (1 << 63) - 1)
 
 
-@cython.cfunc
-@cython.inline
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def _uint32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    first: cython.longlong = data[at]
-    second: cython.longlong = data[at + 1]
-    third: cython.longlong = data[at + 2]
-    return (first << 24) | (second << 16) | (third << 8) | data[at + 3]
-
-
-@cython.cfunc
-@cython.inline
-def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    value: cython.longlong = _uint32(data, at)
-    return value - 4294967296 if value >= 2147483648 else value
-
-
-@cython.cfunc
-@cython.inline
-def _int64(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    high: cython.longlong = _int32(data, at)
-    return high * 4294967296 + _uint32(data, at + 4)
-
-
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def scan_batches(
-    data: cython.const[cython.uchar][::1],
+    data: memoryview,
     start: cython.Py_ssize_t,
     origin: cython.longlong,
     least_offset: cython.longlong,
@@ -65,6 +45,7 @@ def scan_batches(
     Ends where the columns or `data` do, and before a batch that is not whole, of another magic, that contradicts
     itself, or that begins before `least_offset` or within the offsets of the batch before it.
     """
+    src: cython.pointer[cython.const[cython.uchar]] = memory_of(data)
     count: cython.Py_ssize_t = 0
     room: cython.Py_ssize_t = len(positions)
     at: cython.Py_ssize_t = start
@@ -74,24 +55,24 @@ def scan_batches(
     delta: cython.longlong
     records: cython.longlong
     while count < room and end - at >= _HEADER_SIZE:
-        size = _int32(data, at + 8) + _PREFIX_SIZE
-        if data[at + 16] != 2 or size < _HEADER_SIZE or size > end - at:
+        size = int32_at(src, at + 8) + _PREFIX_SIZE
+        if src[at + 16] != 2 or size < _HEADER_SIZE or size > end - at:
             break
-        base = _int64(data, at)
-        delta = _int32(data, at + 23)
-        records = _int32(data, at + 57)
+        base = int64_at(src, at)
+        delta = int32_at(src, at + 23)
+        records = int32_at(src, at + 57)
         if base < least_offset or delta < 0 or base > _MAX_OFFSET - delta - 1 or records < 0 or records > delta + 1:
             break
-        if (data[at + 22] & 7) >= _CODECS:
+        if (src[at + 22] & 7) >= _CODECS:
             break
         positions[count] = origin + at
         ends[count] = origin + at + size
-        checksums[count] = _uint32(data, at + 17)
+        checksums[count] = int32_at(src, at + 17) & 0xFFFFFFFF
         base_offsets[count] = base
         last_offsets[count] = base + delta
-        epochs[count] = _int32(data, at + 12)
-        timestamps[count] = _int64(data, at + 35)
-        producers[count] = _int64(data, at + 43)
+        epochs[count] = int32_at(src, at + 12)
+        timestamps[count] = int64_at(src, at + 35)
+        producers[count] = int64_at(src, at + 43)
         least_offset = base + delta + 1
         at += size
         count += 1
@@ -100,14 +81,13 @@ def scan_batches(
 
 @cython.boundscheck(False)
 @cython.wraparound(False)
-def pass_batches(
-    data: cython.const[cython.uchar][::1], after: cython.longlong, limit: cython.longlong
-) -> tuple[int, int, int]:
+def pass_batches(data: memoryview, after: cython.longlong, limit: cython.longlong) -> tuple[int, int, int]:
     """Passes the batches at the start of `data`: (position after them, records they claim, offset after them).
 
     Ends where `data` does, and before a batch that is not whole, of another magic, that contradicts itself, that ends
     before the offset reached, at first `after`, or that begins at `limit` or later.
     """
+    src: cython.pointer[cython.const[cython.uchar]] = memory_of(data)
     rows: cython.longlong = 0
     at: cython.Py_ssize_t = 0
     end: cython.Py_ssize_t = len(data)
@@ -116,15 +96,15 @@ def pass_batches(
     delta: cython.longlong
     records: cython.longlong
     while end - at >= _HEADER_SIZE:
-        size = _int32(data, at + 8) + _PREFIX_SIZE
-        if data[at + 16] != 2 or size < _HEADER_SIZE or size > end - at:
+        size = int32_at(src, at + 8) + _PREFIX_SIZE
+        if src[at + 16] != 2 or size < _HEADER_SIZE or size > end - at:
             break
-        base = _int64(data, at)
-        delta = _int32(data, at + 23)
-        records = _int32(data, at + 57)
+        base = int64_at(src, at)
+        delta = int32_at(src, at + 23)
+        records = int32_at(src, at + 57)
         if base < 0 or delta < 0 or base > _MAX_OFFSET - delta - 1 or records < 0 or records > delta + 1:
             break
-        if (data[at + 22] & 7) >= _CODECS or base >= limit or base + delta < after:
+        if (src[at + 22] & 7) >= _CODECS or base >= limit or base + delta < after:
             break
         rows += records
         after = base + delta + 1
@@ -135,7 +115,7 @@ def pass_batches(
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def follow_offset_index(
-    index: cython.const[cython.uchar][::1],
+    index: bytes,
     entry: cython.Py_ssize_t,
     base_offset: cython.longlong,
     positions: cython.longlong[::1],
@@ -146,16 +126,18 @@ def follow_offset_index(
 
     `index` is an `.index` file: entries of int32 offset, less `base_offset`, and int32 position.
     """
+    view: memoryview = memoryview(index)
+    src: cython.pointer[cython.const[cython.uchar]] = memory_of(view)
     entries: cython.Py_ssize_t = len(index) // 8
     batch: cython.Py_ssize_t
     for batch in range(count):
         if entry == entries:
             break
-        if _int32(index, 8 * entry) + base_offset > last_offsets[batch]:
+        if int32_at(src, 8 * entry) + base_offset > last_offsets[batch]:
             continue
-        if _int32(index, 8 * entry + 4) != positions[batch]:
+        if int32_at(src, 8 * entry + 4) != positions[batch]:
             return -1
-        if _int32(index, 8 * entry) + base_offset != last_offsets[batch]:
+        if int32_at(src, 8 * entry) + base_offset != last_offsets[batch]:
             return -1
         entry += 1
     return entry
@@ -164,7 +146,7 @@ def follow_offset_index(
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def follow_time_index(
-    index: cython.const[cython.uchar][::1],
+    index: bytes,
     entry: cython.Py_ssize_t,
     base_offset: cython.longlong,
     base_offsets: cython.longlong[::1],
@@ -173,16 +155,18 @@ def follow_time_index(
     count: cython.Py_ssize_t,
 ) -> int:
     """The same for a `.timeindex` file: entries of int64 timestamp and int32 offset, less `base_offset`."""
+    view: memoryview = memoryview(index)
+    src: cython.pointer[cython.const[cython.uchar]] = memory_of(view)
     entries: cython.Py_ssize_t = len(index) // 12
     offset: cython.longlong
     batch: cython.Py_ssize_t
     for batch in range(count):
         if entry == entries:
             break
-        offset = _int32(index, 12 * entry + 8) + base_offset
+        offset = int32_at(src, 12 * entry + 8) + base_offset
         if offset > last_offsets[batch]:
             continue
-        if offset < base_offsets[batch] or _int64(index, 12 * entry) != timestamps[batch]:
+        if offset < base_offsets[batch] or int64_at(src, 12 * entry) != timestamps[batch]:
             return -1
         entry += 1
     return entry

@@ -1,6 +1,6 @@
 """Records of a batch (magic 2) made into messages of a message set: the way back from the message sets kernel.
 
-Layouts: facts 5.2, draft_dialects.md section 3. The records are those that a record writer just made, so they are whole.
+Layouts: facts 5.2, draft_dialects.md section 3. The records come from a writer of records, so they are whole.
 
 Compiled, buffers are read and written through pointers; uncompiled, the same names are the memoryviews themselves.
 """
@@ -13,14 +13,15 @@ from collections.abc import Callable
 import cython
 
 if cython.compiled:
-    from cython.cimports.cpython.memoryview import PyMemoryView_GET_BUFFER
     from cython.cimports.libc.string import memcpy
     from cython.cimports.tagwire.kernel.memory import store32, store64
+    from cython.cimports.tagwire.kernel.raw_bytes import memory_of
     from cython.cimports.tagwire.kernel.records import header_at, record_at, shifted
 else:
+    from tagwire.kernel.raw_bytes import memory_of
     from tagwire.kernel.records import header_at, record_at, shifted
 
-from tagwire.kernel.record_writing import uncleared
+from tagwire.kernel.raw_bytes import uncleared
 
 COMPILED: bool = cython.compiled
 
@@ -72,14 +73,6 @@ def _put_bytes(
     return at + cython.cast(cython.Py_ssize_t, size)
 
 
-@cython.cfunc
-def _memory(view: object) -> cython.p_uchar:
-    if cython.compiled:
-        return cython.cast(cython.p_uchar, PyMemoryView_GET_BUFFER(view).buf)
-    else:
-        return view
-
-
 def messages_of(
     payload: memoryview,
     count: cython.longlong,
@@ -95,15 +88,15 @@ def messages_of(
 ) -> tuple[bytearray, int, int, int]:
     """`count` records as messages: (messages, how many there are, offset of the last, greatest timestamp among them).
 
-    Record deltas are added to `base_offset` and `base_timestamp`; where `appended`, each has `append_timestamp`. As many
-    as make no more than `most_bytes` bytes, but one in any case. The headers of each are written in `ready`, or by
-    `headers_of` where a record has any. Raises what `headers_of` raises.
+    Record deltas are added to `base_offset` and `base_timestamp`; where `appended`, each has `append_timestamp`. As
+    many as make no more than `most_bytes` bytes, but one in any case. The headers of each are written in `ready`, or
+    by `headers_of` where a record has any. Raises what `headers_of` raises.
     """
-    src: cython.pointer[cython.const[cython.uchar]] = _memory(payload)
+    src: cython.pointer[cython.const[cython.uchar]] = memory_of(payload)
     end: cython.Py_ssize_t = len(payload)
     messages: bytearray = uncleared(end + _overhead * count)
     view: memoryview = memoryview(messages)
-    out: cython.p_uchar = _memory(view)
+    out: cython.p_uchar = memory_of(view)
     index: cython.longlong
     at: cython.Py_ssize_t = 0
     to: cython.Py_ssize_t = 0
@@ -139,7 +132,7 @@ def messages_of(
             view.release()
             messages.extend(bytes(to + size))
             view = memoryview(messages)
-            out = _memory(view)
+            out = memory_of(view)
         to = _put_number(out, to, base_offset + delta, 8)
         to = _put_number(out, to, size - 12, 4)
         to += 4

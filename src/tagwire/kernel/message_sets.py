@@ -17,12 +17,13 @@ from tagwire.errors import CorruptRecordError
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy, memmove
-    from cython.cimports.tagwire.kernel.memory import load32, load64
+    from cython.cimports.tagwire.kernel.raw_bytes import int32_at, int64_at
     from cython.cimports.tagwire.kernel.record_writing import _elapsed, _put
 else:
+    from tagwire.kernel.raw_bytes import int32_at, int64_at
     from tagwire.kernel.record_writing import _elapsed, _put
 
-from tagwire.kernel.record_writing import uncleared
+from tagwire.kernel.raw_bytes import uncleared
 
 COMPILED: bool = cython.compiled
 
@@ -114,26 +115,6 @@ def _integer(
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _int32(src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t) -> cython.longlong:
-    if cython.compiled:
-        return load32(src + at)
-    else:
-        return int.from_bytes(src[at : at + 4], "big", signed=True)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _int64(src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t) -> cython.longlong:
-    if cython.compiled:
-        return load64(src + at)
-    else:
-        return int.from_bytes(src[at : at + 8], "big", signed=True)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def _put_field(
     out: cython.p_uchar,
     to: cython.Py_ssize_t,
@@ -161,7 +142,8 @@ def records_of(
 
     Offset and timestamp deltas are relative to the first message's. `inner`: the messages were wrapped: each has the
     checksum it states and none wraps others. `int_headers`: magic 2 may occur. `unnumbered`: where the second message
-    says offset 0 too, all do, and are numbered here. A message cut short at the end is left out. Raises CorruptRecordError: `path`, the message's index, and the byte of the message set.
+    says offset 0 too, all do, and are numbered here. A message cut short at the end is left out. Raises
+    CorruptRecordError: `path`, the message's index, and the byte of the message set.
     """
     source: cython.const[cython.uchar][::1] = messages
     end: cython.Py_ssize_t = source.shape[0]
@@ -195,8 +177,8 @@ def records_of(
     headers: cython.longlong
     headers_at: cython.Py_ssize_t = 0
     while end - at >= _prefix:
-        offset = _int64(src, at)
-        length = _int32(src, at + 8)
+        offset = int64_at(src, at)
+        length = int32_at(src, at + 8)
         if length < _smallest:
             raise _broken(path, index, at + 8, f"message size {length} is below {SMALLEST_SIZE}")
         start = at + _prefix
@@ -211,7 +193,7 @@ def records_of(
             if attributes & 7:
                 raise _broken(path, index, start + 5, "a compressed message is inside a compressed message")
             crc = zlib.crc32(messages[start + 4 : stop])
-            stated = _int32(src, start) & 0xFFFFFFFF
+            stated = int32_at(src, start) & 0xFFFFFFFF
             if crc != stated:
                 raise _broken(path, index, start, f"checksum is {crc:08x}, the message says {stated:08x}")
         if index == 0:
@@ -221,7 +203,7 @@ def records_of(
         if unnumbered and index > 0:
             offset = index if offset == 0 else -1 - offset
         if offset < 0 or offset <= after or offset - first > _max_delta:
-            offset = _int64(src, at)
+            offset = int64_at(src, at)
             raise _broken(path, index, at, f"offset {offset} does not ascend within reach of the first")
         after = offset
         at = start + 6
@@ -229,11 +211,11 @@ def records_of(
         if magic > 0:
             if stop - at < _timestamp_size + 8:
                 raise _broken(path, index, at, f"message size {length} leaves no room for a timestamp")
-            time = _int64(src, at)
+            time = int64_at(src, at)
             at += _timestamp_size
         if index == 0:
             base = time
-        key = _int32(src, at)
+        key = int32_at(src, at)
         key_at = at + 4
         if key < -1 or key > stop - key_at - 4:
             raise _broken(path, index, at, f"key length {key} does not fit into the message")
@@ -246,7 +228,7 @@ def records_of(
             if headers < 1 or headers > stop - headers_at - 4:
                 raise _broken(path, index, at, f"headers length {headers} does not fit into the message")
             at = headers_at + cython.cast(cython.Py_ssize_t, headers)
-        value = _int32(src, at)
+        value = int32_at(src, at)
         at += 4
         if value < -1 or value > stop - at:
             raise _broken(path, index, at - 4, f"value length {value} does not fit into the message")
@@ -302,23 +284,23 @@ def run_of(messages: memoryview, at: cython.Py_ssize_t, most: cython.Py_ssize_t)
     kept: cython.int = _append_time | _codec
     magic: cython.int = src[at + _magic_at]
     attributes: cython.int = src[at + _magic_at + 1] & kept
-    base: cython.longlong = _int64(src, at)
+    base: cython.longlong = int64_at(src, at)
     after: cython.longlong = base
     count: cython.longlong = 1
     offset: cython.longlong
     length: cython.longlong
     dated: cython.bint = magic > 0 and attributes & _append_time
-    at += _prefix + cython.cast(cython.Py_ssize_t, _int32(src, at + 8))
+    at += _prefix + cython.cast(cython.Py_ssize_t, int32_at(src, at + 8))
     while end - at >= _magic_at + 10:
-        offset = _int64(src, at)
-        length = _int32(src, at + 8)
+        offset = int64_at(src, at)
+        length = int32_at(src, at + 8)
         if length < _smallest or length > end - at - _prefix or at - first + length > most:
             break
         if src[at + _magic_at] != magic or src[at + _magic_at + 1] & kept != attributes:
             break
         if offset <= after or offset - base > _max_delta:
             break
-        if dated and _int64(src, at + _magic_at + 2) != _int64(src, first + _magic_at + 2):
+        if dated and int64_at(src, at + _magic_at + 2) != int64_at(src, first + _magic_at + 2):
             break
         after = offset
         count += 1

@@ -22,7 +22,7 @@ if cython.compiled:
 else:
     from tagwire.kernel.records import header_at, record_at, shifted
 
-from tagwire.kernel.records import check
+from tagwire.kernel.record_checking import check
 
 COMPILED: bool = cython.compiled
 

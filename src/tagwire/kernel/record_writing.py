@@ -14,9 +14,10 @@ from tagwire.errors import EncodeError
 from tagwire.kernel.record_objects import MalformedKey
 
 if cython.compiled:
-    from cython.cimports.cpython.bytearray import PyByteArray_FromStringAndSize
     from cython.cimports.cpython.object import PyObject
     from cython.cimports.libc.string import memcpy, memmove
+
+from tagwire.kernel.raw_bytes import uncleared
 
 COMPILED: bool = cython.compiled
 
@@ -44,14 +45,6 @@ def fronted(data: bytes, front: bytes) -> bytes:
         memcpy(cython.cast(cython.p_char, data), cython.cast(cython.p_char, front), len(front))
         return data
     return front + data[len(front) :]
-
-
-def uncleared(size: cython.Py_ssize_t) -> bytearray:
-    """A bytearray whose bytes are anything, to be written: clearing it first costs as much as filling it."""
-    if cython.compiled:
-        return PyByteArray_FromStringAndSize(cython.NULL, size)
-    else:
-        return bytearray(size)
 
 
 @cython.cfunc

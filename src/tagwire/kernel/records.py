@@ -5,9 +5,6 @@ offset delta, varint key length and key, varint value length and value, varint h
 Every varint, length and count is checked against its record before it is used. A fault is told at the byte of the
 payload (the records after the batch's 61-byte header, decompressed) plus the caller's `origin`.
 
-A plain batch is one that needs no more than this: uncompressed, without control records, its header in agreement with
-itself. Runs of such batches are found and read here; every other batch, a faulty one too, is left to the caller.
-
 Compiled, buffers are read and written through pointers; uncompiled, the same names are the memoryviews themselves.
 """
 
@@ -18,20 +15,19 @@ import cython
 from tagwire.errors import CorruptRecordError
 
 if cython.compiled:
-    from cython.cimports.cpython.memoryview import PyMemoryView_GET_BUFFER
-    from cython.cimports.libc.string import memcpy, memset
+    from cython.cimports.libc.string import memcpy
     from cython.cimports.tagwire.kernel.checksum import checksum_at
-    from cython.cimports.tagwire.kernel.memory import load32, load64
+    from cython.cimports.tagwire.kernel.raw_bytes import int32_at, int64_at, memory_of
+    from cython.cimports.tagwire.kernel.string_buffers import Strings, pointers_of
 else:
     from tagwire.kernel.checksum import checksum_at
+    from tagwire.kernel.raw_bytes import int32_at, int64_at, memory_of
+    from tagwire.kernel.string_buffers import Strings, pointers_of
 
 COMPILED: bool = cython.compiled
 
 MIN_RECORD_SIZE = 7
 """Bytes of the smallest record: bounds a batch's claimed count before anything is allocated for it."""
-
-SLACK = 32
-"""Bytes a column's data buffer needs beyond what it will hold: short fields are copied in whole blocks."""
 
 _FAULTS = {
     1: "a varint runs past the end",
@@ -51,8 +47,6 @@ _FAULTS = {
 # what a 32-bit varint reads as when there is none to read
 _CUT_SHORT = cython.declare(cython.longlong, -(1 << 40))
 _TOO_LONG = cython.declare(cython.longlong, -(1 << 41))
-
-_max_offset = cython.declare(cython.longlong, (1 << 63) - 1)
 
 
 def fault(code: int, detail: int, base_offset: int, index: int, at: int) -> CorruptRecordError:
@@ -255,237 +249,6 @@ def shifted(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
 
 @cython.cfunc
 @cython.inline
-@cython.exceptval(check=False)
-def _int32(src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t) -> cython.longlong:
-    if cython.compiled:
-        return load32(src + at)
-    else:
-        return int.from_bytes(src[at : at + 4], "big", signed=True)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _int64(src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t) -> cython.longlong:
-    if cython.compiled:
-        return load64(src + at)
-    else:
-        return int.from_bytes(src[at : at + 8], "big", signed=True)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _plain_size(
-    src: cython.pointer[cython.const[cython.uchar]],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    transactional: cython.bint,
-) -> cython.Py_ssize_t:
-    """Bytes of the batch at `at` if it is plain, else 0; with `transactional` one of a transaction may be."""
-    length: cython.longlong
-    base: cython.longlong
-    last_delta: cython.longlong
-    count: cython.longlong
-    if end - at < 61 or src[at + 16] != 2:
-        return 0
-    length = _int32(src, at + 8)
-    if length < 49 or length > end - at - 12:
-        return 0
-    if src[at + 22] & 0x27 or (src[at + 22] & 0x10 and not transactional):
-        return 0
-    base = _int64(src, at)
-    last_delta = _int32(src, at + 23)
-    count = _int32(src, at + 57)
-    if base < 0 or last_delta < 0 or base > _max_offset - last_delta:
-        return 0
-    if count < 0 or count > last_delta + 1 or count * 7 > length - 49:
-        return 0
-    return cython.cast(cython.Py_ssize_t, length) + 12
-
-
-@cython.cfunc
-def _memory(view: object) -> cython.p_uchar:
-    """Where the bytes of a memoryview are, which the caller keeps; nowhere for None."""
-    if cython.compiled:
-        return cython.NULL if view is None else cython.cast(cython.p_uchar, PyMemoryView_GET_BUFFER(view).buf)
-    else:
-        return view
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _past_short(
-    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, stop: cython.longlong
-) -> cython.Py_ssize_t:
-    """The position after a sound header whose key and value are shorter than 64 bytes, as nearly all are; 0 for any
-    other, which `header_at` judges: its call would cost more than the check."""
-    if at < stop and src[at] & 129 == 0:
-        at += 1 + (src[at] >> 1)
-        if at < stop and src[at] & 129 == 0:
-            at += 1 + (src[at] >> 1)
-            if at <= stop:
-                return at
-    return 0
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _past_long(
-    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, stop: cython.longlong
-) -> tuple[cython.int, cython.Py_ssize_t, cython.longlong]:
-    """Of the header at `at`: 0 and the position after it, or a fault, its position and its detail."""
-    code: cython.int
-    past: cython.Py_ssize_t
-    name: cython.longlong
-    code, past, _, name, _, _ = header_at(src, at, cython.cast(cython.Py_ssize_t, stop))
-    return code, past, name
-
-
-def check(
-    payload: memoryview,
-    count: cython.longlong,
-    origin: cython.Py_ssize_t,
-    base_offset: cython.longlong,
-    last_delta: cython.longlong,
-) -> None:
-    """Raises CorruptRecordError unless `payload` is `count` records as they should be, and nothing else."""
-    src: cython.pointer[cython.const[cython.uchar]] = _memory(payload)
-    end: cython.Py_ssize_t = len(payload)
-    at: cython.Py_ssize_t = 0
-    index: cython.longlong
-    after: cython.longlong = -1
-    code: cython.int = 0
-    past: cython.Py_ssize_t
-    stop: cython.longlong
-    delta: cython.longlong
-    headers: cython.longlong
-    name: cython.longlong
-    short: cython.Py_ssize_t
-    _header: cython.longlong
-    for index in range(count):
-        code, past, stop, _, delta, _, _, _, _, headers = record_at(src, at, end)
-        if code:
-            raise fault(code, stop, base_offset, index, origin + past)
-        if delta <= after or delta > last_delta:
-            raise fault(cause(10, delta), delta, base_offset, index, origin + at)
-        after = delta
-        for _header in range(headers):
-            short = _past_short(src, past, stop)
-            if short:
-                past = short
-                continue
-            code, past, name = _past_long(src, past, stop)
-            if code:
-                raise fault(code, name, base_offset, index, origin + past)
-        # never after it; asked so, the compiler takes the next record's place from the length, not from these fields
-        if past < stop:
-            raise fault(9, stop - past, base_offset, index, origin + past)
-        at = cython.cast(cython.Py_ssize_t, stop)
-    if at != end:
-        raise fault(11, end - at, base_offset, count, origin + at)
-
-
-def plain_run(
-    data: memoryview,
-    at: cython.Py_ssize_t,
-    transactional: cython.bint,
-    first: cython.longlong,
-    limit: cython.longlong,
-    max_rows: cython.longlong,
-    max_bytes: cython.longlong,
-    room: cython.longlong,
-) -> tuple[int, int, int, int]:
-    """The plain batches of `data` from `at` on: (position after them, records, their bytes, offset after them).
-
-    Only batches with offsets in first..limit-1 count. The run ends with the batch that brings it to `max_rows` records
-    or `max_bytes` bytes, and before one that would bring it over `room` bytes.
-    """
-    src: cython.pointer[cython.const[cython.uchar]] = _memory(data)
-    end: cython.Py_ssize_t = len(data)
-    rows: cython.longlong = 0
-    used: cython.longlong = 0
-    after: cython.longlong = -1
-    base: cython.longlong
-    size: cython.Py_ssize_t
-    while rows < max_rows and used < max_bytes:
-        size = _plain_size(src, at, end, transactional)
-        if size == 0:
-            break
-        base = _int64(src, at)
-        if base < limit and base + _int32(src, at + 23) >= first:
-            if used + size - 61 > room:
-                break
-            rows += _int32(src, at + 57)
-            used += size - 61
-        after = base + _int32(src, at + 23) + 1
-        at += size
-    return at, rows, used, after
-
-
-@cython.cclass
-class Strings:
-    """The buffers of one variable-size column in Arrow's layout, filled row by row.
-
-    valid: a bit per row, None where no row can be null. ends: int32, one more than there are rows. data: the bytes,
-    with SLACK to spare; None in a list column, whose `size` counts elements, and as long as `room` is 0. All are
-    memoryviews. room: how many rows there is room for. size: bytes or elements so far. nulls: rows that are null.
-    """
-
-    _views: tuple
-    _valid: cython.p_uchar
-    _ends: cython.p_int
-    _data: cython.p_uchar
-    room = cython.declare(cython.Py_ssize_t, visibility="readonly")
-    size = cython.declare(cython.Py_ssize_t, visibility="readonly")
-    nulls = cython.declare(cython.Py_ssize_t, visibility="readonly")
-
-    def __init__(self, room: int, valid: memoryview | None, ends: memoryview, data: memoryview | None) -> None:
-        self.size = 0
-        self.nulls = 0
-        self._use(room, valid, ends, data)
-        self._ends[0] = 0
-
-    @cython.cfunc
-    def _use(self, room: cython.Py_ssize_t, valid: object, ends: object, data: object) -> cython.void:
-        self._views = (valid, ends, data)
-        self.room = room
-        self._valid = _memory(valid)
-        self._data = _memory(data)
-        if cython.compiled:
-            self._ends = cython.cast(cython.p_int, _memory(ends))
-            if valid is not None:
-                memset(self._valid, 255, (room + 7) // 8)
-        else:
-            self._ends = ends
-            if valid is not None:
-                valid[:] = b"\xff" * len(valid)
-
-    def move(self, room: int, valid: memoryview | None, ends: memoryview, data: memoryview | None) -> None:
-        """Goes on in larger buffers, with the rows that the present ones hold; `data` is theirs, or the first."""
-        old_valid, old_ends, _ = self._views
-        self._use(room, valid, ends, data)
-        if valid is not None:
-            valid[: len(old_valid)] = old_valid
-        ends[: len(old_ends)] = old_ends
-
-
-@cython.cfunc
-def _pointers(column: Strings | None) -> tuple[cython.p_uchar, cython.p_int, cython.p_uchar]:
-    """Where validity bits, ends and data are written; nowhere for None."""
-    if cython.compiled:
-        if column is None:
-            return cython.NULL, cython.NULL, cython.NULL
-        return column._valid, column._ends, column._data
-    else:
-        return (None, None, None) if column is None else (column._valid, column._ends, column._data)
-
-
-@cython.cfunc
-@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def _copied(
@@ -564,9 +327,9 @@ class Columns:
     ) -> None:
         self._views = (offsets, timestamps, kinds)
         if cython.compiled:
-            self._offsets = cython.cast(cython.p_longlong, _memory(offsets))
-            self._timestamps = cython.cast(cython.p_longlong, _memory(timestamps))
-            self._kinds = cython.cast(cython.p_int, _memory(kinds))
+            self._offsets = cython.cast(cython.p_longlong, memory_of(offsets))
+            self._timestamps = cython.cast(cython.p_longlong, memory_of(timestamps))
+            self._kinds = cython.cast(cython.p_int, memory_of(kinds))
         else:
             self._offsets = offsets
             self._timestamps = timestamps
@@ -606,7 +369,7 @@ class Columns:
         arguments. Raises CorruptRecordError; the columns are of no use after it.
         """
         return self._append(
-            _memory(payload),
+            memory_of(payload),
             len(payload),
             count,
             origin,
@@ -634,18 +397,18 @@ class Columns:
         Returns (end, 0) when done; (position of a batch, room) as `decode` does, to go on from there; or (position of
         a batch, -1) when its checksum fails.
         """
-        src: cython.pointer[cython.const[cython.uchar]] = _memory(data)
+        src: cython.pointer[cython.const[cython.uchar]] = memory_of(data)
         base: cython.longlong
         last_delta: cython.longlong
         size: cython.Py_ssize_t
         wanted: cython.Py_ssize_t
         records: cython.pointer[cython.const[cython.uchar]]
         while at < end:
-            size = 12 + cython.cast(cython.Py_ssize_t, _int32(src, at + 8))
-            base = _int64(src, at)
-            last_delta = _int32(src, at + 23)
+            size = 12 + cython.cast(cython.Py_ssize_t, int32_at(src, at + 8))
+            base = int64_at(src, at)
+            last_delta = int32_at(src, at + 23)
             if base < limit and base + last_delta >= first:
-                if not self._paused and checksum_at(data, at + 21, at + size) != _int32(src, at + 17) & 0xFFFFFFFF:
+                if not self._paused and checksum_at(data, at + 21, at + size) != int32_at(src, at + 17) & 0xFFFFFFFF:
                     return at, -1
                 if cython.compiled:
                     records = src + at + 61
@@ -654,12 +417,12 @@ class Columns:
                 wanted = self._append(
                     records,
                     size - 61,
-                    _int32(src, at + 57),
+                    int32_at(src, at + 57),
                     61,
                     base,
                     last_delta,
-                    _int64(src, at + 27),
-                    _int64(src, at + 35),
+                    int64_at(src, at + 27),
+                    int64_at(src, at + 35),
                     src[at + 22] & 8 != 0,
                     first,
                     limit,
@@ -701,11 +464,11 @@ class Columns:
         has_key: cython.bint = key is not None
         has_value: cython.bint = value is not None
         has_headers: cython.bint = lists is not None
-        key_valid, key_ends, key_data = _pointers(key)
-        value_valid, value_ends, value_data = _pointers(value)
-        list_valid, list_ends, _ = _pointers(lists)
-        _, name_ends, name_data = _pointers(names)
-        data_valid, data_ends, data_data = _pointers(data)
+        key_valid, key_ends, key_data = pointers_of(key)
+        value_valid, value_ends, value_data = pointers_of(value)
+        list_valid, list_ends, _ = pointers_of(lists)
+        _, name_ends, name_data = pointers_of(names)
+        data_valid, data_ends, data_data = pointers_of(data)
         keys: cython.Py_ssize_t = key.size if has_key else 0
         values: cython.Py_ssize_t = value.size if has_value else 0
         element: cython.Py_ssize_t = lists.size if has_headers else 0

@@ -13,7 +13,7 @@ from typing import TypedDict, Unpack
 import pyarrow as pa
 
 from tagwire.errors import ConfigError, DecodeError
-from tagwire.kernel import records as kernel
+from tagwire.kernel.plain_batches import plain_run
 from tagwire.records.aborted import AbortedTransactions
 from tagwire.records.batch import CODEC_MASK, BatchHeader, Data
 from tagwire.records.column_buffers import ColumnBuffers, Names
@@ -219,7 +219,7 @@ class _Selection:
     ) -> tuple[int, int, int, int]:
         if self.dialect is not None:
             return at, 0, 0, -1
-        found: tuple[int, int, int, int] = kernel.plain_run(
+        found: tuple[int, int, int, int] = plain_run(
             part, at, self.aborted is None, self.first, self.limit, max_rows, max_bytes, room
         )
         return found

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from tagwire.kernel import records as kernel
+from tagwire.kernel import string_buffers
 from tagwire.kernel.record_objects import text
 from tagwire.records.batch import APPEND_TIME, CODEC_MASK, HEADER_SIZE, BatchHeader
 
@@ -32,13 +33,13 @@ class _Strings:
         self.nullable = nullable
         self.size = size
         self.data: pa.Buffer | None = None
-        self.view = kernel.Strings(rows, *self._rooms(rows))
+        self.view = string_buffers.Strings(rows, *self._rooms(rows))
 
     def _rooms(self, rows: int) -> tuple[memoryview | None, memoryview, memoryview | None]:
         self.valid = _allocated((rows + 7) // 8) if self.nullable else None
         self.ends = _allocated(4 * (rows + 1))
         if self.data is None and self.size is not None and rows:
-            self.data = _allocated(self.size + kernel.SLACK)
+            self.data = _allocated(self.size + string_buffers.SLACK)
         valid = None if self.valid is None else _viewed(self.valid, "B")
         return valid, _viewed(self.ends, "i"), None if self.data is None else _viewed(self.data, "B")
 

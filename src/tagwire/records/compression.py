@@ -11,7 +11,7 @@ from typing import Final
 import cramjam
 
 from tagwire.errors import ConfigError, CorruptRecordError
-from tagwire.kernel.record_writing import uncleared
+from tagwire.kernel.raw_bytes import uncleared
 from tagwire.records import lz4_frame, snappy_stream, zstd_frame
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

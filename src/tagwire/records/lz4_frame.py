@@ -12,7 +12,7 @@ from __future__ import annotations
 import cramjam
 
 from tagwire.errors import CorruptRecordError
-from tagwire.kernel.record_writing import uncleared
+from tagwire.kernel.raw_bytes import uncleared
 
 MAGIC = b"\x04\x22\x4d\x18"
 _PLAIN_HEADER = 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cramjam
 
 from tagwire.errors import CorruptRecordError
-from tagwire.kernel.record_writing import uncleared
+from tagwire.kernel.raw_bytes import uncleared
 
 MAGIC = b"\x82SNAPPY\x00"
 HEADER = MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
