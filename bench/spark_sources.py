@@ -1,0 +1,166 @@
+"""What the Spark bench reads: topics on a real Kafka, the connector, and a source that has its batches in memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from tagwire.client import Admin, NewTopic, Producer
+from tagwire.errors import Error, KafkaError
+from tagwire.records import from_arrow
+from tagwire.spark.session import SETTINGS
+from tagwire.spark.topic import TopicDataSource
+
+PARTITIONS = 2
+PRODUCER_BATCH = 16_384  # bytes: batch.size of Kafka's producer, unless it is told otherwise
+NOON = 1_372_939_200_000
+
+CONFS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "3g",
+    "spark.python.unix.domain.socket.enabled": "true",
+}
+"""Beside `SETTINGS`, for every contender alike."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic to be read: its rows have keys of 9 bytes, and values as given over and over.
+
+    Attributes:
+        headers: of about 20 bytes each.
+        values: one batch's worth of values is taken from these; None is random bytes of `size`.
+    """
+
+    name: str
+    rows: int
+    size: int = 100
+    headers: int = 0
+    compression: str = "none"
+    values: Sequence[bytes] | None = None
+
+    def batch(self) -> tuple[bytes, int]:
+        """The record batch that the topic repeats, and how many records it has."""
+        value = len(self.values[0]) if self.values else self.size
+        count = max(1, PRODUCER_BATCH // (value + 20 + 24 * self.headers))
+        data = os.urandom(self.size * count)
+        values = [data[self.size * i : self.size * (i + 1)] for i in range(count)]
+        if self.values:
+            values = [self.values[i % len(self.values)] for i in range(count)]
+        pairs = [
+            [{"key": f"header-{h}", "value": b"value-%07d" % i} for h in range(self.headers)] for i in range(count)
+        ]
+        rows = pa.record_batch(
+            {
+                "key": pa.array([b"key-%05d" % i for i in range(count)], pa.binary()),
+                "value": pa.array(values, pa.binary()),
+                "timestamp": pa.array([NOON + i for i in range(count)]),
+                "headers": pa.array(pairs, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+            }
+        )
+        return from_arrow(rows, compression=self.compression), count
+
+
+def fill(bootstrap: str, topic: Topic) -> int:
+    """Writes the topic unless it is there; how many records it has."""
+    data, count = topic.batch()
+    batches = max(PARTITIONS, topic.rows // count)
+    settings = {"retention.ms": "-1", "message.timestamp.before.max.ms": str(2**63 - 1)}
+    with Admin(bootstrap) as admin:
+        try:
+            admin.create_topics([NewTopic(topic.name, num_partitions=PARTITIONS, configs=settings)])
+        except KafkaError as error:
+            if error.error is not Error.TOPIC_ALREADY_EXISTS:
+                raise
+            return batches * count
+    with Producer(bootstrap) as producer:
+        for number in range(batches):
+            producer.send_batch(topic.name, number % PARTITIONS, data)
+    return batches * count
+
+
+@contextmanager
+def spark_session(cores: int, jars: Sequence[Path]) -> Iterator[SparkSession]:
+    """A session with the connector's jars."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", ",".join(map(str, jars)))
+    for name, value in (CONFS | SETTINGS).items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    spark.dataSource.register(Ceiling)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def read(
+    spark: SparkSession, source: str, bootstrap: str, topic: str, schema: str | None = None, **options: str
+) -> DataFrame:
+    """A batch read of a topic with the source of that format."""
+    reader = spark.read.format(source).option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
+    reader = reader.options(**options)
+    return (reader.schema(schema) if schema else reader).load()
+
+
+def drain(frame: DataFrame) -> None:
+    """Every row and column of it, and nothing else."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+class Ceiling(DataSource):
+    """Reads some batches of each partition once, and gives them again and again until the task has its rows."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "ceiling"
+
+    def schema(self) -> StructType:
+        return TopicDataSource(_without_rows(self.options)).schema()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return CeilingReader(dict(self.options), schema)
+
+
+class CeilingReader(DataSourceReader):
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self.options = options
+        self.schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(number) for number in range(PARTITIONS)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        import builtins
+
+        held: dict[Any, pa.RecordBatch] = builtins.__dict__.setdefault("_ceiling", {})
+        key = self.options["subscribe"], str(self.schema), partition.value
+        if key not in held:
+            source = TopicDataSource(_without_rows(self.options)).reader(self.schema)
+            held[key] = next(iter(source.read(source.partitions()[partition.value])))
+        batch, left = held[key], int(self.options["rows"]) // PARTITIONS
+        while left > 0:
+            yield batch.slice(0, min(left, batch.num_rows))
+            left -= batch.num_rows
+
+
+def _without_rows(options: Any) -> dict[str, str]:
+    return {name: value for name, value in options.items() if name != "rows"}
