@@ -217,3 +217,15 @@ def test_the_log_can_be_json_lines(tmp_path):
     assert (closed["level"], closed["logger"]) == ("info", "tagwire.broker")
     assert "web client" in closed["message"]
     assert closed["time"].endswith("+00:00")
+
+
+def test_at_debug_every_request_is_logged_with_who_asked(tmp_path):
+    with started(
+        "--data", tmp_path / "data", "--listen", "127.0.0.1:0", "--log-format", "json", "--log-level", "debug"
+    ) as (process, (address,)):
+        asked(address, messages.MetadataRequest(topics=None), 12)
+        process.terminate()
+        lines = [json.loads(line) for line in process.communicate()[1].splitlines()]
+    (told,) = [line for line in lines if line.get("api") == "Metadata"]
+    assert (told["version"], told["client_id"], told["user"], told["level"]) == (12, "", "", "debug")
+    assert told["response_bytes"] > told["request_bytes"] > 0

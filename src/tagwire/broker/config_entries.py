@@ -120,25 +120,25 @@ def _topic_entry(name: str, value: str, default: str, given: bool) -> Entry:
 
 def broker_entries(node: Node) -> list[Entry]:
     """What the broker was told when it was started, and the defaults of topics, by Kafka's names."""
-    told = [*_identity(node), *_settings(node.settings)]
+    told: list[_Row] = [*_identity(node), *_settings(node.settings)]
     names = {name for name, *_ in told}
     for topic_name, default in TopicConfig().as_strings().items():
         known = TOPIC_CONFIGS[topic_name]
-        if known.fallback not in names:
+        if known.fallback not in names and topic_name != DIALECT:
             told.append((known.fallback, known.type, default, default, known.documentation))
-    return [_broker_entry(*row) for row in sorted(told)]
+    return [_broker_entry(*row) for row in sorted(told, key=lambda row: row[0])]
 
 
-def _broker_entry(name: str, kind: Type, value: str, default: str, documentation: str) -> Entry:
-    synonyms = [(name, default, Source.DEFAULT)]
-    source = Source.DEFAULT
-    if value != default:
-        source = Source.BROKER
-        synonyms.insert(0, (name, value, source))
+def _broker_entry(name: str, kind: Type, value: str, default: str | None, documentation: str) -> Entry:
+    source = Source.DEFAULT if value == default else Source.BROKER
+    synonyms = [(name, value, source)]
+    if source is Source.BROKER and default is not None:
+        synonyms.append((name, default, Source.DEFAULT))
     return Entry(name, value, kind, source, True, documentation, tuple(synonyms))
 
 
-_Row = tuple[str, Type, str, str, str]
+_Row = tuple[str, Type, str, str | None, str]
+"""Name, type, value, default (None where there is none), documentation."""
 
 
 def _identity(node: Node) -> list[_Row]:
@@ -147,10 +147,10 @@ def _identity(node: Node) -> list[_Row]:
     advertise = [f"{one.protocol}://{address_text(one.advertise)}" for one in listeners if one.advertise]
     mechanisms = sorted({mechanism for one in listeners for mechanism in one.sasl})
     return [
-        ("node.id", Type.INT, str(node.node_id), "", "Which broker this is."),
-        ("broker.id", Type.INT, str(node.node_id), "", "Which broker this is."),
-        ("log.dirs", Type.LIST, str(node.data_path), "", "Where topics are kept."),
-        ("listeners", Type.LIST, ",".join(listen), "", "Where clients connect."),
+        ("node.id", Type.INT, str(node.node_id), None, "Which broker this is."),
+        ("broker.id", Type.INT, str(node.node_id), None, "Which broker this is."),
+        ("log.dirs", Type.LIST, str(node.data_path), None, "Where topics are kept."),
+        ("listeners", Type.LIST, ",".join(listen), None, "Where clients connect."),
         ("advertised.listeners", Type.LIST, ",".join(advertise), "", "Where clients are told to connect."),
         ("sasl.enabled.mechanisms", Type.LIST, ",".join(mechanisms), "", "How clients say who they are."),
         ("default.replication.factor", Type.INT, "1", "1", "There is one broker."),

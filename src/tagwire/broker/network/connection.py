@@ -253,6 +253,8 @@ class ClientConnection(asyncio.BufferedProtocol):
             data = self._rpc.send_response(cast(Request, request), response)
         self._last_active = time.monotonic()
         self._broker.instruments.requests.answered(begun.logged, max(len(data) - 4, 0))
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("%s: answered %s", self.session.address, request, extra={"fields": begun.logged.fields()})
         if self._gate is not None:
             self._heed(self._gate)
         if data:

@@ -17,7 +17,8 @@ TEXT = "%(asctime)s %(levelname)s %(message)s"
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object for each record: time (UTC), level, logger, message, and error where there is one."""
+    """One JSON object for each record: time (UTC), level, logger, message, error where there is one, and what else it
+    carries in `fields`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -25,6 +26,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **getattr(record, "fields", {}),
         }
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)

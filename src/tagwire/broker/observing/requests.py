@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from tagwire.broker.served import Session
 from tagwire.rpc import AnyRequest, api_key, api_name
@@ -56,6 +57,24 @@ class LoggedRequest:
     @property
     def api(self) -> str:
         return api_name(self.api_key)
+
+    def fields(self) -> dict[str, Any]:
+        """It as plain values by name, for a log."""
+        told = {name: getattr(self, name) for name in _LOGGED}
+        return {"api": self.api, **told}
+
+
+_LOGGED = (
+    "version",
+    "client_id",
+    "software",
+    "software_version",
+    "address",
+    "user",
+    "request_bytes",
+    "response_bytes",
+    "seconds",
+)
 
 
 @dataclass(slots=True)
