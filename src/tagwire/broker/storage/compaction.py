@@ -9,7 +9,7 @@ never touched, nor is anything from the oldest open transaction on. Source: fact
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tagwire.broker.storage.checkpoints import OffsetCheckpoint
@@ -113,9 +113,11 @@ class Compaction:
             producers = {producer.producer_id: producer for producer in log.producers}
             cleaning = Cleaning(last_of, CleanedTransactions(), producers, now_ms, log.config.delete_retention_ms)
             segments = [segment for segment in log.closed_segments() if segment.base_offset < last_of.next_offset]
-            for group in _groups(segments, log.config.segment_bytes):
-                if not self._clean(group, cleaning):
+            while segments:
+                done = self._clean(segments, cleaning)
+                if not done:
                     return
+                segments = segments[done:]
             self._cleaned.raise_to({self._where: last_of.next_offset})
         except FileNotFoundError:
             return  # retention or a deletion was faster
@@ -143,42 +145,54 @@ class Compaction:
                 last_of.next_offset = batch.next_offset
         return last_of
 
-    def _clean(self, group: Sequence[Segment], cleaning: Cleaning) -> bool:
-        """Write a group anew, as one segment, and put that into its place; whether that was done."""
-        log, first = self._log, group[0]
+    def _clean(self, segments: Sequence[Segment], cleaning: Cleaning) -> int:
+        """Write the first segments anew, as many as then fit into one, and put that into their place. How many they
+        were; 0 when that was not done."""
+        log, first = self._log, segments[0]
         new = Segment.create(
             self._files, log.directory, first.base_offset, log.config.index_interval_bytes, state=CLEANED
         )
+        cleaning.transactions.kept = []
+        group: list[Segment] = []
+        is_changed = False
         try:
-            is_changed = len(group) > 1
-            run: list[Placed] = []
-            for batch, kept in self._kept(group, cleaning):
-                is_changed = is_changed or kept is not batch.data
-                if kept is not None:
-                    run.append(_placed(kept))
-                if sum(placed.size for placed in run) >= WRITE_BYTES:
-                    new.append(run)
-                    run = []
-            if run:
-                new.append(run)
-            if not is_changed or self._stop():
+            for segment in segments:
+                too_large = new.size + segment.size > log.config.segment_bytes
+                if group and (too_large or segment.next_offset - first.base_offset > MAX_RELATIVE):
+                    break
+                group.append(segment)
+                is_changed = self._write(segment, new, cleaning) or is_changed
+            if self._stop() or not (is_changed or len(group) > 1):
                 new.remove()
-                return not is_changed
+                return 0 if self._stop() else len(group)
             self._finish(new, group, cleaning)
         except BaseException:
             new.remove()
             raise
-        return log.replace(group, new, lambda: self._gaps.raise_to({self._where: cleaning.last_of.next_offset}))
+        is_done = log.replace(group, new, lambda: self._gaps.raise_to({self._where: cleaning.last_of.next_offset}))
+        return len(group) if is_done else 0
 
-    def _kept(self, group: Sequence[Segment], cleaning: Cleaning) -> Iterator[tuple[RecordBatch, memoryview | None]]:
-        cleaning.transactions.kept = []
-        for segment in group:
-            cleaning.transactions.add(segment.aborted)
-            for batch in segment.batches():
-                if self._stop():
-                    return
-                batch.verify()
-                yield batch, cleaning.keep(batch)
+    def _write(self, segment: Segment, new: Segment, cleaning: Cleaning) -> bool:
+        """Add what is kept of a segment to `new`; whether that is less than all of it."""
+        is_changed = False
+        run: list[Placed] = []
+        size = 0
+        cleaning.transactions.add(segment.aborted)
+        for batch in segment.batches():
+            if self._stop():
+                break
+            batch.verify()
+            kept = cleaning.keep(batch)
+            is_changed = is_changed or kept is not batch.data
+            if kept is not None:
+                run.append(_placed(kept))
+                size += len(kept)
+            if size >= WRITE_BYTES:
+                new.append(run)
+                run, size = [], 0
+        if run:
+            new.append(run)
+        return is_changed
 
     def _finish(self, new: Segment, group: Sequence[Segment], cleaning: Cleaning) -> None:
         new.next_offset = group[-1].next_offset
@@ -193,18 +207,3 @@ class Compaction:
 def _placed(data: memoryview) -> Placed:
     batch = RecordBatch(data, 0)
     return Placed(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size, (data,))
-
-
-def _groups(segments: Sequence[Segment], max_bytes: int) -> Iterator[list[Segment]]:
-    """Neighbours that fit into one segment together."""
-    group: list[Segment] = []
-    size = 0
-    for segment in segments:
-        too_far = group and segment.next_offset - group[0].base_offset > MAX_RELATIVE
-        if group and (size + segment.size > max_bytes or too_far):
-            yield group
-            group, size = [], 0
-        group.append(segment)
-        size += segment.size
-    if group:
-        yield group
