@@ -39,7 +39,7 @@ def broker(
         typer.Option(
             "--listen",
             metavar="HOST:PORT",
-            help=f"Where clients connect; port 0 takes a free one. Repeat for several.  \\[default: {DEFAULT_LISTEN}]",
+            help=f"Where clients connect, {DEFAULT_LISTEN} if not said; port 0 takes a free one. May be given again.",
         ),
     ] = None,
     advertise: Annotated[
