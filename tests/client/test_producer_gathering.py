@@ -90,6 +90,25 @@ def test_callbacks_are_told_once_whatever_becomes_of_the_record(
     assert isinstance(told[2][1].error, KafkaError)
 
 
+def test_a_callback_cannot_wait_for_its_own_producer(cluster: FakeCluster) -> None:
+    cluster.topic("t")
+    told: list[str] = []
+
+    def wait(delivery: Delivery) -> None:
+        for call in (producer.flush, lambda: producer.send("unseen", b"v")):
+            try:
+                call()
+            except TagwireError as error:
+                told.append(str(error))
+
+    with Producer(cluster.bootstrap) as producer:
+        delivery = producer.send("t", b"v")
+        delivery.add_done_callback(wait)
+        producer.flush()
+        producer.send("t", b"w").result(10)
+    assert told == ["a callback of a delivery cannot wait for the producer"] * 2
+
+
 def test_a_producer_takes_no_more_than_its_memory_allows(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     cluster.script("Produce", Late(0.3))

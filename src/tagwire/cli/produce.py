@@ -125,6 +125,7 @@ def produce(
     with ExitStack() as stack:
         source = stack.enter_context(_opened(file))
         client = stack.enter_context(connect(bootstrap))
+        transactional_id = transactional_id or client.produce_settings.transactional_id
         producer = stack.enter_context(
             Producer(client, acks=acks, compression=compression, transactional_id=transactional_id)
         )

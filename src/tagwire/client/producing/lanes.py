@@ -4,6 +4,8 @@ A producer with an identity numbers the records of each partition from 0; 0 foll
 partition may be under way at a time. When one of them has to be tried again, what follows is refused by the broker as
 out of order: then all of them are waited for, and tried again one after the other, each exactly as it was. Where a
 numbered batch is given up, nobody knows what its partition expects next: the partition starts from 0 under a new epoch.
+A broker that does not know a producer takes any number for its first: so the first batch of a partition goes alone,
+lest the second be stored where the first is refused, as it may be where a partition has only just been created.
 Without an identity at most one batch is under way, so that none can overtake another.
 """
 
@@ -25,6 +27,7 @@ class Lane:
         identity: whose numbers the partition counts.
         next_sequence: of the next batch that is numbered.
         expected: what the broker expects next, as far as it has told.
+        is_known: whether the broker has taken a batch under these numbers.
         must_restart: whether the partition has to start from 0 again, once nothing is flying.
     """
 
@@ -35,6 +38,7 @@ class Lane:
         self.identity = NOBODY
         self.next_sequence = 0
         self.expected = 0
+        self.is_known = False
         self.must_restart = False
         self._begun = 0
 
@@ -62,7 +66,7 @@ class Lane:
             return None
         is_new = head.sequence == NO_SEQUENCE
         if self.flying:
-            in_step = is_new and not self.must_restart and self.identity == identity
+            in_step = is_new and not self.must_restart and self.identity == identity and self.is_known
             return head if in_step and len(self.flying) < window else None
         if self.must_restart or (is_new and self.identity != identity):
             self._restart(identity)
@@ -81,6 +85,7 @@ class Lane:
 
     def acknowledged(self, batch: Batch) -> None:
         """The broker has it."""
+        self.is_known |= batch.identity == self.identity
         after = records.next_sequence(batch.sequence, batch.count)
         if batch.identity == self.identity and self._is_ahead(after):
             self.expected = after
@@ -92,6 +97,7 @@ class Lane:
     def resume(self, identity: Identity, sequence: int) -> None:
         """Goes on where somebody else left off."""
         self.identity, self.next_sequence, self.expected = identity, sequence, sequence
+        self.is_known = sequence != 0
 
     def _restart(self, identity: Identity) -> None:
         self.resume(identity, 0)

@@ -112,11 +112,8 @@ class Sender:
         """Gives everything up."""
         reason = TagwireError(f"the producer broke down: {type(error).__name__}: {error}")
         self._gathering.refuse(reason)
-        batches = [batch for lane in self._lanes.values() for batch in (*lane.flying, *lane.queue)]
-        self._lanes.clear()
-        self._under_way.clear()
         self._gathering.note(reason)
-        self._gathering.decided([(batch, NO_OFFSET, reason) for batch in [*batches, *self._gathering.rest()]])
+        self._gathering.decided([(batch, NO_OFFSET, reason) for batch in self._gathering.rest()])
 
     def close(self) -> None:
         """What is not sent by now is given up."""

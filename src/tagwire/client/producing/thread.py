@@ -94,12 +94,18 @@ class ProducerThread:
         """Whether it has ended, or is about to."""
         return self._stopping
 
+    def require_other(self) -> None:
+        """Raises TagwireError when this thread itself calls, in a callback: it would wait for itself."""
+        if threading.current_thread() is self._thread:
+            raise TagwireError("a callback of a delivery cannot wait for the producer")
+
     def call(self, function: Callable[[], Result], deadline: float) -> Result:
         """What `function` gives or raises when the thread runs it.
 
         Raises:
             RequestTimeoutError: the thread did not come to it by the deadline.
         """
+        self.require_other()
         future: Future[Result] = Future()
         self._calls.append((function, future))  # type: ignore[arg-type]
         self.wake()
