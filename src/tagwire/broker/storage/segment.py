@@ -54,6 +54,10 @@ class Cut:
     reason: str
 
 
+def _paths(directory: Path, base_offset: int, state: str) -> dict[str, Path]:
+    return {suffix: directory / f"{offset_name(base_offset)}{suffix}{state}" for suffix in SUFFIXES}
+
+
 class Segment:
     """A segment's files and what is known about them.
 
@@ -80,8 +84,7 @@ class Segment:
         self._index_interval = index_interval
         self._dialect = dialect
         self.base_offset = base_offset
-        self._stem = directory / offset_name(base_offset)
-        self._state = state
+        self._paths = _paths(directory, base_offset, state)
         self.size = 0
         self.next_offset = base_offset
         self._offsets: OffsetIndex | None = None
@@ -119,7 +122,7 @@ class Segment:
     @property
     def path(self) -> Path:
         """The `.log` file."""
-        return self._path(".log")
+        return self._paths[".log"]
 
     @property
     def newest(self) -> tuple[int, int]:
@@ -129,7 +132,7 @@ class Segment:
     def has_indexes(self) -> bool:
         """Whether both index files exist and have whole entries."""
         try:
-            sizes = self._files.size(self._path(".index")), self._files.size(self._path(".timeindex"))
+            sizes = self._files.size(self._paths[".index"]), self._files.size(self._paths[".timeindex"])
         except FileNotFoundError:
             return False
         return sizes[0] % 8 == 0 and sizes[1] % 12 == 0
@@ -169,7 +172,7 @@ class Segment:
         """
         self._reset()
         with suppress(FileNotFoundError):
-            self._files.remove(self._path(".txnindex"))
+            self._files.remove(self._paths[".txnindex"])
         size = self._files.size(self.path)
         fd = self._writer()
         reason = "the file ends inside a batch"
@@ -227,10 +230,10 @@ class Segment:
 
     def save_indexes(self, *, sync: bool) -> None:
         """Write the index files; with `sync`, wait until they are on the disk."""
-        self._offset_index().save(self._files, self._path(".index"), sync=sync)
-        self._times_index().save(self._files, self._path(".timeindex"), sync=sync)
+        self._offset_index().save(self._files, self._paths[".index"], sync=sync)
+        self._times_index().save(self._files, self._paths[".timeindex"], sync=sync)
         if self.aborted:
-            save_transaction_index(self._files, self._path(".txnindex"), self.aborted, sync=sync)
+            save_transaction_index(self._files, self._paths[".txnindex"], self.aborted, sync=sync)
 
     def close(self) -> None:
         """Close the file written to. Reading, and writing again, stay possible."""
@@ -247,16 +250,15 @@ class Segment:
         self.close()
         for suffix in reversed(SUFFIXES):
             with suppress(FileNotFoundError):
-                self._files.remove(self._path(suffix))
+                self._files.remove(self._paths[suffix])
 
     def rename(self, state: str) -> None:
         """Make the files' names end with `state`, the log's last. What has these names is replaced."""
         self.close()
-        paths = [self._path(suffix) for suffix in SUFFIXES]
-        self._state = state
-        for path, suffix in zip(paths, SUFFIXES):
+        before, self._paths = self._paths, _paths(self.path.parent, self.base_offset, state)
+        for suffix in SUFFIXES:
             try:
-                self._files.rename(path, self._path(suffix))
+                self._files.rename(before[suffix], self._paths[suffix])
             except FileNotFoundError:
                 if suffix == ".log":
                     raise
@@ -365,11 +367,8 @@ class Segment:
         self.size += size
         self.next_offset = last_offset + 1
 
-    def _path(self, suffix: str) -> Path:
-        return self._stem.with_name(f"{self._stem.name}{suffix}{self._state}")
-
     def _load_aborted(self) -> None:
-        self.aborted = load_transaction_index(self._files, self._path(".txnindex"))
+        self.aborted = load_transaction_index(self._files, self._paths[".txnindex"])
 
     def _truncate(self, size: int) -> None:
         self._files.truncate(self._writer(), size)
@@ -381,10 +380,10 @@ class Segment:
 
     def _offset_index(self) -> OffsetIndex:
         if self._offsets is None:
-            self._offsets = OffsetIndex.load(self._files, self._path(".index"), self.base_offset, self.size)
+            self._offsets = OffsetIndex.load(self._files, self._paths[".index"], self.base_offset, self.size)
         return self._offsets
 
     def _times_index(self) -> TimeIndex:
         if self._times is None:
-            self._times = TimeIndex.load(self._files, self._path(".timeindex"), self.base_offset)
+            self._times = TimeIndex.load(self._files, self._paths[".timeindex"], self.base_offset)
         return self._times
