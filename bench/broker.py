@@ -5,8 +5,9 @@
 3. produce and consume MB/s, 100-byte and 1 KiB records, 1 and 6 partitions, acks=all: at least 0.7 of Apache Kafka's;
 4. the 99th percentile of the time to produce one record at 1,000 records/s: no more than Apache Kafka's.
 
-    make bench WHAT=broker                         # about 10 minutes
-    python bench/broker.py --short                 # about 2: fewer rounds, smaller loads
+    make bench WHAT=broker                         # about 8 minutes
+    python bench/broker.py --short                 # about 2: one round, smaller loads
+    python bench/broker.py --java                  # about 20: with the perf tests of Kafka too
 
 What an acknowledgement promises is compared both ways. Apache Kafka's default leaves records to the operating system,
 tagwire's puts them on the disk first (`--fsync batch`). So each is measured as it comes, then both with an fsync before
@@ -238,10 +239,12 @@ def _all_running(*brokers: BrokerProcess) -> Iterator[None]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--short", action="store_true", help="fewer rounds, smaller loads, no Java tools")
+    parser.add_argument("--short", action="store_true", help="one round, smaller loads")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--java", action="store_true", help="let Java's perf tools take turns too")
     parser.add_argument("--only", choices=["start", "speed"], help="one part of it")
     chosen = parser.parse_args()
-    plan = Plan(1, 20, 3, False) if chosen.short else Plan(3, 60, 10, True)
+    plan = Plan(1, 20, 3, False) if chosen.short else Plan(chosen.rounds, 40, 5, chosen.java)
     with tempfile.TemporaryDirectory(prefix="tagwire-bench-") as name:
         folder = Path(name)
         try:

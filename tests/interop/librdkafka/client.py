@@ -133,6 +133,13 @@ def message_too_large() -> None:
 
 
 @case
+def compacted_topic_needs_keys() -> None:
+    topic = new_topic(cleanup_policy="compact")
+    (outcome,) = send(producer(), topic, [b"no key"])
+    assert outcome.code() == kafka.KafkaError.INVALID_RECORD
+
+
+@case
 def offsets() -> None:
     topic = new_topic()
     sender = producer()
@@ -233,6 +240,14 @@ def transaction_with_offsets() -> None:
     assert reader.committed([kafka.TopicPartition(source, 0)], WAIT)[0].offset == 20
     reader.close()
     assert len(read_all(target, 20, isolation_level="read_committed")) == 20
+
+
+@case
+def transaction_timeout_too_long() -> None:
+    sender = producer(transactional_id="x-long", transaction_timeout_ms=2_000_000_000, message_timeout_ms=1_000_000)
+    with pytest.raises(kafka.KafkaException) as refused:
+        sender.init_transactions(WAIT)
+    assert refused.value.args[0].code() == kafka.KafkaError.INVALID_TRANSACTION_TIMEOUT
 
 
 @case
