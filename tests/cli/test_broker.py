@@ -126,7 +126,7 @@ def test_a_file_says_what_no_option_does(tmp_path, monkeypatch):
 BAD_FILES = [
     ("num_partitions = 0", "num_partitions=0 is not 1 to 1000"),
     ("num_partitions = true", "num_partitions=True is not a whole number"),
-    ("partitions = 3", "partitions: no such setting; there are data, listeners, users, fsync"),
+    ("partitions = 3", "partitions: no such setting; there are data, listeners, users"),
     ("auto_create_topics = 1", "auto_create_topics=1 is not true or false"),
     ("data = 3", "data=3 is not a text"),
     ("fsync = 'always'", "fsync='always' is not batch or interval or never"),

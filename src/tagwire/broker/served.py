@@ -30,6 +30,7 @@ class Session:
         client_host, client_port: the address it comes from.
         host, port: the address of this broker that clients are told on this connection.
         gate: who has to authenticate before anything else is answered; None where nobody has to.
+        answer_bytes: how many bytes of records an answer should hold at most just now, of all that clients read.
         software, software_version: what the client says it is, "" for nothing.
     """
 
@@ -37,6 +38,7 @@ class Session:
     client_port: int
     host: str
     port: int
+    answer_bytes: Callable[[], int]
     gate: Gate | None = None
     software: str = ""
     software_version: str = ""

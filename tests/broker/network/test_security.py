@@ -158,9 +158,9 @@ def test_before_authentication_only_small_frames_are_taken(guarded, connect, mak
 
 
 def test_a_client_that_never_authenticates_is_closed(guarded, connect, monkeypatch):
-    monkeypatch.setattr(connection, "AUTHENTICATION_TIMEOUT_S", 0.05)
     wire = connect(guarded.bootstrap)
     assert hello(wire).error_code == 0
+    monkeypatch.setattr(connection, "AUTHENTICATION_TIMEOUT_S", 0.0)
     assert wire.is_closed()
 
 

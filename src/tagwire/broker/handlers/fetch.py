@@ -100,7 +100,7 @@ async def _read(call: Call, asked: Sequence[Asked]) -> list[Any]:
 
 
 def _read_all(call: Call, asked: Sequence[Asked]) -> list[Any]:
-    left = min(call.request.max_bytes, MAX_RESPONSE_BYTES)
+    left = min(call.request.max_bytes, MAX_RESPONSE_BYTES, call.session.answer_bytes())
     nothing_yet = True
     answers = []
     for partition, wanted in asked:

@@ -93,7 +93,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         reached = self._transport.get_extra_info("sockname")[:2]
         host, port = self._listener.advertise or reached
         client_host, client_port = self._transport.get_extra_info("peername")[:2]
-        self.session = Session(client_host, client_port, host, port or reached[1], self._gate)
+        self.session = Session(client_host, client_port, host, port or reached[1], self._room.for_an_answer, self._gate)
         self._connections.add(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:

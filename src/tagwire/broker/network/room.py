@@ -13,6 +13,12 @@ from typing import Protocol
 
 logger = logging.getLogger("tagwire.broker")
 
+LEAST_ANSWER_BYTES = 1 << 20
+"""What an answer may hold even when there is no room left."""
+
+SHARE_OF_AN_ANSWER = 4
+"""An answer takes at most this part of the room that is left, so that others find some."""
+
 WORTH_CLOSING_BYTES = 64 << 10
 """Who holds less than this is not closed for the room it gives."""
 
@@ -59,6 +65,10 @@ class Room:
             return False
         self._waiting.add(holder)
         return True
+
+    def for_an_answer(self) -> int:
+        """How many bytes of records the next answer should hold at most. Any thread may ask."""
+        return max((self._most - self.taken) // SHARE_OF_AN_ANSWER, LEAST_ANSWER_BYTES)
 
     def leave(self, holder: Holder) -> None:
         """Note that a connection is gone."""

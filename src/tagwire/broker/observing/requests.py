@@ -53,6 +53,7 @@ class LoggedRequest:
     response_bytes: int = 0
     seconds: float | None = None
     _begun: float = field(default_factory=time.perf_counter, repr=False, compare=False)
+    _total: RequestTotal | None = field(default=None, repr=False, compare=False)
 
     @property
     def api(self) -> str:
@@ -174,7 +175,7 @@ class RequestLog:
             size,
         )
         self._latest.append(entry)
-        total = self._total(entry)
+        total = entry._total = self._total(entry)
         total.count += 1
         total.request_bytes += size
         return entry
@@ -183,7 +184,8 @@ class RequestLog:
         """Note that it is answered."""
         entry.seconds = time.perf_counter() - entry._begun
         entry.response_bytes = response_bytes
-        self._total(entry).response_bytes += response_bytes
+        if entry._total is not None:
+            entry._total.response_bytes += response_bytes
 
     def _total(self, entry: LoggedRequest) -> RequestTotal:
         kind = (entry.api_key, entry.version, entry.client_id, entry.software, entry.software_version)
