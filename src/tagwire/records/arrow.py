@@ -186,7 +186,7 @@ class _Selection:
                     part, at, max_rows - piece.rows, max_bytes - piece.size, room - piece.size
                 )
                 if end > at:
-                    if rows:
+                    if rows or size:
                         piece.spans.append((part, at, end))
                         piece.rows += rows
                         piece.size += size
