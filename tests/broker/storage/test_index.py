@@ -29,19 +29,27 @@ def times():
     return index
 
 
-@pytest.mark.parametrize(("offset", "position"), [(45, 0), (54, 0), (55, 100), (64, 100), (65, 200), (10**10, 300)])
-def test_an_offset_is_found_at_the_entry_before_it(offsets, offset, position):
-    assert offsets.lookup(offset) == position
+@pytest.mark.parametrize(
+    ("offset", "entry"),
+    [(45, (45, 0)), (54, (45, 0)), (55, (55, 100)), (64, (55, 100)), (65, (65, 200)), (10**10, (75, 300))],
+)
+def test_an_offset_is_found_at_the_entry_before_it(offsets, offset, entry):
+    assert offsets.lookup(offset) == entry
 
 
-@pytest.mark.parametrize(("position", "start"), [(0, 0), (99, 0), (100, 100), (299, 200), (10**10, 300)])
-def test_a_position_is_led_back_to_a_batch_start(offsets, position, start):
-    assert offsets.batch_start_at_most(position) == start
+@pytest.mark.parametrize(
+    ("position", "entry"), [(0, (45, 0)), (99, (45, 0)), (100, (55, 100)), (299, (65, 200)), (10**10, (75, 300))]
+)
+def test_a_position_is_led_back_to_a_batch_start(offsets, position, entry):
+    assert offsets.batch_start_at_most(position) == entry
 
 
-@pytest.mark.parametrize(("timestamp", "offset"), [(-1, 45), (9, 45), (10, 55), (25, 65), (30, 75), (2**62, 85)])
-def test_a_timestamp_is_found_at_the_entry_before_it(times, timestamp, offset):
-    assert times.lookup(timestamp) == offset
+@pytest.mark.parametrize(
+    ("timestamp", "entry"),
+    [(-1, (-1, 45)), (9, (-1, 45)), (10, (10, 55)), (25, (20, 65)), (30, (30, 75)), (2**62, (40, 85))],
+)
+def test_a_timestamp_is_found_at_the_entry_before_it(times, timestamp, entry):
+    assert times.lookup(timestamp) == entry
 
 
 def test_only_newer_timestamps_are_noted(times):
@@ -66,7 +74,7 @@ def test_saving_again_adds_what_is_new(offsets, path):
     offsets.add(80, 400)
     offsets.save(Files(), path, sync=False)
     assert path.read_bytes() == first + bytes.fromhex("00000023 00000190")
-    assert OffsetIndex.load(Files(), path, 45, 1000).lookup(80) == 400
+    assert OffsetIndex.load(Files(), path, 45, 1000).lookup(80) == (80, 400)
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ def test_a_segment_closed_right_after_the_recovery_point_gets_its_indexes(tmp_pa
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("suffix", ["index", "timeindex"])
-@pytest.mark.parametrize("harm", ["missing", "cut short", "ahead of the log", "zeros"])
+@pytest.mark.parametrize("harm", ["missing", "cut short", "ahead of the log", "zeros", "of another log"])
 def test_a_damaged_index_does_not_hide_records(tmp_path, batch, clean, suffix, harm):
     log = create_log(Files(), tmp_path, SMALL)
     for number in range(60):
@@ -226,6 +226,12 @@ def test_a_damaged_index_does_not_hide_records(tmp_path, batch, clean, suffix, h
             path.write_bytes(data + bytes.fromhex("7fffffff 7fffffff"))
         elif harm == "zeros":
             path.write_bytes(data + bytes(240))
+        elif harm == "of another log" and suffix == "index":
+            entries = [data[at : at + 8] for at in range(0, len(data), 8)]
+            path.write_bytes(b"".join(entry[:7] + bytes([entry[7] ^ 1]) for entry in entries))
+        elif harm == "of another log":
+            entries = [data[at : at + 12] for at in range(0, len(data), 12)]
+            path.write_bytes(b"".join(entry[:11] + bytes([entry[11] ^ 1]) for entry in entries))
     log = open_log(Files(), tmp_path, SMALL, clean=clean)
     assert offsets(log) == list(range(120))
     assert log.offset_for_timestamp(1077) == (1077, 77)
@@ -303,3 +309,41 @@ def test_neither_a_kill_nor_loss_of_power_takes_a_batch_that_was_flushed(
             # What was found, and so can be read, is as safe as what was flushed.
             flushed, written = written[: len(found)], written[: len(found)]
     shutil.rmtree(directory)
+
+
+def everything_in(directory):
+    return sorted(path for path in directory.iterdir() if path.stat().st_size)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_a_flipped_bit_anywhere_is_refused_or_ends_the_log_and_alters_nothing(tmp_path, batch, seed):
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    log = create_log(Files(), directory, SMALL)
+    for number in range(30):
+        log.append([batch(2, timestamp=1000 + 2 * number, size=number * 7 % 90)])
+        log.flush()
+    before = values(log)
+    random = Random(seed)
+    if seed % 2:
+        log.close()
+    else:
+        log.abandon("the test crashes it")
+    path = random.choice(everything_in(directory))
+    data = bytearray(path.read_bytes())
+    position = random.randrange(len(data))
+    data[position] ^= 1 << random.randrange(8)
+    path.write_bytes(data)
+    refusal = ""
+    try:
+        log = open_log(Files(), directory, SMALL, clean=False)
+    except StorageError as error:
+        refusal = str(error)
+    if refusal:
+        assert path.name in refusal
+        return
+    found = values(log)
+    times = [log.offset_for_timestamp(1000 + offset) for offset, _ in found]
+    assert found == before[: len(found)]
+    assert times == [(1000 + offset, offset) for offset, _ in found]
+    assert len(found) == len(before) or path.suffix == ".log"

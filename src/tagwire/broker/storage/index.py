@@ -33,15 +33,19 @@ class OffsetIndex:
         self._positions.append(position)
         self._offsets.append(offset - self._base)
 
-    def lookup(self, offset: int) -> int:
-        """The position of the indexed batch nearest before or at `offset`; 0 when there is none."""
+    def lookup(self, offset: int) -> tuple[int, int]:
+        """The indexed batch nearest before or at `offset`: its last offset, and where it starts; (base offset, 0) when
+        there is none."""
         found = bisect_right(self._offsets, offset - self._base) if offset >= self._base else 0
-        return self._positions[found - 1] if found else 0
+        return self._entry(found)
 
-    def batch_start_at_most(self, position: int) -> int:
-        """The greatest indexed batch start that is not past `position`; 0 when there is none."""
-        found = bisect_right(self._positions, position, 0, len(self._offsets))
-        return self._positions[found - 1] if found else 0
+    def batch_start_at_most(self, position: int) -> tuple[int, int]:
+        """The same for the last batch that does not start past `position`."""
+        return self._entry(bisect_right(self._positions, position, 0, len(self._offsets)))
+
+    def _entry(self, count: int) -> tuple[int, int]:
+        """The last of the first `count` entries."""
+        return (self._base + self._offsets[count - 1], self._positions[count - 1]) if count else (self._base, 0)
 
     def save(self, files: Files, path: Path, *, sync: bool) -> None:
         """Bring the file at `path` up to date; with `sync`, wait until it is on the disk."""
@@ -91,10 +95,11 @@ class TimeIndex:
             self._offsets.append(offset - self._base)
             self._timestamps.append(timestamp)
 
-    def lookup(self, timestamp: int) -> int:
-        """An offset before which every timestamp is older than `timestamp`."""
+    def lookup(self, timestamp: int) -> tuple[int, int]:
+        """The last entry that is not newer than `timestamp`: its timestamp and offset, before which every timestamp is
+        older; (-1, base offset) when there is none."""
         found = bisect_right(self._timestamps, timestamp)
-        return self._base + self._offsets[found - 1] if found else self._base
+        return (self._timestamps[found - 1], self._base + self._offsets[found - 1]) if found else (-1, self._base)
 
     def save(self, files: Files, path: Path, *, sync: bool) -> None:
         """Bring the file at `path` up to date; with `sync`, wait until it is on the disk."""

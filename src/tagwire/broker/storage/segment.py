@@ -9,6 +9,7 @@ One thread writes, any number read. What a reader may see is the log's business:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,9 +22,12 @@ from tagwire.broker.storage.scan import batches, spans
 from tagwire.broker.storage.transaction_index import load_transaction_index, save_transaction_index
 from tagwire.errors import CorruptRecordError, StorageError, UnsupportedVersionError
 from tagwire.records import RecordBatch
+from tagwire.records.batch import HEADER_SIZE
 from tagwire.records.files.names import offset_name
 from tagwire.records.files.offset_index import MAX_RELATIVE
 from tagwire.records.files.transaction_index import AbortedTransaction
+
+logger = logging.getLogger("tagwire.broker")
 
 SUFFIXES = (".index", ".timeindex", ".txnindex", ".log")
 """Of a segment's files. The log comes last: by its name the segment exists."""
@@ -146,8 +150,7 @@ class Segment:
     def reopen(self) -> bool:
         """Take the files of the last segment after a clean shutdown; False when they are not whole after all."""
         self.size = size = self._files.size(self.path)
-        offsets = self._offset_index()
-        start = offsets.batch_start_at_most(MAX_RELATIVE)
+        _, start = self._offset_index().batch_start_at_most(MAX_RELATIVE)
         next_offset, end = self.base_offset, start
         fd = self._writer()
         try:
@@ -302,7 +305,7 @@ class Segment:
             CorruptRecordError: bytes that no batch can start with.
         """
         with self._reading() as fd:
-            position = self._offset_index().lookup(offset)
+            position = self._locate(fd, offset)
             while position < limit:
                 # A small window first: between two index entries there are few batches, or large ones.
                 window = min(limit - position, LOCATE_BYTES)
@@ -326,7 +329,8 @@ class Segment:
         if first >= max_bytes or position + len(data) == limit:
             return data
         # The index knows the last boundary but for a few batches; only those are walked.
-        walked = end = max(0, self._offset_index().batch_start_at_most(position + len(data)) - position)
+        indexed, start = self._offset_index().batch_start_at_most(position + len(data) - 1)
+        walked = end = start - position if self._bears_out(data[max(0, start - position) :], indexed) else 0
         for begin, size, _ in spans(data[walked:], self._dialect):
             if walked + begin + size > len(data):
                 break
@@ -336,7 +340,7 @@ class Segment:
     def batches(self, start_offset: int = 0) -> Iterator[RecordBatch]:
         """The batches whose last offset is not below `start_offset`. Raises as `read`."""
         with self._reading() as fd:
-            position = self._offset_index().lookup(start_offset)
+            position = self._locate(fd, start_offset)
             for _, batch in batches(self._files, fd, position, self.size, self._dialect):
                 if batch.last_offset >= start_offset:
                     yield batch
@@ -345,10 +349,48 @@ class Segment:
         """The batches before position `limit` that say they hold a record which is not older than `timestamp`. Raises
         as `read`."""
         with self._reading() as fd:
-            position = self._offset_index().lookup(self._times_index().lookup(timestamp))
+            position = self._locate_time(fd, timestamp)
             for _, batch in batches(self._files, fd, position, limit, self._dialect):
                 if batch.max_timestamp >= timestamp:
                     yield batch
+
+    def _locate(self, fd: int, offset: int) -> int:
+        """Where to look for the batch that holds `offset`. Indexes that lie about it are made anew."""
+        indexed, position = self._offset_index().lookup(offset)
+        head = memoryview(self._files.read(fd, HEADER_SIZE, position)) if position else EMPTY
+        if position and not self._bears_out(head, indexed):
+            self._index_again(fd)
+            _, position = self._offset_index().lookup(offset)
+        return position
+
+    def _locate_time(self, fd: int, timestamp: int) -> int:
+        """Where to look for the first record that is not older than `timestamp`; as `_locate`."""
+        indexed, offset = self._times_index().lookup(timestamp)
+        position = self._locate(fd, offset)
+        if indexed >= 0:
+            for _, batch in batches(self._files, fd, position, self.size, self._dialect, window=LOCATE_BYTES):
+                if batch.last_offset < offset:
+                    continue
+                if batch.max_timestamp != indexed:
+                    self._index_again(fd)
+                    position = self._locate(fd, self._times_index().lookup(timestamp)[1])
+                break
+        return position
+
+    def _bears_out(self, head: memoryview, last_offset: int) -> bool:
+        """Whether a batch that ends with this offset starts in `head`."""
+        with suppress(CorruptRecordError):
+            return next((last for _, _, last in spans(head, self._dialect)), None) == last_offset
+        return False
+
+    def _index_again(self, fd: int) -> None:
+        logger.warning("%s: its indexes are wrong, and made anew", self.path)
+        fresh = Segment(self._files, self.path.parent, self.base_offset, self._index_interval, self._dialect)
+        fresh._reset()
+        for _, batch in batches(self._files, fd, 0, self.size, self._dialect):
+            fresh._note(batch.last_offset, batch.max_timestamp, batch.size)
+        fresh.finish()
+        self._offsets, self._times = fresh._offsets, fresh._times
 
     def _reset(self) -> None:
         self.aborted = []
