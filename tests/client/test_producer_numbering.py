@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tagwire import messages, records
 from tagwire.client import Client, Producer, ProducerIdentity, TopicPartition
@@ -93,6 +95,22 @@ def test_what_is_lost_is_sent_again_exactly_as_it_was(cluster: FakeCluster, name
         data = bytes(message.topic_data[0].partition_data[0].records)
         sent.setdefault(next(records.batch_headers(data)).base_sequence, set()).add(data)
     assert all(len(same) == 1 for same in sent.values())
+
+
+TROUBLES = [None, Close(), LostAnswer(), *map(refusing, (Error.NOT_ENOUGH_REPLICAS, Error.LEADER_NOT_AVAILABLE))]
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.sampled_from(TROUBLES), max_size=8), st.integers(1, 3))
+def test_whatever_is_lost_each_record_stands_once_and_in_order(actions: list[Any], partitions: int) -> None:
+    with FakeCluster() as cluster:
+        logs = cluster.topic("t", partitions)
+        cluster.script("Produce", *actions)
+        with Producer(cluster.bootstrap, batch_bytes=300) as producer:
+            for number in range(40):
+                producer.send("t", b"%d" % number + b" " * 60, partition=number % partitions)
+            producer.flush()
+        assert [numbers(log) for log in logs] == [list(range(index, 40, partitions)) for index in range(partitions)]
 
 
 def test_a_duplicate_is_a_success_whose_offset_nobody_knows(cluster: FakeCluster) -> None:
