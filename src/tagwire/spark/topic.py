@@ -1,6 +1,7 @@
-"""The data source `tagwire`: topics as Spark tables, batch and streaming, in Arrow batches.
+"""The data source `tagwire`: topics as Spark tables, read and written, batch and streaming, in Arrow batches.
 
     spark.read.format("tagwire").option("kafka.bootstrap.servers", "h:9092").option("subscribe", "flights").load()
+    table.write.format("tagwire").option("kafka.bootstrap.servers", "h:9092").option("topic", "t").mode("append").save()
 
 Options and columns are those of Spark's Kafka connector. A schema given with `.schema(...)` names the columns that are
 read; the others are not decoded. Reading in batches works from PySpark 4.0 on, streaming from 4.2 on.
@@ -9,10 +10,17 @@ Source: facts/spark_data_source.md sections 1 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError
@@ -23,17 +31,20 @@ from tagwire.spark.offsets import OffsetRange, backwards, outside, plan, split
 from tagwire.spark.options import TopicOptions, batch_bounds, parse
 from tagwire.spark.pushdown import Narrowing, takes_filters
 from tagwire.spark.shape import Shape
+from tagwire.spark.sink.options import parse as parse_sink
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
 
 class TopicDataSource(DataSource):
     """Format `tagwire`. A wrong option is a `ConfigError` at load, a wrong column one when the read is planned."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        super().__init__(options)
-        self.topic_options = parse(options)
+    @cached_property
+    def topic_options(self) -> TopicOptions:
+        """The options as those of a read."""
+        return parse(self.options)
 
     @classmethod
     def name(cls) -> str:
@@ -51,6 +62,20 @@ class TopicDataSource(DataSource):
         except ImportError:
             raise ConfigError("format tagwire: reading as a stream needs PySpark 4.2 or newer") from None
         return TopicStreamReader(self.topic_options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from tagwire.spark.sink.writers import TopicWriter
+
+        return TopicWriter(parse_sink(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
+        try:
+            from tagwire.spark.sink.exactly_once import ExactlyOnceWriter
+            from tagwire.spark.sink.stream_writers import StreamWriter
+        except ImportError:
+            raise ConfigError("format tagwire: writing as a stream needs PySpark 4.1 or newer") from None
+        options = parse_sink(self.options)
+        return (ExactlyOnceWriter if options.exactly_once else StreamWriter)(options, schema)
 
 
 class TopicSlice(InputPartition):

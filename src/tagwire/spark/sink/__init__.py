@@ -1,0 +1,1 @@
+"""Tables written to topics: batch and streaming, and streaming exactly once."""

@@ -1,0 +1,143 @@
+"""The decisions of exactly-once queries: which micro-batch of which query is committed, by which transactions.
+
+They are kept in the topic `__tagwire_commits`, of one partition, compacted: the last decision of each query is all that
+anybody needs. A record's key is the query's own id; its value is JSON. Both a decision and the word that it is carried
+out are written in a transaction of the query's own id, so that only the driver that holds the id can write them.
+See docs/exactly-once.md.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from tagwire.errors import CorruptRecordError, Error, KafkaError, RequestTimeoutError, TagwireError
+
+if TYPE_CHECKING:
+    from tagwire.client import Client
+
+TOPIC: Final = "__tagwire_commits"
+PARTITION: Final = 0
+
+_VERSION: Final = 1
+_POLL_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True)
+class TaskTransaction:
+    """A transaction that a task has written and left open.
+
+    Attributes:
+        transactional_id, producer_id, epoch: exactly as its InitProducerId gave them.
+        protocol: of transactions, 1 or 2 (KIP-890), that it was written with.
+        rows: how many are in it.
+    """
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    protocol: int
+    rows: int
+
+    def __str__(self) -> str:
+        return f"{self.transactional_id} (producer {self.producer_id}, epoch {self.epoch}, {self.rows} rows)"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A micro-batch that is committed: all its transactions will be, whatever happens.
+
+    Attributes:
+        query_id: Spark's id of the query. A decision of another query with the same own id decides nothing.
+        batch_id: the micro-batch.
+        transactions: all that the micro-batch has written.
+        done: whether all of them are ended.
+    """
+
+    query_id: str
+    batch_id: int
+    transactions: tuple[TaskTransaction, ...]
+    done: bool = False
+
+    def carried_out(self) -> Decision:
+        """The word that it is done; what was listed is not needed any more."""
+        return replace(self, transactions=(), done=True)
+
+    def encode(self) -> bytes:
+        return json.dumps({"version": _VERSION, **asdict(self)}, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, value: bytes, where: str) -> Decision:
+        """Raises CorruptRecordError for what is no decision, or one of a version that is not known."""
+        try:
+            found: dict[str, Any] = json.loads(value)
+            if found.pop("version") != _VERSION:
+                raise CorruptRecordError(f"{where}: a decision of a version that this tagwire does not know")
+            listed = tuple(TaskTransaction(**one) for one in found.pop("transactions"))
+            return cls(transactions=listed, **found)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise CorruptRecordError(f"{where}: not a decision: {error}") from None
+
+
+class TopicUnfitError(TagwireError):
+    """`__tagwire_commits` is not what decisions need."""
+
+
+def ensure_topic(client: Client) -> None:
+    """Makes sure that the topic is there and keeps what is written to it.
+
+    Raises:
+        TopicUnfitError: it has several partitions, or forgets by time or size.
+        KafkaError: it could not be created or looked at.
+    """
+    from tagwire.client import Admin, NewTopic
+
+    with Admin(client) as admin:
+        found = client.metadata([TOPIC]).topics.get(TOPIC)
+        if found is None or found.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+            try:
+                admin.create_topics([NewTopic(TOPIC, num_partitions=1, configs={"cleanup.policy": "compact"})])
+            except KafkaError as error:
+                if error.error is not Error.TOPIC_ALREADY_EXISTS:
+                    raise
+            found = client.metadata([TOPIC]).topics[TOPIC]
+        if len(found.partitions) != 1:
+            raise TopicUnfitError(f"topic {TOPIC} has {len(found.partitions)} partitions; decisions need exactly one")
+        (configs,) = admin.describe_configs([("topic", TOPIC)]).values()
+        policy = configs["cleanup.policy"].value
+        if policy != "compact":
+            raise TopicUnfitError(f"topic {TOPIC} has cleanup.policy={policy}; decisions need compact")
+
+
+def last_decision(client: Client, own_id: str, deadline: float) -> Decision | None:
+    """The last decision that is committed under an own id. To be called when nobody else can write one any more.
+
+    Everything up to the end of the partition, as it is now, is read; what is still open there is waited for, since an
+    open transaction of another query may stand before ours.
+
+    Raises:
+        RequestTimeoutError: a transaction of another query stayed open.
+        CorruptRecordError: what is there is no decision.
+    """
+    from tagwire.client import EARLIEST, LATEST, Reader, TopicPartition
+
+    at = TopicPartition(TOPIC, PARTITION)
+    end = client.list_offsets({at: LATEST}, isolation="read_uncommitted")[at]
+    while (stable := client.list_offsets({at: LATEST}, isolation="read_committed")[at]) < end:
+        if time.monotonic() > deadline:
+            raise RequestTimeoutError(
+                f"{TOPIC}: another query's transaction is open at offset {stable}, and hides what comes up to {end}"
+            )
+        time.sleep(_POLL_SECONDS)
+    found: Decision | None = None
+    first = client.list_offsets({at: EARLIEST})[at]
+    if first == end:
+        return None
+    reader = Reader(client, {at: first}, end_offsets={at: end}, isolation="read_committed")
+    with reader:
+        for record in reader.records():
+            if record.key == own_id.encode() and record.value is not None:
+                found = Decision.decode(record.value, f"{TOPIC}-{PARTITION}@{record.offset}")
+    return found

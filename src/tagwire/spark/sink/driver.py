@@ -1,0 +1,280 @@
+"""What the driver of an exactly-once query does before and after the tasks of a micro-batch: docs/exactly-once.md.
+
+Before: it fences older drivers of the query, reads what was decided last, carries that out, and ends what else is
+open. After: it decides, in a transaction whose commit is the commit point, and carries the decision out. Every step may
+be cut short and done again by the next driver.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tagwire.errors import (
+    ConnectError,
+    ConnectionLostError,
+    Error,
+    KafkaError,
+    RequestTimeoutError,
+    TagwireError,
+    UnsupportedVersionError,
+)
+from tagwire.spark.sink.decisions import (
+    PARTITION,
+    TOPIC,
+    Decision,
+    TaskTransaction,
+    ensure_topic,
+    last_decision,
+)
+from tagwire.spark.sink.ids import decisions_id, task_prefix
+
+if TYPE_CHECKING:
+    from tagwire.client import Client, Producer
+    from tagwire.client.producing.transactions import ProducerIdentity
+
+log = logging.getLogger(__name__)
+
+DECISION_TIMEOUT: Final = 60.0
+"""Seconds after which a coordinator aborts a decision whose driver has died."""
+
+PATIENCE: Final = 180.0
+"""Seconds that a step goes on asking brokers that are away, or busy with the same transaction."""
+
+DEFAULT_MAX_TIMEOUT_MS: Final = 900_000
+"""transaction.max.timeout.ms, where the broker may not be asked for it."""
+
+_MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
+_ONGOING: Final = "Ongoing"
+_AWAY: Final = (ConnectError, ConnectionLostError, RequestTimeoutError)
+_ENDED_OTHERWISE: Final = frozenset(
+    {
+        Error.INVALID_TXN_STATE,
+        Error.PRODUCER_FENCED,
+        Error.INVALID_PRODUCER_EPOCH,
+        Error.INVALID_PRODUCER_ID_MAPPING,
+    }
+)
+
+
+class UndecidedError(TagwireError):
+    """A micro-batch was not committed; nothing of it will be seen, and the query may run it again."""
+
+
+class LostTransactionError(TagwireError):
+    """A transaction of a decided micro-batch was aborted: its rows are lost. The text names batch, ids and rows."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a driver hands to the tasks of a micro-batch, and they to the driver that decides.
+
+    Attributes:
+        identity: the own id's producer as it was last told; whoever holds a later one has fenced this driver.
+        decided: the last decision, carried out; None before the first.
+        timeout_ms: of the tasks' transactions.
+        at: when, in seconds of the driver's clock.
+    """
+
+    identity: ProducerIdentity
+    decided: Decision | None
+    timeout_ms: int
+    at: float
+
+
+class Driver:
+    """One call of the driver's: made, used, closed.
+
+    Args:
+        client_of: opens a client.
+        own_id: the query's name.
+        timeout_ms: of the tasks' transactions, as the option says; None is the broker's maximum.
+    """
+
+    def __init__(self, client_of: Callable[[], Client], own_id: str, timeout_ms: int | None = None) -> None:
+        self._client_of = client_of
+        self._own_id = own_id
+        self._timeout_ms = timeout_ms
+
+    def prepare(self) -> Prepared:
+        """Before the tasks of a micro-batch: fences, reads, carries out, cleans up.
+
+        Raises:
+            LostTransactionError: what was decided cannot be carried out any more.
+            TopicUnfitError: decisions cannot be kept. TagwireError: brokers refused or stayed away.
+        """
+        at = time.time()
+        with self._client_of() as client:
+            ensure_topic(client)
+            with self._own_producer(client) as producer:
+                producer.init_transactions()
+                decided = last_decision(client, self._own_id, time.monotonic() + PATIENCE)
+                if decided is not None and not decided.done:
+                    decided = self._carry_out(client, producer, decided)
+                self._end_strays(client)
+                timeout_ms = self._timeout_ms or _max_timeout(client)
+                return Prepared(producer.identity, decided, timeout_ms, at)
+
+    def decide(self, prepared: Prepared, decision: Decision) -> None:
+        """Commits a micro-batch: see `_check` for what has to hold. It is committed once this has written the decision,
+        whatever is raised afterwards.
+
+        Raises:
+            UndecidedError: it is not committed: a transaction is not as it was left, or too much time has gone by.
+            ProducerFencedError: another driver of the query has begun; it is not committed.
+            RequestTimeoutError, ConnectError, ...: whether it is committed nobody knows; the next driver finds out.
+            LostTransactionError: it is committed, and a transaction was aborted.
+        """
+        with self._client_of() as client:
+            self._check(client, prepared, decision)
+            with self._own_producer(client) as producer:
+                producer.init_transactions(resume=prepared.identity)
+                self._write(producer, decision)
+                self._carry_out(client, producer, decision)
+
+    def abandon(self, query_id: str, batch_id: int, transactions: Iterable[TaskTransaction]) -> None:
+        """Gives up a micro-batch that failed, unless it was decided: then nothing is ended, and the next driver carries
+        the decision out."""
+        with self._client_of() as client, self._own_producer(client) as producer:
+            producer.init_transactions()
+            decided = last_decision(client, self._own_id, time.monotonic() + PATIENCE)
+            if decided is not None and decided.query_id == query_id and decided.batch_id >= batch_id:
+                return
+            for transaction in transactions:
+                try:
+                    _end(client, transaction, commit=False)
+                except KafkaError as error:
+                    if error.error not in _ENDED_OTHERWISE:
+                        raise
+
+    # Steps ---------------------------------------------------------------------------------------------------------
+
+    def _check(self, client: Client, prepared: Prepared, decision: Decision) -> None:
+        """Every transaction is open as its task left it, and will stay so for as long as it may take to end it."""
+        age, allowed = time.time() - prepared.at, prepared.timeout_ms / 1000
+        if age > allowed / 2:
+            raise UndecidedError(
+                f"micro-batch {decision.batch_id} took {age:.0f} s, more than half of the {allowed:.0f} s that its "
+                "transactions may be open; make batches smaller, or raise kafka.transaction.timeout.ms"
+            )
+        for listed, found in _described(client, decision.transactions):
+            if found != (_ONGOING, listed.producer_id, listed.epoch):
+                state, producer_id, epoch = found
+                raise UndecidedError(
+                    f"micro-batch {decision.batch_id}: transaction {listed} is {state}, producer {producer_id} at "
+                    f"epoch {epoch}: it cannot be committed any more"
+                )
+
+    def _write(self, producer: Producer, decision: Decision) -> None:
+        """Writes a decision; its commit is asked for until somebody answers."""
+        producer.begin_transaction()
+        producer.send(TOPIC, decision.encode(), key=self._own_id.encode(), partition=PARTITION)
+        producer.flush()
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                producer.commit_transaction()
+                return
+            except _AWAY:
+                if time.monotonic() > deadline:
+                    raise
+
+    def _carry_out(self, client: Client, producer: Producer, decision: Decision) -> Decision:
+        """Commits all that a decision lists, each exactly as its task began it, and says that it is done."""
+        lost = []
+        for transaction in decision.transactions:
+            try:
+                _end(client, transaction, commit=True)
+            except KafkaError as error:
+                if error.error not in _ENDED_OTHERWISE:
+                    raise
+                log.error("transaction %s of micro-batch %d: %s", transaction, decision.batch_id, error)
+                lost.append(transaction)
+        if lost:
+            raise LostTransactionError(
+                f"micro-batch {decision.batch_id} of query {decision.query_id} was decided, but of its "
+                f"{len(decision.transactions)} transactions {len(lost)} were aborted: "
+                f"{', '.join(map(str, lost))}. Their rows are lost; docs/exactly-once.md says how to go on"
+            )
+        done = decision.carried_out()
+        self._write(producer, done)
+        return done
+
+    def _end_strays(self, client: Client) -> None:
+        """Ends what earlier attempts have left open, so that it holds no reader up. All that was decided is ended."""
+        from tagwire.client import Admin
+
+        with Admin(client) as admin:
+            try:
+                listed = admin.list_transactions(states=[_ONGOING])
+            except UnsupportedVersionError:
+                return  # before Kafka 3.0 nobody can ask; their time will be up
+            prefix = task_prefix(self._own_id)
+            strays = [one.transactional_id for one in listed if one.transactional_id.startswith(prefix)]
+            if strays:
+                admin.fence_producers(strays)
+
+    @contextmanager
+    def _own_producer(self, client: Client) -> Iterator[Producer]:
+        """The producer of the own id. What it leaves open stays open: closing ends nothing."""
+        from tagwire.client import Producer
+
+        producer = Producer(
+            client, transactional_id=decisions_id(self._own_id), transaction_timeout=DECISION_TIMEOUT, acks="all"
+        )
+        try:
+            yield producer
+        finally:
+            producer.close(abort=False)
+
+
+def _end(client: Client, transaction: TaskTransaction, *, commit: bool) -> None:
+    from tagwire.client import end_transaction
+
+    end_transaction(
+        client,
+        transaction.transactional_id,
+        transaction.producer_id,
+        transaction.epoch,
+        commit=commit,
+        transactions=transaction.protocol,
+        timeout=PATIENCE,
+    )
+
+
+def _described(
+    client: Client, transactions: Iterable[TaskTransaction]
+) -> Iterator[tuple[TaskTransaction, tuple[str, int, int]]]:
+    """State, producer and epoch of each transaction now; nothing where brokers cannot be asked (before Kafka 3.0)."""
+    from tagwire.client import Admin
+
+    listed = {one.transactional_id: one for one in transactions}
+    with Admin(client) as admin:
+        try:
+            found: Mapping = admin.describe_transactions(list(listed))
+        except UnsupportedVersionError:
+            return
+        except KafkaError as error:
+            if error.error is Error.TRANSACTIONAL_ID_NOT_FOUND:
+                raise UndecidedError(f"a transaction is gone: {error}") from error
+            raise
+    for name, one in listed.items():
+        now = found[name]
+        yield one, (now.state, now.producer_id, now.producer_epoch)
+
+
+def _max_timeout(client: Client) -> int:
+    """The longest that a transaction may be open, as the broker is set up."""
+    from tagwire.client import Admin
+
+    node = str(next(iter(client.metadata([]).brokers)))
+    with Admin(client) as admin:
+        try:
+            (configs,) = admin.describe_configs([("broker", node)]).values()
+            return int(configs[_MAX_TIMEOUT].value or DEFAULT_MAX_TIMEOUT_MS)
+        except (KafkaError, UnsupportedVersionError, KeyError):
+            return DEFAULT_MAX_TIMEOUT_MS

@@ -1,0 +1,145 @@
+"""A streaming write whose rows stand exactly once for readers of committed records: docs/exactly-once.md.
+
+Spark makes a writer before the tasks of a micro-batch and pickles it for them, twice; and makes another, in another
+process, for each `commit` and `abort`. Making one asks nobody anything: what has to happen before the tasks happens
+when the writer is pickled. This module needs PySpark 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from tagwire.errors import ConfigError
+from tagwire.spark.sink.attempts import write_transaction
+from tagwire.spark.sink.decisions import Decision, TaskTransaction
+from tagwire.spark.sink.driver import Driver, Prepared, UndecidedError
+from tagwire.spark.sink.options import SinkOptions
+from tagwire.spark.sink.rows import Rows
+from tagwire.spark.sink.writers import send
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tagwire.client import Client
+
+_BATCH = "streaming.sql.batchId"
+_QUERY = "sql.streaming.queryId"
+_TIMEOUT = "transaction.timeout.ms"
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What an attempt of a task tells the driver.
+
+    Attributes:
+        prepared: as the driver had handed it over.
+        query_id: Spark's.
+        is_decided: whether the micro-batch was decided before, and nothing written.
+        transaction: what was written; None where there were no rows.
+    """
+
+    prepared: Prepared
+    query_id: str
+    is_decided: bool = False
+    transaction: TaskTransaction | None = None
+
+
+class ExactlyOnceWriter(DataSourceStreamArrowWriter):
+    """A streaming write, exactly once."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, prepared: Prepared | None = None) -> None:
+        self._options = options
+        self._schema = schema
+        self._rows = Rows(schema, options.topic)
+        self._prepared = prepared
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._prepared is None:
+            self._prepared = self._driver().prepare()
+        return ExactlyOnceWriter, (self._options, self._schema, self._prepared)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """One attempt of one task: writes its rows in a transaction, which it leaves open.
+
+        Raises:
+            UndecidedError: the micro-batch is older than the last that was committed.
+        """
+        prepared = self._prepared
+        assert prepared is not None, "a writer without a driver's preparation was not pickled for tasks"
+        query_id, batch_id = _running()
+        decided = prepared.decided
+        if decided is not None and decided.query_id == query_id:
+            if batch_id == decided.batch_id:
+                return Written(prepared, query_id, is_decided=True)
+            if batch_id < decided.batch_id:
+                raise UndecidedError(
+                    f"micro-batch {batch_id} is to be written, but {decided.batch_id} of the same query is committed "
+                    "already: its checkpoint was rolled back. Its rows would stand twice"
+                )
+        batches = (batch for batch in iterator if batch.num_rows)
+        first = next(batches, None)
+        if first is None:
+            return Written(prepared, query_id)
+        transaction = write_transaction(
+            self._options.client,
+            self._options.own_id(),
+            prepared,
+            (query_id, batch_id),
+            lambda producer: send(self._rows, chain([first], batches), producer),
+        )
+        return Written(prepared, query_id, transaction=transaction)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Decides a micro-batch, and carries the decision out.
+
+        Raises:
+            UndecidedError: it is not committed. Else as `Driver.decide`.
+        """
+        written = _written(messages)
+        transactions = tuple(one.transaction for one in written if one.transaction is not None)
+        if not transactions or any(one.is_decided for one in written):
+            return
+        prepared = written[0].prepared
+        if any(one.prepared != prepared for one in written):
+            raise UndecidedError(f"micro-batch {batchId}: its tasks were prepared by different drivers")
+        self._driver().decide(prepared, Decision(written[0].query_id, batchId, transactions))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Ends what a failed micro-batch has written, unless it turns out to be decided."""
+        written = _written(messages)
+        transactions = [one.transaction for one in written if one.transaction is not None]
+        if transactions:
+            self._driver().abandon(written[0].query_id, batchId, transactions)
+
+    def _driver(self) -> Driver:
+        return Driver(self._client, self._options.own_id(), self._timeout_ms())
+
+    def _client(self) -> Client:
+        from tagwire.client import Client
+
+        return Client.from_properties(self._options.client)
+
+    def _timeout_ms(self) -> int | None:
+        text = self._options.client.get(_TIMEOUT)
+        return None if text is None else int(text)
+
+
+def _written(messages: list[WriterCommitMessage | None]) -> list[Written]:
+    return [message for message in messages if isinstance(message, Written)]
+
+
+def _running() -> tuple[str, int]:
+    """The query and the micro-batch of this task."""
+    context = TaskContext.get()
+    query_id = None if context is None else context.getLocalProperty(_QUERY)
+    batch_id = None if context is None else context.getLocalProperty(_BATCH)
+    if query_id is None or batch_id is None:
+        raise ConfigError("option exactlyOnce: this task belongs to no streaming query")
+    return query_id, int(batch_id)

@@ -1,0 +1,108 @@
+"""The options of a write: text in, checked values out. Names are those of Spark's Kafka connector, and ours."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tagwire.errors import ConfigError
+from tagwire.spark.option_values import flag, known_options
+
+_PREFIX: Final = "kafka."
+_NAMES: Final = (
+    "kafka.bootstrap.servers",
+    "topic",
+    "includeHeaders",
+    "exactlyOnce",
+    "exactlyOnceId",
+    "checkpointLocation",
+    "queryName",
+)
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_OURS_TO_SET: Final = {
+    "key.serializer": "keys are bytes or text",
+    "value.serializer": "values are bytes or text",
+    "interceptor.classes": "interceptors are Java classes",
+    "transactional.id": "option exactlyOnce makes transactions, under ids of its own",
+}
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """The options of one write, checked.
+
+    Attributes:
+        client: the properties of `Client.from_properties`; they set up the producer too.
+        topic: where every row goes; None as the column `topic` says.
+        exactly_once: whether a streaming write is exactly once.
+        given_id: option exactlyOnceId.
+        checkpoint: option checkpointLocation, where Spark hands it over.
+    """
+
+    client: dict[str, str] = field(repr=False)
+    topic: str | None = None
+    exactly_once: bool = False
+    given_id: str | None = None
+    checkpoint: str | None = None
+
+    def own_id(self) -> str:
+        """The name of an exactly-once query, the same whenever the query is started again: option exactlyOnceId, else
+        what the query's checkpoint says.
+
+        Raises:
+            ConfigError: neither is there.
+        """
+        if self.given_id is not None:
+            return self.given_id
+        if self.checkpoint is not None:
+            found = _checkpoint_id(self.checkpoint)
+            if found is not None:
+                return found
+        raise ConfigError(
+            "option exactlyOnceId: missing, and no query id can be read from the option checkpointLocation; "
+            "give the query a name that stays the same when it is started again"
+        )
+
+
+def parse(options: Mapping[str, str]) -> SinkOptions:
+    """The options of a write, checked. `includeHeaders` is the reader's and changes nothing: a column `headers` is
+    written.
+
+    Raises:
+        ConfigError: an option is unknown, missing or has a wrong value; the text names it.
+    """
+    given, prefixed = known_options(options, _NAMES, (_PREFIX,))
+    client = prefixed[_PREFIX]
+    for name in client:
+        if name in _OURS_TO_SET:
+            raise ConfigError(f"option kafka.{name}: cannot be set, {_OURS_TO_SET[name]}")
+    servers = given.get("kafka.bootstrap.servers", "")
+    if not servers.strip():
+        raise ConfigError("option kafka.bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
+    if given.get("topic") == "":
+        raise ConfigError("option topic='': needs the name of a topic")
+    flag("includeHeaders", given, default=False)
+    named = given.get("exactlyOnceId")
+    if named is not None and not _ID.fullmatch(named):
+        raise ConfigError(f"option exactlyOnceId={named!r}: needs letters, digits, - and _, at most 200 of them")
+    return SinkOptions(
+        client={"bootstrap.servers": servers, **client},
+        topic=given.get("topic"),
+        exactly_once=flag("exactlyOnce", given, default=named is not None),
+        given_id=named,
+        checkpoint=given.get("checkpointLocation"),
+    )
+
+
+def _checkpoint_id(checkpoint: str) -> str | None:
+    """The id that Spark keeps of a query in its checkpoint, where that can be read from here."""
+    path = Path(checkpoint.removeprefix("file://").removeprefix("file:"), "metadata")
+    try:
+        found = json.loads(path.read_text("utf-8")).get("id")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return found if isinstance(found, str) and _ID.fullmatch(found) else None
