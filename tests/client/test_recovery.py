@@ -10,9 +10,9 @@ import pytest
 
 from tagwire import messages
 from tagwire.client import Client, Reader
-from tagwire.errors import ConnectionLostError, Error, RequestTimeoutError
+from tagwire.errors import ConnectionLostError, Error, KafkaError, RequestTimeoutError, TagwireError
 
-from .fake_broker import SERVED, FakeCluster
+from .fake_broker import SERVED, Close, FakeCluster, Silence
 from .logs import fill, offsets
 
 NEWEST = {**SERVED, 3: (0, 13), 1: (4, 18)}
@@ -162,3 +162,44 @@ def test_the_features_of_the_cluster_are_those_of_the_highest_epoch_heard_of(pai
         client.request(messages.MetadataRequest(topics=None), node=1)
         assert client.finalized_features() == {"f": 2}
         assert client.features(node=1).finalized == {"f": 1}
+
+
+# Connections that end: the rules of Kafka's own network client (facts 9) --------------------------------------------
+
+
+def test_a_refused_apiversions_ends_the_connection_and_the_next_request_asks_anew(cluster: FakeCluster) -> None:
+    cluster.script("ApiVersions", lambda _: messages.ApiVersionsResponse(error_code=Error.INVALID_REQUEST))
+    with Client(cluster.bootstrap) as client:
+        with pytest.raises(KafkaError, match=r"INVALID_REQUEST \(42\): broker at .* refused ApiVersions v5"):
+            client.metadata()
+        assert metadata(client) == "fake"
+    assert cluster.brokers[0].connections == 2
+    assert cluster.versions_asked("ApiVersions") == [5, 5]
+
+
+@pytest.mark.parametrize(("action", "kind"), [(Close(), ConnectionLostError), (Silence(), RequestTimeoutError)])
+def test_all_that_is_under_way_on_a_connection_ends_with_it(
+    cluster: FakeCluster, action: Any, kind: type[TagwireError]
+) -> None:
+    with Client(cluster.bootstrap, timeout=0.5) as client:
+        deadline = client.deadline()
+        link = client.link(None, deadline)
+        cluster.script("Metadata", None, action, action)
+        asked = [client.send(link, messages.MetadataRequest(topics=None), deadline) for _ in range(3)]
+        assert link.wait(asked[0], deadline).cluster_id == "fake"
+        for pending in asked[1:]:
+            with pytest.raises(kind):
+                link.wait(pending, deadline)
+        assert link.closed
+        assert link.in_flight == 0
+        assert metadata(client) == "fake"
+    assert cluster.brokers[0].connections == 2
+
+
+def test_what_was_learned_of_versions_is_forgotten_with_the_connection(cluster: FakeCluster) -> None:
+    with Client(cluster.bootstrap) as client:
+        assert client.versions()[3] == (0, 13)
+        cluster.brokers[0].stop()
+        cluster.served[3] = (0, 5)
+        cluster.brokers[0].start()
+        assert client.versions()[3] == (0, 5)
