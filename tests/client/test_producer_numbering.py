@@ -71,6 +71,16 @@ def test_several_batches_of_a_partition_are_under_way_at_a_time(cluster: FakeClu
     assert len(cluster.asked("Produce")) == 20
 
 
+def test_no_batch_is_under_way_before_the_broker_has_taken_the_first(cluster: FakeCluster) -> None:
+    cluster.topic("t")
+    cluster.script("Produce", refusing(Error.NOT_LEADER_OR_FOLLOWER), refusing(Error.NOT_LEADER_OR_FOLLOWER))
+    with Producer(cluster.bootstrap, batch_bytes=100) as producer:
+        send_each(producer, 12)
+        producer.flush()
+    sent = [bytes(message.topic_data[0].partition_data[0].records) for message in cluster.asked("Produce")]
+    assert [next(records.batch_headers(data)).base_sequence for data in sent[:4]] == [0, 0, 0, 1]
+
+
 LOSSES: list[tuple[str, list[Any]]] = [
     ("the first answer", [LostAnswer()]),
     ("an answer between others", [None, None, LostAnswer()]),
