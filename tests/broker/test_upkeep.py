@@ -11,6 +11,7 @@ import pytest
 
 from tagwire.broker import upkeep
 from tagwire.broker.group_commit import GroupCommit
+from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.storage.checkpoints import OffsetCheckpoint
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.files import Files
@@ -18,6 +19,7 @@ from tagwire.broker.storage.loading import create_log
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.broker.topics import Topics
 from tagwire.errors import Error, KafkaError, StorageError
+from tagwire.records import Record, batch_headers, write
 
 
 @pytest.fixture
@@ -194,3 +196,63 @@ def test_topics_made_and_deleted_at_once_take_turns(tmp_path, pool, batch):
         assert not list((tmp_path / "data").glob("t-*"))
 
     on_topics(tmp_path, pool, Files(), scenario)
+
+
+def keyed(value):
+    data = memoryview(write([Record(b"k", value, timestamp=1000)]))
+    return batch_of(next(batch_headers(data)), data)
+
+
+def test_compaction_goes_on_past_a_log_that_cannot_be_read_and_leaves_it_alone_then(tmp_path, pool, caplog):
+    async def scenario(topics, data):
+        configs = {"cleanup.policy": "compact", "segment.bytes": "1024"}
+        broken, sound, kept = (await topics.create("t", 3, configs)).partitions
+        for partition in (broken, sound, kept):
+            for number in range(30):
+                await partition.append(partial(keyed, b"%d" % number * 20))
+        await topics.alter("t", {"min.cleanable.dirty.ratio": "1"})
+        upkeep.compact(topics, data, asyncio.Event())
+        assert kept.log.size_bytes > 2048  # nothing is dirtier than all of it
+        await topics.alter("t", {"min.cleanable.dirty.ratio": None})
+        first = broken.log.directory / f"{0:020d}.log"
+        first.write_bytes(first.read_bytes()[:-1] + b"?")
+        for _ in range(2):
+            upkeep.compact(topics, data, asyncio.Event())
+        assert [partition.log.end_offset for partition in (broken, sound, kept)] == [30, 30, 30]
+        assert broken.log.size_bytes > 2048 > sound.log.size_bytes == kept.log.size_bytes
+        assert caplog.text.count("cannot read") == 1
+
+    on_topics(tmp_path, pool, Files(), scenario)
+
+
+def test_compaction_stops_when_the_broker_does(tmp_path, pool):
+    async def scenario(topics, data):
+        configs = {"cleanup.policy": "compact", "segment.bytes": "1024"}
+        (partition,) = (await topics.create("t", 1, configs)).partitions
+        for number in range(30):
+            await partition.append(partial(keyed, b"%d" % number * 20))
+        size = partition.log.size_bytes
+        stopping = asyncio.Event()
+        stopping.set()
+        upkeep.compact(topics, data, stopping)
+        assert partition.log.size_bytes == size
+
+    on_topics(tmp_path, pool, Files(), scenario)
+
+
+def test_a_duty_that_fails_in_an_unforeseen_way_is_tried_again(caplog):
+    async def scenario():
+        stopping, tries = asyncio.Event(), []
+        loop = asyncio.get_running_loop()
+
+        def act():
+            tries.append(1)
+            if len(tries) == 2:
+                loop.call_soon_threadsafe(stopping.set)
+            raise RuntimeError("unforeseen")
+
+        await upkeep.every(0.001, stopping, act)
+        assert len(tries) >= 2
+
+    asyncio.run(scenario())
+    assert "unforeseen" in caplog.text

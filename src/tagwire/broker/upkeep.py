@@ -25,6 +25,9 @@ logger = logging.getLogger("tagwire.broker")
 RETENTION_EVERY_S = 60.0
 RECOVERY_POINTS_EVERY_S = 60.0
 COMPACTION_EVERY_S = 15.0
+COMPACTION_AGAIN_MS = 3_600_000
+"""When a log is tried again that could not be compacted."""
+
 GROUPS_EVERY_S = 60.0
 TRANSACTIONS_EVERY_S = 0.5
 SYNC_EVERY_S = 1.0
@@ -52,13 +55,26 @@ def compact(topics: Topics, data: DataDirectory, stopping: asyncio.Event) -> Non
         if partition.log.config.compacts:
             _try(partition.log, partial(_note_if_due, partition, data, now_ms, due))
     for dirt, partition in sorted(due, key=lambda found: found[0].ratio, reverse=True):
-        where = partition.topic, partition.index
-        compaction = Compaction(data.files, partition.log, where, data.cleaned, data.gaps, stop=stopping.is_set)
-        _try(partition.log, partial(compaction.run, dirt, now_ms))
+        compaction = Compaction(
+            data.files,
+            partition.log,
+            (partition.topic, partition.index),
+            data.cleaned,
+            data.gaps,
+            stop=partial(_is_over, stopping, partition),
+        )
+        if not _try(partition.log, partial(compaction.run, dirt, now_ms)):
+            partition.log.not_compacted_before = now_ms + COMPACTION_AGAIN_MS
+
+
+def _is_over(stopping: asyncio.Event, partition: Partition) -> bool:
+    return stopping.is_set() or partition.deleted
 
 
 def _note_if_due(partition: Partition, data: DataDirectory, now_ms: int, due: list[tuple[Dirt, Partition]]) -> None:
     log = partition.log
+    if now_ms < log.not_compacted_before:
+        return
     log.roll_if_due(now_ms)
     dirt = dirt_of(log, data.cleaned.get(partition.topic, partition.index), now_ms)
     if dirt is not None and (dirt.is_overdue or dirt.ratio > log.config.min_cleanable_dirty_ratio):
@@ -73,14 +89,17 @@ def save_recovery_points(topics: Topics, data: DataDirectory) -> None:
         logger.error("recovery points were not saved: %s", error)
 
 
-def _try(log: PartitionLog, act: Callable[[], object]) -> None:
+def _try(log: PartitionLog, act: Callable[[], object]) -> bool:
+    """Whether it went well."""
     if log.is_offline:
-        return
+        return False
     try:
         act()
-    except StorageError as error:
+    except (StorageError, OSError) as error:
         if not log.is_offline:
             logger.error("%s", error)
+        return False
+    return True
 
 
 async def every(seconds: float, stopping: asyncio.Event, act: Callable[[], Awaitable[None] | None]) -> None:
@@ -90,7 +109,10 @@ async def every(seconds: float, stopping: asyncio.Event, act: Callable[[], Await
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), seconds)
             return
-        if asyncio.iscoroutinefunction(act):
-            await act()
-        else:
-            await asyncio.to_thread(act)
+        try:
+            if asyncio.iscoroutinefunction(act):
+                await act()
+            else:
+                await asyncio.to_thread(act)
+        except Exception:
+            logger.exception("upkeep failed, and is tried again")

@@ -44,6 +44,7 @@ class PartitionLog:
         config: the topic's configuration; another one takes effect from the next append on.
         epochs: its leader epochs; the latest is written into every batch that is added.
         producers: what is known of the producers that number their batches.
+        not_compacted_before: until when (ms) it is left alone, because it could not be compacted.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class PartitionLog:
         self._published_bytes = 0
         self._visible = self._written_end()
         self.recovery_point = self._visible.offset
+        self.not_compacted_before = 0
 
     @property
     def dialect(self) -> str | None:
@@ -332,20 +334,20 @@ class PartitionLog:
     def replace(self, old: Sequence[Segment], new: Segment, remember: Callable[[], None]) -> bool:
         """Put `new`, whose files are on the disk under names of the state CLEANED, into the place of `old`, neighbours.
 
-        False when some of `old` were deleted meanwhile: then `new` is, too. A crash on the way leaves either.
+        False when some of `old` were deleted meanwhile, or the log went offline: then `new` is deleted, too. A crash on
+        the way leaves either.
 
         Args:
             remember: writes down what has to be known before the log is opened with `new`.
 
         Raises:
-            StorageError: the disk refused, or the log is offline. When that is because of this, the next start carries
-                the replacement out.
+            StorageError: the disk refused. When it did so past the point of return, the log is offline, and the next
+                start carries the replacement out.
         """
         with self._restructuring:
             with self._writing:
-                self._check_online()
                 first = self._segments.index(old[0]) if old[0] in self._segments else 0
-                if self._segments[first : first + len(old)] != tuple(old):
+                if self.is_offline or self._segments[first : first + len(old)] != tuple(old):
                     new.remove()
                     return False
             try:
