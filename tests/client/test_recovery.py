@@ -177,14 +177,16 @@ def test_a_refused_apiversions_ends_the_connection_and_the_next_request_asks_ane
     assert cluster.versions_asked("ApiVersions") == [5, 5]
 
 
-@pytest.mark.parametrize(("action", "kind"), [(Close(), ConnectionLostError), (Silence(), RequestTimeoutError)])
+@pytest.mark.parametrize(
+    ("actions", "kind"), [([Close()], ConnectionLostError), ([Silence(), Silence()], RequestTimeoutError)]
+)
 def test_all_that_is_under_way_on_a_connection_ends_with_it(
-    cluster: FakeCluster, action: Any, kind: type[TagwireError]
+    cluster: FakeCluster, actions: list[Any], kind: type[TagwireError]
 ) -> None:
     with Client(cluster.bootstrap, timeout=0.5) as client:
         deadline = client.deadline()
         link = client.link(None, deadline)
-        cluster.script("Metadata", None, action, action)
+        cluster.script("Metadata", None, *actions)
         asked = [client.send(link, messages.MetadataRequest(topics=None), deadline) for _ in range(3)]
         assert link.wait(asked[0], deadline).cluster_id == "fake"
         for pending in asked[1:]:
