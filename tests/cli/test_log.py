@@ -305,7 +305,17 @@ def test_ctrl_c_ends_it_at_once_and_without_a_word(tmp_path):
 
 def test_checking_a_log_loads_nothing_that_it_does_not_need(log):
     others = ["consume", "produce", "topics", "broker", "land", "spec", "codec", "versions"]
-    heavy = ["pyarrow", "rich", "asyncio", "numpy", "tagwire.codec", "tagwire.spec", "tagwire.rpc", "tagwire.client"]
+    heavy = [
+        "pyarrow",
+        "pydantic",
+        "rich",
+        "asyncio",
+        "numpy",
+        "tagwire.codec",
+        "tagwire.spec",
+        "tagwire.rpc",
+        "tagwire.client",
+    ]
     heavy += [f"tagwire.cli.{name}" for name in others]
     code = (
         "import sys; from tagwire.cli import main; main(['log', '--verify', sys.argv[1]]);"
