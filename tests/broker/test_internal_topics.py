@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,7 +13,7 @@ from tagwire.broker import Broker, upkeep
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.files import Files
 from tagwire.broker.topics import Topics
-from tagwire.errors import Error
+from tagwire.errors import Error, StorageError
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
 from .asking import begin, commit, commit_in_transaction, committed, end
@@ -101,3 +102,58 @@ def test_clients_may_not_write_to_them_and_topics_of_clients_are_not_compacted_u
     before = size_of(tmp_path, "t")
     compact_all(tmp_path, clean=True)
     assert size_of(tmp_path, "t") == before
+
+
+def try_to_commit(wire, group, offset):
+    request = messages.OffsetCommitRequest
+    asked = request.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topics = [request.OffsetCommitRequestTopic(name="t", partitions=[asked])]
+    message = request(group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=topics)
+    return Error.of(wire.ask(message, 8).topics[0].partitions[0].error_code)
+
+
+def test_a_full_disk_refuses_offsets_and_takes_them_again_when_there_is_room(tmp_path, connect):
+    with Broker(tmp_path) as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t", 1)
+        commit(wire, "g", 1)
+        broker.disk.fail("write", errno.ENOSPC)
+        assert try_to_commit(wire, "g", 2) is Error.COORDINATOR_NOT_AVAILABLE
+        assert committed(wire, "g") == 1
+        broker.disk.mend()
+        commit(wire, "g", 3)
+    with Broker(tmp_path) as broker:
+        assert committed(connect(broker.bootstrap), "g") == 3
+
+
+def test_an_fsync_that_fails_ends_the_use_of_a_state_log_and_nothing_refused_comes_back(tmp_path, connect):
+    with Broker(tmp_path) as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t", 1)
+        commit(wire, "g", 1)
+        who = begin(wire, "tx")
+        commit_in_transaction(wire, "tx", who, "g", 7)
+        broker.disk.fail("sync", times=1)
+        assert try_to_commit(wire, "g", 2) is Error.COORDINATOR_NOT_AVAILABLE
+        assert try_to_commit(wire, "g", 3) is Error.COORDINATOR_NOT_AVAILABLE
+        assert committed(wire, "g") == 1
+    with Broker(tmp_path) as broker:
+        wire = connect(broker.bootstrap)
+        assert committed(wire, "g") == 1
+        end(wire, "tx", who, commit=True)
+        assert committed(wire, "g") == 7
+
+
+def test_a_state_log_that_cannot_be_read_stops_the_start_by_name(tmp_path, connect):
+    with Broker(tmp_path) as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t", 1)
+        for number in range(5):
+            commit(wire, "g", number)
+    compact_all(tmp_path, clean=True)
+    first = min((tmp_path / f"{OFFSETS}-0").glob("*.log"))
+    data = bytearray(first.read_bytes())
+    data[-1] ^= 1
+    first.write_bytes(data)
+    with pytest.raises(StorageError, match=OFFSETS):
+        Broker(tmp_path).start()
