@@ -10,6 +10,7 @@ import pytest
 from tagwire import messages
 from tagwire.client import Client, Producer, ProducerIdentity, end_transaction
 from tagwire.errors import (
+    ConfigError,
     ConnectError,
     DecodeError,
     Error,
@@ -200,6 +201,13 @@ def test_an_end_that_cannot_be_is_refused_once(coordinator: FakeCluster, error: 
     with pytest.raises(KafkaError, match=f"{error.name}.*commit the transaction of 'x', producer 5 at epoch 1"):
         end_transaction(coordinator.bootstrap, "x", 5, 1, commit=True)
     assert len(coordinator.asked("EndTxn")) == 1
+
+
+def test_there_are_two_protocols(coordinator: FakeCluster) -> None:
+    with pytest.raises(ConfigError, match="transactions=0"):
+        end_transaction(coordinator.bootstrap, "x", 5, 1, commit=True, transactions=0)
+    with Producer(coordinator.bootstrap, transactional_id="x") as producer, pytest.raises(ConfigError, match="=3"):
+        producer.init_transactions(resume=ProducerIdentity(5, 1, 3))
 
 
 def test_an_end_that_nobody_answers_is_unknown_in_time(coordinator: FakeCluster) -> None:

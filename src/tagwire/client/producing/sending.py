@@ -78,6 +78,7 @@ class Sender:
         self._numbering = numbering
         self._lanes: dict[TopicPartition, Lane] = {}
         self._under_way: list[_Request] = []
+        self._looked_at = 0.0
 
     # What the thread calls -----------------------------------------------------------------------------------------
 
@@ -104,7 +105,7 @@ class Sender:
             if lane.queue:
                 head = lane.queue[0]
                 times.append(self._expiry(head))
-                if not lane.flying:
+                if head.retry_at > self._looked_at:  # what could be sent then waits for answers to others
                     times.append(head.retry_at)
         wait_any([alarm, *{request.link for request in self._under_way}], min(times))
 
@@ -168,7 +169,8 @@ class Sender:
         return any(sent)
 
     def _ready(self) -> list[Batch]:
-        now, numbering = time.monotonic(), self._numbering
+        self._looked_at = now = time.monotonic()
+        numbering = self._numbering
         found = (lane.next_batch(now, numbering.window, numbering.identity) for lane in self._lanes.values())
         return [batch for batch in found if batch is not None]
 

@@ -29,6 +29,7 @@ from tagwire.client.producing.numbering import WINDOW, Asked, Numbering
 from tagwire.client.retry import is_retriable
 from tagwire.client.transport import Link
 from tagwire.errors import (
+    ConfigError,
     Error,
     KafkaError,
     ProducerFencedError,
@@ -241,6 +242,7 @@ class Transactional(Numbering):
     def adopt(self, identity: ProducerIdentity) -> None:
         """Goes on as another producer that is not used any more, without asking anybody."""
         self.require(Stage.NEW, what="another producer's identity cannot be taken")
+        _check_protocol(identity.transactions)
         self.identity = Identity(identity.producer_id, identity.epoch)
         self.version = identity.transactions
         self.enter(Stage.READY)
@@ -252,10 +254,11 @@ class Transactional(Numbering):
                 self._ended(commit, deadline)
             except TagwireError as error:
                 raise self._fail_unless_unknown(error) from error.__cause__
+            self._is_begun = False
         if self._needs_epoch and self.version == 1:
             self._renew(deadline)
         self._told.clear()
-        self._is_begun = self._needs_epoch = False
+        self._needs_epoch = False
         self._choose_version(deadline)
         self.enter(Stage.READY)
 
@@ -348,12 +351,15 @@ class Transactional(Numbering):
         self._choose_version(deadline)
 
     def _choose_version(self, deadline: float) -> None:
-        """A cluster may settle on the second protocol between two transactions."""
-        if self._client.finalized_features().get(FEATURE, 0) >= 2:
-            speaks = self._coordinator.link(deadline).version(END_TXN)
-            self.version = 2 if speaks >= END_TXN_OF_SECOND else 1
-        else:
+        """A cluster may settle on another protocol between two transactions."""
+        if self._client.finalized_features().get(FEATURE, 0) < 2:
             self.version = 1
+        elif self.version < 2:
+            try:
+                speaks = self._coordinator.link(deadline).version(END_TXN)
+            except TagwireError:  # the last transaction has ended well, whatever there is to say of the next one
+                return
+            self.version = 2 if speaks >= END_TXN_OF_SECOND else 1
 
     def _ask(self, message: Any, errors: Any, deadline: float, what: str) -> Any:
         return self._coordinator.ask(
@@ -389,8 +395,9 @@ def end_transaction(
         KafkaError: it cannot be ended like this: INVALID_TXN_STATE, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED or
             INVALID_PRODUCER_ID_MAPPING where it ended otherwise, or somebody else has the id.
         RequestTimeoutError, ConnectError, ...: no answer in time; whether it is ended is not known.
-        UnsupportedVersionError: the coordinator does not serve the protocol.
+        UnsupportedVersionError: the coordinator does not serve the protocol. ConfigError: there is no such protocol.
     """
+    _check_protocol(transactions)
     owned = Client(client) if isinstance(client, str) else None
     used = owned or client
     try:
@@ -407,6 +414,11 @@ def end_transaction(
         if owned is not None:
             owned.close()
     return ProducerIdentity(ended.producer_id, ended.epoch, transactions)
+
+
+def _check_protocol(transactions: int) -> None:
+    if transactions not in (1, 2):
+        raise ConfigError(f"transactions={transactions}: allowed is 1 or 2, as the identity of a producer has it")
 
 
 def _end(
