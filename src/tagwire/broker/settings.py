@@ -57,7 +57,8 @@ class Settings:
             sends a response of nothing but its correlation id.
         as_release: serve nothing that the brokers of this release of Kafka did not, such as "2.8"; None serves all.
         max_frame_bytes: the largest request; a larger one closes the connection before it is read.
-        max_connections, max_connections_per_address: how many there may be; more are closed at once.
+        max_connections, max_connections_per_address: how many there may be; more are closed at once. All together never
+            take more than half of the files that the process may open.
         max_in_flight_bytes: how much all connections together may hold in requests that are not answered yet and
             answers that are not read yet.
         max_topics, max_partitions, max_groups: how many there may be in all; a request for more is refused.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import ssl
 import struct
@@ -11,7 +12,9 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker, Tls
+from tagwire.broker.network import admission
 from tagwire.broker.network.admission import Admission
+from tagwire.broker.network.connection import ClientConnection
 from tagwire.broker.network.room import Room
 from tagwire.errors import TagwireError
 from tagwire.records import read
@@ -62,10 +65,18 @@ def test_connections_are_limited_and_come_free_again(tmp_path, connect, option, 
 
 
 def test_each_address_has_its_own_limit():
-    admission = Admission(4, 2)
-    assert [admission.enter(address) for address in "aaabbbc"] == [True, True, False, True, True, False, False]
-    admission.leave("a")
-    assert (admission.enter("c"), admission.enter("a"), admission.open) == (True, False, 4)
+    counted = Admission(4, 2)
+    assert [counted.enter(address) for address in "aaabbbc"] == [True, True, False, True, True, False, False]
+    counted.leave("a")
+    assert (counted.enter("c"), counted.enter("a"), counted.open) == (True, False, 4)
+
+
+def test_connections_leave_half_of_the_files_to_logs(tmp_path, connect, monkeypatch):
+    monkeypatch.setattr(admission.resource, "getrlimit", lambda which: (9, 9))
+    with Broker(tmp_path / "data") as broker:
+        wires = [connect(broker.bootstrap) for _ in range(4)]
+        assert all(is_served(wire) for wire in wires)
+        assert connect(broker.bootstrap).is_closed()
 
 
 def test_tls_greetings_count_as_connections(tmp_path, certificates, connect):
@@ -93,6 +104,24 @@ def test_a_client_that_leaves_over_tls_makes_room_for_the_next(tmp_path, certifi
         port = int(broker.bootstrap.rpartition(":")[2])
         for _ in range(3):
             assert eventually(greets)
+
+
+@pytest.mark.parametrize("said", [b"", b"\0\0\0", b"GET / HTTP/1.1\r\n\r\n"])
+def test_a_connection_that_ended_leaves_nothing_to_be_collected(broker, connect, said):
+    def kept():
+        return [found for found in gc.get_objects() if isinstance(found, ClientConnection)]
+
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(3):
+            wire = connect(broker.bootstrap)
+            assert is_served(wire)
+            wire.socket.sendall(said)
+            wire.close()
+            assert eventually(lambda: not kept())
+    finally:
+        gc.enable()
 
 
 def test_a_connection_that_is_silent_for_too_long_is_closed_and_one_that_is_not_stays(tmp_path, connect):

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import logging
+import resource
 from collections import Counter
 
 logger = logging.getLogger("tagwire.broker")
+
+
+def within_files(most: int) -> int:
+    """`most` connections, or as many as half of the files that this process may have open: the other half is for logs,
+    which have to be written whoever connects."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return most if allowed == resource.RLIM_INFINITY else min(most, allowed // 2)
 
 
 class Admission:

@@ -183,6 +183,8 @@ class ClientConnection(asyncio.BufferedProtocol):
             event = self._rpc.next_event()
         except TagwireError as error:
             logger.info("%s: closed: %s", self.session.address, error)
+            # `_rpc` keeps the error, and its traceback would keep this connection with all its buffers.
+            error.__traceback__ = None
             self._ending = True
             return False
         if isinstance(event, Signal):

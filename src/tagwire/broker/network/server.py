@@ -14,7 +14,7 @@ from typing import Any
 
 from tagwire.broker.apis import Apis
 from tagwire.broker.instruments import Instruments
-from tagwire.broker.network.admission import Admission
+from tagwire.broker.network.admission import Admission, within_files
 from tagwire.broker.network.connection import ClientConnection
 from tagwire.broker.network.listener import Listener, address_text
 from tagwire.broker.network.room import Room
@@ -55,7 +55,7 @@ class Server:
         self._apis = apis or Apis(settings.as_release)
         self._users = Users(settings.users)
         self._room = Room(settings.max_in_flight_bytes)
-        self._admission = Admission(settings.max_connections, settings.max_connections_per_address)
+        self._admission = Admission(within_files(settings.max_connections), settings.max_connections_per_address)
         self._connections: set[ClientConnection] = set()
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
