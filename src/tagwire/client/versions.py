@@ -44,6 +44,7 @@ OURS: Final[Ranges] = {
     27: (0, 2),  # WriteTxnMarkers
     28: (0, 5),  # TxnOffsetCommit
     32: (1, 4),  # DescribeConfigs
+    35: (1, 5),  # DescribeLogDirs
     37: (0, 3),  # CreatePartitions
     42: (0, 3),  # DeleteGroups
     44: (0, 1),  # IncrementalAlterConfigs
