@@ -32,7 +32,7 @@ SERVED = {
     15: (0, 5),
     16: (0, 5),
     17: (1, 1),
-    18: (0, 4),
+    18: (0, 5),
     19: (2, 7),
     20: (1, 6),
     21: (0, 2),
@@ -74,18 +74,18 @@ def lives(broker, connect) -> bool:
     return ask_versions(connect(broker.bootstrap), 3).error_code == 0
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", range(6))
 def test_every_version_tells_what_is_served(wire, version):
     answer = ask_versions(wire, version)
     assert answer.error_code == 0
     assert {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys} == SERVED
 
 
-@pytest.mark.parametrize("version", [5, 99, 32767, -1])
+@pytest.mark.parametrize("version", [6, 99, 32767, -1])
 def test_an_unknown_version_of_api_versions_is_answered_in_version_0_and_the_body_is_not_read(wire, version):
     tags = b"\0" if version >= 3 else b""
     wire.socket.sendall(frame(header(18, version) + tags + b"garbage that is no body"))
-    expected = frame(struct.pack(">ihihhh", 7, 35, 1, 18, 0, 4))
+    expected = frame(struct.pack(">ihihhh", 7, 35, 1, 18, 0, 5))
     assert wire.socket.recv(100) == expected
     wire.rpc = type(wire.rpc)("client")
     assert ask_versions(wire, 4).error_code == 0
@@ -98,6 +98,20 @@ def test_a_client_must_say_properly_what_software_it_is(wire, name, software):
     answer = ask_versions(wire, 3, name, software)
     assert (answer.error_code, answer.api_keys) == (Error.INVALID_REQUEST, [])
     assert ask_versions(wire, 3).error_code == 0
+
+
+def test_from_version_5_a_client_says_which_broker_it_means_and_is_told_when_that_is_another(wire):
+    cluster_id = wire.metadata().cluster_id
+
+    def outcome(**meant):
+        answer = wire.ask(ApiVersions(client_software_name="a", client_software_version="1", **meant), 5)
+        return answer.error_code, bool(answer.api_keys)
+
+    assert outcome(cluster_id=cluster_id, node_id=1) == (0, True)
+    assert outcome(cluster_id=cluster_id, node_id=2) == (Error.REBOOTSTRAP_REQUIRED, False)
+    assert outcome(cluster_id="another", node_id=1) == (Error.REBOOTSTRAP_REQUIRED, False)
+    assert outcome(cluster_id=cluster_id) == (Error.INVALID_REQUEST, False)
+    assert outcome(node_id=1) == (Error.INVALID_REQUEST, False)
 
 
 UNSERVED = [

@@ -98,7 +98,7 @@ def test_api_versions_is_answered_before_authentication_and_nothing_else(guarded
 def test_an_api_versions_that_is_not_known_is_answered_before_authentication_too(guarded, connect):
     wire = connect(guarded.bootstrap)
     wire.socket.sendall(struct.pack(">ihhihb", 11, 18, 99, 7, -1, 0))
-    assert wire.socket.recv(100) == struct.pack(">iihihhh", 16, 7, 35, 1, 18, 0, 4)
+    assert wire.socket.recv(100) == struct.pack(">iihihhh", 16, 7, 35, 1, 18, 0, 5)
 
 
 def test_what_is_asked_behind_a_login_is_not_answered_before_it_succeeds(guarded, connect):

@@ -1,8 +1,9 @@
 """ApiVersions (key 18): tell which APIs are served, in which versions.
 
-Versions 0-4. A version that is not served is answered too, in the layout of version 0, with error 35 and the range of
+Versions 0-5. A version that is not served is answered too, in the layout of version 0, with error 35 and the range of
 ApiVersions itself (KIP-511). From version 3 a client says what software it is; a name or version that is not of the
-form Kafka asks for is refused. Source: facts/kafka_protocol.md 3.3.
+form Kafka asks for is refused. From version 5 it also says, if it knows, which broker of which cluster it means; one
+that means another is told to begin anew (KIP-1242). Source: facts/kafka_protocol.md 3.3.
 """
 
 from __future__ import annotations
@@ -16,18 +17,27 @@ from tagwire.errors import Error
 from tagwire.rpc import Range, is_software_text
 
 FIRST_VERSION_WITH_SOFTWARE = 3
+NOT_SAID = -1
 
 
-@handles(messages.ApiVersionsRequest, versions="0-4")
+@handles(messages.ApiVersionsRequest, versions="0-5")
 async def api_versions(call: Call) -> Any:
     request = call.request
     if call.version >= FIRST_VERSION_WITH_SOFTWARE:
         named = request.client_software_name, request.client_software_version
         if not all(map(is_software_text, named)):
             return messages.ApiVersionsResponse(error_code=Error.INVALID_REQUEST)
+        if (request.cluster_id is None) != (request.node_id == NOT_SAID):
+            return messages.ApiVersionsResponse(error_code=Error.INVALID_REQUEST)
+        if request.cluster_id is not None and (request.cluster_id, request.node_id) != _identity(call):
+            return messages.ApiVersionsResponse(error_code=Error.REBOOTSTRAP_REQUIRED)
         call.session.software, call.session.software_version = named
     advertised = call.broker.apis.advertised
     return messages.ApiVersionsResponse(api_keys=[_entry(key, advertised) for key in sorted(advertised)])
+
+
+def _identity(call: Call) -> tuple[str, int]:
+    return call.broker.cluster_id, call.broker.node_id
 
 
 def unsupported_version(advertised: Mapping[int, Range]) -> Any:
