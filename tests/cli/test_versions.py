@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tagwire import messages
 from tagwire.client.versions import OURS
 from tagwire.rpc import ranges_of
 
@@ -14,6 +15,7 @@ from ..client.fake_broker import FakeCluster
 # A broker of everything that tagwire uses.
 SERVED = {**OURS, 2: (1, 7), 3: (0, 12)}
 PRODUCE = OURS[0]
+MODERN = SERVED.items()
 
 
 @pytest.fixture
@@ -120,3 +122,21 @@ def test_features_are_answered_one_by_one(run, release, tmp_path):
         json.loads(line) for line in run("versions", release.bootstrap, "--feature", path, "--json").out.splitlines()
     ]
     assert [(row["feature"], row["usable"]) for row in told if "feature" in row] == [("old", True), ("new", False)]
+
+
+def test_the_levels_that_a_cluster_has_settled_on_are_told(run, release):
+    kind = messages.ApiVersionsResponse
+
+    def told(_):
+        return kind(
+            api_keys=[kind.ApiVersion(api_key=api, min_version=low, max_version=high) for api, (low, high) in MODERN],
+            supported_features=[kind.SupportedFeatureKey(name="metadata.version", min_version=7, max_version=30)],
+            finalized_features=[kind.FinalizedFeatureKey(name="metadata.version", max_version_level=25)],
+            finalized_features_epoch=4,
+        )
+
+    release.script("ApiVersions", *[told] * 4)  # each of two runs is refused version 5, and asks again
+    assert "The cluster has settled on metadata.version 25." in run("versions", release.bootstrap).out.splitlines()
+    rows = [json.loads(line) for line in run("versions", release.bootstrap, "--json").out.splitlines()]
+    (found,) = [row for row in rows if "cluster_feature" in row]
+    assert found == {"cluster_feature": "metadata.version", "level": 25, "brokers": {release.bootstrap: [7, 30]}}

@@ -13,7 +13,7 @@ from tagwire.cli.options import Json, addresses
 from tagwire.cli.terminal import print_json, print_rows, printable
 
 if TYPE_CHECKING:
-    from tagwire.rpc import Features, Range, Ranges
+    from tagwire.rpc import BrokerFeatures, Features, Range, Ranges
 
 
 def versions(
@@ -32,7 +32,8 @@ def versions(
 
     One column for each broker, then what all of them serve, then the version tagwire speaks to them. An empty place
     under tagwire is an API it does not use; "none" is one it uses, but of which no version is shared. With --feature,
-    the exit code is 1 where a feature cannot be used.
+    the exit code is 1 where a feature cannot be used. The features of the cluster itself, such as metadata.version, are
+    told with the level that it has settled on.
 
     \b
     Examples:
@@ -46,13 +47,15 @@ def versions(
 
     target = None if against is None else ranges_of(against)
     features = None if feature is None else Features.load(feature)
-    sides = {_name(*address): _ranges(*address) for address in addresses_of(brokers)}
+    asked = {_name(*address): _asked(*address) for address in addresses_of(brokers)}
+    sides = {name: ranges for name, (ranges, _) in asked.items()}
     rows = _compared(sides, target)
+    levels = _levels({name: told for name, (_, told) in asked.items()})
     answers = [] if features is None else _answers(features, sides)
     if as_json:
-        print_json([*rows, *answers])
+        print_json([*rows, *levels, *answers])
     else:
-        _print(rows, sides, against)
+        _print(rows, levels, sides, against)
         for answer in answers:
             print(printable(answer["answer"]))
     if not all(answer["usable"] for answer in answers):
@@ -81,6 +84,20 @@ def _compared(sides: Mapping[str, Ranges], target: Ranges | None) -> list[dict[s
             row["note"] = _note(shared.get(api), target.get(api))
         rows.append(row)
     return rows
+
+
+def _levels(told: Mapping[str, BrokerFeatures]) -> list[dict[str, Any]]:
+    """A row for each feature of KIP-584 that a broker supports, with the level that the cluster has settled on."""
+    newest = max(told.values(), key=lambda features: features.epoch)
+    names = sorted({name for features in told.values() for name in features.supported} | set(newest.finalized))
+    return [
+        {
+            "cluster_feature": name,
+            "level": newest.finalized.get(name),
+            "brokers": {side: features.supported.get(name) for side, features in told.items()},
+        }
+        for name in names
+    ]
 
 
 def _note(now: Range | None, then: Range | None) -> str:
@@ -112,7 +129,9 @@ def _answers(features: Features, sides: Mapping[str, Ranges]) -> list[dict[str, 
     return [{"feature": answer.feature, "usable": bool(answer), "answer": str(answer)} for answer in found]
 
 
-def _print(rows: list[dict[str, Any]], sides: Mapping[str, Ranges], against: str | None) -> None:
+def _print(
+    rows: list[dict[str, Any]], levels: list[dict[str, Any]], sides: Mapping[str, Ranges], against: str | None
+) -> None:
     several = {2: ["both"]}.get(len(sides), ["all"]) if len(sides) > 1 else []
     hosts = [name.rpartition(":")[0] for name in sides]
     names = hosts if len(set(hosts)) == len(hosts) else list(sides)
@@ -124,6 +143,9 @@ def _print(rows: list[dict[str, Any]], sides: Mapping[str, Ranges], against: str
         other = [] if against is None else [_text(row["against"]), row["note"]]
         table.append((row["api"], *map(_text, ranges), speaks, *other))
     print_rows(("API", *names, *several, "tagwire", *compared), table)
+    settled = [f"{row['cluster_feature']} {row['level']}" for row in levels if row["level"] is not None]
+    if settled:
+        print(printable(f"The cluster has settled on {', '.join(settled)}."))
     print(_summary(sides, rows))
     if against is not None:
         print(_outlook(rows, against))
@@ -155,9 +177,9 @@ def _outlook(rows: list[dict[str, Any]], against: str) -> str:
     return f"{count}; " + (f"tagwire loses {', '.join(lost)}." if lost else "nothing tagwire uses is lost.")
 
 
-def _ranges(host: str, port: int) -> dict[int, Range]:
+def _asked(host: str, port: int) -> tuple[dict[int, Range], BrokerFeatures]:
     with connect(_name(host, port)) as client:
-        return client.versions()
+        return client.versions(), client.features()
 
 
 def _name(host: str, port: int) -> str:
