@@ -35,9 +35,10 @@ FAR = 2**60
 
 @dataclass
 class Kept:
-    """What is known of one partition: (key, value) by offset, of which batch each value is, and where it starts."""
+    """What is known of one partition: (key, value) by offset, which of them were not committed, where it starts."""
 
     acked: dict[int, tuple[bytes, bytes | None]] = field(default_factory=dict)
+    uncommitted: set[int] = field(default_factory=set)
     start: int = 0
 
 
@@ -212,40 +213,52 @@ class Story:
         self.offsets[group] = offset
 
     async def transact(self):
-        if "plain" not in self.topics_made:
+        name = self.some_topic()
+        if name is None:
             return
+        kept = self.topics_made[name].partitions[0]
         producer_id, epoch = await self.transactions.initialize("tx", 60_000, -1, -1)
-        await self.transactions.add("tx", producer_id, epoch, [("plain", 0)])
+        await self.transactions.add("tx", producer_id, epoch, [(name, 0)])
         await self.transactions.add_offsets("tx", producer_id, epoch)
         batch, rows = self.batch(producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True)
-        self.doubt = ("append", "plain", 0, [rows])
-        outcome = await self.topics.partition("plain", 0).append(lambda: batch)
-        self.note(self.topics_made["plain"].partitions[0], outcome.base_offset, rows)
+        self.doubt = ("append", name, 0, [rows], "uncommitted")
+        outcome = await self.topics.partition(name, 0).append(lambda: batch)
+        self.note(kept, outcome.base_offset, rows)
+        written = range(outcome.base_offset, outcome.base_offset + len(rows))
+        kept.uncommitted.update(written)
         offset = self.random.randint(2000, 3000)
         self.doubt = None
         await self.groups.commit_in_transaction(
             "g", producer_id, epoch, {("plain", 0): CommittedOffset(offset, -1, "", 0)}
         )
         commits = self.random.random() < 0.6
-        self.doubt = ("end", commits, outcome.base_offset, offset)
+        self.doubt = ("end", name, written, offset, commits)
         await self.transactions.end("tx", producer_id, epoch, commit=commits)
         if commits:
             self.offsets["g"] = offset
-        self.check_transaction(outcome.base_offset, visible={commits})
+            kept.uncommitted.difference_update(written)
+        assert self.is_committed(name, written) in (commits, None)
 
-    def check_transaction(self, base_offset, visible):
-        log = self.topics.partition("plain", 0).log
-        if base_offset < log.start_offset:
-            return
-        data = log.read(base_offset, 1 << 20, committed=True)
-        aborted = log.aborted(base_offset, data)
-        found = bool(len(data)) and base_offset not in {transaction.first_offset for transaction in aborted}
-        assert found in visible
+    def is_committed(self, name, written):
+        """Whether a reader of committed records sees what a transaction has written; None where it is deleted."""
+        log = self.topics.partition(name, 0).log
+        if written.start < log.start_offset:
+            return None
+        data = log.read(written.start, 1 << 20, committed=True)
+        first = next(read(data), None)
+        aborted = {transaction.first_offset for transaction in log.aborted(written.start, data)}
+        return first is not None and first.base_offset == written.start and written.start not in aborted
 
     def check(self):
         """What is found is what was acknowledged, and of what was under way all or nothing."""
         doubt = self.doubt or ("nothing",)
         self.check_topics(doubt)
+        if doubt[0] == "end":
+            _, name, written, _, commits = doubt
+            committed = self.is_committed(name, written)
+            assert commits or not committed
+            if committed:
+                self.topics_made[name].partitions[0].uncommitted.difference_update(written)
         for name, made in self.topics_made.items():
             for index, kept in enumerate(made.partitions):
                 self.check_partition(name, index, kept, doubt)
@@ -254,12 +267,10 @@ class Story:
             possible = {self.offsets.get(group)}
             if doubt[:2] == ("commit", group):
                 possible.add(doubt[2])
-            if doubt[0] == "end" and doubt[1] and group == "g":
+            if doubt[0] == "end" and doubt[4] and group == "g":
                 possible.add(doubt[3])
             assert (found.offset if found else None) in possible, (group, found, possible)
             self.offsets[group] = found.offset if found else None
-        if doubt[0] == "end":
-            self.check_transaction(doubt[2], visible={True, False} if doubt[1] else {False})
         for topic in self.topics:
             assert all(partition.log.stable_offset <= partition.log.end_offset for partition in topic.partitions)
         self.doubt = None
@@ -309,14 +320,17 @@ class Story:
                 [True] * sum(row.value is not None for row in rows),
                 [False] * sum(row.value is not None for row in rows),
             )
+        if unsure and doubt[-1] == "uncommitted":
+            kept.uncommitted.update(found.keys() - kept.acked.keys())
         kept.acked.update({offset: pair for offset, pair in found.items() if offset not in kept.acked})
 
     @staticmethod
     def check_newest(log, kept, found):
-        last = {key: offset for offset, (key, _) in sorted({**kept.acked, **found}.items())}
+        """Of each key the last committed record is there, and nothing that was not committed has replaced it."""
+        known = {offset: pair for offset, pair in {**kept.acked, **found}.items() if offset not in kept.uncommitted}
+        last = {key: offset for offset, (key, _) in sorted(known.items())}
         for offset in last.values():
-            value = {**kept.acked, **found}[offset][1]
-            assert offset in found or value is None or offset < log.start_offset, offset
+            assert offset in found or known[offset][1] is None or offset < log.start_offset, offset
 
     @staticmethod
     def found(log):

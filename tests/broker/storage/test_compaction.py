@@ -244,6 +244,37 @@ def test_aborted_records_go_at_once_and_replace_nothing(kept):
     assert kept.records() == [(0, b"k", b"before"), (4, b"j", b"committed")]
 
 
+@pytest.mark.parametrize("marker_is_compacted", [True, False])
+def test_what_was_aborted_is_known_before_its_marker_comes(kept, marker_is_compacted):
+    kept.add(batch((b"k", b"before")))
+    kept.roll()
+    kept.add(in_transaction(0, (b"k", b"aborted")))
+    kept.roll()
+    kept.add(marker(7, commit=False))
+    if marker_is_compacted:
+        kept.roll()
+    kept.compact()
+    assert kept.records() == [(0, b"k", b"before")]
+    kept.reopen()
+    assert kept.records() == [(0, b"k", b"before")]
+    assert kept.log.stable_offset == kept.log.end_offset
+    # The same producer's next transaction is not taken for the one that was aborted.
+    kept.add(in_transaction(1, (b"k", b"after")), marker(7, commit=True))
+    kept.roll()
+    kept.compact()
+    assert kept.newest() == {b"k": b"after"}
+
+
+def test_what_follows_an_aborted_transaction_that_was_compacted_counts(kept):
+    kept.add(batch((b"k", b"before")), in_transaction(0, (b"j", b"aborted")), marker(7, commit=False))
+    kept.roll()
+    kept.compact()
+    kept.add(in_transaction(1, (b"k", b"after")), marker(7, commit=True))
+    kept.roll()
+    kept.compact()
+    assert kept.records() == [(3, b"k", b"after")]
+
+
 def test_a_marker_goes_when_its_time_is_over_and_nothing_of_its_transaction_is_left(kept):
     kept.add(in_transaction(0, (b"k", b"1")), marker(7, commit=True))
     kept.add(in_transaction(1, (b"j", b"1")), marker(7, commit=False))

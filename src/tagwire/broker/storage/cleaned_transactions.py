@@ -6,7 +6,6 @@ one is, even emptied, a reader needs the marker, and so does whoever learns from
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable
 
 from tagwire.broker.storage.batch import origin_of
@@ -21,22 +20,18 @@ class CleanedTransactions:
         kept: the aborted transactions whose markers stay, for the index of the segment that is made.
     """
 
-    def __init__(self) -> None:
-        self._to_come: list[tuple[int, AbortedTransaction]] = []
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        """`aborted`: every aborted transaction of the log, also those whose markers come later than what is walked."""
+        self._to_come = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
         self._aborted: dict[int, AbortedTransaction] = {}
         self._seen: set[int] = set()
         self.kept: list[AbortedTransaction] = []
 
-    def add(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """Take in the aborted transactions of a segment, before its batches."""
-        for transaction in aborted:
-            heapq.heappush(self._to_come, (transaction.first_offset, transaction))
-
     def may_go(self, batch: RecordBatch) -> bool:
         """Whether the records in a batch are of no more use as far as transactions are concerned: aborted data, or the
         marker of a transaction of which nothing is left."""
-        while self._to_come and self._to_come[0][0] <= batch.last_offset:
-            _, transaction = heapq.heappop(self._to_come)
+        while self._to_come and self._to_come[-1].first_offset <= batch.last_offset:
+            transaction = self._to_come.pop()
             self._aborted[transaction.producer_id] = transaction
         producer = batch.producer_id
         if batch.is_control:

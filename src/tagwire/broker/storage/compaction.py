@@ -111,7 +111,8 @@ class Compaction:
             if not last_of.next_offset:
                 return
             producers = {producer.producer_id: producer for producer in log.producers}
-            cleaning = Cleaning(last_of, CleanedTransactions(), producers, now_ms, log.config.delete_retention_ms)
+            transactions = CleanedTransactions(log.all_aborted())
+            cleaning = Cleaning(last_of, transactions, producers, now_ms, log.config.delete_retention_ms)
             segments = [segment for segment in log.closed_segments() if segment.base_offset < last_of.next_offset]
             while segments:
                 done = self._clean(segments, cleaning)
@@ -127,11 +128,12 @@ class Compaction:
             raise StorageError(f"{log.directory}: compaction found what it cannot read: {error}") from error
 
     def _map(self, dirt: Dirt) -> OffsetMap:
-        last_of, transactions = OffsetMap(self._map_bytes), CleanedTransactions()
+        last_of = OffsetMap(self._map_bytes)
+        # Of those whose markers are before the walk nothing would tell their ends.
+        transactions = CleanedTransactions(a for a in self._log.all_aborted() if a.last_offset >= dirt.start)
         for segment in self._log.closed_segments():
             if segment.next_offset <= dirt.start:
                 continue
-            transactions.add(segment.aborted)
             for batch in segment.batches(dirt.start):
                 if batch.base_offset >= dirt.end or self._stop():
                     return last_of
@@ -177,7 +179,6 @@ class Compaction:
         is_changed = False
         run: list[Placed] = []
         size = 0
-        cleaning.transactions.add(segment.aborted)
         for batch in segment.batches():
             if self._stop():
                 break

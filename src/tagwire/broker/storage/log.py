@@ -331,6 +331,10 @@ class PartitionLog:
         last = self._visible.segment
         return tuple(segment for segment in self._segments if segment.base_offset < last)
 
+    def all_aborted(self) -> list[AbortedTransaction]:
+        """Every aborted transaction that is known of, in the order of their markers."""
+        return [transaction for segment in self._segments for transaction in list(segment.aborted)]
+
     def replace(self, old: Sequence[Segment], new: Segment, remember: Callable[[], None]) -> bool:
         """Put `new`, whose files are on the disk under names of the state CLEANED, into the place of `old`, neighbours.
 
