@@ -32,7 +32,8 @@ class Gathering:
     """
 
     def __init__(self, settings: ProduceSettings, wake: Callable[[], None]) -> None:
-        self.changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()  # of `changed`, which takes longer to enter
+        self.changed = threading.Condition(self._lock)
         self.refusal: TagwireError | None = None
         self._settings = settings
         self._batch_bytes = settings.batch_bytes
@@ -52,7 +53,7 @@ class Gathering:
             TagwireError: `refusal`. RequestTimeoutError: there was no room for `max_block` seconds.
             KafkaError: the topic has no such partition.
         """
-        with self.changed:
+        with self._lock:
             if self.refusal is not None or self._bytes + size > self._memory:
                 self._wait_for_room(size)
             at = topic.place(record.key, partition)
