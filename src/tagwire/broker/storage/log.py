@@ -25,7 +25,7 @@ from tagwire.broker.storage.log_reading import LogView, OffsetOutOfRangeError, V
 from tagwire.broker.storage.placing import placed
 from tagwire.broker.storage.producer_snapshots import drop_snapshots, save_snapshot
 from tagwire.broker.storage.producers import Producers
-from tagwire.broker.storage.retention import is_expired, is_overdue, kept_from
+from tagwire.broker.storage.retention import is_expired, is_overdue
 from tagwire.broker.storage.segment import SWAP, Placed, Segment
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError, StorageError, TagwireError
@@ -302,20 +302,12 @@ class PartitionLog:
                 raise StorageError(f"{self.directory}: deleting records failed: {error}") from error
         return len(gone)
 
-    def expired_before(self, now_ms: int) -> int:
-        """Before which offset the topic's retention asks for whole segments to be deleted.
-
-        The segment that is written to is never deleted; it is closed first, when that is due.
+    def roll_if_due(self, now_ms: int) -> None:
+        """Close the segment that is written to if its time has come.
 
         Raises:
             StorageError: the disk refused, or the log is offline.
         """
-        self.roll_if_due(now_ms)
-        self.producers.expire(now_ms)
-        return max(self.start_offset, kept_from(self._segments, self._visible.segment, self.config, now_ms))
-
-    def roll_if_due(self, now_ms: int) -> None:
-        """Close the segment that is written to if its time has come. Raises as `expired_before`."""
         with self._writing:
             self._check_online()
             try:
