@@ -18,49 +18,11 @@ from tagwire.errors import DecodeError, SpecError
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy, memset
-    from cython.cimports.tagwire.kernel.programs import (
-        ARRAY,
-        BOOL,
-        COMPACT,
-        FLOAT64,
-        INT8,
-        INT16,
-        INT32,
-        INT64,
-        MAX_DEPTH,
-        NOT_HERE,
-        NULLABLE,
-        ROW,
-        SPAN,
-        STRING,
-        STRUCT,
-        UINT16,
-        UINT32,
-        UUID,
-        Program,
-    )
+    from cython.cimports.tagwire.kernel import programs
+    from cython.cimports.tagwire.kernel.programs import Program
 else:
-    from tagwire.kernel.programs import (
-        ARRAY,
-        BOOL,
-        COMPACT,
-        FLOAT64,
-        INT8,
-        INT16,
-        INT32,
-        INT64,
-        MAX_DEPTH,
-        NOT_HERE,
-        NULLABLE,
-        ROW,
-        SPAN,
-        STRING,
-        STRUCT,
-        UINT16,
-        UINT32,
-        UUID,
-        Program,
-    )
+    from tagwire.kernel import programs
+    from tagwire.kernel.programs import Program
 
     LIST, FORBIDDEN = 15, 64
     ZERO, NULL, GIVEN, DEFAULTS = 0, 1, 2, 3
@@ -71,8 +33,25 @@ COMPILED = cython.compiled
 MAX_INT32 = cython.declare(cython.longlong, 2147483647)
 MAX_COLUMNS = cython.declare(cython.Py_ssize_t, 10000)
 
-_SIZES = {INT8: 1, INT16: 2, UINT16: 2, INT32: 4, UINT32: 4, INT64: 8, FLOAT64: 8, UUID: 16}
-_LETTERS = {INT8: "b", INT16: "h", UINT16: "H", INT32: "i", UINT32: "I", INT64: "q", FLOAT64: "d"}
+_SIZES = {
+    programs.INT8: 1,
+    programs.INT16: 2,
+    programs.UINT16: 2,
+    programs.INT32: 4,
+    programs.UINT32: 4,
+    programs.INT64: 8,
+    programs.FLOAT64: 8,
+    programs.UUID: 16,
+}
+_LETTERS = {
+    programs.INT8: "b",
+    programs.INT16: "h",
+    programs.UINT16: "H",
+    programs.INT32: "i",
+    programs.UINT32: "I",
+    programs.INT64: "q",
+    programs.FLOAT64: "d",
+}
 
 
 class _Uncompiled:
@@ -102,7 +81,7 @@ class Plan:
     def __init__(self, program: Program):
         self.program = program
         self.nodes = []
-        root: cython.Py_ssize_t = self.add(STRUCT, 0, -1)
+        root: cython.Py_ssize_t = self.add(programs.STRUCT, 0, -1)
         self.outline = self.add_struct(root, 0, 0)
         self.count = len(self.nodes)
         if cython.compiled:
@@ -136,7 +115,7 @@ class Plan:
         if len(self.nodes) >= MAX_COLUMNS:
             raise SpecError(f"{self.program.name} v{self.program.version} has more than {MAX_COLUMNS} columns")
         size: cython.int = _SIZES.get(kind, 0)
-        weight: cython.longlong = 0 if kind == STRUCT else size or (1 if kind == BOOL else 4)
+        weight: cython.longlong = 0 if kind == programs.STRUCT else size or (1 if kind == programs.BOOL else 4)
         self.nodes.append([[kind, flags, tag, size, ZERO, 0, 0, weight, b""], -1, -1, -1])
         return len(self.nodes) - 1
 
@@ -144,10 +123,10 @@ class Plan:
     def add_struct(self, at: cython.Py_ssize_t, number: cython.Py_ssize_t, depth: cython.int) -> tuple:
         """The columns of the fields of struct `number` below column `at`; gives their outlines."""
         program: Program = self.program
-        base: cython.Py_ssize_t = number * SPAN
+        base: cython.Py_ssize_t = number * programs.SPAN
         row: cython.Py_ssize_t
         values = self.nodes[at][0]
-        if depth >= MAX_DEPTH or program.weights[number] < 0:
+        if depth >= programs.MAX_DEPTH or program.weights[number] < 0:
             values[1] |= FORBIDDEN
             return ()
         outlines = {}
@@ -177,37 +156,37 @@ class Plan:
     def add_field(self, row: cython.Py_ssize_t, depth: cython.int) -> object:
         """The column of one field, and its outline; None for a tag that is declared, but not in this version."""
         program: Program = self.program
-        kind: cython.int = program.code[row * ROW]
-        flags: cython.int = program.code[row * ROW + 1]
-        child: cython.int = program.code[row * ROW + 3]
+        kind: cython.int = program.code[row * programs.ROW]
+        flags: cython.int = program.code[row * programs.ROW + 1]
+        child: cython.int = program.code[row * programs.ROW + 3]
         default = program.defaults[row]
-        is_list: cython.bint = (flags & ARRAY) != 0
-        at: cython.Py_ssize_t = self.add(LIST if is_list else kind, flags, program.code[row * ROW + 4])
+        is_list: cython.bint = (flags & programs.ARRAY) != 0
+        at: cython.Py_ssize_t = self.add(LIST if is_list else kind, flags, program.code[row * programs.ROW + 4])
         values = self.nodes[at][0]
-        if kind == NOT_HERE:
+        if kind == programs.NOT_HERE:
             values[5] = -1
             return None
         inside: tuple = ()
         if is_list:
-            element: cython.Py_ssize_t = self.add(kind, flags & COMPACT, -1)
+            element: cython.Py_ssize_t = self.add(kind, flags & programs.COMPACT, -1)
             self.nodes[at][1] = element
             values[6] = 1
-            if kind == STRUCT:
+            if kind == programs.STRUCT:
                 inside = self.add_struct(element, child, depth + 1)
             inside = (("element", kind, False, inside),)
-        elif kind == STRUCT:
+        elif kind == programs.STRUCT:
             inside = self.add_struct(at, child, depth + 1)
-        nullable: cython.bint = (flags & NULLABLE) != 0 or default is None
+        nullable: cython.bint = (flags & programs.NULLABLE) != 0 or default is None
         if default is None:
             values[4] = NULL
-        elif kind == STRUCT and not is_list:
+        elif kind == programs.STRUCT and not is_list:
             values[4] = DEFAULTS
         elif not is_list and default:
             values[4] = GIVEN
             values[8] = _native(kind, default)
             values[7] += 0 if values[3] else len(values[8])
         values[7] += nullable
-        return program.attributes[program.code[row * ROW + 2]], LIST if is_list else kind, nullable, inside
+        return program.attributes[program.code[row * programs.ROW + 2]], LIST if is_list else kind, nullable, inside
 
 
 @cython.cclass
@@ -280,7 +259,7 @@ class Store:
     @cython.exceptval(check=False)
     def cut(self, column: cython.pointer[Column], length: cython.Py_ssize_t) -> cython.void:
         """Takes off what is after the first `length` elements: none of it may outlive a refusal."""
-        if column.kind == NOT_HERE:
+        if column.kind == programs.NOT_HERE:
             return
         kept: cython.Py_ssize_t = length
         column.length = length
@@ -329,18 +308,18 @@ class Store:
     def append_zero(self, column: cython.pointer[Column]) -> cython.void:
         """Appends what stands in memory where nothing is: zeros, an empty list or text, a struct of such."""
         inside = column.first
-        if column.kind == NOT_HERE:
+        if column.kind == programs.NOT_HERE:
             return
-        if column.kind == STRUCT:
+        if column.kind == programs.STRUCT:
             while inside:
                 if cython.compiled:
                     if inside.validity != cython.NULL:
                         set_bit(inside.validity, inside.length, True)
-                elif inside.kind != NOT_HERE:
+                elif inside.kind != programs.NOT_HERE:
                     self.set_valid(inside)
                 self.append_zero(inside)
                 inside = inside.next
-        elif column.kind == BOOL:
+        elif column.kind == programs.BOOL:
             self.append_bool(column, 0)
             return
         elif column.size:
@@ -399,11 +378,11 @@ class Store:
     @cython.exceptval(check=False)
     def append_default(self, column: cython.pointer[Column]) -> cython.bint:
         """Appends what stands for a tagged field that is left out."""
-        if column.kind == NOT_HERE:
+        if column.kind == programs.NOT_HERE:
             return True
         if column.absent == NULL:
             return self.append_null(column)
-        if column.absent == GIVEN and not column.size and column.kind != BOOL:
+        if column.absent == GIVEN and not column.size and column.kind != programs.BOOL:
             return self.append_text(column, column.default_bytes, column.default_size)
         self.set_valid(column)
         if column.absent == DEFAULTS:
@@ -413,7 +392,7 @@ class Store:
                     return False
                 inside = inside.next
             column.length += 1
-        elif column.absent == GIVEN and column.kind == BOOL:
+        elif column.absent == GIVEN and column.kind == programs.BOOL:
             self.append_bool(column, 1)
         elif column.absent == GIVEN:
             if cython.compiled:
@@ -427,32 +406,32 @@ class Store:
 
 
 def _has_ends(kind):
-    return kind == LIST or kind not in _SIZES and kind not in (BOOL, STRUCT, NOT_HERE)
+    return kind == LIST or kind not in _SIZES and kind not in (programs.BOOL, programs.STRUCT, programs.NOT_HERE)
 
 
 def _native(kind, value):
     """A default as it stands in a column."""
-    if kind == STRING:
+    if kind == programs.STRING:
         return value.encode()
     if isinstance(value, UuidValue):
         return value.bytes
     if kind in _LETTERS:
         return pack(_LETTERS[kind], value)
-    return b"\1" if kind == BOOL else bytes(value)
+    return b"\1" if kind == programs.BOOL else bytes(value)
 
 
 def _pieces(column):
     inside = []
     each = column.first
     while each:
-        if each.kind != NOT_HERE:
+        if each.kind != programs.NOT_HERE:
             inside.append((each.place, _pieces(each)))
         each = each.next
     buffers = [None if column.validity is None else _bits(column.validity)]
-    if column.kind != STRUCT:
+    if column.kind != programs.STRUCT:
         values = column.values
         buffers.append(
-            array("i", values) if _has_ends(column.kind) else _bits(values) if column.kind == BOOL else values
+            array("i", values) if _has_ends(column.kind) else _bits(values) if column.kind == programs.BOOL else values
         )
         if _has_ends(column.kind) and column.kind != LIST:
             buffers.append(column.data)

@@ -15,34 +15,12 @@ from tagwire.errors import DecodeError
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy
+    from cython.cimports.tagwire.kernel import programs
     from cython.cimports.tagwire.kernel.columns import FORBIDDEN, LIST, Column, Plan, Store, is_ascii
     from cython.cimports.tagwire.kernel.memory import PyUnicode_DecodeUTF8, load16, load32, load64
-    from cython.cimports.tagwire.kernel.programs import (
-        BOOL,
-        COMPACT,
-        NOT_HERE,
-        NULLABLE,
-        OPTIONAL_BUFFER,
-        STRING,
-        STRUCT,
-        TAG_SECTION,
-        TAGGED,
-        UUID,
-    )
 else:
+    from tagwire.kernel import programs
     from tagwire.kernel.columns import FORBIDDEN, LIST, Plan, Store
-    from tagwire.kernel.programs import (
-        BOOL,
-        COMPACT,
-        NOT_HERE,
-        NULLABLE,
-        OPTIONAL_BUFFER,
-        STRING,
-        STRUCT,
-        TAG_SECTION,
-        TAGGED,
-        UUID,
-    )
 
 COMPILED = cython.compiled
 
@@ -152,7 +130,7 @@ class Columns(Store):
     def length(self, flags: cython.int, width: cython.int) -> cython.longlong:
         """A length or count prefix; -1 for null where null is allowed, -2 for what is no length here."""
         length: cython.longlong
-        if flags & COMPACT:
+        if flags & programs.COMPACT:
             if self.at < self.end and 0 < self.data[self.at] < 128:
                 length = self.data[self.at]
                 self.at += 1
@@ -176,7 +154,7 @@ class Columns(Store):
             if length < -1 and not self.lenient:
                 return -2
         if length < 0:
-            return -1 if flags & NULLABLE else -2
+            return -1 if flags & programs.NULLABLE else -2
         return length
 
     @cython.cfunc
@@ -197,7 +175,7 @@ class Columns(Store):
                 memcpy(column.values + column.length * size, source, size)
         else:
             chunk = bytes(self.data[self.at : self.at + size])
-            column.values += chunk if column.kind == UUID or sys.byteorder == "big" else chunk[::-1]
+            column.values += chunk if column.kind == programs.UUID or sys.byteorder == "big" else chunk[::-1]
         self.at += size
         column.length += 1
         return True
@@ -210,7 +188,7 @@ class Columns(Store):
         """One struct, its extension included. There is room for its fields."""
         if column.flags & FORBIDDEN:
             return False
-        if self.extension == OPTIONAL_BUFFER and not self.optional_buffer(column):
+        if self.extension == programs.OPTIONAL_BUFFER and not self.optional_buffer(column):
             return False
         field = column.first
         tags = column.tags
@@ -236,7 +214,7 @@ class Columns(Store):
                 if not self.value(field):
                     return False
                 field = field.next
-        if self.extension == TAG_SECTION:
+        if self.extension == programs.TAG_SECTION:
             if not tags and self.at < self.end and self.data[self.at] == 0:
                 self.at += 1
             elif not self.tag_section(column):
@@ -326,9 +304,9 @@ class Columns(Store):
         if not (field and field.tag == tag):
             self.at += size
             return size <= self.end - start
-        if field.kind == NOT_HERE:
+        if field.kind == programs.NOT_HERE:
             return False
-        as_java: cython.bint = self.lenient and self.extension == TAG_SECTION  # which ignores the size
+        as_java: cython.bint = self.lenient and self.extension == programs.TAG_SECTION  # which ignores the size
         if size > self.end - self.at and not as_java:
             return False
         if field.length > column.length:  # given twice: the last one counts
@@ -345,11 +323,11 @@ class Columns(Store):
             return self.items(column)
         if column.size:
             return self.number(column)
-        if kind == STRING:
+        if kind == programs.STRING:
             return self.string(column)
-        if kind == STRUCT:
-            return self.maybe_struct(column) if column.flags & NULLABLE else self.struct(column)
-        if kind == BOOL:
+        if kind == programs.STRUCT:
+            return self.maybe_struct(column) if column.flags & programs.NULLABLE else self.struct(column)
+        if kind == programs.BOOL:
             return self.boolean(column)
         return self.data_bytes(column)
 
@@ -359,7 +337,7 @@ class Columns(Store):
         """A nullable struct: its prefix is an int8 in its position, an uvarint in a tag (facts 2.1, 2.3)."""
         start: cython.Py_ssize_t = self.at
         prefix: cython.longlong
-        if column.flags & TAGGED:
+        if column.flags & programs.TAGGED:
             prefix = self.uvarint()
             if prefix < 0 or (not self.lenient and (prefix > 1 or self.at != start + 1)):
                 return False
@@ -390,7 +368,7 @@ class Columns(Store):
             return False
         if element.length + count > element.room and not self.grow(element, count):
             return False
-        if element.kind == STRUCT:
+        if element.kind == programs.STRUCT:
             for _ in range(count):
                 if not self.struct(element):
                     return False

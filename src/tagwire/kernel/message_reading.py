@@ -12,6 +12,7 @@ import cython
 from tagwire.errors import DecodeError
 
 if cython.compiled:
+    from cython.cimports.tagwire.kernel import programs
     from cython.cimports.tagwire.kernel.memory import (
         Py_INCREF,
         PyBytes_AS_STRING,
@@ -31,57 +32,10 @@ if cython.compiled:
         slot_write,
         unsigned_128,
     )
-    from cython.cimports.tagwire.kernel.programs import (
-        ARRAY,
-        BOOL,
-        BYTES,
-        COMPACT,
-        INT8,
-        INT16,
-        INT32,
-        INT64,
-        MAX_DEPTH,
-        NOT_HERE,
-        NULLABLE,
-        OPTIONAL_BUFFER,
-        RECORDS,
-        ROW,
-        SPAN,
-        STRING,
-        STRUCT,
-        TAG_SECTION,
-        TAGGED,
-        UINT16,
-        UINT32,
-        UUID,
-        Program,
-    )
+    from cython.cimports.tagwire.kernel.programs import Program
 else:
-    from tagwire.kernel.programs import (
-        ARRAY,
-        BOOL,
-        BYTES,
-        COMPACT,
-        INT8,
-        INT16,
-        INT32,
-        INT64,
-        MAX_DEPTH,
-        NOT_HERE,
-        NULLABLE,
-        OPTIONAL_BUFFER,
-        RECORDS,
-        ROW,
-        SPAN,
-        STRING,
-        STRUCT,
-        TAG_SECTION,
-        TAGGED,
-        UINT16,
-        UINT32,
-        UUID,
-        Program,
-    )
+    from tagwire.kernel import programs
+    from tagwire.kernel.programs import Program
 
 COMPILED = cython.compiled
 
@@ -180,8 +134,8 @@ class Decoder:
             self.data = cython.address(self.view[0]) if self.end else cython.NULL
         else:
             self.data = view
-            self.rows = [-1] * MAX_DEPTH
-            self.indices = [-1] * MAX_DEPTH
+            self.rows = [-1] * programs.MAX_DEPTH
+            self.indices = [-1] * programs.MAX_DEPTH
         return 0
 
     @cython.cfunc
@@ -267,7 +221,7 @@ class Decoder:
         """A length or count prefix; -1 for null, which is refused here where the field is not nullable."""
         start: cython.Py_ssize_t = self.at
         length: cython.longlong
-        if flags & COMPACT:
+        if flags & programs.COMPACT:
             if start < self.end and 0 < self.data[start] < 128:
                 self.at = start + 1
                 return self.data[start] - 1
@@ -283,7 +237,7 @@ class Decoder:
                 self.at = start
                 raise self.failure(f"{what} {length} is negative")
         if length < 0:
-            if not flags & NULLABLE:
+            if not flags & programs.NULLABLE:
                 self.at = start
                 raise self.failure("null where the field is not nullable")
             return -1
@@ -295,11 +249,11 @@ class Decoder:
     def struct_at(self, number: cython.Py_ssize_t) -> object:
         """The struct `number` of the program, its extension included."""
         program: Program = self.program
-        base: cython.Py_ssize_t = number * SPAN
+        base: cython.Py_ssize_t = number * programs.SPAN
         first_tag: cython.Py_ssize_t = program.structs[base + 2]
         depth: cython.int = self.depth + 1
         row: cython.Py_ssize_t
-        if depth >= MAX_DEPTH:
+        if depth >= programs.MAX_DEPTH:
             raise self.failure("structs are nested too deeply")
         if program.weights[number] < 0:
             raise program.missing_struct(number, self.described())
@@ -312,18 +266,18 @@ class Decoder:
         else:
             result = program.create(number)
         for row in range(first_tag, program.structs[base + 5]):
-            if program.code[row * ROW] != NOT_HERE:
+            if program.code[row * programs.ROW] != programs.NOT_HERE:
                 default = program.defaults[row]
                 if default is list or isinstance(default, type):
                     default = program.fresh_default(row)
                 if cython.compiled:
-                    slot_write(result, program.offsets[program.code[row * ROW + 2]], default)
+                    slot_write(result, program.offsets[program.code[row * programs.ROW + 2]], default)
                 else:
-                    program.write(result, program.code[row * ROW + 2], default)
-        if program.extension == OPTIONAL_BUFFER:
+                    program.write(result, program.code[row * programs.ROW + 2], default)
+        if program.extension == programs.OPTIONAL_BUFFER:
             unknown = self.optional_buffer(result, first_tag, program.structs[base + 3], depth)
         self.fields(result, program.structs[base], program.structs[base + 1], depth)
-        if program.extension == TAG_SECTION:
+        if program.extension == programs.TAG_SECTION:
             if self.at < self.end and self.data[self.at] == 0:
                 self.at += 1
             else:
@@ -345,25 +299,25 @@ class Decoder:
         program: Program = self.program
         row: cython.Py_ssize_t
         if cython.compiled:
-            code = program.code + first * ROW
+            code = program.code + first * programs.ROW
             offsets = program.offsets
             data = self.data
             end: cython.Py_ssize_t = self.end
             at: cython.Py_ssize_t = self.at
             for row in range(first, last):
                 # The commonest fields without a call for each; `value` reads all the others, and what is cut short.
-                if code[0] == INT32 and not code[1] & ARRAY and end - at >= 4:
+                if code[0] == programs.INT32 and not code[1] & programs.ARRAY and end - at >= 4:
                     slot_number(target, offsets[code[2]], load32(data + at))
                     at += 4
-                elif code[0] == INT16 and not code[1] & ARRAY and end - at >= 2:
+                elif code[0] == programs.INT16 and not code[1] & programs.ARRAY and end - at >= 2:
                     slot_number(target, offsets[code[2]], load16(data + at))
                     at += 2
-                elif code[0] == INT64 and not code[1] & ARRAY and end - at >= 8:
+                elif code[0] == programs.INT64 and not code[1] & programs.ARRAY and end - at >= 8:
                     slot_number(target, offsets[code[2]], load64(data + at))
                     at += 8
                 elif (
-                    code[0] == INT32
-                    and code[1] & COMPACT
+                    code[0] == programs.INT32
+                    and code[1] & programs.COMPACT
                     and end > at
                     and 0 < data[at] < 128
                     and end - at > 4 * (data[at] - 1)
@@ -379,13 +333,13 @@ class Decoder:
                     self.indices[depth] = -1
                     slot_write(target, offsets[code[2]], self.value(row))
                     at = self.at
-                code += ROW
+                code += programs.ROW
             self.at = at
         else:
             for row in range(first, last):
                 self.rows[depth] = row
                 self.indices[depth] = -1
-                program.write(target, program.code[row * ROW + 2], self.value(row))
+                program.write(target, program.code[row * programs.ROW + 2], self.value(row))
         return 0
 
     @cython.cfunc
@@ -416,10 +370,10 @@ class Decoder:
                 row = first
             before = tag
             size = self.uvarint()
-            while row < last and code[row * ROW + 4] < tag:
+            while row < last and code[row * programs.ROW + 4] < tag:
                 row += 1
-            if row < last and code[row * ROW + 4] == tag:
-                if code[row * ROW] == NOT_HERE:
+            if row < last and code[row * programs.ROW + 4] == tag:
+                if code[row * programs.ROW] == programs.NOT_HERE:
                     self.at = start
                     raise self.failure(f"tag {tag} is not valid for version {self.program.version}")
                 self.known_tag(target, row, size, depth)
@@ -457,10 +411,10 @@ class Decoder:
                 self.at = start
                 raise self.failure(f"tag {tag} comes after tag {before}")
             before = tag
-            while row < last and code[row * ROW + 4] < tag:
+            while row < last and code[row * programs.ROW + 4] < tag:
                 row += 1
-            if row < last and code[row * ROW + 4] == tag:
-                if code[row * ROW] == NOT_HERE:
+            if row < last and code[row * programs.ROW + 4] == tag:
+                if code[row * programs.ROW] == programs.NOT_HERE:
                     self.at = start
                     raise self.failure(f"tag {tag} is not valid for version {self.program.version}")
                 self.known_tag(target, row, size, depth)
@@ -472,11 +426,11 @@ class Decoder:
     def known_tag(self, target: object, row: cython.Py_ssize_t, size: cython.longlong, depth: cython.int) -> cython.int:
         self.rows[depth] = row
         self.indices[depth] = -1
-        as_java: cython.bint = self.lenient and self.program.extension == TAG_SECTION  # which ignores the size
+        as_java: cython.bint = self.lenient and self.program.extension == programs.TAG_SECTION  # which ignores the size
         if size > self.end - self.at and not as_java:
             raise self.failure(f"claims {size} bytes, {self.end - self.at} are left")
         start: cython.Py_ssize_t = self.at
-        self.program.write(target, self.program.code[row * ROW + 2], self.value(row))
+        self.program.write(target, self.program.code[row * programs.ROW + 2], self.value(row))
         if self.at != start + size and not as_java:
             raise self.failure(f"claims {size} bytes, its value takes {self.at - start}")
         self.rows[depth] = -1
@@ -499,12 +453,12 @@ class Decoder:
     def value(self, row: cython.Py_ssize_t) -> object:
         """The value of the field that `row` describes."""
         code = self.program.code
-        operation: cython.int = code[row * ROW]
-        flags: cython.int = code[row * ROW + 1]
-        child: cython.int = code[row * ROW + 3]
-        if flags & ARRAY:
+        operation: cython.int = code[row * programs.ROW]
+        flags: cython.int = code[row * programs.ROW + 1]
+        child: cython.int = code[row * programs.ROW + 3]
+        if flags & programs.ARRAY:
             return self.array_of(operation, flags, child)
-        if operation == STRUCT and flags & NULLABLE and self.is_null_struct(flags):
+        if operation == programs.STRUCT and flags & programs.NULLABLE and self.is_null_struct(flags):
             return None
         return self.element(operation, flags, child)
 
@@ -514,7 +468,7 @@ class Decoder:
         """Reads the prefix of a nullable struct: int8 in its position, uvarint in a tag (facts 2.1, 2.3)."""
         start: cython.Py_ssize_t = self.at
         prefix: cython.longlong
-        if flags & TAGGED:
+        if flags & programs.TAGGED:
             prefix = self.uvarint()
             if self.lenient:
                 return prefix == 0 or prefix > MAX_INT32
@@ -537,19 +491,25 @@ class Decoder:
         if count > self.end - self.at:
             # Every element takes at least a byte, so nothing is allocated for a count that cannot be true.
             raise self.failure(f"{count} elements in {self.end - self.at} bytes")
-        self.take_memory(LIST_WEIGHT + count * (PLACE_WEIGHT if operation == STRUCT else PLACE_WEIGHT + VALUE_WEIGHT))
-        element_flags: cython.int = flags & COMPACT
+        self.take_memory(
+            LIST_WEIGHT + count * (PLACE_WEIGHT if operation == programs.STRUCT else PLACE_WEIGHT + VALUE_WEIGHT)
+        )
+        element_flags: cython.int = flags & programs.COMPACT
         i: cython.Py_ssize_t
-        if operation == INT32:
+        if operation == programs.INT32:
             self.need(4 * count)
         if cython.compiled:
-            if operation == INT32:
+            if operation == programs.INT32:
                 self.at += 4 * count
                 return int32_list(self.data + self.at - 4 * count, count)
             result = new_list(count)
             for i in range(count):
                 self.indices[depth] = i
-                item = self.struct_at(child) if operation == STRUCT else self.element(operation, element_flags, child)
+                item = (
+                    self.struct_at(child)
+                    if operation == programs.STRUCT
+                    else self.element(operation, element_flags, child)
+                )
                 Py_INCREF(item)
                 PyList_SET_ITEM(result, i, item)
         else:
@@ -563,27 +523,27 @@ class Decoder:
     @cython.cfunc
     def element(self, operation: cython.int, flags: cython.int, child: cython.int) -> object:
         """One value that is not an array."""
-        if operation == STRUCT:
+        if operation == programs.STRUCT:
             return self.struct_at(child)
-        if operation == INT32:
+        if operation == programs.INT32:
             return self.integer(4)
-        if operation == STRING:
+        if operation == programs.STRING:
             return self.string(flags)
-        if operation == INT16:
+        if operation == programs.INT16:
             return self.integer(2)
-        if operation == INT64:
+        if operation == programs.INT64:
             return self.integer(8)
-        if operation == BOOL:
+        if operation == programs.BOOL:
             return self.boolean()
-        if operation == INT8:
+        if operation == programs.INT8:
             return self.integer(1)
-        if operation == UUID:
+        if operation == programs.UUID:
             return self.uuid()
-        if operation == RECORDS or operation == BYTES:
+        if operation == programs.RECORDS or operation == programs.BYTES:
             return self.data_bytes(operation, flags)
-        if operation == UINT16:
+        if operation == programs.UINT16:
             return self.integer(2) & 0xFFFF
-        if operation == UINT32:
+        if operation == programs.UINT32:
             return self.integer(4) & 0xFFFFFFFF
         self.need(8)
         value = _UNPACK_FLOAT(self.slice(self.at, self.at + 8))[0]
@@ -640,7 +600,7 @@ class Decoder:
 
     @cython.cfunc
     def past_the_end(self, flags: cython.int, length: cython.longlong) -> object:
-        kind = "compact length" if flags & COMPACT else "length"
+        kind = "compact length" if flags & programs.COMPACT else "length"
         return self.failure(f"{kind} {length} runs past the end ({self.end - self.at} bytes left)")
 
     @cython.cfunc
@@ -652,7 +612,7 @@ class Decoder:
             raise self.past_the_end(flags, length)
         at: cython.Py_ssize_t = self.at
         self.at = at + length
-        if operation == RECORDS:
+        if operation == programs.RECORDS:
             self.memory -= VIEW_WEIGHT
             return self.slice(at, at + length)
         if length == 0:

@@ -14,6 +14,7 @@ from tagwire.errors import EncodeError, UnsupportedVersionError
 if cython.compiled:
     from cython.cimports.cpython.mem import PyMem_Free, PyMem_Realloc
     from cython.cimports.libc.string import memcpy, memmove
+    from cython.cimports.tagwire.kernel import programs
     from cython.cimports.tagwire.kernel.memory import (
         PyBytes_AS_STRING,
         PyBytes_FromStringAndSize,
@@ -28,57 +29,10 @@ if cython.compiled:
         store_128,
         store_small_ints,
     )
-    from cython.cimports.tagwire.kernel.programs import (
-        ARRAY,
-        BOOL,
-        BYTES,
-        COMPACT,
-        INT8,
-        INT16,
-        INT32,
-        INT64,
-        MAX_DEPTH,
-        NOT_HERE,
-        NULLABLE,
-        OPTIONAL_BUFFER,
-        RECORDS,
-        ROW,
-        SPAN,
-        STRING,
-        STRUCT,
-        TAG_SECTION,
-        TAGGED,
-        UINT16,
-        UINT32,
-        UUID,
-        Program,
-    )
+    from cython.cimports.tagwire.kernel.programs import Program
 else:
-    from tagwire.kernel.programs import (
-        ARRAY,
-        BOOL,
-        BYTES,
-        COMPACT,
-        INT8,
-        INT16,
-        INT32,
-        INT64,
-        MAX_DEPTH,
-        NOT_HERE,
-        NULLABLE,
-        OPTIONAL_BUFFER,
-        RECORDS,
-        ROW,
-        SPAN,
-        STRING,
-        STRUCT,
-        TAG_SECTION,
-        TAGGED,
-        UINT16,
-        UINT32,
-        UUID,
-        Program,
-    )
+    from tagwire.kernel import programs
+    from tagwire.kernel.programs import Program
 
 COMPILED = cython.compiled
 
@@ -128,8 +82,8 @@ class Encoder:
             self.room(256)
         else:
             self.out = bytearray()
-            self.rows = [-1] * MAX_DEPTH
-            self.indices = [-1] * MAX_DEPTH
+            self.rows = [-1] * programs.MAX_DEPTH
+            self.indices = [-1] * programs.MAX_DEPTH
 
     if cython.compiled:
 
@@ -225,7 +179,7 @@ class Encoder:
     @cython.exceptval(-1)
     def put_length(self, length: cython.longlong, flags: cython.int, width: cython.int) -> cython.int:
         """A length or count prefix; -1 writes null."""
-        if flags & COMPACT:
+        if flags & programs.COMPACT:
             if length < 127:
                 return self.put_integer(length + 1, 1)
             return self.put_uvarint(length + 1)
@@ -263,14 +217,14 @@ class Encoder:
     @cython.exceptval(-1)
     def struct_of(self, number: cython.Py_ssize_t, source: object) -> cython.int:
         program: Program = self.program
-        base: cython.Py_ssize_t = number * SPAN
+        base: cython.Py_ssize_t = number * programs.SPAN
         first_tag: cython.Py_ssize_t = program.structs[base + 2]
         depth: cython.int = self.depth + 1
         row: cython.Py_ssize_t
         # The very class, not what passes for it: slots are read by their offset.
         if type(source) is not program.classes[number]:
             raise self.failure(f"needs a {program.classes[number].__qualname__}, not {type(source).__name__}")
-        if depth >= MAX_DEPTH:
+        if depth >= programs.MAX_DEPTH:
             raise self.failure("structs are nested too deeply")
         if program.weights[number] < 0:
             raise program.missing_struct(number, self.described())
@@ -278,33 +232,33 @@ class Encoder:
         for row in range(program.structs[base + 4], program.structs[base + 5]):
             self.rows[depth] = row
             self.indices[depth] = -1
-            value = program.read(source, program.code[row * ROW + 2])
+            value = program.read(source, program.code[row * programs.ROW + 2])
             if value is not program.defaults[row]:
                 self.check_absent(row, value)
-        if program.extension == OPTIONAL_BUFFER:
+        if program.extension == programs.OPTIONAL_BUFFER:
             self.optional_buffer(source, first_tag, program.structs[base + 3], depth)
         if cython.compiled:
-            code = program.code + program.structs[base] * ROW
+            code = program.code + program.structs[base] * programs.ROW
             number_here: cython.longlong = 0
             for row in range(program.structs[base], program.structs[base + 1]):
                 at: cython.Py_ssize_t = program.offsets[code[2]]
                 # The commonest values without a call for each; `value` writes all the others, and refuses.
-                if code[1] & ARRAY or not (
+                if code[1] & programs.ARRAY or not (
                     slot_small_int(source, at, cython.address(number_here)) and self.put_small(code[0], number_here)
                 ):
                     self.rows[depth] = row
                     self.indices[depth] = -1
                     self.value(row, slot_read(source, at))
-                code += ROW
+                code += programs.ROW
         else:
             for row in range(program.structs[base], program.structs[base + 1]):
                 self.rows[depth] = row
                 self.indices[depth] = -1
-                self.value(row, program.read(source, program.code[row * ROW + 2]))
+                self.value(row, program.read(source, program.code[row * programs.ROW + 2]))
         self.rows[depth] = -1
-        if program.extension == TAG_SECTION:
+        if program.extension == programs.TAG_SECTION:
             self.tag_section(source, first_tag, program.structs[base + 3], depth)
-        elif program.extension != OPTIONAL_BUFFER:
+        elif program.extension != programs.OPTIONAL_BUFFER:
             unknown = program.read(source, 0)
             if unknown:
                 raise UnsupportedVersionError(
@@ -320,15 +274,15 @@ class Encoder:
         """Writes an int of at most 30 bits, where it fits the field and there is room; says whether it did."""
         if self.capacity - self.at < 8:
             return False
-        if operation == INT32:
+        if operation == programs.INT32:
             store32(self.memory + self.at, number)
             self.at += 4
             return True
-        if operation == INT16 and -32768 <= number <= 32767:
+        if operation == programs.INT16 and -32768 <= number <= 32767:
             store16(self.memory + self.at, number)
             self.at += 2
             return True
-        if operation == INT64:
+        if operation == programs.INT64:
             store64(self.memory + self.at, number)
             self.at += 8
             return True
@@ -356,7 +310,7 @@ class Encoder:
         if default is list:
             return isinstance(value, (list, tuple)) and len(value) == 0
         if isinstance(default, type):
-            return self.is_default_struct(self.program.code[row * ROW + 3], value)
+            return self.is_default_struct(self.program.code[row * programs.ROW + 3], value)
         return value == default
 
     @cython.cfunc
@@ -367,9 +321,9 @@ class Encoder:
         row: cython.Py_ssize_t
         if type(value) is not program.classes[number] or program.read(value, 0):
             return False
-        for row in range(program.structs[number * SPAN], program.structs[number * SPAN + 5]):
-            if program.code[row * ROW] != NOT_HERE:
-                if not self.is_default(row, program.read(value, program.code[row * ROW + 2])):
+        for row in range(program.structs[number * programs.SPAN], program.structs[number * programs.SPAN + 5]):
+            if program.code[row * programs.ROW] != programs.NOT_HERE:
+                if not self.is_default(row, program.read(value, program.code[row * programs.ROW + 2])):
                     return False
         return True
 
@@ -409,8 +363,8 @@ class Encoder:
         if program.read(source, 0):
             return False
         for row in range(first, last):
-            if program.code[row * ROW] != NOT_HERE:
-                if program.read(source, program.code[row * ROW + 2]) is not program.defaults[row]:
+            if program.code[row * programs.ROW] != programs.NOT_HERE:
+                if program.read(source, program.code[row * programs.ROW + 2]) is not program.defaults[row]:
                     return False
         return True
 
@@ -455,13 +409,13 @@ class Encoder:
         row: cython.Py_ssize_t
         found: list = []
         for row in range(first, last):
-            if program.code[row * ROW] == NOT_HERE:
+            if program.code[row * programs.ROW] == programs.NOT_HERE:
                 continue
             self.rows[depth] = row
             self.indices[depth] = -1
-            value = program.read(source, program.code[row * ROW + 2])
+            value = program.read(source, program.code[row * programs.ROW + 2])
             if not self.is_default(row, value):
-                found.append((program.code[row * ROW + 4], row, value))
+                found.append((program.code[row * programs.ROW + 4], row, value))
         self.rows[depth] = -1
         unknown = program.read(source, 0)
         if unknown:
@@ -478,7 +432,7 @@ class Encoder:
         row: cython.Py_ssize_t
         declared = set()
         for row in range(first, last):
-            declared.add(self.program.code[row * ROW + 4])
+            declared.add(self.program.code[row * programs.ROW + 4])
         for tag, value in unknown.items():
             if not isinstance(tag, int) or not 0 <= tag <= highest:
                 raise self.failure(f"{_shown(tag)} is no tag: unknown_tags maps ints from 0 to {highest} to bytes")
@@ -492,13 +446,13 @@ class Encoder:
     @cython.exceptval(-1)
     def value(self, row: cython.Py_ssize_t, value: object) -> cython.int:
         code = self.program.code
-        operation: cython.int = code[row * ROW]
-        flags: cython.int = code[row * ROW + 1]
-        child: cython.int = code[row * ROW + 3]
-        if flags & ARRAY:
+        operation: cython.int = code[row * programs.ROW]
+        flags: cython.int = code[row * programs.ROW + 1]
+        child: cython.int = code[row * programs.ROW + 3]
+        if flags & programs.ARRAY:
             return self.array_of(operation, flags, child, value)
-        if operation == STRUCT and flags & NULLABLE:
-            if flags & TAGGED:
+        if operation == programs.STRUCT and flags & programs.NULLABLE:
+            if flags & programs.TAGGED:
                 self.put_uvarint(0 if value is None else 1)
             else:
                 self.put_integer(-1 if value is None else 1, 1)
@@ -516,14 +470,14 @@ class Encoder:
         count: cython.Py_ssize_t = len(value)
         self.put_length(count, flags, 4)
         depth: cython.int = self.depth
-        element_flags: cython.int = flags & COMPACT
+        element_flags: cython.int = flags & programs.COMPACT
         i: cython.Py_ssize_t = 0
         if cython.compiled:
-            if operation == INT32 and type(value) is list:
+            if operation == programs.INT32 and type(value) is list:
                 return self.int32_array(value)
         for item in value:
             self.indices[depth] = i
-            if operation == STRUCT:
+            if operation == programs.STRUCT:
                 self.struct_of(child, item)
             else:
                 self.element(operation, element_flags, child, item)
@@ -551,30 +505,30 @@ class Encoder:
     @cython.cfunc
     @cython.exceptval(-1)
     def put_null(self, flags: cython.int, width: cython.int) -> cython.int:
-        if not flags & NULLABLE:
+        if not flags & programs.NULLABLE:
             raise self.failure("cannot be null")
         return self.put_length(-1, flags, width)
 
     @cython.cfunc
     @cython.exceptval(-1)
     def element(self, operation: cython.int, flags: cython.int, child: cython.int, value: object) -> cython.int:
-        if operation == STRUCT:
+        if operation == programs.STRUCT:
             return self.struct_of(child, value)
-        if operation == INT32:
+        if operation == programs.INT32:
             return self.put_checked(value, 4, -2147483648, 2147483647)
-        if operation == STRING:
+        if operation == programs.STRING:
             return self.string(flags, value)
-        if operation == INT16:
+        if operation == programs.INT16:
             return self.put_checked(value, 2, -32768, 32767)
-        if operation == INT64:
+        if operation == programs.INT64:
             return self.put_checked(value, 8, -9223372036854775807 - 1, 9223372036854775807)
-        if operation == BOOL:
+        if operation == programs.BOOL:
             if value is not True and value is not False:
                 raise self.failure(f"needs a bool, not {_shown(value)}")
             return self.put_integer(1 if value else 0, 1)
-        if operation == INT8:
+        if operation == programs.INT8:
             return self.put_checked(value, 1, -128, 127)
-        if operation == UUID:
+        if operation == programs.UUID:
             if not isinstance(value, _UUID_CLASS):
                 raise self.failure(f"needs a uuid.UUID, not {type(value).__name__}")
             if cython.compiled and type(value) is _UUID_CLASS:
@@ -583,11 +537,11 @@ class Encoder:
                 self.at += 16
                 return 0
             return self.put_bytes(value.bytes)
-        if operation == RECORDS or operation == BYTES:
+        if operation == programs.RECORDS or operation == programs.BYTES:
             return self.data_bytes(flags, value)
-        if operation == UINT16:
+        if operation == programs.UINT16:
             return self.put_checked(value, 2, 0, 65535)
-        if operation == UINT32:
+        if operation == programs.UINT32:
             return self.put_checked(value, 4, 0, 4294967295)
         if not isinstance(value, (float, int)) or isinstance(value, bool):
             raise self.failure(f"needs a float, not {_shown(value)}")

@@ -42,10 +42,10 @@ EXTENSIONS = {"none": 0, "tag section": 1, "optional-buffer": 2}
 """How structs carry what is not in their fixed order: at their end, or at their front, or not at all."""
 
 if not cython.compiled:
-    BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64 = 1, 2, 3, 4, 5, 6, 7, 8
-    UUID, STRING, BYTES, RECORDS, STRUCT, NOT_HERE = 9, 10, 11, 12, 13, 14
-    NULLABLE, ARRAY, COMPACT, TAGGED = 1, 2, 4, 8
-    TAG_SECTION, OPTIONAL_BUFFER = 1, 2
+    BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, *_others = OPERATIONS.values()
+    UUID, STRING, BYTES, RECORDS, STRUCT, NOT_HERE = _others
+    NULLABLE, ARRAY, COMPACT, TAGGED = FLAGS.values()
+    _, TAG_SECTION, OPTIONAL_BUFFER = EXTENSIONS.values()
     ROW, SPAN, MAX_DEPTH = 5, 6, 64
 
 
