@@ -38,6 +38,8 @@ _COMMANDS = {
     "capture": "",
     "tap": "Record what passes between clients and a broker.",
     "land": "Land a topic as a Parquet table.",
+    "replay": "Write a landed table, or log segments, back into a topic.",
+    "lag": "Show how far every group is behind, from a cluster or from files alone.",
     "log": "Print or check log segments, with no broker running.",
     "spec": "",
     "headers": "",

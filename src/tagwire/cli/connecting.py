@@ -32,7 +32,12 @@ def connect(bootstrap: str) -> Client:
     """A client of these brokers, set up as the properties say. Raises ConfigError naming a property, never a secret."""
     from tagwire.client import Client
 
-    return Client.from_properties({**_given, BOOTSTRAP_SERVERS: bootstrap})
+    return Client.from_properties(client_properties(bootstrap))
+
+
+def client_properties(bootstrap: str) -> dict[str, str]:
+    """The properties of a client of these brokers, for one that is made elsewhere. They may hold secrets."""
+    return {**_given, BOOTSTRAP_SERVERS: bootstrap}
 
 
 @contextmanager

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tagwire.client import Client
+    from tagwire.records import HeaderRegister
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +32,15 @@ def read_range(
     columns: tuple[str, ...],
     *,
     fail_on_data_loss: bool,
+    dialect: str | None = None,
+    register: HeaderRegister | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The records of `span`, in order.
 
     Args:
         properties: of `Client.from_properties`; a worker keeps one connection for each set of them.
         columns: of `tagwire.records.to_arrow`.
+        dialect, register: of `tagwire.client.Reader`.
         fail_on_data_loss: whether offsets the broker no longer holds are an error; otherwise they are left out.
 
     Raises:
@@ -50,7 +54,14 @@ def read_range(
     while start < span.end:
         client = _connected(properties)
         reader = Reader(
-            client, {at: start}, end_offsets={at: span.end}, columns=columns, timestamp_unit="us", stop_at_end=True
+            client,
+            {at: start},
+            end_offsets={at: span.end},
+            columns=columns,
+            timestamp_unit="us",
+            stop_at_end=True,
+            dialect=dialect,
+            register=register,
         )
         try:
             yield from reader

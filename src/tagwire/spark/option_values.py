@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tagwire.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tagwire.records import HeaderRegister
 
 MAX_OFFSET = 2**63 - 1
 SPARKS_OWN = frozenset({"path", "paths"})
@@ -39,6 +42,24 @@ def choice(option: str, given: Mapping[str, str], allowed: Sequence[str]) -> str
         if text.lower() == word.lower():
             return word
     raise ConfigError(f"option {option}={given[option]!r}: needs {', '.join(allowed[:-1])} or {allowed[-1]}")
+
+
+def dialect_of(given: Mapping[str, str]) -> tuple[str | None, HeaderRegister | None]:
+    """The options `dialect` and `register`: the format of the records, and the names of its header keys.
+
+    Raises:
+        ConfigError, HeaderRegisterError: one is wrong. OSError: the register's file cannot be read.
+    """
+    dialect, path = given.get("dialect"), given.get("register")
+    if dialect not in (None, "int-headers"):
+        raise ConfigError(f"option dialect={dialect!r}: needs int-headers, or to be left out for Kafka's own formats")
+    if path is None:
+        return dialect, None
+    if dialect is None:
+        raise ConfigError("option register: needs option dialect=int-headers, whose header keys it names")
+    from tagwire.records import HeaderRegister
+
+    return dialect, HeaderRegister.load(*(each.strip() for each in path.split(",")))
 
 
 def pattern(option: str, given: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tagwire.errors import ConfigError
 from tagwire.spark.bounds import (
@@ -24,9 +25,12 @@ from tagwire.spark.bounds import (
     start_of,
     wrong_json,
 )
-from tagwire.spark.option_values import count, flag, known_options, pattern, seconds
+from tagwire.spark.option_values import count, dialect_of, flag, known_options, pattern, seconds
 from tagwire.spark.shape import LIFTED, ShapeOptions, shape_options
 from tagwire.spark.value_formats import OPTIONS as VALUE_OPTIONS
+
+if TYPE_CHECKING:
+    from tagwire.records import HeaderRegister
 
 _PREFIX = "kafka."
 _NAMES = (
@@ -47,6 +51,8 @@ _NAMES = (
     LIFTED,
     *VALUE_OPTIONS,
     "filterPushdown",
+    "dialect",
+    "register",
     "groupId",
     "groupIdPrefix",
     "fetchOffset.numRetries",
@@ -89,6 +95,7 @@ class TopicOptions:
         client: the properties of `Client.from_properties`.
         max_trigger_delay: seconds after which a micro-batch no longer waits for `min_offsets_per_trigger`.
         filter_pushdown: see `tagwire.spark.pushdown`; None is as Spark allows without harm.
+        dialect, register: of the records, and what names its header keys; None is Kafka's own formats.
         group: to which a stream commits its offsets; None commits nothing.
         retries, retry_seconds: how often, and after which pauses, the driver asks again where brokers are away.
     """
@@ -105,6 +112,8 @@ class TopicOptions:
     fail_on_data_loss: bool = True
     shape: ShapeOptions = field(default_factory=ShapeOptions)
     filter_pushdown: bool | None = None
+    dialect: str | None = None
+    register: HeaderRegister | None = None
     group: str | None = None
     retries: int = _RETRIES
     retry_seconds: float = _RETRY_SECONDS
@@ -132,6 +141,7 @@ def parse(options: Mapping[str, str]) -> TopicOptions:
         raise ConfigError(f"option minOffsetsPerTrigger={least}: is more than maxOffsetsPerTrigger={most}")
     if "groupId" in given and not given["groupId"].strip():
         raise ConfigError("option groupId='': needs the name of a group")
+    dialect, register = dialect_of(given)
     pause = count("fetchOffset.retryIntervalMs", given, least=0)
     retries = count("fetchOffset.numRetries", given, least=0)
     return TopicOptions(
@@ -147,6 +157,8 @@ def parse(options: Mapping[str, str]) -> TopicOptions:
         fail_on_data_loss=flag("failOnDataLoss", given, default=True),
         shape=shape_options(given, include_headers=flag("includeHeaders", given, default=False)),
         filter_pushdown=flag("filterPushdown", given, default=True) if "filterPushdown" in given else None,
+        dialect=dialect,
+        register=register,
         group=given.get("groupId"),
         retries=_RETRIES if retries is None else retries,
         retry_seconds=_RETRY_SECONDS if pause is None else pause / 1000,

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tagwire.errors import ConfigError
+from tagwire.records import HeaderRegister
 from tagwire.records.internal_topics import CLUSTER_METADATA, OFFSETS, TRANSACTIONS
-from tagwire.spark.option_values import choice, count, flag, known_options, pattern
+from tagwire.spark.option_values import choice, count, dialect_of, flag, known_options, pattern
 from tagwire.spark.shape import LIFTED, ShapeOptions, shape_options
 from tagwire.spark.value_formats import OPTIONS as VALUE_OPTIONS
 
@@ -60,7 +61,7 @@ class SegmentOptions:
     drop: bool = False
     split_bytes: int = SPLIT_BYTES
     dialect: str | None = None
-    register: str | None = None
+    register: HeaderRegister | None = None
     settings: tuple[tuple[str, Any], ...] = ()
 
     def __repr__(self) -> str:
@@ -90,11 +91,7 @@ def parse_segment_options(options: Mapping[str, str]) -> SegmentOptions:
     if "subscribe" in given and "subscribePattern" in given:
         raise ConfigError("option subscribe and subscribePattern: set together; one of them names the topics")
     view = choice("view", given, VIEWS)
-    dialect = given.get("dialect")
-    if dialect not in (None, "int-headers"):
-        raise ConfigError(f"option dialect={dialect!r}: needs int-headers, or to be left out for Kafka's own formats")
-    if "register" in given and dialect is None:
-        raise ConfigError("option register: needs option dialect=int-headers, whose header keys it names")
+    dialect, register = dialect_of(given)
     return SegmentOptions(
         paths=paths,
         view=view,
@@ -105,7 +102,7 @@ def parse_segment_options(options: Mapping[str, str]) -> SegmentOptions:
         drop=choice("broken", given, (FAIL, DROP)) == DROP,
         split_bytes=count("maxPartitionBytes", given) or SPLIT_BYTES,
         dialect=dialect,
-        register=given.get("register"),
+        register=register,
         settings=tuple(sorted((name, _setting(text)) for name, text in prefixed[_FSSPEC].items())),
     )
 

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError
-from tagwire.records import HeaderRegister, batch_headers
+from tagwire.records import batch_headers
 from tagwire.spark.ahead import ahead
 from tagwire.spark.columns import arrow_schema, chosen
 from tagwire.spark.internal_state import SCHEMAS, rows_of
@@ -67,7 +67,6 @@ class RecordsReader(DataSourceReader):
     def __init__(self, options: SegmentOptions, schema: StructType) -> None:
         self.options = options
         self.shape = Shape(schema, options.shape)
-        self.register = HeaderRegister.load(options.register) if options.register else None
 
     def partitions(self) -> list[InputPartition]:
         """The tasks. Raises StorageError and ConfigError as `partition_logs` does."""
@@ -81,7 +80,7 @@ class RecordsReader(DataSourceReader):
                 aborted=aborted,
                 drop=self.options.drop,
                 dialect=self.options.dialect,
-                register=self.register,
+                register=self.options.register,
             )
             tasks += [
                 InputPartition((piece, wanted))

@@ -99,7 +99,12 @@ class SliceReader:
             return iter(())
         span = OffsetRange(*partition.value)
         records = read_range(
-            span, self.options.client, self.shape.columns, fail_on_data_loss=self.options.fail_on_data_loss
+            span,
+            self.options.client,
+            self.shape.columns,
+            fail_on_data_loss=self.options.fail_on_data_loss,
+            dialect=self.options.dialect,
+            register=self.options.register,
         )
         return ahead(self.shape.shaped(records, f"{span.topic}-{span.partition}"))
 

@@ -1,0 +1,145 @@
+"""The data source `tagwire-capture`: request logs and captured packets as a table of observations.
+
+    spark.read.format("tagwire-capture").load("/var/log/kafka")
+
+A row tells of requests of one API in one version on one connection: see `tagwire.capture.tables.OBSERVATIONS`. Paths
+are files, directories and patterns that every worker can open. Large request logs are read by many tasks, a capture
+of packets by one, since the packets of a connection belong together. What is not understood is counted: with
+`includeLosses` there are rows of it, whose column `loss` says what.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from tagwire.capture import Losses, Piece, observe, paths_of, pieces
+from tagwire.errors import ConfigError
+from tagwire.spark.ahead import ahead
+from tagwire.spark.columns import arrow_schema
+from tagwire.spark.option_values import count, flag, known_options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SPLIT_BYTES = 128 << 20
+_NAMES = ("path", "paths", "bodies", "maxPartitionBytes", "includeLosses")
+_LOSS = "loss"
+_TYPES: dict[str, DataType] = {
+    "timestamp[us, tz=UTC]": TimestampType(),
+    "string": StringType(),
+    "int16": ShortType(),
+    "int32": IntegerType(),
+    "int64": LongType(),
+    "list<item: int16>": ArrayType(ShortType()),
+}
+
+
+def schema_of(*, losses: bool) -> StructType:
+    """The table's columns; with losses, everything may be null but where a row comes from, and how often it counts."""
+    from tagwire.capture.tables import OBSERVATIONS
+
+    schema = StructType()
+    for field in OBSERVATIONS:
+        schema.add(field.name, _TYPES[str(field.type)], nullable=field.nullable or losses)
+    return schema.add(_LOSS, StringType()) if losses else schema
+
+
+class CaptureDataSource(DataSource):
+    """Format `tagwire-capture`. A wrong option is a `ConfigError` at load."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tagwire-capture"
+
+    def schema(self) -> StructType:
+        return schema_of(losses=_flag(self.options, "includeLosses"))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return CaptureReader(self.options, schema)
+
+
+class CaptureReader(DataSourceReader):
+    """One task for each file, or piece of a log."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        given, _ = known_options(options, _NAMES, ())
+        self._paths = _paths(options)
+        self._bodies = flag("bodies", given, default=False)
+        self._losses = flag("includeLosses", given, default=False)
+        self._split_bytes = count("maxPartitionBytes", given) or SPLIT_BYTES
+        whole = schema_of(losses=self._losses)
+        unknown = [name for name in schema.fieldNames() if name not in whole.fieldNames()]
+        if unknown:
+            raise ConfigError(f"column {', '.join(unknown)}: unknown; there are {', '.join(whole.fieldNames())}")
+        wrong = [field.name for field in schema if field.dataType != whole[field.name].dataType]
+        if wrong:
+            raise ConfigError(f"column {wrong[0]}: is {whole[wrong[0]].dataType.simpleString()}")
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """The tasks. Raises CaptureError where a path names nothing."""
+        return [
+            InputPartition((str(piece.path), piece.start, piece.end))
+            for path in paths_of(self._paths)
+            for piece in pieces(path, self._split_bytes)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The observations of one file, or piece of one."""
+        if partition.value is None:  # what Spark makes of a plan without tasks
+            return iter(())
+        path, start, end = partition.value
+        return ahead(self._batches(Piece(Path(path), start, end)))
+
+    def _batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+        from tagwire.capture.tables import loss_batch, observation_batches
+
+        wanted = arrow_schema(self._schema)
+        losses = Losses()
+        for batch in observation_batches(observe(piece, losses, bodies=self._bodies)):
+            yield _shaped(batch, wanted)
+        if self._losses and losses.counts:
+            yield _shaped(loss_batch(losses), wanted)
+
+
+def _shaped(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+    """The columns that are wanted, of exactly the types that Spark takes."""
+    import pyarrow as pa
+
+    columns = [
+        pa.nulls(batch.num_rows, field.type)
+        if batch.schema.get_field_index(field.name) < 0
+        else batch.column(field.name).cast(field.type)
+        for field in wanted
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _flag(options: Mapping[str, str], name: str) -> bool:
+    given, _ = known_options(options, _NAMES, ())
+    return flag(name, given, default=False)
+
+
+def _paths(options: Mapping[str, str]) -> Iterable[str]:
+    """What `load` was given: one path as it is, several as a JSON array, as Spark hands them over."""
+    if options.get("paths"):
+        found: list[str] = json.loads(options["paths"])
+        return found
+    if not options.get("path"):
+        raise ConfigError("option path: missing; give files, directories or patterns to load()")
+    return [options["path"]]

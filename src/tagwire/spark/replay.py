@@ -1,0 +1,130 @@
+"""Rows back into a topic: a landed table, log files, or any DataFrame with the columns of the format `tagwire`.
+
+Each partition's rows go in the order of their offsets. The producer is idempotent, the job is not: a task that Spark
+tries again, and a job that is run again, write what was written before once more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tagwire.errors import ConfigError
+from tagwire.spark.failure import reason
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+KEEP, NOW = "keep", "now"
+_LANDED = ("key", "value", "partition", "offset", "timestamp", "date")
+_SLICES_A_SECOND = 20
+
+
+@dataclass(frozen=True)
+class Replay:
+    """How rows are written. Pickled to the workers.
+
+    Attributes:
+        properties: of the client, `bootstrap.servers` among them.
+        topic: where the rows go.
+        rate: records per second; None is as fast as brokers take them.
+        keep_partitions: whether each row goes to the partition that it came from; else its key says where.
+    """
+
+    properties: Mapping[str, str]
+    topic: str
+    rate: float | None
+    keep_partitions: bool
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} to {self.topic}>"
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Writes the batches of a task; gives one row, how many records they were."""
+        import pyarrow as pa
+
+        from tagwire.client import Client, Producer
+
+        sent, begun = 0, time.monotonic()
+        pace = self.rate
+        with Client.from_properties(self.properties) as client, Producer(client) as producer:
+            for batch in batches:
+                step = batch.num_rows if pace is None else max(1, int(pace / _SLICES_A_SECOND))
+                for start in range(0, batch.num_rows, step):
+                    rows = batch.slice(start, step)
+                    producer.send_arrow(self.topic, rows if self.keep_partitions else rows.drop_columns(["partition"]))
+                    sent += rows.num_rows
+                    if pace is not None:
+                        time.sleep(max(0.0, begun + sent / pace - time.monotonic()))
+        yield pa.record_batch({"sent": pa.array([sent], pa.int64())})
+
+
+def replay(
+    rows: DataFrame,
+    properties: Mapping[str, str],
+    topic: str,
+    *,
+    rate: float | None = None,
+    times: str | int = KEEP,
+    keep_partitions: bool = True,
+) -> int:
+    """Write rows to a topic; how many they were.
+
+    Args:
+        rows: with `key` and `value` (binary or string), `partition` and `offset`; perhaps `topic`, `timestamp` and
+            `headers`.
+        properties: of the client, `bootstrap.servers` among them, and of the producer: acks, compression.type, ...
+        rate: records per second, written by one task; None is as fast as brokers take them, by many.
+        times: the records' timestamps: "keep" as they are, "now" the time of writing, or a number of milliseconds that
+            is added to them.
+        keep_partitions: whether each row goes to the partition of its number; else its key says where.
+
+    Raises:
+        ConfigError: an argument is wrong, or a column is missing.
+        KafkaError, ConnectError, ...: as the brokers answer.
+    """
+    if rate is not None and rate <= 0:
+        raise ConfigError(f"rate={rate}: needs a number above 0")
+    if not (times in (KEEP, NOW) or isinstance(times, int)):
+        raise ConfigError(f"times={times!r}: needs keep, now or a number of milliseconds")
+    missing = [name for name in ("key", "value", "partition", "offset") if name not in rows.columns]
+    if missing:
+        raise ConfigError(f"rows: no column {', '.join(missing)}; they have {', '.join(rows.columns)}")
+    places = [name for name in ("topic", "partition") if name in rows.columns]
+    tasks = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1) if rate is None else 1
+    ordered = rows.repartition(tasks, *places).sortWithinPartitions(*places, "offset")
+    job = Replay(dict(properties), topic, rate, keep_partitions)
+    try:
+        counted = ordered.select(*_columns(rows, times)).mapInArrow(job.write, "sent bigint").collect()
+    except Exception as error:
+        raise reason(error) from error
+    return sum(row.sent for row in counted)
+
+
+def landed_rows(table: DataFrame) -> DataFrame:
+    """The rows of a table that `land` made, its header columns as headers again; one without a value is left out."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    names = [name for name in table.columns if name not in _LANDED]
+    pairs = [F.struct(F.lit(name).alias("key"), F.col(f"`{name}`").cast("binary").alias("value")) for name in names]
+    plain = [name for name in _LANDED if name != "date"]
+    if not pairs:
+        return table.select(*plain)
+    kept = F.filter(F.array(*pairs), lambda pair: pair["value"].isNotNull())
+    return table.select(*plain, F.when(F.size(kept) > 0, kept).alias("headers"))
+
+
+def _columns(rows: DataFrame, times: str | int) -> list[Column]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    columns = [F.col(name).cast("binary").alias(name) for name in ("key", "value")]
+    columns.append(F.col("partition"))
+    if "headers" in rows.columns:
+        columns.append(F.col("headers"))
+    if "timestamp" in rows.columns and times != NOW:
+        at = F.unix_millis("timestamp")
+        columns.append((at if times == KEEP else at + F.lit(times)).alias("timestamp"))
+    return columns

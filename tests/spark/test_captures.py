@@ -1,0 +1,106 @@
+"""Captures in Spark: the same observations as without it, however files are split, and the same verdicts."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from tagwire.capture import Census, Losses, judge, observe
+from tagwire.spark.audit import gather
+from tagwire.spark.failure import reason
+
+from ..capture.traffic import Talk, asks, offers, pcap
+
+pytestmark = pytest.mark.spark
+
+LINE = (
+    "[2025-11-20 03:{minute:02}:05,678] DEBUG Completed request:RequestHeader(apiKey={api}, apiVersion={version}, "
+    "clientId=c{client}, correlationId=6) -- {{}},response:{{error_code={error}}} from connection "
+    "10.0.0.1:9092-10.0.0.8:{port}-0;totalTime:2.4,securityProtocol:PLAINTEXT,principal:{principal},"
+    "listener:PLAINTEXT (kafka.request.logger)\n"
+)
+
+
+@pytest.fixture(scope="module")
+def evidence(tmp_path_factory):
+    """A log of many lines, a gzipped one, and a capture."""
+    folder = tmp_path_factory.mktemp("evidence")
+    lines = [
+        LINE.format(
+            minute=at % 7,
+            api=("JOIN_GROUP", "PRODUCE", "FETCH")[at % 3],
+            version=at % 5,
+            client=at % 4,
+            error=(0, 25, 6)[at % 3],
+            port=1000 + at % 11,
+            principal=("User:ANONYMOUS", "User:a")[at % 2],
+        )
+        for at in range(600)
+    ]
+    lines.insert(300, "noise that is no request\n")
+    (folder / "request.log").write_text("".join(lines))
+    (folder / "request.log.1.gz").write_bytes(gzip.compress("".join(lines[:50]).encode()))
+    (folder / "a.pcap").write_bytes(pcap(Talk().open().client(asks()).broker(offers(Produce=(0, 11))).packets()))
+    return folder
+
+
+def told(census: Census):
+    return {
+        (usage.client, api, version): (
+            use.count,
+            use.first,
+            use.last,
+            use.highest_offered,
+            tuple(sorted(use.error_codes.items())),
+            usage.connections,
+        )
+        for usage in census.usages()
+        for api, versions in usage.apis.items()
+        for version, use in versions.items()
+    }
+
+
+def test_spark_gathers_what_one_process_gathers_however_logs_are_split(spark, evidence):
+    census, losses = Census(), Losses()
+    for path in sorted(evidence.iterdir()):
+        census.add_all(observe(path, losses))
+    found = gather(spark, [str(evidence)])
+    assert {key: value[:-1] for key, value in told(found.census).items()} == {
+        key: value[:-1] for key, value in told(census).items()
+    }
+    assert found.losses.counts == losses.counts
+    assert found.census.timeline == census.timeline
+    verdicts = [judge(usage, "4.0.0").outcome for usage in census.usages()]
+    assert [judge(usage, "4.0.0").outcome for usage in found.census.usages()] == verdicts
+
+
+def test_large_logs_are_read_by_many_tasks_and_every_line_once(spark, evidence):
+    reader = spark.read.format("tagwire-capture").option("maxPartitionBytes", "5000")
+    frame = reader.load(str(evidence / "request.log"))
+    assert frame.rdd.getNumPartitions() > 20
+    assert frame.count() == 600
+    positions = [row.position for row in frame.select("position").orderBy("position").collect()]
+    assert len(set(positions)) == 600
+    row = frame.orderBy("position").first()
+    assert (row.client_address, row.api, row.api_version, row.error_codes) == ("10.0.0.8", "JoinGroup", 0, [])
+
+
+def test_only_the_columns_asked_for_are_made(spark, evidence):
+    reader = spark.read.format("tagwire-capture").schema("api string, count bigint")
+    frame = reader.load(str(evidence / "request.log.1.gz"))
+    assert frame.columns == ["api", "count"]
+    assert frame.count() == 50
+
+
+@pytest.mark.parametrize(
+    ("options", "path", "said"),
+    [
+        ({"bodys": "true"}, "request.log", "option bodys: unknown"),
+        ({}, "nothing-*.log", "no such file, and no file in it"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(spark, evidence, options, path, said):
+    with pytest.raises(Exception) as caught:
+        spark.read.format("tagwire-capture").options(**options).load(str(evidence / path)).count()
+    assert said in str(reason(caught.value))

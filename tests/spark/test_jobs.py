@@ -1,0 +1,95 @@
+"""Lag of groups and replay of rows: as functions over a session and as commands."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from tagwire.cli import main
+from tagwire.client import Admin, NewTopic, Producer
+from tagwire.errors import ConfigError
+from tagwire.records import Record
+from tagwire.spark.replay import replay
+
+from .log_files import LogDirectory
+from .test_segments import offset_commit
+from .test_topic import NOON, batch, numbered
+
+pytestmark = pytest.mark.spark
+
+
+def test_lag_comes_from_the_clusters_own_topic(spark, broker, topic, produce, capsys):
+    produce(topic, {0: numbered(0, 9), 1: numbered(0, 3)})
+    group = f"group-of-{topic}"
+    with Admin(broker.bootstrap) as admin:
+        admin.alter_group_offsets(group, {(topic, 0): 1})
+        admin.alter_group_offsets(group, {(topic, 0): 4, (topic, 1): 3})
+    assert main(["lag", "--bootstrap", broker.bootstrap, "--group", group, "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["topic"], row["partition"], row["offset"], row["logEndOffset"], row["lag"]) for row in found] == [
+        (topic, 0, 4, 9, 5),
+        (topic, 1, 3, 3, 0),
+    ]
+
+
+def test_lag_comes_from_files_alone(spark, tmp_path, capsys):
+    LogDirectory(tmp_path, "flights-0").numbered(50)
+    LogDirectory(tmp_path, "__consumer_offsets-1").append([offset_commit("g", "flights", 0, 20)])
+    assert main(["lag", "--files", str(tmp_path)]) == 0
+    titles, row = capsys.readouterr().out.splitlines()
+    assert titles.split() == ["group", "topic", "partition", "offset", "end", "lag"]
+    assert row.split() == ["g", "flights", "0", "20", "50", "30"]
+    assert main(["lag", "--files", str(tmp_path / "none")]) == 1
+    assert "No such file" in capsys.readouterr().err
+
+
+def test_a_landed_table_goes_back_into_a_topic(spark, broker, topic, produce, tmp_path, capsys):
+    rows = [Record(b"k%d" % i, b"v%d" % i, (("a", b"%d" % i),) if i % 2 else (), NOON + i) for i in range(20)]
+    produce(topic, {0: rows[:10], 1: rows[10:]})
+    out, again = str(tmp_path / "out"), f"{topic}-again"
+    assert main(["land", "--bootstrap", broker.bootstrap, "--topic", topic, "--to", out, "--headers", "a"]) == 0
+    with Admin(broker.bootstrap) as admin:
+        admin.create_topics([NewTopic(again, num_partitions=2, configs={"retention.ms": "-1"})])
+    capsys.readouterr()
+    assert main(["replay", again, "--table", out, "--bootstrap", broker.bootstrap, "--times", "60000"]) == 0
+    assert "20 records" in capsys.readouterr().out
+    columns = ["partition", "offset", "key", "value", "headers"]
+    first, second = (
+        sorted(map(tuple, batch(spark, broker, subscribe=name, includeHeaders="true").select(*columns).collect()))
+        for name in (topic, again)
+    )
+    assert second == first
+    (shifted,) = batch(spark, broker, subscribe=again).selectExpr("min(unix_millis(timestamp))").first()
+    assert shifted == NOON + 60_000
+
+
+def test_a_replay_keeps_to_its_rate_and_refuses_what_it_cannot_write(spark, broker, topic, tmp_path):
+    log = LogDirectory(tmp_path, "flights-1")
+    log.numbered(60)
+    rows = spark.read.format("tagwire-segments").load(str(tmp_path))
+    properties = {"bootstrap.servers": broker.bootstrap}
+    begun = time.monotonic()
+    assert replay(rows, properties, topic, rate=60, times="now", keep_partitions=False) == 60
+    assert time.monotonic() - begun >= 0.9
+    assert batch(spark, broker, subscribe=topic).count() == 60
+    with pytest.raises(ConfigError, match="no column key, value"):
+        replay(spark.range(1), properties, topic)
+    with pytest.raises(ConfigError, match="rate=0"):
+        replay(rows, properties, topic, rate=0)
+
+
+def test_topics_of_int_headers_are_read_by_the_names_of_a_register(spark, broker, tmp_path):
+    settings = {"tagwire.record.dialect": "int-headers", "retention.ms": "-1"}
+    register = tmp_path / "register.toml"
+    register.write_text('space = "local"\n[[entries]]\nkey = 1114000\nname = "app.name"\n')
+    with Admin(broker.bootstrap) as admin:
+        admin.create_topics([NewTopic("int-headed", num_partitions=1, configs=settings)])
+    with Producer(broker.bootstrap, dialect="int-headers") as producer:
+        producer.send("int-headed", b"v", headers=[(1114000, b"ig"), (7, b"x")], timestamp=NOON)
+    options = {"subscribe": "int-headed", "includeHeaders": "true", "dialect": "int-headers"}
+    (row,) = batch(spark, broker, **options, register=str(register)).collect()
+    assert sorted(tuple(header) for header in row.headers) == [("7", b"x"), ("app.name", b"ig")]
+    (row,) = batch(spark, broker, **options, **{"headers.columns": "1114000"}).select("`1114000`").collect()
+    assert row[0] == b"ig"
