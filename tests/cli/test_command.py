@@ -65,6 +65,8 @@ def test_help_lists_every_command(run):
         "versions",
         "broker",
         "land",
+        "replay",
+        "lag",
         "log",
         "spec",
         "headers",

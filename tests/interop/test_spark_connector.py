@@ -101,7 +101,7 @@ def transactions(bootstrap: str) -> None:
     from confluent_kafka import Producer as Transactional
 
     def producer(name: str) -> Any:
-        made = Transactional({"bootstrap.servers": bootstrap, "transactional.id": name, "linger.ms": 0})
+        made = Transactional({"bootstrap.servers": bootstrap, "transactional.id": name, "linger.ms": 0, "log_level": 0})
         made.init_transactions(30)
         return made
 
