@@ -205,6 +205,8 @@ class Transactions:
         now = self._clock()
         for transaction in self:
             name = transaction.transactional_id
+            if name in self._turns:
+                continue  # something is being done with it: that may take as long as a disk does
             if transaction.is_overdue(now):
                 logger.info("transaction %s is aborted: it was open for %d ms", name, now - transaction.started_ms)
                 await self._begin(name, self._logged(self._abort_overdue(transaction)))
