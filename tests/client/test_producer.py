@@ -57,6 +57,16 @@ def test_a_record_arrives_as_it_was_sent(cluster: FakeCluster, compression: str)
     assert [batch.compression for batch in records.read(log.batches[0][2])] == [compression]
 
 
+def test_headers_are_those_of_the_call_whatever_becomes_of_the_list(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    headers = [("h", b"1")]
+    with Producer(cluster.bootstrap, linger=60) as producer:
+        producer.send("t", b"v", headers=headers)
+        headers.clear()
+        producer.send("t", b"w", headers=((name, b"2") for name in "gh"))  # type: ignore[arg-type]
+    assert [list(record.headers) for record in stored(log)] == [[("h", b"1")], [("g", b"2"), ("h", b"2")]]
+
+
 def test_a_key_goes_to_its_partition(cluster: FakeCluster) -> None:
     logs = cluster.topic("t", 5)
     with Producer(cluster.bootstrap) as producer:

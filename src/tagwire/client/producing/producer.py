@@ -41,7 +41,7 @@ _LAST_SECOND: Final = 1.0
 
 
 class Producer(ClientOwner):
-    """Sends records, in batches, from a thread of its own; it may be used by many threads.
+    """Sends records, in batches, from a thread of its own; it may be used by many threads of the process that made it.
 
     A record goes out when its batch is full, or `linger` after the batch was begun, or on `flush` and `close`. The
     order of a partition is the order of the calls, whatever has to be tried again. A record with a key goes to the
@@ -168,6 +168,8 @@ class Producer(ClientOwner):
         """
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
+        if headers:
+            headers = tuple(headers)  # the caller may go on with the list
         record = Record(key, value, headers, timestamp)
         if self._prepares:
             record = self._prepared(topic, record)
@@ -194,7 +196,7 @@ class Producer(ClientOwner):
         any may be missing, and others are not looked at. A row without a timestamp gets the time of the call.
 
         Rows keep their order within a partition. They go out at once, in batches of at most `batch_bytes`, or of a
-        megabyte where that is more.
+        megabyte where that is more. Interceptors and `header_serdes` see the records of `send` alone.
 
         Args:
             partition: where all rows go. None: as the column `partition` says (integers), where it is null or missing
