@@ -62,23 +62,23 @@ class Looked:
 
     def OffsetFetch(self, request: Any) -> Any:  # noqa: N802
         kind = messages.OffsetFetchResponse
-        if request.groups:
-            topics = [
-                kind.OffsetFetchResponseTopics(
-                    name=name,
-                    partitions=[kind.OffsetFetchResponsePartitions(partition_index=index, committed_offset=offset)],
-                )
-                for (name, index), offset in self.committed.items()
-            ]
-            return kind(groups=[kind.OffsetFetchResponseGroup(group_id="g", topics=topics)])
-        old = [
-            kind.OffsetFetchResponseTopic(
+        several = bool(request.groups)
+        asked = request.groups[0].topics if several else request.topics
+        places = list(self.committed)
+        if asked is not None:
+            places = [(topic.name, index) for topic in asked for index in topic.partition_indexes]
+        topic: Any = kind.OffsetFetchResponseTopics if several else kind.OffsetFetchResponseTopic
+        partition: Any = kind.OffsetFetchResponsePartitions if several else kind.OffsetFetchResponsePartition
+        topics = [
+            topic(
                 name=name,
-                partitions=[kind.OffsetFetchResponsePartition(partition_index=index, committed_offset=offset)],
+                partitions=[partition(partition_index=index, committed_offset=self.committed.get((name, index), -1))],
             )
-            for (name, index), offset in self.committed.items()
+            for name, index in places
         ]
-        return kind(topics=old)
+        if several:
+            return kind(groups=[kind.OffsetFetchResponseGroup(group_id=request.groups[0].group_id, topics=topics)])
+        return kind(topics=topics)
 
     def OffsetDelete(self, request: Any) -> Any:  # noqa: N802
         kind = messages.OffsetDeleteResponse

@@ -144,6 +144,24 @@ def test_an_answer_about_other_things_is_none(cluster: FakeCluster, admin: Admin
         admin.delete_groups(["g"])
 
 
+@pytest.mark.parametrize("groups", [[], ["h"], ["g", "g"]])
+def test_no_offsets_are_taken_from_an_answer_about_other_groups(
+    cluster: FakeCluster, admin: Admin, groups: list[str]
+) -> None:
+    kind = messages.OffsetFetchResponse
+    answer = kind(groups=[kind.OffsetFetchResponseGroup(group_id=group) for group in groups])
+    cluster.script("OffsetFetch", lambda _: answer)
+    with pytest.raises(RemoteProtocolError, match="offsets of group"):
+        admin.group_offsets("g")
+
+
+def test_a_partition_that_the_answer_is_silent_about_has_not_no_offset(cluster: FakeCluster, admin: Admin) -> None:
+    kind = messages.OffsetFetchResponse
+    cluster.script("OffsetFetch", lambda _: kind(groups=[kind.OffsetFetchResponseGroup(group_id="g")]))
+    with pytest.raises(RemoteProtocolError, match="offsets of group 'g': no word of t-0 in the answer"):
+        admin.group_offsets("g", [AT])
+
+
 def test_configs_are_set_reset_and_described(looked: Looked, admin: Admin) -> None:
     admin.alter_configs({("topic", "t"): {"retention.ms": "5"}})
     found = admin.describe_configs([("topic", "t")])[ConfigResource("topic", "t")]

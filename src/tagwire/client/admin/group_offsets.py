@@ -11,7 +11,7 @@ from tagwire.client.admin.asking import Asker, Outcome, by_topic
 from tagwire.client.coordinators import GROUP
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.transport import Link
-from tagwire.errors import Error, KafkaError
+from tagwire.errors import Error, KafkaError, RemoteProtocolError
 
 # From this version on OffsetFetch asks about several groups.
 SEVERAL_FROM: Final = 8
@@ -42,15 +42,24 @@ class GroupOffsets(Asker):
         Raises:
             KafkaError: naming the group or the partition.
         """
-        wanted = None if partitions is None else by_topic(partitions)
+        places = None if partitions is None else {TopicPartition(*at) for at in partitions}
+        wanted = None if places is None else by_topic(places)
         found: dict[TopicPartition, CommittedOffset] = {}
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
             for link, _ in self._by_coordinator(left, GROUP, deadline):
-                error, topics = _answered(self._exchange(link, _fetch_request(link, group, wanted), deadline))
-                if error in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
-                    error = _take(topics, found)
-                yield Outcome(group, error)
+                answer = self._exchange(link, _fetch_request(link, group, wanted), deadline)
+                # From that version on the answer names its groups, and the outer fields mean nothing.
+                several = link.version(messages.OffsetFetchRequest.api_key) >= SEVERAL_FROM
+                for each in answer.groups if several else [answer]:
+                    error = each.error_code
+                    if error in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
+                        silent = (places or set()) - _told(each.topics) if not error else ()
+                        if silent:
+                            missing = ", ".join(map(str, sorted(silent)))
+                            raise RemoteProtocolError(f"offsets of group {group!r}: no word of {missing} in the answer")
+                        error = _take(each.topics, found)
+                    yield Outcome(each.group_id if several else group, error)
 
         self._settle([group], ask, "offsets of group")
         return dict(sorted(found.items()))
@@ -131,11 +140,8 @@ def _fetch_request(link: Link, group: str, wanted: dict[str, list[int]] | None) 
     return kind(group_id=group, topics=topics)
 
 
-def _answered(response: Any) -> tuple[int, list[Any]]:
-    """The error code and the topics of the one group that was asked about."""
-    if response.groups:
-        return response.groups[0].error_code, response.groups[0].topics
-    return response.error_code, response.topics
+def _told(topics: list[Any]) -> set[TopicPartition]:
+    return {TopicPartition(topic.name, each.partition_index) for topic in topics for each in topic.partitions}
 
 
 def _take(topics: list[Any], found: dict[TopicPartition, CommittedOffset]) -> int:
