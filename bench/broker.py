@@ -37,6 +37,9 @@ SYNCED = {"flush.messages": "1"}
 LOADS = [(100, 1), (100, 6), (1024, 1), (1024, 6)]
 PERF = re.compile(r"\(([\d.]+) MB/sec\).*\n?$")
 PAUSE_AT_REST_S = 3
+READS = 3
+"""How often each load is read: it takes a fraction of a second, in which a neighbour can be in the way."""
+
 NUMBERS = count()
 
 
@@ -218,7 +221,8 @@ def compare(pairs: Sequence[tuple[Contender, Contender]], plan: Plan, java_path:
 def _rates(contender: Contender, size: int, partitions: int, plan: Plan, path: str) -> Iterator[tuple[str, float]]:
     topic, rate = produce(contender, size, partitions, plan.megabytes)
     yield "produce", rate
-    yield "consume", consume(contender, topic, size, partitions, plan.megabytes)
+    for _ in range(READS):
+        yield "consume", consume(contender, topic, size, partitions, plan.megabytes)
     if plan.java:
         topic, rate = java_produce(path, contender, size, partitions, plan.megabytes)
         yield "produce (Java)", rate

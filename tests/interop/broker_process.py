@@ -110,7 +110,7 @@ def _main(folder: Path, partitions: int, addresses: list[str]) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _print_tasks)
         print(json.dumps(dict(zip(listeners, bound))), flush=True)
 
-    options = {"users": {USER: PASSWORD}, "num_partitions": partitions, "requests_kept": 1000}
+    options = {"users": {USER: PASSWORD}, "num_partitions": partitions, "requests_kept": 100}
     serve(Settings(folder / "data", tuple(listeners.values()), **options), ready)
 
 

@@ -40,7 +40,7 @@ COMING_AND_GOING: Final = 0.35
 """The part of the time that is for clients that come and go."""
 
 SETTLE_S: Final = 20
-MAX_GROWTH: Final = 6 << 20
+MAX_GROWTH: Final = 3 << 20
 """By how many bytes memory may differ between two halves of the same work."""
 
 
