@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tagwire.client import Client
+from tagwire.client.versions import OURS
+from tagwire.rpc import api_name, negotiate
 from tagwire.spec import releases
 
 from ..certificates import Certificates
@@ -79,6 +82,7 @@ def node(
     request: pytest.FixtureRequest,
     programs: Programs,
     certificates: Certificates,
+    count: Count,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[RealNode]:
     """A broker of one release after the other."""
@@ -86,6 +90,10 @@ def node(
     node = RealNode.alone(tmp_path_factory.mktemp(f"kafka-{request.param}"), certificates)
     node.format(jars)
     with node.running(jars):
+        with Client(node.address()) as client:
+            shared = negotiate(OURS, client.versions())
+        spoken = ", ".join(f"{api_name(api)} {shared[api]}" for api in (0, 1, 3, 9, 26))
+        count(f"Kafka {request.param} and our client speak {len(shared)} of {len(OURS)} APIs, among them {spoken}")
         yield node
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tagwire.errors import UnsupportedVersionError
 
 if TYPE_CHECKING:
-    from tagwire.client import Admin, Client
+    from tagwire.client import Admin, Client, TopicMetadata, TopicPartition
 
 
 def report(client: Client, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -24,26 +24,31 @@ def report(client: Client, names: Sequence[str] | None = None) -> list[dict[str,
     ]
     starts = client.list_offsets(dict.fromkeys(usable, EARLIEST)) if usable else {}
     ends = client.list_offsets(dict.fromkeys(usable, LATEST)) if usable else {}
-    return [
-        {
-            "topic": topic.name,
-            "internal": topic.is_internal,
-            "error": topic.error.name if topic.error else None,
-            "records": sum(ends[at] - starts[at] for at in usable if at.topic == topic.name),
-            "partitions": [
-                {
-                    "partition": index,
-                    "leader": partition.leader if partition.leader >= 0 else None,
-                    "replicas": partition.replicas,
-                    "in_sync": partition.in_sync,
-                    "start": starts.get(TopicPartition(topic.name, index)),
-                    "end": ends.get(TopicPartition(topic.name, index)),
-                }
-                for index, partition in sorted(topic.partitions.items())
-            ],
-        }
-        for topic in found
-    ]
+    return [_told(topic, starts, ends) for topic in found]
+
+
+def _told(topic: TopicMetadata, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int]) -> dict[str, Any]:
+    from tagwire.client import TopicPartition
+
+    places = {index: TopicPartition(topic.name, index) for index in sorted(topic.partitions)}
+    return {
+        "topic": topic.name,
+        "internal": topic.is_internal,
+        "error": topic.error.name if topic.error else None,
+        "records": sum(ends[at] - starts[at] for at in places.values() if at in ends),
+        "partitions": [
+            {
+                "partition": index,
+                "leader": partition.leader if partition.leader >= 0 else None,
+                "replicas": partition.replicas,
+                "in_sync": partition.in_sync,
+                "start": starts.get(at),
+                "end": ends.get(at),
+            }
+            for index, at in places.items()
+            for partition in [topic.partitions[index]]
+        ],
+    }
 
 
 def list_row(topic: dict[str, Any]) -> tuple[str, ...]:
