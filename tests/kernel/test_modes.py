@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -18,6 +19,6 @@ def test_the_kernels_run_as_the_environment_asks() -> None:
 def test_every_kernel_runs_in_the_same_way() -> None:
     assert SOURCES
     for name in SOURCES:
-        module = getattr(kernel, name)
+        module = import_module(f"tagwire.kernel.{name}")
         assert bool(module.COMPILED) is kernel.compiled
         assert module.__file__.endswith(tuple(EXTENSION_SUFFIXES)) is kernel.compiled

@@ -28,13 +28,16 @@ class _Uncompiled:
         return spec_from_file_location(name, source) if parent == __name__ and source.is_file() else None
 
 
-def _load() -> bool:
-    if os.environ.get("TAGWIRE_PURE") == "1":
-        sys.meta_path.insert(0, _Uncompiled)
+if os.environ.get("TAGWIRE_PURE") == "1":
+    sys.meta_path.insert(0, _Uncompiled)
+
+compiled: bool
+"""Whether every kernel runs as machine code; asking loads them all. Printed by both test runs."""
+
+
+def __getattr__(name: str) -> bool:
+    if name != "compiled":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     names = sorted(path.stem for path in _DIRECTORY.glob("*.py") if path.name != "__init__.py")
-    modules = [import_module(f"{__name__}.{name}") for name in names]
-    return all(module.COMPILED for module in modules)
-
-
-compiled: bool = _load()
-"""Whether every kernel runs as machine code. Printed by both test runs."""
+    found = globals()[name] = all(import_module(f"{__name__}.{each}").COMPILED for each in names)
+    return found
