@@ -106,8 +106,9 @@ class Numbering:
     def admit(self, partitions: Iterable[TopicPartition], deadline: float) -> None:
         """Partitions are about to be written to. Raises TagwireError."""
 
-    def lost(self, lane: Lane, error: TagwireError) -> None:
-        """A batch of the partition is given up."""
+    def lost(self, lane: Lane, error: TagwireError) -> TagwireError:
+        """A batch of the partition is given up. Returns what to say of it."""
+        return error
 
     def renew(self, lane: Lane, error: KafkaError) -> bool:
         """The broker does not go on with the partition's numbers. Whether the batch can be tried under others."""
@@ -137,10 +138,11 @@ class Idempotent(Numbering):
             raise UnsupportedVersionError(f"{error}; {hint}") from error
         self.identity = Identity(answer.producer_id, answer.producer_epoch)
 
-    def lost(self, lane: Lane, error: TagwireError) -> None:
+    def lost(self, lane: Lane, error: TagwireError) -> TagwireError:
         if not lane.must_restart:
             lane.must_restart = True
             self.identity = next_epoch(self.identity)
+        return error
 
     def renew(self, lane: Lane, error: KafkaError) -> bool:
         self.lost(lane, error)

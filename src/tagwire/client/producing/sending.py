@@ -343,7 +343,7 @@ class Sender:
         lane = self._lanes[batch.at]
         (lane.flying if batch in lane.flying else lane.queue).remove(batch)
         if batch.sequence != NO_SEQUENCE or self._numbering.transactional_id is not None:
-            self._numbering.lost(lane, error)
+            error = self._numbering.lost(lane, error)
         self._gathering.note(error)
         self._gathering.decided([(batch, NO_OFFSET, error)])
 

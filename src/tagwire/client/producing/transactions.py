@@ -226,11 +226,10 @@ class Transactional(Numbering):
             "add partitions to the transaction",
         )
 
-    def lost(self, lane: Lane, error: TagwireError) -> None:
+    def lost(self, lane: Lane, error: TagwireError) -> TagwireError:
         lane.must_restart = True
         self._needs_epoch = True
-        if self.stage in (Stage.OPEN, Stage.COMMITTING):
-            self._fail(error, _FATAL_OF_PRODUCE)
+        return self._fail(error, _FATAL_OF_PRODUCE) if self.stage is Stage.OPEN else error
 
     # What callers ask of the thread --------------------------------------------------------------------------------
 

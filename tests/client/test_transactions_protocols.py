@@ -1,0 +1,210 @@
+"""Both protocols of transactions, as a coordinator sees them: what is asked in which version, and under which epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tagwire import messages, records
+from tagwire.client import Producer
+from tagwire.errors import Error, KafkaError, ProducerFencedError
+
+from .fake_broker import FakeCluster, FakePartition, LostAnswer
+from .produce_answers import TRANSACTIONS, added, answering, coordinated_by, refusing
+
+
+class Coordinator:
+    """Gives out epochs: with protocol 2 a new one for each end."""
+
+    def __init__(self, cluster: FakeCluster, protocol: int) -> None:
+        self.epoch = -1
+        self.protocol = protocol
+        answers: dict[str, Callable[[Any], Any]] = {
+            "FindCoordinator": coordinated_by(0, cluster.brokers[0].port),
+            "AddPartitionsToTxn": added,
+            "AddOffsetsToTxn": answering(messages.AddOffsetsToTxnResponse()),
+            "TxnOffsetCommit": self.commit_offsets,
+            "InitProducerId": self.initialize,
+            "EndTxn": self.end,
+        }
+        cluster.serve(TRANSACTIONS, answers)
+        cluster.serve({}, {"ApiVersions": lambda message: self.features(cluster)})
+
+    def features(self, cluster: FakeCluster) -> Any:
+        kind = messages.ApiVersionsResponse
+        level = kind.FinalizedFeatureKey(
+            name="transaction.version", max_version_level=self.protocol, min_version_level=0
+        )
+        return kind(
+            api_keys=[
+                kind.ApiVersion(api_key=api, min_version=low, max_version=high)
+                for api, (low, high) in cluster.served.items()
+            ],
+            finalized_features_epoch=self.protocol,
+            finalized_features=[level],
+        )
+
+    def initialize(self, message: Any) -> Any:
+        self.epoch += 1
+        return messages.InitProducerIdResponse(producer_id=5, producer_epoch=self.epoch)
+
+    def end(self, message: Any) -> Any:
+        if self.protocol == 1:
+            return messages.EndTxnResponse()
+        self.epoch = message.producer_epoch + 1  # the same end again is answered alike
+        return messages.EndTxnResponse(producer_id=5, producer_epoch=self.epoch)
+
+    def commit_offsets(self, message: Any) -> Any:
+        kind = messages.TxnOffsetCommitResponse
+        return kind(
+            topics=[
+                kind.TxnOffsetCommitResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        kind.TxnOffsetCommitResponsePartition(partition_index=partition.partition_index)
+                        for partition in topic.partitions
+                    ],
+                )
+                for topic in message.topics
+            ]
+        )
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster() as one:
+        one.topic("t", 2)
+        yield one
+
+
+def numbers(partition: FakePartition) -> list[tuple[int, int]]:
+    """The epoch and the first sequence of each batch."""
+    found = [header for _, _, data in partition.batches for header in records.batch_headers(data)]
+    assert all(header.is_transactional for header in found)
+    return [(header.producer_epoch, header.base_sequence) for header in found]
+
+
+def test_the_first_protocol_announces_partitions_and_counts_on(cluster: FakeCluster) -> None:
+    Coordinator(cluster, 1)
+    with Producer(cluster.bootstrap, transactional_id="x") as producer:
+        producer.init_transactions()
+        for _ in range(2):
+            with producer.transaction():
+                for partition in (0, 1, 0):
+                    producer.send("t", b"v", partition=partition).result(10)
+                producer.send_offsets({("t", 0): 1}, "g")
+        assert producer.identity.transactions == 1
+    announced = [
+        (topic.name, partition)
+        for message in cluster.asked("AddPartitionsToTxn")
+        for topic in message.v3_and_below_topics
+        for partition in topic.partitions
+    ]
+    assert announced == [("t", 0), ("t", 1)] * 2
+    assert numbers(cluster.topics["t"][0]) == [(0, sequence) for sequence in range(4)]
+    assert set(cluster.versions_asked("Produce")) == {11}
+    assert set(cluster.versions_asked("EndTxn")) == {4}
+    assert set(cluster.versions_asked("TxnOffsetCommit")) == {4}
+    assert len(cluster.asked("AddOffsetsToTxn")) == 2
+    assert {message.transactional_id for message in cluster.asked("Produce")} == {"x"}
+
+
+def test_the_second_protocol_announces_nothing_and_starts_anew_each_time(cluster: FakeCluster) -> None:
+    Coordinator(cluster, 2)
+    with Producer(cluster.bootstrap, transactional_id="x") as producer:
+        producer.init_transactions()
+        for _ in range(2):
+            with producer.transaction():
+                for partition in (0, 1, 0):
+                    producer.send("t", b"v", partition=partition).result(10)
+                producer.send_offsets({("t", 0): 1}, "g")
+        assert (producer.identity.transactions, producer.identity.epoch) == (2, 2)
+    assert cluster.asked("AddPartitionsToTxn") == []
+    assert cluster.asked("AddOffsetsToTxn") == []
+    assert numbers(cluster.topics["t"][0]) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert set(cluster.versions_asked("Produce")) == {12}
+    assert set(cluster.versions_asked("EndTxn")) == {5}
+    assert set(cluster.versions_asked("TxnOffsetCommit")) == {5}
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+def test_an_end_whose_answer_is_lost_is_asked_for_again_as_it_was(cluster: FakeCluster, protocol: int) -> None:
+    Coordinator(cluster, protocol)
+    with Producer(cluster.bootstrap, transactional_id="x") as producer:
+        producer.init_transactions()
+        for commit in (True, False):
+            cluster.script("EndTxn", LostAnswer(), LostAnswer())
+            producer.begin_transaction()
+            producer.send("t", b"v", partition=0).result(10)
+            (producer.commit_transaction if commit else producer.abort_transaction)()
+    asked = [(message.producer_epoch, message.committed) for message in cluster.asked("EndTxn")]
+    assert asked == [(0, True)] * 3 + [(protocol - 1, False)] * 3
+
+
+def test_with_the_second_protocol_the_abort_gives_the_epoch_that_a_lost_number_needs(cluster: FakeCluster) -> None:
+    Coordinator(cluster, 2)
+    with Producer(cluster.bootstrap, transactional_id="x") as producer:
+        producer.init_transactions()
+        cluster.script("Produce", refusing(Error.OUT_OF_ORDER_SEQUENCE_NUMBER))
+        with pytest.raises(KafkaError, match="OUT_OF_ORDER"), producer.transaction():
+            producer.send("t", b"v", partition=0)
+        with producer.transaction():
+            producer.send("t", b"w", partition=0)
+    assert numbers(cluster.topics["t"][0]) == [(1, 0)]
+    assert len(cluster.asked("InitProducerId")) == 1
+
+
+FATAL = [
+    ("AddPartitionsToTxn", 1, Error.INVALID_PRODUCER_EPOCH, True),
+    ("AddPartitionsToTxn", 1, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, False),
+    ("EndTxn", 1, Error.PRODUCER_FENCED, True),
+    ("EndTxn", 2, Error.INVALID_TXN_STATE, False),
+    ("InitProducerId", 1, Error.CLUSTER_AUTHORIZATION_FAILED, False),
+    ("Produce", 2, Error.PRODUCER_FENCED, True),
+]
+
+
+@pytest.mark.parametrize(("api", "protocol", "error", "fenced"), FATAL)
+def test_what_dooms_the_producer_is_raised_ever_after(
+    cluster: FakeCluster, api: str, protocol: int, error: Error, fenced: bool
+) -> None:
+    Coordinator(cluster, protocol)
+
+    def refuse(message: Any) -> Any:
+        if api == "AddPartitionsToTxn":
+            answer = added(message)
+            answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code = error
+            return answer
+        return getattr(messages, f"{api}Response")(error_code=error)
+
+    cluster.script(api, refusing(error) if api == "Produce" else refuse)
+    kind = ProducerFencedError if fenced else KafkaError
+
+    def work() -> None:
+        producer.init_transactions()
+        with producer.transaction():
+            producer.send("t", b"v", partition=0)
+
+    with Producer(cluster.bootstrap, transactional_id="x") as producer:
+        with pytest.raises(kind, match=error.name):
+            work()
+        if api != "InitProducerId":  # before it succeeds nothing is lost: it may be tried again
+            for call in (producer.begin_transaction, producer.init_transactions, producer.commit_transaction):
+                with pytest.raises(kind, match=error.name):
+                    call()
+
+
+def test_a_cluster_may_settle_on_the_second_protocol_between_transactions(cluster: FakeCluster) -> None:
+    coordinator = Coordinator(cluster, 1)
+    with Producer(cluster.bootstrap, transactional_id="x") as producer:
+        producer.init_transactions()
+        for number in range(3):
+            with producer.transaction():
+                if number == 1:
+                    coordinator.protocol = 2
+                    cluster.brokers[0].drop()  # it is told on the next connection
+                producer.send("t", b"v", partition=0)
+    assert cluster.versions_asked("EndTxn") == [4, 4, 5]
+    assert numbers(cluster.topics["t"][0]) == [(0, 0), (0, 1), (0, 2)]
