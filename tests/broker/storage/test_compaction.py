@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import threading
 
 import pytest
 from hypothesis import given, settings
@@ -565,3 +566,42 @@ def test_what_is_left_is_sound_to_whoever_checks_a_log_without_the_broker(kept):
     (files,) = partitions(kept.directory)
     assert list(files.verify()) == []
     assert len(files.segments) > 1
+
+
+def test_readers_see_whole_batches_in_order_while_a_log_is_written_compacted_and_cut(kept):
+    failures, rounds, done = [], [], threading.Event()
+
+    def read_on():
+        try:
+            while not done.is_set():
+                offset, seen = kept.log.start_offset, {}
+                try:
+                    while offset < kept.log.end_offset:
+                        for found in read(kept.log.read(offset, 1500)):  # verifies checksums
+                            assert found.last_offset >= offset
+                            seen.update((record.key, record.value) for record in found.records())
+                            offset = found.next_offset
+                    kept.log.offset_for_timestamp(5)
+                except OffsetOutOfRangeError:
+                    assert offset < kept.log.start_offset
+                    continue
+                rounds.append(len(seen))
+        except Exception as error:
+            failures.append(error)
+
+    readers = [threading.Thread(target=read_on) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for number in range(120):
+        kept.add(batch(*[(b"k%d" % (number % 7 + i), b"%d" % number + b"v" * 80) for i in range(4)], timestamp=number))
+        if number % 8 == 7:
+            kept.compact()
+        if number % 50 == 49:
+            kept.log.delete_before(kept.log.end_offset - 100, lambda start: None)
+    while len(rounds) < 2 and not failures:
+        done.wait(0.01)
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert not failures
+    assert kept.log.start_offset > 0

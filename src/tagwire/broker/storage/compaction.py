@@ -106,6 +106,7 @@ class Compaction:
             StorageError: the disk refused, a batch cannot be read, or the log is offline. What was done stays done.
         """
         log = self._log
+        log.flush()  # with gaps allowed, what a crash takes from the middle would not be noticed
         try:
             last_of = self._map(dirt)
             if not last_of.next_offset:

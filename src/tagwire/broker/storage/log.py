@@ -391,9 +391,11 @@ class PartitionLog:
                 self._offline = self._offline or "it was closed"
 
     def abandon(self, reason: str) -> None:
-        """Close the files as they are; nothing is read or written any more."""
+        """Close the files as they are; nothing is read or written any more, and others may take their names."""
         with self._restructuring, self._writing:
             self._offline = self._offline or reason
+            for segment in self._segments:
+                segment.retired = True
             self._release()
 
     @property
