@@ -168,8 +168,8 @@ class Fetcher:
             self._under_way[node] = _Asked(link, pending, {span.at: span for span in spans}, wanted, session, began)
 
     def _wanted(self, span: Span, deadline: float) -> Wanted:
-        topic = self._client.topic(span.at.topic, deadline)
-        return Wanted(span.next, topic.partitions[span.at.partition].leader_epoch, topic.topic_id)
+        epoch = self._client.partition(span.at, deadline).leader_epoch
+        return Wanted(span.next, epoch, self._client.topic(span.at.topic, deadline).topic_id)
 
     def _answered(self) -> int | None:
         return next((node for node, asked in self._under_way.items() if asked.pending.done), None)
