@@ -15,6 +15,7 @@ from tagwire.client.config import ProduceSettings
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.owning import ClientOwner
 from tagwire.client.producing.delivery import Batch, Delivery, RowsDelivery, size_of
+from tagwire.client.producing.ending import ProducerIdentity
 from tagwire.client.producing.gathering import NEVER, Gathering
 from tagwire.client.producing.numbering import Idempotent, Numbering
 from tagwire.client.producing.partitioner import TopicPlaces
@@ -22,7 +23,7 @@ from tagwire.client.producing.sending import Sender
 from tagwire.client.producing.settings import settings_of
 from tagwire.client.producing.thread import Alarm, ProducerThread
 from tagwire.client.producing.topics import Topics
-from tagwire.client.producing.transactions import GroupMetadata, ProducerIdentity, Stage, Transactional
+from tagwire.client.producing.transactions import GroupMetadata, Stage, Transactional
 from tagwire.errors import EncodeError, TagwireError, TransactionStateError
 from tagwire.records import HeaderRegister, HeaderSerdes, Record
 from tagwire.records.entries import check_dialect

@@ -11,10 +11,9 @@ end of a transaction gives the producer a new epoch, so that nothing late can la
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
@@ -23,13 +22,13 @@ from tagwire.client.client import Client
 from tagwire.client.coordinators import GROUP, TRANSACTION
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.delivery import NOBODY, Identity
+from tagwire.client.producing.ending import END_TXN, END_TXN_OF_SECOND, ProducerIdentity, check_protocol, end
 from tagwire.client.producing.gathering import Gathering
 from tagwire.client.producing.lanes import Lane
 from tagwire.client.producing.numbering import WINDOW, Asked, Numbering
 from tagwire.client.retry import is_retriable
 from tagwire.client.transport import Link
 from tagwire.errors import (
-    ConfigError,
     Error,
     KafkaError,
     ProducerFencedError,
@@ -41,12 +40,10 @@ from tagwire.errors import (
 
 FEATURE: Final = "transaction.version"
 
-END_TXN: Final = 26
 TXN_OFFSET_COMMIT: Final = 28
 
 # The first versions that belong to the second protocol; the first one ends before them.
 PRODUCE_OF_SECOND: Final = 12
-END_TXN_OF_SECOND: Final = 5
 TXN_OFFSET_COMMIT_OF_SECOND: Final = 5
 
 # From this version on a producer may ask for a new epoch of its own (KIP-360).
@@ -69,22 +66,6 @@ _FATAL: Final = (
 _FATAL_OF_PRODUCE: Final = tuple(
     error for error in _FATAL if error not in (Error.INVALID_PRODUCER_EPOCH, Error.INVALID_TXN_STATE)
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerIdentity:
-    """Who writes in transactions: enough to end one from another process, or to go on where this producer is.
-
-    Attributes:
-        producer_id, epoch: as the coordinator gave them; -1 for none.
-        transactions: which protocol of transactions is used, 1 or 2; 0 without transactions.
-        sequences: the next sequence number of each partition that has one.
-    """
-
-    producer_id: int
-    epoch: int
-    transactions: int = 0
-    sequences: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +223,7 @@ class Transactional(Numbering):
     def adopt(self, identity: ProducerIdentity) -> None:
         """Goes on as another producer that is not used any more, without asking anybody."""
         self.require(Stage.NEW, what="another producer's identity cannot be taken")
-        _check_protocol(identity.transactions)
+        check_protocol(identity.transactions)
         self.identity = Identity(identity.producer_id, identity.epoch)
         self.version = identity.transactions
         self.enter(Stage.READY)
@@ -315,7 +296,7 @@ class Transactional(Numbering):
         )
 
     def _ended(self, commit: bool, deadline: float) -> None:
-        self.identity = _end(
+        self.identity = end(
             self._coordinator,
             self.transactional_id,
             self.identity,
@@ -365,88 +346,3 @@ class Transactional(Numbering):
         return self._coordinator.ask(
             message, errors, deadline, f"{what}, transactional id {self.transactional_id!r}", highest=None
         )
-
-
-def end_transaction(
-    client: Client | str,
-    transactional_id: str,
-    producer_id: int,
-    producer_epoch: int,
-    *,
-    commit: bool,
-    transactions: int = 1,
-    timeout: float | None = None,
-) -> ProducerIdentity:
-    """Ends a transaction of another process, which must not write to it any more. Nobody is fenced.
-
-    It can be repeated: the same end of the same transaction succeeds again. So it is asked until a coordinator answers,
-    through coordinators that move, concurrent changes and lost connections.
-
-    Args:
-        client: a client, which stays open, or bootstrap addresses, "HOST:PORT,HOST:PORT".
-        transactional_id, producer_id, producer_epoch: exactly those that the transaction was begun with.
-        transactions: the protocol that it was written with, `ProducerIdentity.transactions`.
-        timeout: seconds to try; None as long as the client may take for one operation.
-
-    Returns:
-        The identity that the transactional id has from now on: the same, or with protocol 2 a new one.
-
-    Raises:
-        KafkaError: it cannot be ended like this: INVALID_TXN_STATE, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED or
-            INVALID_PRODUCER_ID_MAPPING where it ended otherwise, or somebody else has the id.
-        RequestTimeoutError, ConnectError, ...: no answer in time; whether it is ended is not known.
-        UnsupportedVersionError: the coordinator does not serve the protocol. ConfigError: there is no such protocol.
-    """
-    _check_protocol(transactions)
-    owned = Client(client) if isinstance(client, str) else None
-    used = owned or client
-    try:
-        deadline = used.deadline() if timeout is None else time.monotonic() + timeout  # type: ignore[union-attr]
-        ended = _end(
-            Asked(used, TRANSACTION, transactional_id),  # type: ignore[arg-type]
-            transactional_id,
-            Identity(producer_id, producer_epoch),
-            commit=commit,
-            version=transactions,
-            deadline=deadline,
-        )
-    finally:
-        if owned is not None:
-            owned.close()
-    return ProducerIdentity(ended.producer_id, ended.epoch, transactions)
-
-
-def _check_protocol(transactions: int) -> None:
-    if transactions not in (1, 2):
-        raise ConfigError(f"transactions={transactions}: allowed is 1 or 2, as the identity of a producer has it")
-
-
-def _end(
-    coordinator: Asked, transactional_id: str, identity: Identity, *, commit: bool, version: int, deadline: float
-) -> Identity:
-    """Ends the transaction of `identity`; the identity that comes after it."""
-
-    def request(link: Link) -> Any:
-        if version > 1 and link.version(END_TXN) < END_TXN_OF_SECOND:
-            raise UnsupportedVersionError(
-                f"{link.broker} serves EndTxn up to v{link.version(END_TXN)}; a transaction of protocol 2 needs "
-                f"v{END_TXN_OF_SECOND}"
-            )
-        return messages.EndTxnRequest(
-            transactional_id=transactional_id,
-            producer_id=identity.producer_id,
-            producer_epoch=identity.epoch,
-            committed=commit,
-        )
-
-    answer = coordinator.ask(
-        request,
-        lambda answer: [answer.error_code],
-        deadline,
-        f"{'commit' if commit else 'abort'} the transaction of {transactional_id!r}, producer {identity.producer_id} "
-        f"at epoch {identity.epoch}",
-        highest=END_TXN_OF_SECOND - (version == 1),
-    )
-    if version > 1 and answer.producer_id >= 0:
-        return Identity(answer.producer_id, answer.producer_epoch)
-    return identity
