@@ -42,10 +42,15 @@ def test_a_broker_that_comes_back_as_another_release_is_asked_anew(
     with ExitStack() as running:
         running.enter_context(node.running(programs(OLD).jars))
         client = running.enter_context(Client(node.address(), timeout=SECONDS))
-        Admin(client).create_topics([NewTopic("kept")])
+        Admin(client).create_topics([NewTopic("kept"), NewTopic("moved")])
         producer, reader = Producer(client), Reader(client, {AT: EARLIEST})
         fill(producer, range(100))
         assert take(reader, 100) == [b"%d" % number for number in range(100)]
+        mover = Producer(client, transactional_id="mover")
+        mover.init_transactions()
+        mover.begin_transaction()
+        mover.send("moved", b"across the releases")
+        mover.flush()
         before = client.versions()
         node.stop()
         node.start(jars)
@@ -54,6 +59,9 @@ def test_a_broker_that_comes_back_as_another_release_is_asked_anew(
         after = client.versions()
         assert before[0][1] < after[0][1]
         assert before[1][0] < after[1][0]
+        mover.commit_transaction(SECONDS)
+        moved = Reader(client, {("moved", 0): 0}, end_offsets={("moved", 0): 1}, isolation="read_committed")
+        assert take(moved, 1) == [b"across the releases"]
         assert Admin(client).describe_cluster().brokers.keys() == {1}
 
 
