@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tagwire import messages
-from tagwire.broker import Broker, upkeep
-from tagwire.broker.storage.data_directory import DataDirectory
-from tagwire.broker.storage.files import Files
-from tagwire.broker.topics import Topics
+from tagwire.broker import Broker
 from tagwire.errors import Error, StorageError
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
 from .asking import begin, commit, commit_in_transaction, committed, end
-
-
-def compact_all(path, *, clean):
-    """Close every segment of a stopped broker's logs and compact them; the sizes of its own topics after it."""
-
-    async def run():
-        data = DataDirectory(Files(), path)
-        topics = Topics(Files(), data, pool, pool, "batch")
-        topics.load()
-        for partition in topics.partitions():
-            partition.log.roll_if_due(2**60)
-        upkeep.compact(topics, data, asyncio.Event())
-        if clean:
-            topics.close()
-        else:
-            topics.abandon()
-        data.close(clean=clean)
-
-    with ThreadPoolExecutor(1) as pool:
-        asyncio.run(run())
+from .compacting import compact_all
 
 
 def size_of(path, topic):
