@@ -183,7 +183,7 @@ def test_kafka_python_subscribes_commits_and_goes_on(broker, topic):
         try:
 
             def take_some(consumer=consumer):
-                # A poll that ends while the client joins drops the assignment it is given, and the client waits for ever.
+                # A poll that ends while the client joins drops what it is assigned, and the client waits for ever.
                 for messages in consumer.poll(timeout_ms=5000, max_records=20).values():
                     seen.extend(message.value for message in messages)
 

@@ -202,7 +202,8 @@ class KafkaPythonReader(Reader):
         consumer = kafka.KafkaConsumer(self.topic, bootstrap_servers=self.bootstrap, **options)
         try:
             while not self.stopping.is_set():
-                for records in consumer.poll(500).values():
+                # A shorter poll can end while the client joins, which then drops what it is assigned.
+                for records in consumer.poll(2000).values():
                     for record in records:
                         self.note(record.partition, record.value)
         finally:

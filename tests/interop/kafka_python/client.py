@@ -15,7 +15,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 from kafka.structs import OffsetAndMetadata
 
-POLL_MS = 500
+POLL_MS = 1000
 """A poll that ends while the client is joining can lose the assignment it was given: see FINDINGS.md."""
 
 
