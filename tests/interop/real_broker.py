@@ -15,8 +15,8 @@ from kafka_jars import MavenError, classpath, kafka
 from .peer import NotRunError
 from .real_node import SECONDS, RealNode
 
-RELEASE: Final = "4.1.0"
-"""A release whose broker's jars and whose tools' are all published."""
+RELEASE: Final = "4.3.1"
+"""The newest whose broker and whose tools are published with all that they need."""
 
 RELEASES: Final = ("3.9.2", "4.0.2", "4.3.1", "4.4.0")
 """Those that the client is tried against: the last before 4.0, the first of 4, the newest two."""
@@ -62,7 +62,7 @@ class RealBroker:
 
     def dump(self, files: Sequence[Path], *options: str) -> list[str]:
         """What kafka-dump-log prints of files."""
-        program = ["java", "-Xmx512m", "-cp", ":".join(map(str, self.jars)), "kafka.tools.DumpLogSegments"]
+        program = ["java", "-Xmx512m", "-cp", ":".join(map(str, self.jars)), "org.apache.kafka.tools.DumpLogSegments"]
         command = [*program, *options, "--files", ",".join(map(str, files))]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
