@@ -14,6 +14,7 @@ from tagwire.broker.config_file import read_config
 from tagwire.client import EARLIEST, Producer, Reader
 from tagwire.errors import ConfigError, Error, KafkaError, StorageError
 from tagwire.records import HeaderEntry, HeaderRegister, Record, place, read, write
+from tagwire.records.files import partitions
 from tagwire.records.files.partition_metadata import read_dialect
 from tagwire.rpc.dialects import dialect_of, say_dialect
 
@@ -262,3 +263,15 @@ def test_a_config_file_names_the_files_of_the_register(tmp_path):
     config.write_text('data = "data"\nregister = ["missing.toml"]\n')
     with pytest.raises(ConfigError, match=r"register: .*missing\.toml"):
         read_config(config)
+
+
+def test_a_log_of_the_dialect_is_sound_to_whoever_checks_it_without_the_broker(tmp_path, connect):
+    with Broker(tmp_path) as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t", tagwire_record_dialect=DIALECT, segment_bytes="3000", index_interval_bytes="300")
+        for number in range(40):
+            rows = [Record(b"k", b"v" * 60, HEADERS, timestamp=1000 + number + i) for i in range(3)]
+            assert produce(wire, of_dialect(*rows, codec=CODECS[number % 5])).error_code == 0
+    (files,) = [found for found in partitions(tmp_path, dialect=DIALECT) if found.topic == "t"]
+    assert len(files.segments) > 2
+    assert [str(fault) for fault in files.verify()] == []
