@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from tagwire.capture import Census, Losses, judge, observe
+from tagwire.cli import main
 from tagwire.spark.audit import gather
 from tagwire.spark.failure import reason
 
@@ -65,14 +68,24 @@ def test_spark_gathers_what_one_process_gathers_however_logs_are_split(spark, ev
     census, losses = Census(), Losses()
     for path in sorted(evidence.iterdir()):
         census.add_all(observe(path, losses))
-    found = gather(spark, [str(evidence)])
-    assert {key: value[:-1] for key, value in told(found.census).items()} == {
+    found, lost = gather(spark, [str(evidence)])
+    assert {key: value[:-1] for key, value in told(found).items()} == {
         key: value[:-1] for key, value in told(census).items()
     }
-    assert found.losses.counts == losses.counts
-    assert found.census.timeline == census.timeline
+    assert lost.counts == losses.counts
+    assert found.timeline == census.timeline
     verdicts = [judge(usage, "4.0.0").outcome for usage in census.usages()]
-    assert [judge(usage, "4.0.0").outcome for usage in found.census.usages()] == verdicts
+    assert [judge(usage, "4.0.0").outcome for usage in found.usages()] == verdicts
+
+
+def test_the_command_tells_the_same_with_spark(spark, evidence, tmp_path, capsys):
+    def ran(*options):
+        code = main(["audit", str(evidence), "--target", "4.0.0", "--json", "--out", str(tmp_path / "out"), *options])
+        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        return code, [{**one, "connections": None} for one in found]
+
+    assert ran("--spark") == ran()
+    assert pq.read_table(tmp_path / "out" / "observations.parquet").num_rows == 651
 
 
 def test_large_logs_are_read_by_many_tasks_and_every_line_once(spark, evidence):

@@ -20,7 +20,7 @@ def test_a_landing_is_reported_with_its_first_rows(spark, broker, topic, produce
     assert "3 rows landed in 1 batch" in said
     assert "2013-07-04 12:00:00" in said
     assert "origin (3)" in said
-    assert "Fetch 12" in said
+    assert "Fetch 1" in said
     assert "\x1b" not in said
     assert {path.name for path in (tmp_path / "out").glob("[!_]*")} == {"table", "report.html", "records.png"}
     assert main(command[:-3]) == 0

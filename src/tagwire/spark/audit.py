@@ -7,7 +7,7 @@ usages = gather(spark, ["/var/log/kafka"])
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tagwire.capture import Census, Client, Losses, Place, Use
@@ -21,16 +21,8 @@ _CLIENT = ("software_name", "software_version", "client_id", "principal", "clien
 _MINUTE_SECONDS = 60
 
 
-@dataclass(frozen=True)
-class Gathered:
-    """What captures tell: who asked what (`census`), and what of them was not understood."""
-
-    census: Census
-    losses: Losses
-
-
-def gather(spark: SparkSession, paths: Sequence[str], *, bodies: bool = False) -> Gathered:
-    """Reads captures with all of Spark's tasks.
+def gather(spark: SparkSession, paths: Sequence[str], *, bodies: bool = False) -> tuple[Census, Losses]:
+    """Reads captures with all of Spark's tasks: who asked what, and what of them was not understood.
 
     Args:
         paths: files, directories and patterns, which every worker can open.
@@ -49,7 +41,13 @@ def read(spark: SparkSession, paths: Sequence[str], *, bodies: bool = False) -> 
     return reader.option("bodies", str(bodies).lower()).load(list(paths))
 
 
-def gathered(rows: DataFrame) -> Gathered:
+def save(rows: DataFrame, path: Path) -> None:
+    """Writes the observations of rows that `read` gave as a Parquet directory, in place of one that is there."""
+    seen = rows.where(rows["loss"].isNull()).drop("loss")
+    seen.write.mode("overwrite").option("compression", "zstd").parquet(str(path))
+
+
+def gathered(rows: DataFrame) -> tuple[Census, Losses]:
     """The same of rows that `read` gave."""
     from pyspark.sql import functions as f
 
@@ -64,7 +62,7 @@ def gathered(rows: DataFrame) -> Gathered:
             census.add_use(client, row.api_key, row.api_version, _use(row), row.connections)
         for row in _minutes(seen).collect():
             census.add_minute(row.api_key, row.api_version, row.minute, row["count"])
-        return Gathered(census, losses)
+        return census, losses
     finally:
         rows.unpersist()
 
@@ -86,7 +84,7 @@ def _uses(seen: DataFrame) -> DataFrame:
     order = Window.partitionBy("file", *ends).orderBy("position")
     told = seen.withColumn("principal", principal).withColumn("is_first", f.row_number().over(order) == 1)
     return told.groupBy(*_CLIENT, "api_key", "api_version").agg(
-        f.sum("count").alias("count"),
+        f.sum("count").alias("requests"),
         f.min(f.unix_micros("time")).alias("first_time"),
         f.max(f.unix_micros("time")).alias("last_time"),
         f.min(f.struct("time", _place().alias("place"))).alias("first"),
@@ -118,7 +116,7 @@ def _use(row: Any) -> Use:
         errors[code] = errors.get(code, 0) + count
     unknown = row.first_time is None
     return Use(
-        row["count"],
+        row.requests,
         -1 if unknown else row.first_time,
         -1 if unknown else row.last_time,
         tuple(places),

@@ -216,15 +216,11 @@ def table_columns(records: DataFrame, headers: Sequence[str], *, text: bool) -> 
     """The columns of the table from those of the source, which include the headers."""
     from pyspark.sql import functions as F  # noqa: N812
 
+    from tagwire.spark.functions import header
+
     plain = [(_text(F.col(name)) if text else F.col(name)).alias(name) for name in ("key", "value")]
-    named = [_text(_last_header(name)).alias(name) for name in headers]
+    named = [_text(header("headers", name)).alias(name) for name in headers]
     return records.select(*plain, "partition", "offset", "timestamp", *named, F.to_date("timestamp").alias("date"))
-
-
-def _last_header(name: str) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return F.try_element_at(F.filter("headers", lambda header: header["key"] == F.lit(name)), F.lit(-1))["value"]
 
 
 def _text(value: Column) -> Column:
