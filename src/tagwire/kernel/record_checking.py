@@ -37,20 +37,6 @@ def _past_short(
     return 0
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _past_long(
-    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, stop: cython.longlong
-) -> tuple[cython.int, cython.Py_ssize_t, cython.longlong]:
-    """Of the header at `at`: 0 and the position after it, or a fault, its position and its detail."""
-    code: cython.int
-    past: cython.Py_ssize_t
-    name: cython.longlong
-    code, past, _, name, _, _ = header_at(src, at, cython.cast(cython.Py_ssize_t, stop))
-    return code, past, name
-
-
 def check(
     payload: memoryview,
     count: cython.longlong,
@@ -84,7 +70,7 @@ def check(
             if short:
                 past = short
                 continue
-            code, past, name = _past_long(src, past, stop)
+            code, past, _, name, _, _ = header_at(src, past, cython.cast(cython.Py_ssize_t, stop))
             if code:
                 raise fault(code, name, base_offset, index, origin + past)
         # never after it; asked so, the compiler takes the next record's place from the length, not from these fields
