@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 from collections.abc import Iterator
@@ -222,3 +223,41 @@ def test_a_committed_offset_that_was_deleted_meanwhile_is_an_error_or_a_reset(bo
             client, {(topic, 0): Committed()}, group="behind", offset_reset="earliest", stop_at_end=True
         ) as reader:
             assert offsets(reader) == {(topic, 0): list(range(6, 10))}
+
+
+# Reading that breaks off ----------------------------------------------------------------------------------------------
+
+
+def test_records_asked_for_again_go_on_after_the_last_one_given(cluster: FakeCluster) -> None:
+    for log in cluster.topic("t", 2):
+        fill(log, 3)
+    found: dict[int | None, list[int]] = {0: [], 1: []}
+    with Reader(cluster.bootstrap, {("t", index): 0 for index in range(2)}, stop_at_end=True) as reader:
+        for count in (3, 0, 25, 1, 31):
+            for record in itertools.islice(reader.records(), count):
+                found[record.partition].append(record.offset)
+        assert list(reader.records()) == []
+    assert found == {index: list(range(30)) for index in range(2)}
+
+
+@pytest.mark.parametrize("place", ["tagwire.client.fetching.wait_any", "tagwire.records.arrow.arrow_chunks"])
+def test_an_interrupted_reader_goes_on_without_loss(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    log = cluster.topic("t")[0]
+    fill(log, 6)
+
+    def interrupted(*_: object, **__: object) -> object:
+        raise KeyboardInterrupt
+
+    found: list[int] = []
+    limit = len(log.batches[0][2])
+    with Reader(cluster.bootstrap, {("t", 0): 0}, stop_at_end=True, max_partition_bytes=limit, batch_rows=10) as reader:
+        for _ in range(4):
+            found += next(reader).column("offset").to_pylist()
+            with monkeypatch.context() as patched:
+                patched.setattr(place, interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    next(reader)
+        found += [offset for batch in reader for offset in batch.column("offset").to_pylist()]
+    assert found == list(range(60))

@@ -125,6 +125,13 @@ class Fetcher:
             self._check_idle(asked.spans.values(), time.monotonic() - started)
         return chunks
 
+    def abandon(self) -> None:
+        """Ends the connections on which answers are under way, of which nobody knows how far they were read."""
+        for asked in self._under_way.values():
+            asked.link.close()
+            asked.session.lost()
+        self._under_way.clear()
+
     def close(self) -> None:
         """Ends the sessions that brokers keep, as far as that can be told them at once."""
         sessions, self._sessions = self._sessions, defaultdict(FetchSession)

@@ -213,15 +213,21 @@ class Reader(ClientOwner):
             raise self._failure
         try:
             return next(self._batches)
+        except StopIteration:
+            raise
         except TagwireError as error:
             self._failure = error
+            raise
+        except BaseException:  # such as Ctrl-C: what was fetched and not given out is to be fetched again
+            self._rewind()
+            self._batches = self._read()
             raise
 
     def records(
         self, *, interceptors: Sequence[ConsumerInterceptor] = (), header_serdes: HeaderSerdes | None = None
     ) -> Iterator[Record]:
         """The same records one by one, as objects that know topic and partition. A reader is read in one way: as
-        batches or as records.
+        batches or as records. Called again, it goes on after the last record given out.
 
         Args:
             interceptors: each sees every record after it is decoded, and may give another. One that raises is logged,
@@ -234,6 +240,7 @@ class Reader(ClientOwner):
         """
         if self._held or self._small:
             raise ConfigError("records() of a reader that is read as batches: make another reader")
+        self._rewind()
         while not self._fetcher.finished:
             chunks = self._fetcher.next()
             failure = None
@@ -351,6 +358,17 @@ class Reader(ClientOwner):
         batches = [batch for batch, _, _ in pieces if batch is not None and batch.num_rows]
         if batches:
             yield batches[0] if len(batches) == 1 else _joined(batches)
+
+    def _rewind(self) -> None:
+        """Goes back to what was given out last, and asks anew for all that was fetched beyond."""
+        self._note_given()
+        self._held.clear()
+        self._small, self._small_rows = [], 0
+        moved = [span for at, span in self._spans.items() if span.next != self._positions[at]]
+        for span in moved:
+            span.move(self._positions[span.at])
+        if moved:
+            self._fetcher.abandon()
 
     def _note_given(self) -> None:
         record, self._given = self._given, None
