@@ -10,7 +10,7 @@ from tagwire import messages
 from tagwire.client.config import ISOLATIONS, isolation_of
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.retry import Retry, is_retriable
-from tagwire.errors import Error, KafkaError, TagwireError
+from tagwire.errors import Error, KafkaError, RequestTimeoutError, TagwireError
 
 if TYPE_CHECKING:
     from tagwire.client.client import Client
@@ -61,6 +61,7 @@ def by_leader(client: Client, partitions: Iterable[TopicPartition], deadline: fl
     found: dict[int, list[TopicPartition]] = defaultdict(list)
     retry = Retry(deadline)
     for at in partitions:
+        missing: KafkaError | None = None
         while True:
             try:
                 found[client.leader(at, deadline)].append(at)
@@ -68,7 +69,10 @@ def by_leader(client: Client, partitions: Iterable[TopicPartition], deadline: fl
             except KafkaError as error:
                 if error.error is not Error.LEADER_NOT_AVAILABLE:
                     raise
+                missing = error
                 retry.wait(error)
+            except RequestTimeoutError as error:
+                raise missing or error from None  # the time was up while it was asked about once more
     return found
 
 
