@@ -37,7 +37,7 @@ SYNCED = {"flush.messages": "1"}
 LOADS = [(100, 1), (100, 6), (1024, 1), (1024, 6)]
 PERF = re.compile(r"\(([\d.]+) MB/sec\).*\n?$")
 PAUSE_AT_REST_S = 3
-READS = 3
+READS = 5
 """How often each load is read: it takes a fraction of a second, in which a neighbour can be in the way."""
 
 NUMBERS = count()
