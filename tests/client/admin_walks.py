@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator
 
 import confluent_kafka
 import pytest
 
+from tagwire import messages
 from tagwire.client import (
     EARLIEST,
     LATEST,
@@ -18,6 +20,7 @@ from tagwire.client import (
     Subtract,
     TopicPartition,
 )
+from tagwire.client.coordinators import GROUP, coordinators
 from tagwire.errors import Error, KafkaError
 
 from .walks import SECONDS, Kind, Walk, until
@@ -138,6 +141,19 @@ class AdminWalks:
             assert caught.value.error is Error.NON_EMPTY_GROUP
         finally:
             consumer.close()
+
+    def test_a_share_group_is_listed_and_described(self, walk: Walk) -> None:
+        walk.needs("ShareGroupHeartbeat", "ShareGroupDescribe", "ListGroups")
+        topic, group = walk.topic(2), walk.name()
+        join = messages.ShareGroupHeartbeatRequest(
+            group_id=group, member_id=str(uuid.uuid4()), member_epoch=0, subscribed_topic_names=[topic]
+        )
+        node = coordinators(walk.client, [group], GROUP, walk.client.deadline())[group]
+        assert walk.client.request(join, node=node).error_code == Error.NONE
+        (listed,) = [found for found in walk.admin.list_groups(types=["share"]) if found.group == group]
+        assert listed.type == "share"
+        found = walk.admin.describe_groups([group])[group]
+        assert (found.type, [member.member_id for member in found.members]) == ("share", [join.member_id])
 
     def test_an_open_transaction_is_found_and_ended_for_its_producer(self, walk: Walk) -> None:
         walk.needs("ListTransactions", "DescribeTransactions", "DescribeProducers")

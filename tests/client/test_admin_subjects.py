@@ -211,6 +211,18 @@ def test_groups_of_both_protocols_are_described(cluster: FakeCluster, admin: Adm
     assert (found.type, found.assignor, found.members[0].assignment) == ("consumer", "uniform", (("t", 1),))
 
 
+def test_share_groups_are_described_where_nothing_else_knows_them(cluster: FakeCluster, admin: Admin) -> None:
+    kind = messages.ShareGroupDescribeResponse
+    held = kind.Assignment(topic_partitions=[kind.TopicPartitions(topic_name="t", partitions=[0, 1])])
+    group = kind.DescribedGroup(group_id="h", group_state="Stable", assignor_name="simple")
+    group.members = [kind.Member(member_id="m", client_id="app", client_host="/h", assignment=held)]
+    cluster.serve({77: (0, 1)}, {"ShareGroupDescribe": lambda _: kind(groups=[group])})
+    found = admin.describe_groups(["g", "h"])
+    assert (found["g"].type, found["h"].type) == ("classic", "share")
+    assert found["h"].members == (GroupMember("m", "app", "/h", None, (AT, TopicPartition("t", 1))),)
+    assert [request.group_ids for request in cluster.asked("ShareGroupDescribe")] == [["h"]]
+
+
 @pytest.mark.parametrize("error", [Error.GROUP_ID_NOT_FOUND, Error.UNSUPPORTED_VERSION])
 def test_a_group_that_is_not_of_the_newer_protocol_is_asked_for_as_a_classic_one(
     cluster: FakeCluster, admin: Admin, error: Error

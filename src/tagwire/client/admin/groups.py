@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,10 +13,14 @@ from tagwire.client.metadata import TopicPartition
 from tagwire.client.transport import Link
 from tagwire.errors import DecodeError, Error
 
-_CONSUMER_GROUP_DESCRIBE: Final = 69
+# The APIs that describe the groups of newer protocols, and how brokers list the type of those.
+_CONSUMER: Final = 69
+_SHARE: Final = 77
+_TYPES: Final = {_CONSUMER: "consumer", _SHARE: "share"}
 
-# Kafka 3.9 lists ConsumerGroupDescribe, and refuses it as long as the protocol of KIP-848 is not switched on.
-_MAY_BE_CLASSIC: Final = (Error.GROUP_ID_NOT_FOUND, Error.UNSUPPORTED_VERSION)
+# What is said of a group of another protocol. Kafka 3.9 lists ConsumerGroupDescribe, and refuses it as long as the
+# protocol of KIP-848 is not switched on.
+_OF_ANOTHER: Final = (Error.GROUP_ID_NOT_FOUND, Error.UNSUPPORTED_VERSION)
 
 # From these versions on ListGroups can be asked for some groups alone.
 _STATES_FROM: Final = 4
@@ -50,7 +54,7 @@ class GroupDescription:
 
     Attributes:
         state: such as "Stable" or "Empty".
-        type: "classic", or "consumer" for the protocol of KIP-848.
+        type: "classic", "consumer" for the protocol of KIP-848, or "share".
         assignor: who spreads the partitions, "" without members.
         coordinator: node id.
     """
@@ -98,21 +102,20 @@ class Groups(Asker):
         return [found[name] for name in sorted(found)]
 
     def describe_groups(self, groups: Sequence[str]) -> dict[str, GroupDescription]:
-        """Groups and their members, classic ones and those of KIP-848.
+        """Groups and their members: classic ones, those of KIP-848, share groups (KIP-932).
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND naming a group that does not exist, or another refusal.
         """
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            for link, own in self._by_coordinator(left, GROUP, deadline):
-                classic = own
-                if _CONSUMER_GROUP_DESCRIBE in link.ranges:
-                    outcomes = list(self._describe_consumer(link, own, deadline))
-                    classic = [found.key for found in outcomes if found.error in _MAY_BE_CLASSIC]
-                    yield from (found for found in outcomes if found.key not in classic)
-                if classic:
-                    yield from self._describe_classic(link, classic, deadline)
+            for link, unknown in self._by_coordinator(left, GROUP, deadline):
+                for describe in self._describers(link, deadline):
+                    if unknown:
+                        outcomes = list(describe(unknown))
+                        unknown = [found.key for found in outcomes if found.error in _OF_ANOTHER]
+                        yield from (found for found in outcomes if found.error not in _OF_ANOTHER)
+                yield from (Outcome(group, Error.GROUP_ID_NOT_FOUND) for group in unknown)
 
         return self._settle(groups, ask, "describe group")
 
@@ -132,15 +135,28 @@ class Groups(Asker):
 
         self._settle(groups, ask, "delete group", changes=True)
 
-    def _describe_consumer(self, link: Link, groups: list[str], deadline: float) -> Iterator[Outcome]:
-        request = messages.ConsumerGroupDescribeRequest(group_ids=groups)
-        for group in self._exchange(link, request, deadline).groups:
+    def _describers(self, link: Link, deadline: float) -> list[Callable[[list[str]], Iterator[Outcome]]]:
+        """What can be asked about groups on this connection: of a group of another protocol each says that it is not
+        there."""
+        found: list[Callable[[list[str]], Iterator[Outcome]]] = [
+            lambda groups: self._describe_classic(link, groups, deadline)
+        ]
+        if _CONSUMER in link.ranges:
+            found.insert(0, lambda groups: self._describe_newer(link, _CONSUMER, groups, deadline))
+        if _SHARE in link.ranges:
+            found.append(lambda groups: self._describe_newer(link, _SHARE, groups, deadline))
+        return found
+
+    def _describe_newer(self, link: Link, api: int, groups: list[str], deadline: float) -> Iterator[Outcome]:
+        kind: Any = messages.request(api)
+        type_ = _TYPES[api]
+        for group in self._exchange(link, kind(group_ids=groups), deadline).groups:
             members = tuple(
                 GroupMember(
                     member.member_id,
                     member.client_id,
                     member.client_host,
-                    member.instance_id,
+                    member.instance_id if api == _CONSUMER else None,
                     tuple(
                         TopicPartition(topic.topic_name, index)
                         for topic in member.assignment.topic_partitions
@@ -150,7 +166,7 @@ class Groups(Asker):
                 for member in group.members
             )
             found = GroupDescription(
-                group.group_id, group.group_state, "consumer", "consumer", group.assignor_name, link.node, members
+                group.group_id, group.group_state, type_, type_, group.assignor_name, link.node, members
             )
             yield Outcome(group.group_id, group.error_code, group.error_message, found)
 
