@@ -463,8 +463,18 @@ class Crash(BaseException):
     """The power is gone."""
 
 
-class StumblingFiles(Files):
-    """Real files of which the n-th change to the disk fails: with a Crash it and all that follow, with an error it
+class UnsyncedFiles(Files):
+    """Real files that are never synced: only the process dies here, not the machine."""
+
+    def sync(self, fd):
+        pass
+
+    def sync_directory(self, path):
+        pass
+
+
+class StumblingFiles(UnsyncedFiles):
+    """Such files of which the n-th change to the disk fails: with a Crash it and all that follow, with an error it
     alone."""
 
     def __init__(self, error=Crash):
@@ -509,7 +519,7 @@ class StumblingFiles(Files):
 
 @pytest.mark.parametrize("error", [Crash, OSError])
 def test_a_crash_or_an_error_at_every_step_leaves_the_log_before_or_after(tmp_path, error):
-    whole = Compacted(tmp_path)
+    whole = Compacted(tmp_path, files=UnsyncedFiles())
     fill(whole, rounds=7)
     whole.add(in_transaction(0, (b"k", b"aborted")), marker(7, commit=False))
     whole.roll()
@@ -536,8 +546,12 @@ def test_a_crash_or_an_error_at_every_step_leaves_the_log_before_or_after(tmp_pa
                 files.left = 10**9
                 stumbled.compact()
             log.abandon("the test opens it again")
-        gaps = OffsetCheckpoint(Files(), scene / "gaps").get(*WHERE)
-        again = Compacted(scene, log=open_log(Files(), scene / "t-0", CONFIG, clean=False, gaps_before=gaps))
+        gaps = OffsetCheckpoint(UnsyncedFiles(), scene / "gaps").get(*WHERE)
+        again = Compacted(
+            scene,
+            files=UnsyncedFiles(),
+            log=open_log(UnsyncedFiles(), scene / "t-0", CONFIG, clean=False, gaps_before=gaps),
+        )
         found = {key: value for key, value in again.newest().items() if value != b"meanwhile"}
         assert found.items() <= state.items(), step
         assert state.keys() - found.keys() <= {b"k", b"k0"}, step
