@@ -27,6 +27,7 @@ Read = Callable[[bytes, int], Line]
 """From a record's bytes and its number, from 1, to what they say. Raises DecodeError naming the line."""
 
 _CHUNK: Final = 1 << 16
+_PAUSE: Final = 0.1  # seconds without input after which somebody is thinking, not a program writing
 _LONGEST_LINE: Final = 64 * 1024 * 1024
 _FIELDS: Final = "kvshTpto"
 
@@ -100,8 +101,8 @@ def records_of(source: FileIO, delimiter: bytes, before_waiting: Callable[[], No
     """The records of `source` without what ends them, as they come.
 
     Args:
-        before_waiting: called when all that was there is read and more has to be waited for, so that what a person
-            typed is sent before the next line is.
+        before_waiting: called when all that was there is read and nothing more comes for a while, so that what became
+            of what a person typed is told before the next line is read.
 
     Raises:
         DecodeError: one is longer than any record may be.
@@ -110,7 +111,7 @@ def records_of(source: FileIO, delimiter: bytes, before_waiting: Callable[[], No
     pieces: list[bytes] = []
     size = 0
     while True:
-        if not select.select([source], [], [], 0)[0]:
+        if not select.select([source], [], [], _PAUSE)[0]:
             before_waiting()
         chunk = source.read(_CHUNK)
         if not chunk:
