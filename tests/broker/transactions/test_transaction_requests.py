@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tagwire import messages
-from tagwire.broker import Broker
+from tagwire.broker import Broker, upkeep
 from tagwire.broker.network import server
 from tagwire.broker.producer_ids import FILE
 from tagwire.errors import Error
@@ -299,6 +299,7 @@ def test_a_transaction_whose_outcome_was_decided_is_brought_to_it_after_a_crash(
     async def never(*_, **__):
         await asyncio.Event().wait()
 
+    monkeypatch.setattr(upkeep, "TRANSACTIONS_EVERY_S", 600.0)  # it would wait for the marker, too
     with Broker(tmp_path / "data") as broker:
         wire = connect(broker.bootstrap)
         wire.create("t", 2)
