@@ -163,6 +163,7 @@ def test_a_wrong_file_is_named_with_what_is_wrong_and_no_secret(run, tmp_path, t
         (["--data", "x", "--advertise", "a:1", "--advertise", "b:1"], "there are 2 for 1 addresses"),
         (["--data", "x", "--json"], "--log-format json"),
         (["--data", "x", "--fsync", "always"], "'always'"),
+        (["--data", "x", "--register", "missing.toml"], "missing.toml"),
     ],
 )
 def test_misuse_is_told(run, arguments, said):
@@ -175,6 +176,15 @@ def test_a_release_that_nobody_knows_is_told(run, tmp_path):
     ran = run("broker", "--data", tmp_path / "data", "--listen", "127.0.0.1:0", "--as-release", "1.1")
     assert ran.code == 1
     assert "release='1.1'" in ran.err
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_register_that_is_wrong_is_told_before_anything_is_made(run, tmp_path):
+    register = tmp_path / "headers.toml"
+    register.write_text('space = "local"\n[[entries]]\nkey = 5\nname = "app.name"\n')
+    ran = run("broker", "--data", tmp_path / "data", "--listen", "127.0.0.1:0", "--register", register)
+    assert ran.code == 1
+    assert "key 5 of 'app.name'" in ran.err
     assert not (tmp_path / "data").exists()
 
 

@@ -4,7 +4,9 @@ Versions 0-12. One batch per partition, magic 2; its bytes are stored unchanged 
 Versions 0-2 carry message sets of magic 0 and 1, which are stored as one batch of the same records. acks=1 and acks=all
 are answered when the batch is as safe as the broker's `fsync` promises. acks=0 is not answered at all, so a refusal
 closes the connection: nothing else would tell the client. A batch of an idempotent producer that is in the log already
-is answered with the offset it got then. Source: facts/kafka_protocol.md 3.3, 5.1, 5.2.
+is answered with the offset it got then. Where a topic keeps a record dialect, a producer that speaks it says so and is
+taken at its word; what any other sends is bridged, or refused (see `broker.dialects`). Source: facts/kafka_protocol.md
+3.3, 5.1, 5.2.
 """
 
 from __future__ import annotations
