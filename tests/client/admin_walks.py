@@ -56,7 +56,7 @@ class AdminWalks:
         with pytest.raises(KafkaError, match=f"create topic '{taken}'") as caught:
             walk.admin.create_topics([NewTopic(taken), NewTopic(new)])
         assert caught.value.error is Error.TOPIC_ALREADY_EXISTS
-        until(lambda: new in [topic.name for topic in walk.admin.list_topics()])
+        assert new in [topic.name for topic in walk.admin.list_topics()]
 
     def test_configs_of_a_topic_are_set_added_to_and_reset(self, walk: Walk) -> None:
         walk.needs("DescribeConfigs", "IncrementalAlterConfigs")

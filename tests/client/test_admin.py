@@ -74,6 +74,22 @@ def test_every_topic_that_was_refused_is_named(cluster: FakeCluster) -> None:
         assert "a" in cluster.topics
 
 
+def test_what_was_created_beside_a_refusal_is_waited_for(cluster: FakeCluster) -> None:
+    cluster.topic("b")
+    with Client(cluster.bootstrap) as client:
+        client.metadata([])
+        missing = messages.MetadataResponse.MetadataResponseTopic(name="a", error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)
+        known = messages.MetadataResponse.MetadataResponseBroker(
+            node_id=0, host="127.0.0.1", port=cluster.brokers[0].port
+        )
+        late = messages.MetadataResponse(brokers=[known], controller_id=0, topics=[missing])
+        cluster.script("Metadata", lambda _: late)
+        with pytest.raises(KafkaError, match="create topic 'b'"):
+            Admin(client).create_topics([NewTopic("a"), NewTopic("b")])
+    asked = [[topic.name for topic in request.topics] for request in cluster.asked("Metadata")]
+    assert asked == [[], ["a"], ["a"]]
+
+
 def test_deleting_what_does_not_exist_names_it(cluster: FakeCluster) -> None:
     with Admin(cluster.bootstrap) as admin, pytest.raises(KafkaError, match="delete topic 'missing'") as caught:
         admin.delete_topics(["missing"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -28,6 +28,9 @@ class NewTopic:
     num_partitions: int = 1
     replication_factor: int = 1
     configs: Mapping[str, str] = field(default_factory=dict)
+
+
+Ask = Callable[[list[str], float], Iterator[Outcome]]
 
 
 class Topics(Asker):
@@ -64,10 +67,7 @@ class Topics(Asker):
             request = kind(topics=created, timeout_ms=self._timeout_ms, validate_only=validate_only)
             yield from _outcomes(self._from_controller(lambda link: request, deadline).topics)
 
-        names = [topic.name for topic in topics]
-        self._change_topics(names, ask, "create")
-        if not validate_only:
-            self._await({topic.name: topic.num_partitions for topic in topics})
+        self._change_topics({topic.name: topic.num_partitions for topic in topics}, ask, "create", validate_only)
 
     def create_partitions(self, totals: Mapping[str, int], *, validate_only: bool = False) -> None:
         """Gives topics more partitions, and waits a moment until the cluster knows them.
@@ -86,9 +86,7 @@ class Topics(Asker):
             request = kind(topics=grown, timeout_ms=self._timeout_ms, validate_only=validate_only)
             yield from _outcomes(self._from_controller(lambda link: request, deadline).results)
 
-        self._change_topics(list(totals), ask, "add partitions to")
-        if not validate_only:
-            self._await(totals)
+        self._change_topics(totals, ask, "add partitions to", validate_only)
 
     def delete_topics(self, names: Sequence[str]) -> None:
         """Deletes topics with all their records.
@@ -109,13 +107,27 @@ class Topics(Asker):
 
             yield from _outcomes(self._from_controller(request, deadline).responses)
 
-        self._change_topics(list(names), ask, "delete")
-
-    def _change_topics(self, names: list[str], ask: Any, verb: str) -> None:
         try:
-            self._settle(names, ask, f"{verb} topic", changes=True, moves=False)
+            self._settle(names, ask, "delete topic", changes=True, moves=False)
         finally:
             self._client.forget(names)
+
+    def _change_topics(self, totals: Mapping[str, int], ask: Ask, verb: str, validate_only: bool) -> None:
+        """Changes how many partitions topics have, and waits for those that were changed, refused others or not."""
+        changed: dict[str, int] = {}
+
+        def noted(names: list[str], deadline: float) -> Iterator[Outcome]:
+            for outcome in ask(names, deadline):
+                if not outcome.error:
+                    changed[outcome.key] = totals.get(outcome.key, 1)
+                yield outcome
+
+        try:
+            self._settle(list(totals), noted, f"{verb} topic", changes=True, moves=False)
+        finally:
+            self._client.forget(totals)
+            if changed and not validate_only:
+                self._await(changed)
 
     def _await(self, totals: Mapping[str, int]) -> None:
         until = time.monotonic() + min(SETTLE_TIME, self._client.timeout)
