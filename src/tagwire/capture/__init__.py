@@ -5,9 +5,9 @@ client is judged against a release (`judge`). Nothing in a capture stops the rea
 is counted (`Losses`).
 """
 
-from tagwire.capture.census import Census, Client, Usage, Use
+from tagwire.capture.census import Census, Client, Offers, Usage, Use
 from tagwire.capture.conversation import Exchange
-from tagwire.capture.files import exchanged, kind_of, observe, paths_of
+from tagwire.capture.files import Piece, exchanged, kind_of, observe, paths_of, pieces
 from tagwire.capture.observation import Endpoint, Losses, Observation, Place
 from tagwire.capture.verdicts import Cause, Finding, Outcome, Verdict, features_of, judge
 
@@ -20,7 +20,9 @@ __all__ = [
     "Finding",
     "Losses",
     "Observation",
+    "Offers",
     "Outcome",
+    "Piece",
     "Place",
     "Usage",
     "Use",
@@ -31,4 +33,5 @@ __all__ = [
     "kind_of",
     "observe",
     "paths_of",
+    "pieces",
 ]

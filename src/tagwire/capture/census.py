@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -13,10 +14,13 @@ from tagwire.rpc.negotiation import Range
 from tagwire.spec.api_keys import API_NAMES
 
 _BEFORE_AUTHENTICATION: Final = frozenset({17, API_VERSIONS, 36})
-_ANONYMOUS: Final = "User:ANONYMOUS"
+ANONYMOUS: Final = "User:ANONYMOUS"
 
 MINUTE: Final = 60_000_000
 """In microseconds."""
+
+MAX_CONNECTIONS: Final = 100_000
+"""Connections whose offers are remembered; the one seen first is then forgotten."""
 
 CLUSTER_APIS: Final = frozenset(
     key for key in API_NAMES if "broker" not in messages.request(key).spec.listeners or key == 27
@@ -69,8 +73,8 @@ class Use:
         """Takes in what `other` tells."""
         known = [use for use in (self, other) if use.places]
         timed = [use for use in known if use.first >= 0]
-        first = min(timed or known, key=lambda use: use.first)
-        last = max(timed or known, key=lambda use: use.last)
+        first = min(timed or known, key=lambda use: (use.first, use.places[0]))
+        last = max(timed or known, key=lambda use: (use.last, use.places[-1]))
         self.places = tuple(dict.fromkeys((first.places[0], last.places[-1])))
         self.first, self.last = first.first, last.last
         self.count += other.count
@@ -114,6 +118,38 @@ class Usage:
         self.connections += other.connections
 
 
+class Offers:
+    """What brokers were seen to offer: told of every observation in its order, it knows of each what had been offered.
+
+    Some clients ask on their first connection only, and take the answer for all of a cluster: where a connection was
+    not asked on, the client's last answer counts.
+    """
+
+    def __init__(self) -> None:
+        self._of_connection: OrderedDict[tuple[Endpoint, Endpoint], dict[int, Range]] = OrderedDict()
+        self._of_client: dict[Client, dict[int, Range]] = {}
+        self._known: dict[frozenset[tuple[int, Range]], dict[int, Range]] = {}
+
+    def is_new(self, seen: Observation) -> bool:
+        """Whether its connection was not seen before, or not for a very long time."""
+        return (seen.client, seen.broker) not in self._of_connection
+
+    def highest(self, client: Client, seen: Observation) -> int | None:
+        """The newest version of its API that was offered when it came; None where no offer was seen."""
+        connection = (seen.client, seen.broker)
+        if seen.offered is not None:
+            # Brokers of one release offer the same to everybody: it is kept once.
+            offered = self._known.setdefault(frozenset(seen.offered.items()), seen.offered)
+            self._of_connection[connection] = self._of_client[client] = offered
+        elif connection not in self._of_connection:
+            self._of_connection[connection] = {}
+        if len(self._of_connection) > MAX_CONNECTIONS:
+            self._of_connection.popitem(last=False)
+        offers = self._of_connection[connection] or self._of_client.get(client, {})
+        offer = offers.get(seen.api_key)
+        return None if offer is None else offer[1]
+
+
 class Census:
     """Gathers observations. Its size follows the number of clients, of connections and of minutes, not of requests.
 
@@ -124,41 +160,40 @@ class Census:
     def __init__(self) -> None:
         self.timeline: dict[int, dict[int, dict[int, int]]] = {}
         self._usages: dict[Client, Usage] = {}
-        self._offers: dict[tuple[Endpoint, Endpoint], dict[int, Range]] = {}
-        self._client_offers: dict[Client, dict[int, Range]] = {}
+        self._offers = Offers()
 
     def add_all(self, observations: Iterable[Observation]) -> None:
         for observation in observations:
             self.add(observation)
 
     def add(self, seen: Observation) -> None:
-        principal = "" if seen.principal == _ANONYMOUS else seen.principal
-        client = Client(seen.software_name, seen.software_version, seen.client_id, principal, seen.client.address)
-        usage = self._usages.get(client)
-        if usage is None:
-            usage = self._usages[client] = Usage(client)
-        connection = (seen.client, seen.broker)
-        if connection not in self._offers:
-            self._offers[connection] = {}
-            usage.connections += 1
-        if seen.offered is not None:
-            self._offers[connection] = self._client_offers[client] = seen.offered
-        # Some clients ask on their first connection only, and take the answer for all of a cluster.
-        offers = self._offers[connection] or self._client_offers.get(client, {})
-        offer = offers.get(seen.api_key)
+        """Takes in requests as they were seen, in their order."""
+        client = client_of(seen)
+        connections = int(self._offers.is_new(seen))
         use = Use(
             seen.count,
             seen.time,
             seen.time,
             (seen.place,),
-            None if offer is None else offer[1],
+            self._offers.highest(client, seen),
             dict.fromkeys(seen.error_codes or (), seen.count),
         )
-        usage.apis.setdefault(seen.api_key, {}).setdefault(seen.api_version, Use()).merge(use)
+        self.add_use(client, seen.api_key, seen.api_version, use, connections)
         if seen.time >= 0:
-            minutes = self.timeline.setdefault(seen.api_key, {}).setdefault(seen.api_version, {})
-            minute = seen.time // MINUTE
-            minutes[minute] = minutes.get(minute, 0) + seen.count
+            self.add_minute(seen.api_key, seen.api_version, seen.time // MINUTE, seen.count)
+
+    def add_use(self, client: Client, api: int, version: int, use: Use, connections: int = 0) -> None:
+        """Takes in what was gathered elsewhere."""
+        usage = self._usages.get(client)
+        if usage is None:
+            usage = self._usages[client] = Usage(client)
+        usage.connections += connections
+        usage.apis.setdefault(api, {}).setdefault(version, Use()).merge(use)
+
+    def add_minute(self, api: int, version: int, minute: int, count: int) -> None:
+        """Counts requests in a minute since 1970 UTC."""
+        minutes = self.timeline.setdefault(api, {}).setdefault(version, {})
+        minutes[minute] = minutes.get(minute, 0) + count
 
     def usages(self) -> list[Usage]:
         """Each client once, by name. What a connection said before it was authenticated is the client's whom it turned
@@ -181,3 +216,9 @@ class Census:
 def _only_begins(usage: Usage) -> bool:
     """Whether it did nothing but what comes before authentication."""
     return _BEFORE_AUTHENTICATION.issuperset(usage.apis)
+
+
+def client_of(seen: Observation) -> Client:
+    """Whose observation it is."""
+    principal = "" if seen.principal == ANONYMOUS else seen.principal
+    return Client(seen.software_name, seen.software_version, seen.client_id, principal, seen.client.address)

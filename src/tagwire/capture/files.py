@@ -6,6 +6,7 @@ import glob
 import gzip
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, TypeVar, cast
 
@@ -14,6 +15,7 @@ from tagwire.capture.connections import exchanges
 from tagwire.capture.conversation import Exchange
 from tagwire.capture.observation import Losses, Observation, Place
 from tagwire.capture.packets import MAGICS, packets
+from tagwire.capture.request_log import MAX_LINE_BYTES
 from tagwire.capture.request_log import observations as logged
 from tagwire.errors import CaptureError
 
@@ -54,20 +56,46 @@ def kind_of(path: Path) -> Kind:
             return "log"
 
 
-def observe(path: Path, losses: Losses, *, bodies: bool = False) -> Iterator[Observation]:
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a file that can be read by itself: all of it, or lines of a log.
+
+    Attributes:
+        start: the position to begin at; of a log, lines that begin before it belong to the piece before.
+        end: the position before which the last line begins; None is the file's end.
+    """
+
+    path: Path
+    start: int = 0
+    end: int | None = None
+
+
+def pieces(path: Path, size: int) -> list[Piece]:
+    """A file in pieces of about `size` bytes. Only logs that are not gzipped are split: lines stand by themselves,
+    packets do not."""
+    length = path.stat().st_size
+    if length <= size or kind_of(path) == "packets" or _is_gzip(path):
+        return [Piece(path)]
+    return [Piece(path, start, min(start + size, length)) for start in range(0, length, size)]
+
+
+def observe(path: Path | Piece, losses: Losses, *, bodies: bool = False) -> Iterator[Observation]:
     """The requests that a file tells of.
 
     Args:
-        path: a pcap or pcapng file, or a request log; each may be gzipped.
+        path: a pcap or pcapng file, or a request log, each may be gzipped; or a piece of one.
         losses: counts what is not understood.
         bodies: whether the bodies of captured answers are decoded, for their error codes.
     """
+    piece = path if isinstance(path, Piece) else Piece(path)
+    path = piece.path
     if kind_of(path) == "packets":
         for exchange in exchanged(path, losses, bodies=bodies):
             yield _observed(exchange, losses, bodies=bodies)
         return
     with _opened(path) as file:
-        yield from _until_cut(logged(file, str(path), losses), path, losses)
+        start = _at_line(file, piece.start)
+        yield from _until_cut(logged(_lines(file, start, piece.end), str(path), losses, start=start), path, losses)
 
 
 def exchanged(path: Path, losses: Losses, *, bodies: bool = False) -> Iterator[Exchange]:
@@ -104,6 +132,29 @@ def _observed(exchange: Exchange, losses: Losses, *, bodies: bool) -> Observatio
         error_codes=error_codes(exchange, losses) if bodies else None,
         offered=offered(exchange, losses),
     )
+
+
+def _at_line(file: BinaryIO, start: int) -> int:
+    """Goes to the first line that begins at `start` or after; its position."""
+    if not start:
+        return 0
+    file.seek(start - 1)
+    return start - 1 + len(file.readline())
+
+
+def _lines(file: BinaryIO, position: int, end: int | None) -> Iterator[bytes]:
+    """The lines that begin before `end`. A line that is longer than any is cut up: it is one line to nobody."""
+    while end is None or position < end:
+        line = file.readline(MAX_LINE_BYTES + 1)
+        if not line:
+            return
+        yield line
+        position += len(line)
+
+
+def _is_gzip(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2) == _GZIP
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -9,6 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from tagwire.capture.census import Offers
 from tagwire.capture.observation import Observation
 from tagwire.capture.tables import BATCH_ROWS, OBSERVATIONS, observation_batches, verdict_table
 from tagwire.capture.verdicts import Verdict
@@ -26,6 +28,7 @@ class ObservationFile:
         self._path = path
         self._part = _part(path)
         self._rows: list[Observation] = []
+        self._offers = Offers()
 
     def __enter__(self) -> Any:
         self._writer = pq.ParquetWriter(self._part, OBSERVATIONS, compression="zstd")
@@ -38,6 +41,8 @@ class ObservationFile:
             self._flush()
         self._writer.close()
         if kind is None:
+            if self._path.is_dir():  # as an audit by Spark leaves it
+                shutil.rmtree(self._path)
             self._part.rename(self._path)
         else:
             self._part.unlink(missing_ok=True)
@@ -50,7 +55,7 @@ class ObservationFile:
             yield observation
 
     def _flush(self) -> None:
-        for batch in observation_batches(self._rows):
+        for batch in observation_batches(self._rows, self._offers):
             self._writer.write_batch(batch)
         self._rows.clear()
 

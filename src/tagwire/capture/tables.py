@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from tagwire.capture.census import Use
-from tagwire.capture.observation import Observation
+from tagwire.capture.census import Offers, Use, client_of
+from tagwire.capture.observation import Losses, Observation
 from tagwire.capture.verdicts import Verdict
 from tagwire.rpc.names import api_name
 
@@ -34,11 +34,13 @@ OBSERVATIONS: Final = pa.schema(
         pa.field("request_bytes", pa.int64()),
         pa.field("response_bytes", pa.int64()),
         pa.field("error_codes", pa.list_(pa.int16())),
+        pa.field("highest_offered", pa.int16()),
         pa.field("file", pa.string(), nullable=False),
         pa.field("position", pa.int64(), nullable=False),
     ]
 )
-"""One row for each observation; see `Observation`. `time` is null where the capture has none."""
+"""One row for each observation; see `Observation`. `time` is null where the capture has none; `highest_offered` is the
+newest version of the API that a broker had offered the client by then."""
 
 VERDICTS: Final = pa.schema(
     [
@@ -67,11 +69,31 @@ VERDICTS: Final = pa.schema(
 BATCH_ROWS: Final = 20_000
 
 
-def observation_batches(observations: Iterable[Observation], *, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-    """Observations as batches of `OBSERVATIONS`, of `rows` rows but the last."""
+def observation_batches(
+    observations: Iterable[Observation], offers: Offers | None = None, *, rows: int = BATCH_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """Observations, in the order they were seen, as batches of `OBSERVATIONS`, of `rows` rows but the last.
+
+    Args:
+        offers: what was told of observations before these.
+    """
+    known = Offers() if offers is None else offers
     remaining = iter(observations)
     while found := list(islice(remaining, rows)):
-        yield pa.RecordBatch.from_pylist([_row(one) for one in found], OBSERVATIONS)
+        told = [_row(one, known.highest(client_of(one), one)) for one in found]
+        yield pa.RecordBatch.from_pylist(told, OBSERVATIONS)
+
+
+def loss_batch(losses: Losses) -> pa.RecordBatch:
+    """What was not understood, as rows with the columns loss, count, file and position."""
+    reasons = list(losses.counts)
+    columns = {
+        "loss": reasons,
+        "count": [losses.counts[reason] for reason in reasons],
+        "file": [losses.first[reason].file for reason in reasons],
+        "position": [losses.first[reason].position for reason in reasons],
+    }
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def verdict_table(verdicts: Iterable[Verdict]) -> pa.Table:
@@ -79,7 +101,7 @@ def verdict_table(verdicts: Iterable[Verdict]) -> pa.Table:
     return pa.Table.from_pylist([row for verdict in verdicts for row in _verdict_rows(verdict)], VERDICTS)
 
 
-def _row(seen: Observation) -> dict[str, Any]:
+def _row(seen: Observation, highest_offered: int | None) -> dict[str, Any]:
     return {
         "time": None if seen.time < 0 else seen.time,
         "client_address": seen.client.address,
@@ -98,6 +120,7 @@ def _row(seen: Observation) -> dict[str, Any]:
         "request_bytes": seen.request_bytes,
         "response_bytes": seen.response_bytes,
         "error_codes": seen.error_codes,
+        "highest_offered": highest_offered,
         "file": seen.place.file,
         "position": seen.place.position,
     }

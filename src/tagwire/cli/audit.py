@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -32,6 +33,9 @@ def audit(
     brokers: Annotated[
         bool, typer.Option("--brokers", help="Judge what looks like a broker or controller, too.")
     ] = False,
+    with_spark: Annotated[
+        bool, typer.Option("--spark", help="Read with all cores, by Spark: worth its start from a gigabyte on.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Say which clients work with a release of Kafka, by captures of what they ask.
@@ -47,21 +51,16 @@ def audit(
       tcpdump -i any -w capture.pcap port 9092 & sleep 600; kill %1; tagwire audit capture.pcap
       tagwire audit captures/ --json | jq 'select(.verdicts["4.3"].outcome == "breaks") | .client_id'
     """
-    from tagwire.capture import Census, Losses, Outcome, judge, observe, paths_of
+    from tagwire.capture import Outcome, judge, paths_of
     from tagwire.spec import releases
 
     targets = list(dict.fromkeys(name.strip() for name in target.split(",")))
     for name in targets:
         releases.served(name)
     files = paths_of(paths)
-    losses, census = Losses(), Census()
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-    with progress("Reading", len(files), unit="files") as advance, _kept(out) as keep:
-        for path in files:
-            for seen in keep(observe(path, losses, bodies=bodies)):
-                census.add(seen)
-            advance(1)
+    census, losses = (_gathered if with_spark else _read)(files, out, bodies=bodies)
     usages = [usage for usage in census.usages() if brokers or not usage.is_broker]
     judged = [(usage, [judge(usage, name) for name in targets]) for usage in usages]
     judged.sort(key=lambda one: -max(_severity(verdict) for verdict in one[1]))
@@ -75,6 +74,35 @@ def audit(
             print(f"{out / 'report.html'}: the report; observations.parquet and verdicts.parquet beside it.")
     if any(verdict.outcome is Outcome.BREAKS for _, verdicts in judged for verdict in verdicts):
         raise typer.Exit(1)
+
+
+def _read(files: list[Path], out: Path | None, *, bodies: bool) -> tuple[Census, Losses]:
+    """All observations, gathered in this process."""
+    from tagwire.capture import Census, Losses, observe
+
+    losses, census = Losses(), Census()
+    with progress("Reading", len(files), unit="files") as advance, _kept(out) as keep:
+        for path in files:
+            for seen in keep(observe(path, losses, bodies=bodies)):
+                census.add(seen)
+            advance(1)
+    return census, losses
+
+
+def _gathered(files: list[Path], out: Path | None, *, bodies: bool) -> tuple[Census, Losses]:
+    """All observations, gathered by Spark."""
+    from tagwire.spark.audit import gathered, read, save
+    from tagwire.spark.session import session
+
+    with (
+        TemporaryDirectory(prefix="tagwire-audit-") as folder,
+        progress("Reading", unit="files"),
+        session(Path(folder) / "spark.log") as spark,
+    ):
+        rows = read(spark, [str(path) for path in files], bodies=bodies)
+        if out is not None:
+            save(rows, out / "observations.parquet")
+        return gathered(rows)
 
 
 def _kept(out: Path | None) -> Any:
