@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -107,6 +108,26 @@ def test_a_callback_cannot_wait_for_its_own_producer(cluster: FakeCluster) -> No
         producer.flush()
         producer.send("t", b"w").result(10)
     assert told == ["a callback of a delivery cannot wait for the producer"] * 2
+
+
+def test_a_process_that_is_forked_off_is_told_to_make_its_own(cluster: FakeCluster) -> None:
+    cluster.topic("t")
+    with Producer(cluster.bootstrap) as producer:
+        producer.send("t", b"v").result(10)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                producer.flush()
+            except TagwireError as error:
+                os.write(writer, str(error).encode())
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        os.close(writer)
+        assert b"each process makes its own" in os.read(reader, 1000)
+        os.close(reader)
+        producer.send("t", b"w").result(10)
 
 
 def test_a_producer_takes_no_more_than_its_memory_allows(cluster: FakeCluster) -> None:

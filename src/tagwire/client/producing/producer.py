@@ -230,7 +230,7 @@ class Producer(ClientOwner):
                 from being delivered within its time. Each `Delivery` has its own.
             RequestTimeoutError: not all of it was decided within `timeout`; it is tried further.
         """
-        self._thread.require_other()
+        self._thread.require_waitable()
         self._gathering.flush(NEVER if timeout is None else time.monotonic() + timeout)
 
     def close(self, timeout: float | None = None, *, abort: bool = True) -> None:

@@ -7,6 +7,7 @@ so that one that nobody closed can be collected, which ends the thread and nothi
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import threading
 import time
@@ -88,16 +89,20 @@ class ProducerThread:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopping = False
+        self._process = os.getpid()
 
     @property
     def is_over(self) -> bool:
         """Whether it has ended, or is about to."""
         return self._stopping
 
-    def require_other(self) -> None:
-        """Raises TagwireError when this thread itself calls, in a callback: it would wait for itself."""
+    def require_waitable(self) -> None:
+        """Raises TagwireError where waiting for this thread would not end: in a callback, which it runs itself, and in
+        a process that was forked off, which has no such thread."""
         if threading.current_thread() is self._thread:
             raise TagwireError("a callback of a delivery cannot wait for the producer")
+        if os.getpid() != self._process:
+            raise TagwireError("the producer was made before this process was forked off; each process makes its own")
 
     def call(self, function: Callable[[], Result], deadline: float) -> Result:
         """What `function` gives or raises when the thread runs it.
@@ -105,7 +110,7 @@ class ProducerThread:
         Raises:
             RequestTimeoutError: the thread did not come to it by the deadline.
         """
-        self.require_other()
+        self.require_waitable()
         future: Future[Result] = Future()
         self._calls.append((function, future))  # type: ignore[arg-type]
         self.wake()
