@@ -20,7 +20,7 @@ from tagwire.errors import StorageError
 logger = logging.getLogger("tagwire.broker")
 
 SOCKET = "tagwire-status.sock"
-PATIENCE_S = 5.0
+PATIENCE_S = 20.0
 
 # A socket's address has 108 bytes on Linux and 104 elsewhere, and the data directory may be deep.
 LONGEST_PATH = 100
