@@ -38,7 +38,7 @@ def test_one_broker_shows_its_ranges_and_what_tagwire_speaks(run, modern):
     lines = ran.out.splitlines()
     assert lines[0].split() == ["API", "127.0.0.1", "tagwire"]
     assert lines[1].split() == ["Produce", f"{PRODUCE[0]}-{PRODUCE[1]}", str(PRODUCE[1])]
-    assert lines[-1] == "1 broker: no release of Kafka by its ranges; everything tagwire uses is there."
+    assert lines[-1] == "1 broker: no release of Kafka by its ranges; everything tagwire needs is there."
 
 
 def test_several_brokers_show_what_they_share(run, modern, old):
@@ -51,6 +51,11 @@ def test_several_brokers_show_what_they_share(run, modern, old):
     assert rows["Metadata"] == ["0-12", "0-2", "0-2", "none"]
     assert rows["API"] == ["337", "-", "0-1", "-"]
     assert ran.out.splitlines()[-1].endswith("; tagwire has no version in common for Metadata.")
+
+
+def test_what_others_answer_for_is_not_missed(run, modern):
+    del modern.served[69]
+    assert run("versions", modern.bootstrap).out.splitlines()[-1].endswith("; everything tagwire needs is there.")
 
 
 def test_json_tells_the_same_for_programs(run, modern, old):
@@ -87,7 +92,8 @@ def release():
 
 def test_a_release_is_known_by_its_ranges(run, release):
     assert (
-        "1 broker: Kafka 3.9 by its ranges; everything tagwire uses is there." in run("versions", release.bootstrap).out
+        "1 broker: Kafka 3.9 by its ranges; everything tagwire needs is there."
+        in run("versions", release.bootstrap).out
     )
 
 

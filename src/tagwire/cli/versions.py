@@ -152,13 +152,18 @@ def _print(
 
 
 def _summary(sides: Mapping[str, Ranges], rows: list[dict[str, Any]]) -> str:
+    from tagwire.client.versions import DISPENSABLE
     from tagwire.rpc import resembling
 
     count = "1 broker" if len(sides) == 1 else f"{len(sides)} brokers"
     names = [" or ".join(resembling(ranges)) for ranges in sides.values()]
     releases = ", ".join(f"Kafka {name}" if name else "no release of Kafka" for name in names)
-    missing = [row["api"] for row in rows if row["tagwire_range"] is not None and row["tagwire"] is None]
-    used = "everything tagwire uses is there"
+    missing = [
+        row["api"]
+        for row in rows
+        if row["tagwire_range"] is not None and row["tagwire"] is None and row["key"] not in DISPENSABLE
+    ]
+    used = "everything tagwire needs is there"
     if missing:
         used = f"tagwire has no version in common for {', '.join(missing)}"
     return f"{count}: {releases} by {'its' if len(sides) == 1 else 'their'} ranges; {used}."

@@ -57,6 +57,9 @@ OURS: Final[Ranges] = {
     **SASL,
 }
 
+# Asked where they are served, and not missed elsewhere: Metadata and DescribeGroups tell as much of what is there.
+DISPENSABLE: Final = frozenset({60, 69})
+
 
 def range_of(api: int) -> Range:
     """What may be asked of the API with this key: the table's range, or for another API every version of its message.
