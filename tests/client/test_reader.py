@@ -209,6 +209,15 @@ def test_a_large_answer_is_given_in_pieces(cluster: FakeCluster) -> None:
     assert all(last == position for last, position in positions)
 
 
+def test_a_batch_ends_before_its_rows_when_it_has_bytes_enough(cluster: FakeCluster) -> None:
+    fill(cluster.topic("t")[0], 100, size=100)
+    options = {"batch_rows": 2000, "batch_bytes": 5000}
+    with Reader(cluster.bootstrap, {("t", 0): 0}, stop_at_end=True, **options) as reader:
+        batches = list(reader)
+    assert sum(batch.num_rows for batch in batches) == 10_000
+    assert all(batch.column("value").nbytes + batch.column("key").nbytes < 3 * 5000 for batch in batches)
+
+
 def test_every_partition_gets_its_turn(cluster: FakeCluster) -> None:
     for log in cluster.topic("t", 3):
         fill(log, 50)

@@ -139,6 +139,24 @@ def test_a_session_in_trouble_is_begun_anew_without_loss(
     assert next(sorted(told) for _, epoch, told, _ in later if epoch == 0) == [0, 1]
 
 
+def test_after_the_highest_epoch_comes_the_first(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tagwire.client.fetch_sessions.MAX_EPOCH", 2)
+    for log in cluster.topic("t", 2):
+        fill(log, 5)
+    expected = iter([1, 2, 1, 2, 1])
+
+    def wrapped(message: Any) -> Any:
+        if message.session_epoch > 0:
+            assert message.session_epoch == next(expected)
+            cluster.sessions.kept[101].epoch = message.session_epoch  # as a broker counts that has come to its last
+        return cluster.answer("Fetch", message, 0)
+
+    cluster.script("Fetch", *[wrapped] * 5)
+    with reader_of(cluster, 2, stop_at_end=True) as reader:
+        assert offsets(reader) == {("t", index): list(range(50)) for index in range(2)}
+    assert [row[:2] for row in asked(cluster)][:5] == [(0, 0), (101, 1), (101, 2), (101, 1), (101, 2)]
+
+
 def test_a_broker_that_refuses_every_session_is_asked_with_pauses_until_the_timeout(cluster: FakeCluster) -> None:
     cluster.topic("t", 2)
     cluster.script("Fetch", *[refusal(Error.FETCH_SESSION_ID_NOT_FOUND)] * 500)

@@ -136,8 +136,7 @@ class Reader(ClientOwner):
         self._spans = {span.at: span for span in spans}
         self._positions = {span.at: span.next for span in spans}
         self._held: dict[TopicPartition, list[Chunk]] = {}
-        self._small: list[tuple[pa.RecordBatch | None, Span, int]] = []
-        self._small_rows = 0
+        self._keep([])
         self._fetcher = Fetcher(self._client, spans, self._settings, dialect)
         self._given: Record | None = None  # the record given out last, as long as its batch goes on
         self._batches = self._read()
@@ -160,8 +159,7 @@ class Reader(ClientOwner):
         offset = resolved(self._client, {span.at: position}, self._settings.isolation, self._group)[span.at]
         span.move(offset)
         self._held.pop(span.at, None)
-        self._small = [entry for entry in self._small if entry[1] is not span]
-        self._small_rows = sum(batch.num_rows for batch, _, _ in self._small if batch is not None)
+        self._keep([entry for entry in self._small if entry[1] is not span])
         self._note_given()
         self._positions[span.at] = offset
         if self._ended:
@@ -344,26 +342,36 @@ class Reader(ClientOwner):
 
     def _offer(self, batch: pa.RecordBatch, span: Span, after: int) -> Iterator[pa.RecordBatch]:
         """Gives a batch of a fair size at once; keeps smaller ones until they are one together."""
-        if self._small and batch.num_rows >= self._batch_rows // 2:
+        if self._small and self._is_fair(batch.num_rows, batch.nbytes):
             yield from self._give_small()
         self._small.append((batch, span, after))
         self._small_rows += batch.num_rows
-        if self._small_rows >= self._batch_rows // 2:
+        self._small_bytes += batch.nbytes
+        if self._is_fair(self._small_rows, self._small_bytes):
             yield from self._give_small()
 
+    def _is_fair(self, rows: int, size: int) -> bool:
+        return rows >= self._batch_rows // 2 or size >= self._batch_bytes // 2
+
     def _give_small(self) -> Iterator[pa.RecordBatch]:
-        pieces, self._small, self._small_rows = self._small, [], 0
+        pieces = self._small
+        self._keep([])
         for _, span, after in pieces:
             self._passed(span, after)
         batches = [batch for batch, _, _ in pieces if batch is not None and batch.num_rows]
         if batches:
             yield batches[0] if len(batches) == 1 else _joined(batches)
 
+    def _keep(self, small: list[tuple[pa.RecordBatch | None, Span, int]]) -> None:
+        self._small = small
+        self._small_rows = sum(batch.num_rows for batch, _, _ in small if batch is not None)
+        self._small_bytes = sum(batch.nbytes for batch, _, _ in small if batch is not None)
+
     def _rewind(self) -> None:
         """Goes back to what was given out last, and asks anew for all that was fetched beyond."""
         self._note_given()
         self._held.clear()
-        self._small, self._small_rows = [], 0
+        self._keep([])
         moved = [span for at, span in self._spans.items() if span.next != self._positions[at]]
         for span in moved:
             span.move(self._positions[span.at])
