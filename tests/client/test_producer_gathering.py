@@ -43,7 +43,7 @@ def test_a_record_goes_out_by_itself(cluster: FakeCluster) -> None:
 
 def test_what_comes_within_linger_goes_out_together_and_not_before(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
-    with Producer(cluster.bootstrap, linger=0.4) as producer:
+    with Producer(cluster.bootstrap, linger=1.0) as producer:
         producer.send("t", b"0").result(10)
         first = producer.send("t", b"1")
         last = [producer.send("t", b"%d" % number) for number in range(2, 9)][-1]
