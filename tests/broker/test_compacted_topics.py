@@ -68,3 +68,32 @@ def test_aiokafka_reads_over_the_gaps(compacted):
 def test_the_ends_of_the_log_are_what_they_were(compacted, connect):
     wire = connect(compacted.bootstrap)
     assert [wire.offset_at("t", timestamp).offset for timestamp in (-2, -1)] == [0, END + 1]
+
+
+@pytest.mark.parametrize("harm", ["0\n9\n", "\xff"])
+def test_a_broken_note_of_where_gaps_are_loses_nothing_now_or_later(tmp_path, connect, harm):
+    with Broker(tmp_path) as broker:
+        for topic in ("t", "u"):
+            connect(broker.bootstrap).create(topic, cleanup_policy="compact", segment_bytes="1024")
+        with Producer(broker.bootstrap) as producer:
+            for number in range(30):
+                producer.send("t", b"%d" % number + b"v" * 50, key=b"k%d" % (number * number % 7))
+                producer.flush()
+    compact_all(tmp_path, clean=False)
+    (tmp_path / "tagwire-gap-offset-checkpoint").write_text(harm, encoding="latin-1")
+    left = None
+    for _ in range(2):
+        (tmp_path / ".kafka_cleanshutdown").unlink(missing_ok=True)
+        (tmp_path / "recovery-point-offset-checkpoint").unlink(missing_ok=True)
+        with Broker(tmp_path) as broker:
+            with Reader(broker.bootstrap, {("t", 0): 0}, stop_at_end=True) as reader:
+                found = [record.offset for record in reader.records()]
+            assert left in (None, found)
+            left = found
+            assert connect(broker.bootstrap).offset_at("t", -1).offset == 30
+            with Producer(broker.bootstrap) as producer:
+                for number in range(10):
+                    producer.send("u", b"%d" % number, key=b"k")
+                    producer.flush()
+        compact_all(tmp_path, clean=False)
+    assert len(left) == 4

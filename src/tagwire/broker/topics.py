@@ -137,6 +137,15 @@ class Topics:
                 )
                 partitions.append(self._partition(stored.name, index, log))
             self._add(Topic(stored.name, stored.topic_id, stored.configs, config, tuple(partitions)))
+        if self._data.gaps.was_broken:
+            self._guess_gaps()
+
+    def _guess_gaps(self) -> None:
+        """Gaps may be anywhere in what there is: the next one to be noted must not hide that."""
+        try:
+            self._data.gaps.save(lambda: {(p.topic, p.index): p.log.end_offset for p in self.partitions()})
+        except OSError as error:
+            raise StorageError(f"{self._data.path}: {error.strerror or error}") from error
 
     def _partition(self, topic: str, index: int, log: PartitionLog) -> Partition:
         return Partition(topic, index, log, self._commits, self._data.start_offsets, sync=self._sync)

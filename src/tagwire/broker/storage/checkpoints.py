@@ -27,6 +27,9 @@ class OffsetCheckpoint:
     """A file with an offset for each topic and partition, as recovery-point-offset-checkpoint; any thread may save it.
 
     What is saved is on the disk when that returns, or OSError is raised and the file is as it was.
+
+    Attributes:
+        was_broken: whether what was there could not be read, and nothing has been saved since.
     """
 
     def __init__(self, files: Files, path: Path, *, when_broken: int = 0) -> None:
@@ -36,6 +39,7 @@ class OffsetCheckpoint:
         self._saving = Lock()
         self._offsets: Mapping[TopicAndPartition, int] = {}
         self._unknown = 0
+        self.was_broken = False
         try:
             self._offsets = _read(path, checkpoints.read_offsets, read_file(files, path))
         except FileNotFoundError:
@@ -43,6 +47,7 @@ class OffsetCheckpoint:
         except StorageError as error:
             logger.warning("%s; it is not taken", error)
             self._unknown = when_broken
+            self.was_broken = True
 
     @property
     def offsets(self) -> Mapping[TopicAndPartition, int]:
@@ -76,6 +81,7 @@ class OffsetCheckpoint:
     def _replace(self, offsets: Mapping[TopicAndPartition, int]) -> None:
         replace_file(self._files, self._path, checkpoints.format_offsets(offsets))
         self._offsets = dict(offsets)
+        self._unknown, self.was_broken = 0, False
 
 
 def write_epochs(files: Files, path: Path, epochs: Iterable[tuple[int, int]]) -> None:
