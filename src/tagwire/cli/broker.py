@@ -183,7 +183,7 @@ def _print_stats(data: Path, as_json: bool) -> None:
         f"broker {told['node_id']} of cluster {told['cluster_id']}, up {told['uptime_s']:,.0f} s, "
         f"fsync {told['fsync']}; {connections['open']} connections, {document['groups']} groups"
     )
-    for _, titles, rows in tables(document):
+    for titles, rows in tables(document):
         if rows:
             print()
             numbers = [column for column in range(1, len(titles)) if all(row[column].isdigit() for row in rows)]

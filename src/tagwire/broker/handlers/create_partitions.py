@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Any
 
 from tagwire import messages
+from tagwire.broker.handlers.create_topics import check_assigned
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError
 
@@ -48,6 +49,4 @@ def _check_assignments(call: Call, wanted: Any, more: int) -> None:
     if len(assigned) != more:
         problem = f"{len(assigned)} partitions are assigned, and {more} are new"
         raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, problem)
-    if any(assignment.broker_ids != [call.broker.node_id] for assignment in assigned):
-        problem = f"a partition is not assigned to broker {call.broker.node_id} alone, and there is no other"
-        raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, problem)
+    check_assigned(call, assigned)

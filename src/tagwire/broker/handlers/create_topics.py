@@ -77,10 +77,15 @@ def _assigned(call: Call, wanted: Any) -> int:
     indexes = sorted(assignment.partition_index for assignment in wanted.assignments)
     if indexes != list(range(len(indexes))):
         raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, "the partitions assigned are not 0, 1, 2 and so on")
-    if any(assignment.broker_ids != [call.broker.node_id] for assignment in wanted.assignments):
+    check_assigned(call, wanted.assignments)
+    return len(indexes)
+
+
+def check_assigned(call: Call, assignments: list[Any]) -> None:
+    """Refuse partitions that are assigned to others than this broker: KafkaError INVALID_REPLICA_ASSIGNMENT."""
+    if any(assignment.broker_ids != [call.broker.node_id] for assignment in assignments):
         problem = f"a partition is not assigned to broker {call.broker.node_id} alone, and there is no other"
         raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, problem)
-    return len(indexes)
 
 
 def _configs(wanted: Any) -> dict[str, str | None]:
