@@ -22,22 +22,15 @@ from tagwire.errors import (
 )
 from tagwire.records import Record
 
-from .fake_broker import SERVED, Close, FakeCluster, FakePartition, Late, LostAnswer, Silence
+from .fake_broker import SERVED, Close, FakeCluster, Late, LostAnswer, Silence
 from .produce_answers import refusing
+from .stored import stored_in, values_in
 
 
 @pytest.fixture
 def cluster() -> Iterator[FakeCluster]:
     with FakeCluster() as one:
         yield one
-
-
-def stored(partition: FakePartition) -> list[Record]:
-    return [record for _, _, data in partition.batches for batch in records.read(data) for record in batch.records()]
-
-
-def values(partition: FakePartition) -> list[bytes | None]:
-    return [record.value for record in stored(partition)]
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -50,7 +43,7 @@ def test_a_record_arrives_as_it_was_sent(cluster: FakeCluster, compression: str)
         assert delivery.offset == -1
         producer.flush()
         assert (delivery.offset, empty.offset, delivery.partition, delivery.error) == (0, 1, 0, None)
-    assert stored(log) == [
+    assert stored_in(log) == [
         Record(b"k", b"v", [("h", b"1"), ("h", None), ("", b"")], 1234, 0),
         Record(None, None, [], -1, 1),
     ]
@@ -64,7 +57,7 @@ def test_headers_are_those_of_the_call_whatever_becomes_of_the_list(cluster: Fak
         producer.send("t", b"v", headers=headers)
         headers.clear()
         producer.send("t", b"w", headers=((name, b"2") for name in "gh"))  # type: ignore[arg-type]
-    assert [list(record.headers) for record in stored(log)] == [[("h", b"1")], [("g", b"2"), ("h", b"2")]]
+    assert [list(record.headers) for record in stored_in(log)] == [[("h", b"1")], [("g", b"2"), ("h", b"2")]]
 
 
 def test_a_key_goes_to_its_partition(cluster: FakeCluster) -> None:
@@ -74,7 +67,7 @@ def test_a_key_goes_to_its_partition(cluster: FakeCluster) -> None:
         producer.flush()
     for key, delivery in zip((b"a", b"b", b"c", b"d"), deliveries):
         assert delivery.partition == partition_of(key, 5)
-        assert key in [record.key for record in stored(logs[delivery.partition])]
+        assert key in [record.key for record in stored_in(logs[delivery.partition])]
 
 
 def test_records_without_a_key_fill_one_batch_after_the_other(cluster: FakeCluster) -> None:
@@ -86,21 +79,21 @@ def test_records_without_a_key_fill_one_batch_after_the_other(cluster: FakeClust
         if after.partition != before.partition:
             runs.append(after.partition)
     assert 10 <= len(runs) <= 12
-    assert sum(len(stored(log)) for log in logs) == 100
+    assert sum(len(stored_in(log)) for log in logs) == 100
 
 
 def test_a_partition_can_be_named(cluster: FakeCluster) -> None:
     logs = cluster.topic("t", 3)
     with Producer(cluster.bootstrap) as producer:
         producer.send("t", b"v", key=b"k", partition=2)
-    assert values(logs[2]) == [b"v"]
+    assert values_in(logs[2]) == [b"v"]
 
 
 def test_batches_are_bounded_and_stay_in_order(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     with Producer(cluster.bootstrap, batch_bytes=2000) as producer:
         deliveries = [producer.send("t", b"%d" % i, b"k") for i in range(500)]
-    assert values(log) == [b"%d" % i for i in range(500)]
+    assert values_in(log) == [b"%d" % i for i in range(500)]
     assert [delivery.offset for delivery in deliveries] == list(range(500))
     assert len(log.batches) > 5
     assert max(len(data) for _, _, data in log.batches) <= 2100
@@ -111,7 +104,7 @@ def test_a_record_larger_than_a_batch_goes_alone(cluster: FakeCluster) -> None:
     with Producer(cluster.bootstrap, batch_bytes=100) as producer:
         producer.send("t", b"x" * 5000)
         producer.send("t", b"y")
-    assert [len(value or b"") for value in values(log)] == [5000, 1]
+    assert [len(value or b"") for value in values_in(log)] == [5000, 1]
 
 
 def test_an_old_batch_goes_out_with_the_next_record(cluster: FakeCluster) -> None:
@@ -122,7 +115,7 @@ def test_an_old_batch_goes_out_with_the_next_record(cluster: FakeCluster) -> Non
         while not first.done:
             producer.send("t", b"other")
             count += 1
-    assert values(log) == [b"first", *[b"other"] * (count - 1)]
+    assert values_in(log) == [b"first", *[b"other"] * (count - 1)]
 
 
 def test_an_encoded_batch_is_sent_as_it_is_and_in_its_turn(cluster: FakeCluster) -> None:
@@ -134,7 +127,7 @@ def test_an_encoded_batch_is_sent_as_it_is_and_in_its_turn(cluster: FakeCluster)
         producer.send("t", b"4")
         producer.flush()
         assert delivery.offset == 1
-    assert values(log) == [b"1", b"2", b"3", b"4"]
+    assert values_in(log) == [b"1", b"2", b"3", b"4"]
     assert log.batches[1][2][12:16] + log.batches[1][2][16:] == b"\0\0\0\0" + data[16:]
 
 
@@ -175,7 +168,7 @@ def test_a_record_that_cannot_be_written_is_refused_by_send(
         with pytest.raises(EncodeError, match=says):
             producer.send("t", **record)
         producer.send("t", b"good")
-    assert values(log) == [b"good"]
+    assert values_in(log) == [b"good"]
 
 
 def test_without_acks_nothing_is_waited_for_and_no_offset_known(cluster: FakeCluster) -> None:
@@ -187,7 +180,7 @@ def test_without_acks_nothing_is_waited_for_and_no_offset_known(cluster: FakeClu
             assert delivery.done
             assert delivery.offset == -1
         client.metadata()
-    assert values(log) == [b"v"]
+    assert values_in(log) == [b"v"]
 
 
 @pytest.mark.parametrize(("acks", "wire"), [("all", -1), (-1, -1), (1, 1), ("1", 1)])
@@ -213,7 +206,7 @@ def test_the_highest_produce_in_common_is_spoken(highest: int, spoken: int) -> N
         log = cluster.topic("t")[0]
         with Producer(cluster.bootstrap) as producer:
             producer.send("t", b"v")
-        assert values(log) == [b"v"]
+        assert values_in(log) == [b"v"]
         assert cluster.versions_asked("Produce") == [spoken]
 
 
@@ -235,7 +228,7 @@ def test_what_may_pass_is_tried_again_in_order(cluster: FakeCluster, name: str, 
         cluster.script("Produce", action, action)
         deliveries = [producer.send("t", b"%d" % i, b"k") for i in range(50)]
         producer.flush()
-    assert values(log) == [b"first", *(b"%d" % i for i in range(50))]
+    assert values_in(log) == [b"first", *(b"%d" % i for i in range(50))]
     assert [delivery.offset for delivery in deliveries] == list(range(1, 51))
 
 
@@ -246,7 +239,7 @@ def test_a_leader_that_moved_is_followed() -> None:
             log.leader = number % 2
             producer.send("t", b"%d" % number)
             producer.flush()
-        assert values(log) == [b"0", b"1", b"2"]
+        assert values_in(log) == [b"0", b"1", b"2"]
 
 
 @pytest.mark.parametrize(("idempotence", "stored"), [(True, [b"v"]), (False, [b"v", b"v"])])
@@ -257,7 +250,7 @@ def test_a_batch_whose_answer_is_lost_stands_once_unless_nobody_numbers_it(
     cluster.script("Produce", LostAnswer())
     with Producer(cluster.bootstrap, idempotence=idempotence) as producer:
         delivery = producer.send("t", b"v")
-    assert values(log) == stored
+    assert values_in(log) == stored
     assert delivery.offset == len(stored) - 1
 
 
@@ -270,7 +263,7 @@ def test_a_broker_that_comes_back_gets_what_is_waiting(cluster: FakeCluster) -> 
         producer.send("t", b"2")
         cluster.brokers[0].start()
         producer.flush()
-    assert values(log) == [b"1", b"2"]
+    assert values_in(log) == [b"1", b"2"]
 
 
 FAILURES: list[tuple[str, Any, type[Exception], str]] = [
@@ -303,7 +296,7 @@ def test_what_will_not_pass_shows_on_the_delivery_and_in_flush(
         good = producer.send("t", b"3")
         producer.flush()
         assert good.offset == 0
-    assert values(log) == [b"3"]
+    assert values_in(log) == [b"3"]
 
 
 def test_retries_are_counted(cluster: FakeCluster) -> None:
@@ -334,7 +327,7 @@ def test_a_broker_that_does_not_answer_is_asked_once_more_on_a_new_connection(cl
         cluster.script("Produce", Silence())
         with pytest.raises(RequestTimeoutError, match="did not answer Produce v12"), Producer(client, retries=0) as one:
             one.send("t", b"w")
-    assert values(log) == [b"v"]
+    assert values_in(log) == [b"v"]
 
 
 def test_an_unreachable_broker_is_told_by_send() -> None:
@@ -358,7 +351,7 @@ def test_a_topic_is_created_where_brokers_do_that(cluster: FakeCluster) -> None:
     cluster.auto_create = True
     with Producer(cluster.bootstrap) as producer:
         producer.send("fresh", b"v", partition=1)
-    assert values(cluster.topics["fresh"][1]) == [b"v"]
+    assert values_in(cluster.topics["fresh"][1]) == [b"v"]
 
 
 @pytest.mark.parametrize("partition", [1, -1])

@@ -15,19 +15,15 @@ from tagwire import records
 from tagwire.client import Client, Delivery, Producer
 from tagwire.errors import ConfigError, Error, KafkaError, RequestTimeoutError, TagwireError
 
-from .fake_broker import SERVED, FakeCluster, FakePartition, Late, Silence
+from .fake_broker import SERVED, FakeCluster, Late, Silence
 from .produce_answers import refusing
+from .stored import values_in
 
 
 @pytest.fixture
 def cluster() -> Iterator[FakeCluster]:
     with FakeCluster() as one:
         yield one
-
-
-def values(partition: FakePartition) -> list[bytes | None]:
-    logs = (data for _, _, data in partition.batches)
-    return [record.value for data in logs for found in records.read(data) for record in found.records()]
 
 
 def threads() -> list[threading.Thread]:
@@ -38,7 +34,7 @@ def test_a_record_goes_out_by_itself(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     with Producer(cluster.bootstrap, linger=0.05) as producer:
         assert producer.send("t", b"v").result(10).offset == 0
-    assert values(log) == [b"v"]
+    assert values_in(log) == [b"v"]
 
 
 def test_what_comes_within_linger_goes_out_together_and_not_before(cluster: FakeCluster) -> None:
@@ -136,7 +132,7 @@ def test_a_producer_takes_no_more_than_its_memory_allows(cluster: FakeCluster) -
     with Producer(cluster.bootstrap, batch_bytes=1000, buffer_memory=5000) as producer:
         for number in range(50):
             producer.send("t", b"%d" % number + b" " * 900)
-    assert len(values(log)) == 50
+    assert len(values_in(log)) == 50
 
 
 def test_a_sender_that_finds_no_room_is_told_after_max_block(cluster: FakeCluster) -> None:
@@ -148,7 +144,7 @@ def test_a_sender_that_finds_no_room_is_told_after_max_block(cluster: FakeCluste
             producer.send("t", b"y" * 4000)
         producer.flush()
         producer.send("t", b"z" * 9000)  # alone, even one that is larger than all the room
-    assert [len(value or b"") for value in values(log)] == [4000, 9000]
+    assert [len(value or b"") for value in values_in(log)] == [4000, 9000]
 
 
 def test_many_threads_keep_each_its_order(cluster: FakeCluster) -> None:
@@ -164,7 +160,7 @@ def test_many_threads_keep_each_its_order(cluster: FakeCluster) -> None:
             worker.start()
         for worker in workers:
             worker.join()
-    found = [tuple(map(int, (value or b"").split())) for value in values(log)]
+    found = [tuple(map(int, (value or b"").split())) for value in values_in(log)]
     for who in range(4):
         assert [number for own, number in found if own == who] == list(range(300))
 
@@ -192,7 +188,7 @@ def test_a_leader_that_a_refusal_names_is_followed_without_asking_for_metadata()
             log.leader, log.epoch = 1, 2
             producer.send("t", b"1").result(10)
             assert len(cluster.asked("Metadata")) == before
-        assert values(log) == [b"0", b"1"]
+        assert values_in(log) == [b"0", b"1"]
 
 
 def test_a_closed_producer_takes_nothing(cluster: FakeCluster) -> None:

@@ -15,6 +15,7 @@ from tagwire.errors import ConfigError, Error, KafkaError, UnsupportedVersionErr
 
 from .fake_broker import SERVED, Close, FakeCluster, FakePartition, Late, LostAnswer
 from .produce_answers import TRANSACTIONS, added, answering, coordinated_by, refusing
+from .stored import headers_in, values_in
 
 
 @pytest.fixture
@@ -23,23 +24,13 @@ def cluster() -> Iterator[FakeCluster]:
         yield one
 
 
-def headers(partition: FakePartition) -> list[Any]:
-    return [header for _, _, data in partition.batches for header in records.batch_headers(data)]
-
-
-def values(partition: FakePartition) -> list[bytes | None]:
-    return [
-        record.value for _, _, data in partition.batches for batch in records.read(data) for record in batch.records()
-    ]
-
-
 def send_each(producer: Producer, count: int, start: int = 0) -> list[Any]:
     """A batch for each record."""
     return [producer.send("t", b"%d" % number + b" " * 100) for number in range(start, start + count)]
 
 
 def numbers(partition: FakePartition) -> list[int]:
-    return [int(value or b"") for value in values(partition)]
+    return [int(value or b"") for value in values_in(partition)]
 
 
 def test_each_partition_counts_its_own_records(cluster: FakeCluster) -> None:
@@ -52,7 +43,7 @@ def test_each_partition_counts_its_own_records(cluster: FakeCluster) -> None:
             producer.flush()
         identity = producer.identity
     for log, sequences in zip(logs, ([0, 3], [0, 4])):
-        found = headers(log)
+        found = headers_in(log)
         assert [header.base_sequence for header in found] == sequences
         assert {(header.producer_id, header.producer_epoch) for header in found} == {(100, 0)}
         assert not any(header.is_transactional for header in found)
@@ -143,7 +134,7 @@ def test_a_broker_that_has_lost_track_is_told_a_new_epoch(cluster: FakeCluster, 
         send_each(producer, 6, 2)
         producer.flush()
     assert numbers(log) == list(range(8))
-    assert [(found.producer_epoch, found.base_sequence) for found in headers(log)] == [
+    assert [(found.producer_epoch, found.base_sequence) for found in headers_in(log)] == [
         (0, 0),
         (0, 1),
         *((1, sequence) for sequence in range(6)),
@@ -155,7 +146,7 @@ def test_an_epoch_that_somebody_else_has_passed_is_left_for_another_id(cluster: 
     cluster.script("Produce", refusing(Error.INVALID_PRODUCER_EPOCH))
     with Producer(cluster.bootstrap) as producer:
         producer.send("t", b"v").result(10)
-    assert [(found.producer_id, found.producer_epoch) for found in headers(log)] == [(101, 0)]
+    assert [(found.producer_id, found.producer_epoch) for found in headers_in(log)] == [(101, 0)]
 
 
 def test_what_comes_after_a_batch_that_is_given_up_starts_from_0_under_a_new_epoch(cluster: FakeCluster) -> None:
@@ -168,7 +159,7 @@ def test_what_comes_after_a_batch_that_is_given_up_starts_from_0_under_a_new_epo
     failed = [number for number, delivery in enumerate(deliveries) if delivery.error is not None]
     assert failed == [1]
     assert numbers(log) == [0, *range(2, 8)]
-    assert [(found.producer_epoch, found.base_sequence) for found in headers(log)] == [
+    assert [(found.producer_epoch, found.base_sequence) for found in headers_in(log)] == [
         (0, 0),
         *((1, sequence) for sequence in range(6)),
     ]
@@ -184,7 +175,7 @@ def test_the_last_epoch_of_an_id_is_followed_by_another_id(cluster: FakeCluster)
         with pytest.raises(KafkaError):
             producer.flush()
         producer.send("t", b"1").result(10)
-    assert [(found.producer_id, found.producer_epoch) for found in headers(log)] == [(100, 0)]
+    assert [(found.producer_id, found.producer_epoch) for found in headers_in(log)] == [(100, 0)]
 
 
 def test_a_batch_that_is_too_large_is_split_until_it_is_not(cluster: FakeCluster) -> None:
@@ -199,8 +190,8 @@ def test_a_batch_that_is_too_large_is_split_until_it_is_not(cluster: FakeCluster
         assert [delivery.result(10).offset for delivery in deliveries] == list(range(9))
     assert numbers(log) == list(range(10))
     assert sorted(delivery.offset for delivery in told) == list(range(9))
-    assert [found.base_sequence for found in headers(log)][:3] == [0, 1, 2]
-    assert {found.compression for found in headers(log)} == {"lz4"}
+    assert [found.base_sequence for found in headers_in(log)][:3] == [0, 1, 2]
+    assert {found.compression for found in headers_in(log)} == {"lz4"}
 
 
 def test_a_record_that_is_too_large_alone_is_given_up(cluster: FakeCluster) -> None:
@@ -211,7 +202,7 @@ def test_a_record_that_is_too_large_alone_is_given_up(cluster: FakeCluster) -> N
         with pytest.raises(KafkaError, match=r"MESSAGE_TOO_LARGE \(10\): 1 record, \d+ bytes, for t-0"):
             producer.flush()
         assert (large.error is None, small.error) == (False, None)
-    assert values(log) == [b"y"]
+    assert values_in(log) == [b"y"]
 
 
 def test_a_broker_without_producer_ids_is_told_with_the_option_that_does_without() -> None:
@@ -224,8 +215,8 @@ def test_a_broker_without_producer_ids_is_told_with_the_option_that_does_without
                 producer.flush()
         with Producer(cluster.bootstrap, idempotence=False) as producer:
             producer.send("t", b"v")
-        assert values(log) == [b"v"]
-        assert [found.producer_id for found in headers(log)] == [-1]
+        assert values_in(log) == [b"v"]
+        assert [found.producer_id for found in headers_in(log)] == [-1]
 
 
 @pytest.mark.parametrize("acks", [0, 1])
@@ -238,7 +229,7 @@ def test_fewer_acks_mean_no_numbers(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     with Producer(cluster.bootstrap, acks=1) as producer:
         producer.send("t", b"v")
-    assert [found.producer_id for found in headers(log)] == [-1]
+    assert [found.producer_id for found in headers_in(log)] == [-1]
 
 
 def test_sequences_go_on_from_0_after_the_greatest() -> None:
@@ -258,4 +249,4 @@ def test_sequences_go_on_from_0_after_the_greatest() -> None:
                     producer.send("t", b"%d" % number)
             assert producer.identity.sequences == {("t", 0): 5}
     assert numbers(log) == list(range(8))
-    assert next(iter(headers(log))).base_sequence == 2**31 - 3
+    assert next(iter(headers_in(log))).base_sequence == 2**31 - 3

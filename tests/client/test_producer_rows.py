@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tagwire import records
 from tagwire.client import Producer, partition_of
 from tagwire.errors import EncodeError, Error, KafkaError, TransactionStateError
 from tagwire.kernel import partitioning
 from tagwire.records import Record
 
-from .fake_broker import FakeCluster, FakePartition
+from .fake_broker import FakeCluster
 from .produce_answers import refusing
+from .stored import stored_in
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -26,11 +26,6 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 def cluster() -> Iterator[FakeCluster]:
     with FakeCluster() as one:
         yield one
-
-
-def stored(partition: FakePartition) -> list[Record]:
-    logs = (data for _, _, data in partition.batches)
-    return [record for data in logs for found in records.read(data) for record in found.records()]
 
 
 @pytest.mark.parametrize("compression", ["none", "zstd"])
@@ -47,7 +42,7 @@ def test_rows_arrive_as_they_were_sent(cluster: FakeCluster, compression: str) -
     )
     with Producer(cluster.bootstrap, compression=compression) as producer:
         told = producer.send_arrow("t", rows).result(10)
-    assert stored(log) == [
+    assert stored_in(log) == [
         Record(b"k", b"text", [("h", b"1"), ("h", None)], 1, 0),
         Record(None, None, [], 2, 1),
         Record(b"", b"", [], 3, 2),
@@ -67,7 +62,7 @@ def test_keys_go_where_send_puts_them_and_keep_their_order(cluster: FakeCluster,
         for piece in pieces:
             producer.send_arrow("t", piece)
     for index, log in enumerate(logs):
-        found = [record for record in stored(log) if record.key is not None]
+        found = [record for record in stored_in(log) if record.key is not None]
         wanted = [
             value
             for key, value in list(zip(keys, values))[3 if sliced else 0 :]
@@ -89,7 +84,7 @@ def test_a_partition_column_says_where_and_nulls_in_it_go_by_key(cluster: FakeCl
     wanted: list[list[bytes]] = [[b"2", b"x"], [b"0", b"1", b"2", b"3"], [b"0"]]
     for key, value in ((b"b", b"1"), (b"d", b"3")):
         wanted[partition_of(key, 3)].append(value)
-    found = [[record.value or b"" for record in stored(log) if record.value != b"y"] for log in logs]
+    found = [[record.value or b"" for record in stored_in(log) if record.value != b"y"] for log in logs]
     assert [sorted(values) for values in found] == [sorted(values) for values in wanted]
     assert sum(log.end for log in logs) == 10
 
@@ -114,7 +109,7 @@ def test_rows_without_a_time_get_that_of_the_call(cluster: FakeCluster) -> None:
         producer.send_arrow("t", pa.record_batch({"value": [b""], "timestamp": pa.nulls(1)}))
         for kind in kinds:
             producer.send_arrow("t", pa.record_batch({"value": [b""] * 2, "timestamp": pa.array([None, 0], kind)}))
-    times = [record.timestamp for record in stored(log)]
+    times = [record.timestamp for record in stored_in(log)]
     given = times[3::2]
     assert given == [0] * len(kinds)
     assert min(times[:2] + times[2::2]) > 1_700_000_000_000
@@ -160,7 +155,7 @@ def test_a_batch_of_rows_that_is_too_large_is_split(cluster: FakeCluster) -> Non
     cluster.script("Produce", refusing(Error.MESSAGE_TOO_LARGE))
     with Producer(cluster.bootstrap) as producer:
         told = producer.send_arrow("t", pa.record_batch({"value": [b"%d" % number for number in range(9)]})).result(10)
-    assert [record.value for record in stored(log)] == [b"%d" % number for number in range(9)]
+    assert [record.value for record in stored_in(log)] == [b"%d" % number for number in range(9)]
     assert told.offsets == {("t", 0): (0, 8)}
 
 

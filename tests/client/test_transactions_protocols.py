@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from tagwire import messages, records
+from tagwire import messages
 from tagwire.client import Producer
 from tagwire.errors import Error, KafkaError, ProducerFencedError
 
 from .fake_broker import FakeCluster, FakePartition, LostAnswer
 from .produce_answers import TRANSACTIONS, added, answering, coordinated_by, refusing
+from .stored import headers_in
 
 
 class Coordinator:
@@ -81,7 +82,7 @@ def cluster() -> Iterator[FakeCluster]:
 
 def numbers(partition: FakePartition) -> list[tuple[int, int]]:
     """The epoch and the first sequence of each batch."""
-    found = [header for _, _, data in partition.batches for header in records.batch_headers(data)]
+    found = headers_in(partition)
     assert all(header.is_transactional for header in found)
     return [(header.producer_epoch, header.base_sequence) for header in found]
 
