@@ -26,6 +26,9 @@ PARTITIONS = 2
 PRODUCER_BATCH = 16_384  # bytes: batch.size of Kafka's producer, unless it is told otherwise
 NOON = 1_372_939_200_000
 
+# Workers find `Ceiling` here.
+os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+
 CONFS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -44,6 +47,7 @@ class Topic:
     Attributes:
         headers: of about 20 bytes each.
         values: one batch's worth of values is taken from these; None is random bytes of `size`.
+        batch_bytes: of a record batch, about.
     """
 
     name: str
@@ -52,11 +56,12 @@ class Topic:
     headers: int = 0
     compression: str = "none"
     values: Sequence[bytes] | None = None
+    batch_bytes: int = PRODUCER_BATCH
 
     def batch(self) -> tuple[bytes, int]:
         """The record batch that the topic repeats, and how many records it has."""
         value = len(self.values[0]) if self.values else self.size
-        count = max(1, PRODUCER_BATCH // (value + 20 + 24 * self.headers))
+        count = max(1, self.batch_bytes // (value + 20 + 24 * self.headers))
         data = os.urandom(self.size * count)
         values = [data[self.size * i : self.size * (i + 1)] for i in range(count)]
         if self.values:
@@ -79,10 +84,9 @@ def fill(bootstrap: str, topic: Topic) -> int:
     """Writes the topic unless it is there; how many records it has."""
     data, count = topic.batch()
     batches = max(PARTITIONS, topic.rows // count)
-    settings = {"retention.ms": "-1", "message.timestamp.before.max.ms": str(2**63 - 1)}
     with Admin(bootstrap) as admin:
         try:
-            admin.create_topics([NewTopic(topic.name, num_partitions=PARTITIONS, configs=settings)])
+            admin.create_topics([NewTopic(topic.name, num_partitions=PARTITIONS, configs={"retention.ms": "-1"})])
         except KafkaError as error:
             if error.error is not Error.TOPIC_ALREADY_EXISTS:
                 raise
@@ -97,7 +101,6 @@ def fill(bootstrap: str, topic: Topic) -> int:
 def spark_session(cores: int, jars: Sequence[Path]) -> Iterator[SparkSession]:
     """A session with the connector's jars."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", ",".join(map(str, jars)))
     for name, value in (CONFS | SETTINGS).items():
         builder = builder.config(name, value)
