@@ -1,126 +1,20 @@
-"""Compaction: what stays of a log, what a reader sees of it then, and what a crash on the way leaves."""
+"""Compaction: what stays of a log, and what a reader sees of it then."""
 
 from __future__ import annotations
 
-import errno
 import random
 import shutil
-import threading
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tagwire.broker.storage.batch import batch_of
-from tagwire.broker.storage.checkpoints import OffsetCheckpoint
-from tagwire.broker.storage.compaction import Compaction, dirt_of
-from tagwire.broker.storage.files import Files
-from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.storage.log import OffsetOutOfRangeError
 from tagwire.broker.topic_config import TopicConfig
-from tagwire.errors import Error, KafkaError, StorageError
-from tagwire.records import Record, batch_headers, read, write, write_end_transaction
+from tagwire.errors import Error, KafkaError
 from tagwire.records.files import partitions
 
-CONFIG = TopicConfig(cleanup_policy="compact", segment_bytes=2000, index_interval_bytes=150)
-WHERE = ("t", 0)
-DAY = 86_400_000
-
-
-def batch(*pairs, timestamp=1000, **options):
-    """A batch of (key, value) pairs."""
-    records = [Record(key, value, timestamp=timestamp) for key, value in pairs]
-    data = memoryview(write(records, **options))
-    return batch_of(next(batch_headers(data)), data)
-
-
-def marker(producer, epoch=0, *, commit, timestamp=1000):
-    data = memoryview(
-        write_end_transaction(
-            commit=commit, coordinator_epoch=0, producer_id=producer, producer_epoch=epoch, timestamp=timestamp
-        )
-    )
-    return batch_of(next(batch_headers(data)), data)
-
-
-class Compacted:
-    """A log in a directory, its checkpoints, and what was put into it."""
-
-    def __init__(self, directory, config=CONFIG, files=None, log=None):
-        self.files = files or Files()
-        self.directory = directory / "t-0"
-        self.cleaned = OffsetCheckpoint(self.files, directory / "cleaned")
-        self.gaps = OffsetCheckpoint(self.files, directory / "gaps")
-        if log is None:
-            self.directory.mkdir()
-        self.log = log or create_log(self.files, self.directory, config)
-
-    def add(self, *batches):
-        results = self.log.append(batches)
-        self.log.flush()
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
-        return [result.base_offset for result in results]
-
-    def roll(self):
-        """Close the segment that is written to."""
-        config, self.log.config = self.log.config, TopicConfig(cleanup_policy="compact", segment_ms=1)
-        self.log.roll_if_due(2**50)
-        self.log.config = config
-
-    def dirt(self, now_ms=0):
-        return dirt_of(self.log, self.cleaned.get(*WHERE), now_ms)
-
-    def compact(self, now_ms=0, **options):
-        dirt = self.dirt(now_ms)
-        if dirt is not None:
-            Compaction(self.files, self.log, WHERE, self.cleaned, self.gaps, **options).run(dirt, now_ms)
-
-    def reopen(self, *, clean=False):
-        if clean:
-            self.log.close()
-        else:
-            self.log.abandon("the test crashes it")
-        gaps = self.gaps.get(*WHERE)
-        self.log = open_log(self.files, self.directory, self.log.config, clean=clean, gaps_before=gaps)
-
-    def batches(self, offset=None, committed=False):
-        """Every batch that is read from `offset` on."""
-        offset = self.log.start_offset if offset is None else offset
-        end = self.log.stable_offset if committed else self.log.end_offset
-        while offset < end:
-            data = self.log.read(offset, 700, committed=committed)
-            assert data, f"nothing at {offset} of {end}"
-            for found in read(data):
-                yield found
-                offset = found.next_offset
-
-    def records(self, offset=None):
-        """(offset, key, value) of every record that is no marker."""
-        return [
-            (record.offset, record.key, record.value)
-            for found in self.batches(offset)
-            if not found.is_control
-            for record in found.records()
-        ]
-
-    def newest(self):
-        """What a reader has who keeps of each key the last."""
-        state = {}
-        for _, key, value in self.records():
-            state[key] = value
-        return {key: value for key, value in state.items() if value is not None}
-
-
-@pytest.fixture
-def kept(tmp_path):
-    return Compacted(tmp_path)
-
-
-def fill(kept, rounds=30, keys=5, size=60):
-    for number in range(rounds):
-        kept.add(batch(*[(b"k%d" % key, b"%d-" % number + b"v" * size) for key in range(keys)], timestamp=number))
+from .compacted import CONFIG, DAY, Compacted, batch, fill, in_transaction, marker
 
 
 def test_of_each_key_the_last_record_stays_at_its_offset(kept):
@@ -230,10 +124,6 @@ def test_a_producers_last_batch_stays_so_that_its_next_sequence_is_known(kept):
         kept.add(sent(4, (b"k", b"4")))
     assert kept.add(sent(1, (b"k", b"2"), (b"j", b"2"))) == [1]
     assert kept.add(sent(3, (b"k", b"4"))) == [5]
-
-
-def in_transaction(sequence, *pairs, producer=7):
-    return batch(*pairs, producer_id=producer, producer_epoch=0, base_sequence=sequence, transactional=True)
 
 
 def test_aborted_records_go_at_once_and_replace_nothing(kept):
@@ -391,178 +281,6 @@ def test_a_batch_keeps_its_compression_and_unchanged_batches_their_bytes(kept, c
     assert bytes(kept.log.read(2, 1)) == untouched
 
 
-def test_it_gives_up_when_told_and_leaves_no_files(kept):
-    fill(kept)
-    before, state = kept.records(), kept.newest()
-    left = iter(range(40))
-    kept.compact(stop=lambda: next(left, None) is None)
-    assert set(kept.records()) <= set(before)
-    assert kept.newest() == state
-    assert not list(kept.directory.glob("*.cleaned"))
-    assert kept.cleaned.get(*WHERE) == 0
-
-
-@pytest.mark.parametrize("operation", ["create", "write", "sync"])
-def test_a_disk_that_refuses_while_the_new_segment_is_made_leaves_the_log_as_it_was(tmp_path, failing_files, operation):
-    kept = Compacted(tmp_path, files=failing_files)
-    fill(kept)
-    before = kept.records()
-    failing_files.fail(operation)
-    with pytest.raises(StorageError, match="Input/output error"):
-        kept.compact()
-    failing_files.mend()
-    assert kept.records() == before
-    kept.add(batch((b"k", b"goes on")))
-    kept.compact()
-    assert len(kept.records()) < len(before)
-
-
-def test_a_segment_that_cannot_be_read_stops_compaction_and_nothing_is_lost(kept):
-    fill(kept)
-    first = min(kept.directory.glob("*.log"))
-    data = bytearray(first.read_bytes())
-    data[100] ^= 1
-    first.write_bytes(data)
-    with pytest.raises(StorageError, match="cannot read"):
-        kept.compact()
-    assert first.read_bytes() == data
-    assert not list(kept.directory.glob("*.cleaned"))
-
-
-def test_segments_that_retention_deletes_meanwhile_are_not_brought_back(kept):
-    fill(kept)
-    dirt = kept.dirt()
-    compaction = Compaction(kept.files, kept.log, WHERE, kept.cleaned, kept.gaps, stop=lambda: deleted() or False)
-    asked = iter(range(1000))
-
-    def deleted():
-        if next(asked) == 40:
-            kept.log.delete_before(20, lambda start: None)
-
-    compaction.run(dirt, 0)
-    assert kept.log.start_offset == 20
-    assert min(offset for offset, _, _ in kept.records()) >= 20
-    assert not list(kept.directory.glob("*.cleaned"))
-
-
-def test_a_reader_that_began_before_a_replacement_reads_on_after_it(kept):
-    """Its segment's names are those of another file from then on."""
-    fill(kept, rounds=60)
-    before = kept.records()
-    (old, *_) = kept.log.closed_segments()
-    walk = old.batches()
-    first = next(walk)
-    kept.compact()
-    assert first.base_offset == 0
-    with pytest.raises(FileNotFoundError):
-        old.read(0, 100, old.size, whole_first=True)
-    assert set(kept.records()) < set(before)
-
-
-class Crash(BaseException):
-    """The power is gone."""
-
-
-class UnsyncedFiles(Files):
-    """Real files that are never synced: only the process dies here, not the machine."""
-
-    def sync(self, fd):
-        pass
-
-    def sync_directory(self, path):
-        pass
-
-
-class StumblingFiles(UnsyncedFiles):
-    """Such files of which the n-th change to the disk fails: with a Crash it and all that follow, with an error it
-    alone."""
-
-    def __init__(self, error=Crash):
-        self.left = 10**9
-        self.error = error
-
-    def step(self):
-        if self.left == 0:
-            self.left = 0 if self.error is Crash else -1
-            raise Crash if self.error is Crash else OSError(errno.EIO, "Input/output error")
-        self.left -= 1
-
-    def sync(self, fd):
-        self.step()
-        super().sync(fd)
-
-    def sync_directory(self, path):
-        self.step()
-        super().sync_directory(path)
-
-    def open(self, path, *, write=False):
-        if write and not path.exists():
-            self.step()
-        return super().open(path, write=write)
-
-    def write(self, fd, buffers, position):
-        self.step()
-        super().write(fd, buffers, position)
-
-    def truncate(self, fd, size):
-        self.step()
-        super().truncate(fd, size)
-
-    def rename(self, source, target):
-        self.step()
-        super().rename(source, target)
-
-    def remove(self, path):
-        self.step()
-        super().remove(path)
-
-
-@pytest.mark.parametrize("error", [Crash, OSError])
-def test_a_crash_or_an_error_at_every_step_leaves_the_log_before_or_after(tmp_path, error):
-    whole = Compacted(tmp_path, files=UnsyncedFiles())
-    fill(whole, rounds=7)
-    whole.add(in_transaction(0, (b"k", b"aborted")), marker(7, commit=False))
-    whole.roll()
-    state = whole.newest()
-    committed = {key: value for key, value in state.items() if value != b"aborted"}
-    whole.log.abandon("the test copies it")
-    step, finished = 0, False
-    while not finished:
-        scene = tmp_path / "scene"
-        shutil.copytree(tmp_path / "t-0", scene / "t-0")
-        files = StumblingFiles(error)
-        log = open_log(files, scene / "t-0", CONFIG, clean=False)
-        stumbled = Compacted(scene, files=files, log=log)
-        files.left = step
-        try:
-            stumbled.compact()
-            finished = True
-        except Crash:
-            pass
-        except StorageError:
-            if not log.is_offline:
-                assert stumbled.newest() in (state, committed), step
-                stumbled.add(batch((b"k0", b"meanwhile")))
-                files.left = 10**9
-                stumbled.compact()
-            log.abandon("the test opens it again")
-        gaps = OffsetCheckpoint(UnsyncedFiles(), scene / "gaps").get(*WHERE)
-        again = Compacted(
-            scene,
-            files=UnsyncedFiles(),
-            log=open_log(UnsyncedFiles(), scene / "t-0", CONFIG, clean=False, gaps_before=gaps),
-        )
-        found = {key: value for key, value in again.newest().items() if value != b"meanwhile"}
-        assert found.items() <= state.items(), step
-        assert state.keys() - found.keys() <= {b"k", b"k0"}, step
-        assert again.log.end_offset >= whole.log.end_offset
-        assert not [path for path in (scene / "t-0").iterdir() if path.suffix in (".cleaned", ".swap", ".tmp")]
-        again.add(batch((b"k0", b"after")))
-        shutil.rmtree(scene)
-        step += 1
-    assert step > 20
-
-
 KEYS = st.sampled_from([b"a", b"b", b"c", b"longer than a digest is", None])
 BATCHES = st.lists(st.tuples(KEYS, st.sampled_from([b"1", b"2", None])), min_size=1, max_size=4)
 
@@ -600,42 +318,3 @@ def test_what_is_left_is_sound_to_whoever_checks_a_log_without_the_broker(kept):
     (files,) = partitions(kept.directory)
     assert list(files.verify()) == []
     assert len(files.segments) > 1
-
-
-def test_readers_see_whole_batches_in_order_while_a_log_is_written_compacted_and_cut(kept):
-    failures, rounds, done = [], [], threading.Event()
-
-    def read_on():
-        try:
-            while not done.is_set():
-                offset, seen = kept.log.start_offset, {}
-                try:
-                    while offset < kept.log.end_offset:
-                        for found in read(kept.log.read(offset, 1500)):  # verifies checksums
-                            assert found.last_offset >= offset
-                            seen.update((record.key, record.value) for record in found.records())
-                            offset = found.next_offset
-                    kept.log.offset_for_timestamp(5)
-                except OffsetOutOfRangeError:
-                    assert offset < kept.log.start_offset
-                    continue
-                rounds.append(len(seen))
-        except Exception as error:
-            failures.append(error)
-
-    readers = [threading.Thread(target=read_on) for _ in range(2)]
-    for reader in readers:
-        reader.start()
-    for number in range(120):
-        kept.add(batch(*[(b"k%d" % (number % 7 + i), b"%d" % number + b"v" * 80) for i in range(4)], timestamp=number))
-        if number % 8 == 7:
-            kept.compact()
-        if number % 50 == 49:
-            kept.log.delete_before(kept.log.end_offset - 100, lambda start: None)
-    while len(rounds) < 2 and not failures:
-        done.wait(0.01)
-    done.set()
-    for reader in readers:
-        reader.join()
-    assert not failures
-    assert kept.log.start_offset > 0
