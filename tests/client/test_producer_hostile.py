@@ -73,6 +73,17 @@ def test_an_answer_that_cannot_be_is_a_failure(
         assert producer.send("t", b"w", partition=1).result(10).offset == 0
 
 
+@pytest.mark.parametrize(("producer_id", "epoch"), [(-1, 0), (5, -1), (-(2**63), 0)])
+def test_an_identity_that_cannot_be_is_a_failure(cluster: FakeCluster, producer_id: int, epoch: int) -> None:
+    given = messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
+    cluster.script("InitProducerId", answering(given))
+    with Producer(cluster.bootstrap) as producer:
+        producer.send("t", b"v", partition=0)
+        with pytest.raises(ProtocolError, match=f"producer id {producer_id} at epoch {epoch}"):
+            producer.flush()
+        assert producer.send("t", b"w", partition=0).result(10).offset == 0
+
+
 RAW: list[tuple[str, bytes, type[TagwireError]]] = [
     ("another correlation id", b"\0\0\0\x0a\x7f\xff\xff\xff\0\x01\0\0\0\0", ProtocolError),
     ("a frame of -1 bytes", b"\xff\xff\xff\xff", ProtocolError),

@@ -149,6 +149,23 @@ def test_an_epoch_that_somebody_else_has_passed_is_left_for_another_id(cluster: 
     assert [(found.producer_id, found.producer_epoch) for found in headers_in(log)] == [(101, 0)]
 
 
+def test_another_id_is_asked_for_once_whatever_else_is_given_up(cluster: FakeCluster) -> None:
+    logs = cluster.topic("t", 2)
+    with Producer(cluster.bootstrap) as producer:
+        for partition in (0, 1):
+            producer.send("t", b"0", partition=partition)
+        producer.flush()
+        cluster.script("Produce", refusing(Error.INVALID_PRODUCER_EPOCH), refusing(Error.INVALID_RECORD))
+        for partition in (0, 1):
+            producer.send("t", b"1", partition=partition)
+        with pytest.raises(KafkaError, match="INVALID_RECORD"):
+            producer.flush()
+        for partition in (0, 1):
+            producer.send("t", b"2", partition=partition)
+    ids = {header.producer_id for log in logs for header in headers_in(log)}
+    assert ids == {100, 101}
+
+
 def test_what_comes_after_a_batch_that_is_given_up_starts_from_0_under_a_new_epoch(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     with Producer(cluster.bootstrap, batch_bytes=100) as producer:

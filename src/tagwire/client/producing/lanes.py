@@ -111,5 +111,7 @@ class Lane:
 
 
 def next_epoch(identity: Identity) -> Identity:
-    """The same producer under a new epoch; `NOBODY` when there is no epoch left."""
-    return Identity(identity.producer_id, identity.epoch + 1) if identity.epoch < LAST_EPOCH else NOBODY
+    """The same producer under a new epoch; `NOBODY` when there is no epoch left, or no producer."""
+    if identity == NOBODY or identity.epoch >= LAST_EPOCH:
+        return NOBODY
+    return Identity(identity.producer_id, identity.epoch + 1)

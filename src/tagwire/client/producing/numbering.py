@@ -14,7 +14,14 @@ from tagwire.client.producing.delivery import NOBODY, Identity
 from tagwire.client.producing.lanes import Lane, next_epoch
 from tagwire.client.retry import Retry
 from tagwire.client.transport import Link
-from tagwire.errors import Error, KafkaError, RequestTimeoutError, TagwireError, UnsupportedVersionError
+from tagwire.errors import (
+    Error,
+    KafkaError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    TagwireError,
+    UnsupportedVersionError,
+)
 
 # Batches of a partition that may be under way: brokers remember the last five of each producer (facts/brokers.md B.4).
 WINDOW: Final = 5
@@ -81,6 +88,14 @@ class Asked:
             retry.wait(next((refusal for refusal in refusals if not refusal.retriable), refusals[0]))
 
 
+def identity_in(answer: Any) -> Identity:
+    """What an answer to InitProducerId gives. Raises RemoteProtocolError for what is no identity."""
+    if answer.producer_id < 0 or answer.producer_epoch < 0:
+        given = f"producer id {answer.producer_id} at epoch {answer.producer_epoch}"
+        raise RemoteProtocolError(f"the answer to InitProducerId gives {given}")
+    return Identity(answer.producer_id, answer.producer_epoch)
+
+
 class Numbering:
     """A producer that does not number its batches. Methods are for the sending thread.
 
@@ -136,7 +151,7 @@ class Idempotent(Numbering):
         except UnsupportedVersionError as error:
             hint = "Producer(idempotence=False) does without, but a batch whose answer is lost may then stand twice"
             raise UnsupportedVersionError(f"{error}; {hint}") from error
-        self.identity = Identity(answer.producer_id, answer.producer_epoch)
+        self.identity = identity_in(answer)
 
     def lost(self, lane: Lane, error: TagwireError) -> TagwireError:
         if not lane.must_restart:

@@ -25,7 +25,7 @@ from tagwire.client.producing.delivery import NOBODY, Identity
 from tagwire.client.producing.ending import END_TXN, END_TXN_OF_SECOND, ProducerIdentity, check_protocol, end
 from tagwire.client.producing.gathering import Gathering
 from tagwire.client.producing.lanes import Lane
-from tagwire.client.producing.numbering import WINDOW, Asked, Numbering
+from tagwire.client.producing.numbering import WINDOW, Asked, Numbering, identity_in
 from tagwire.client.retry import is_retriable
 from tagwire.client.transport import Link
 from tagwire.errors import (
@@ -328,7 +328,7 @@ class Transactional(Numbering):
             )
 
         answer = self._ask(request, lambda answer: [answer.error_code], deadline, "initialize")
-        self.identity = Identity(answer.producer_id, answer.producer_epoch)
+        self.identity = identity_in(answer)
         self._choose_version(deadline)
 
     def _choose_version(self, deadline: float) -> None:
