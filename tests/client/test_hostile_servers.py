@@ -85,7 +85,7 @@ def server(then: Callable[[socket.socket, Connection], None]) -> Iterator[str]:
     thread.join(10)
 
 
-def ask(address: str, timeout: float = 0.4) -> Any:
+def ask(address: str, timeout: float = 30) -> Any:
     with Client(address, timeout=timeout) as client:
         return client.request(messages.MetadataRequest(topics=None), version=12)
 
@@ -99,11 +99,10 @@ def quiet(sock: socket.socket) -> None:
 # Frames that lie ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("claimed", [200_000_000, 256 * 1024 * 1024])
 @pytest.mark.parametrize("sent", [0, 100_000, 2_000_000])
-def test_a_size_that_lies_takes_no_memory_beyond_what_was_sent(claimed: int, sent: int) -> None:
+def test_a_size_that_lies_takes_no_memory_beyond_what_was_sent(sent: int) -> None:
     def lie(sock: socket.socket, _: Connection) -> None:
-        sock.sendall(claimed.to_bytes(4, "big") + b"\0\0\0\1")
+        sock.sendall((256 * 1024 * 1024).to_bytes(4, "big") + b"\0\0\0\1")
         for _ in range(sent // 10_000):
             sock.sendall(b"\0" * 10_000)
         quiet(sock)
@@ -112,7 +111,7 @@ def test_a_size_that_lies_takes_no_memory_beyond_what_was_sent(claimed: int, sen
         tracemalloc.start()
         try:
             with pytest.raises(RequestTimeoutError, match="did not answer Metadata v12"):
-                ask(address)
+                ask(address, timeout=1)
             assert tracemalloc.get_traced_memory()[1] < 64 * sent + 2**21
         finally:
             tracemalloc.stop()
@@ -128,7 +127,7 @@ def test_a_size_that_cannot_be_is_told_without_waiting_for_it(size: str, says: s
         quiet(sock)
 
     with server(lie) as address, pytest.raises(ProtocolError, match=rf"broker at {address}: frame size .* is {says}"):
-        ask(address, timeout=30)
+        ask(address)
 
 
 def array_of(length: str) -> str:
@@ -194,7 +193,7 @@ def test_a_connection_that_ends_before_the_answer_names_broker_and_request(
     end: Callable[[socket.socket, Connection], None],
 ) -> None:
     with server(end) as address, pytest.raises(ConnectionLostError, match=rf"broker at {address}.*Metadata v12"):
-        ask(address, timeout=30)
+        ask(address)
 
 
 def drip(sock: socket.socket, _: Connection) -> None:
@@ -213,15 +212,15 @@ def drip_as_fast_as_it_goes(sock: socket.socket, _: Connection) -> None:
 
 @pytest.mark.parametrize("stall", [drip, drip_as_fast_as_it_goes, lambda sock, _: quiet(sock)])
 def test_no_answer_takes_longer_than_the_timeout(stall: Callable[[socket.socket, Connection], None]) -> None:
-    with server(stall) as address, pytest.raises(RequestTimeoutError, match="did not answer Metadata v12 within 0"):
-        ask(address)
+    with server(stall) as address, pytest.raises(RequestTimeoutError, match="did not answer Metadata v12 within"):
+        ask(address, timeout=1)
 
 
 def test_a_listener_that_accepts_and_keeps_silent_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         with pytest.raises(RequestTimeoutError, match=rf"broker at {address} did not answer ApiVersions"):
-            ask(address)
+            ask(address, timeout=0.4)
 
 
 def test_a_listener_whose_queue_is_full_is_given_up() -> None:
@@ -233,7 +232,7 @@ def test_a_listener_whose_queue_is_full_is_given_up() -> None:
             sock.connect_ex(listener.getsockname())
             waiting.append(sock)
         with pytest.raises((ConnectError, RequestTimeoutError)):
-            ask(f"127.0.0.1:{listener.getsockname()[1]}")
+            ask(f"127.0.0.1:{listener.getsockname()[1]}", timeout=0.4)
         for sock in waiting:
             sock.close()
 

@@ -160,7 +160,7 @@ def test_after_the_highest_epoch_comes_the_first(cluster: FakeCluster, monkeypat
 def test_a_broker_that_refuses_every_session_is_asked_with_pauses_until_the_timeout(cluster: FakeCluster) -> None:
     cluster.topic("t", 2)
     cluster.script("Fetch", *[refusal(Error.FETCH_SESSION_ID_NOT_FOUND)] * 500)
-    with Client(cluster.bootstrap, timeout=0.5) as client:
+    with Client(cluster.bootstrap, timeout=1) as client:
         reader = Reader(client, {("t", index): 0 for index in range(2)})
         with pytest.raises(KafkaError, match="FETCH_SESSION_ID_NOT_FOUND"):
             next(reader)
