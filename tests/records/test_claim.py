@@ -30,7 +30,11 @@ def test_a_batch_can_be_claimed_by_another() -> None:
 
 @pytest.mark.parametrize(
     ("data", "says"),
-    [(records.write(ROWS[1:], magic=1), "magic 1 has no producer"), (records.write(ROWS)[:60], "do not hold"), (b"", "do not hold")],
+    [
+        (records.write(ROWS[1:], magic=1), "magic 1 has no producer"),
+        (records.write(ROWS)[:60], "do not hold"),
+        (b"", "do not hold"),
+    ],
     ids=["message set", "too short", "nothing"],
 )
 def test_what_is_no_record_batch_is_refused_and_left_alone(data: bytes, says: str) -> None:
