@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import gzip
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def kind_of(path: Path) -> Kind:
     with _opened(path) as file:
         try:
             return "packets" if file.read(4) in MAGICS else "log"
-        except (EOFError, OSError, gzip.BadGzipFile):
+        except (EOFError, OSError, zlib.error):
             return "log"
 
 
@@ -108,7 +109,7 @@ def exchanged(path: Path, losses: Losses, *, bodies: bool = False) -> Iterator[E
 def _until_cut(found: Iterator[T], path: Path, losses: Losses) -> Iterator[T]:
     try:
         yield from found
-    except (EOFError, gzip.BadGzipFile, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         losses.add(CUT_GZIP, Place(str(path), 0))
