@@ -53,8 +53,8 @@ OFFSET_RESETS: Final = (NO_RESET, "earliest", "latest")
 class FetchSettings:
     """How a reader asks: sizes in bytes, wait in milliseconds.
 
-    A partition gives 1 MiB at once, as in Kafka's own clients: what is larger leaves the processor's caches between
-    being received and being decoded, and takes three times as long.
+    A partition gives 2 MiB at once: what is larger leaves the processor's caches between being received and being
+    decoded, what is smaller waits for a broker more often.
 
     Attributes:
         isolation: one of `ISOLATIONS`.
@@ -62,7 +62,7 @@ class FetchSettings:
     """
 
     max_bytes: int = 16 * 1024 * 1024
-    max_partition_bytes: int = 1024 * 1024
+    max_partition_bytes: int = 2 * 1024 * 1024
     max_wait_ms: int = 500
     min_bytes: int = 1
     isolation: str = READ_UNCOMMITTED
