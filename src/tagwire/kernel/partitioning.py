@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import cython
 
-if cython.compiled:
-    from cython.cimports.libc.string import memcpy
-
 COMPILED: bool = cython.compiled
 
 _SEED = cython.declare(cython.uint, 0x9747B28C)
