@@ -60,6 +60,20 @@ def test_a_directory_is_read_like_its_topic(spark, flights, tmp_path):
     assert first.ms == NOON + 300
 
 
+def test_filters_leave_out_files_that_hold_nothing_wanted(spark, flights, tmp_path):
+    LogDirectory(tmp_path, "flights-4").numbered(10)
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        for text, tasks, expected in (
+            ("partition = 3 and offset >= 299", 2, range(299, 500)),
+            ("offset < 7 and topic = 'flights' and partition = 3", 1, range(7)),
+        ):
+            found = read(spark, tmp_path, filterPushdown="true").where(text)
+            assert [found.rdd.getNumPartitions(), offsets(found)] == [tasks, list(expected)]
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
 def test_a_segment_is_split_at_batches_and_every_record_read_once(spark, tmp_path):
     log = LogDirectory(tmp_path, "t-0")
     for _ in range(40):

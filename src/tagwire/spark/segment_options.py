@@ -34,6 +34,7 @@ _NAMES = (
     "isolation",
     "broken",
     "maxPartitionBytes",
+    "filterPushdown",
     "dialect",
     "register",
 )
@@ -49,6 +50,7 @@ class SegmentOptions:
         isolation: whether the records of aborted and of open transactions are left out.
         drop: whether broken batches are left out with a warning, instead of ending the read.
         split_bytes: bytes of a segment that one task reads, about.
+        filter_pushdown: see `tagwire.spark.pushdown`; None is as Spark allows without harm.
         settings: for fsspec, where a path is a URL.
     """
 
@@ -60,6 +62,7 @@ class SegmentOptions:
     isolation: str = UNCOMMITTED
     drop: bool = False
     split_bytes: int = SPLIT_BYTES
+    filter_pushdown: bool | None = None
     dialect: str | None = None
     register: HeaderRegister | None = None
     settings: tuple[tuple[str, Any], ...] = ()
@@ -101,6 +104,7 @@ def parse_segment_options(options: Mapping[str, str]) -> SegmentOptions:
         isolation=choice("isolation", given, (UNCOMMITTED, COMMITTED)),
         drop=choice("broken", given, (FAIL, DROP)) == DROP,
         split_bytes=count("maxPartitionBytes", given) or SPLIT_BYTES,
+        filter_pushdown=flag("filterPushdown", given, default=True) if "filterPushdown" in given else None,
         dialect=dialect,
         register=register,
         settings=tuple(sorted((name, _setting(text)) for name, text in prefixed[_FSSPEC].items())),

@@ -49,6 +49,16 @@ class PartitionLog:
     files: tuple[LogFile, ...]
     beside: dict[str, Entry] = field(default_factory=dict)
 
+    def within(self, start: int, end: int | None) -> PartitionLog:
+        """The log with those of its files alone that may hold offsets from `start` to before `end` (None: all)."""
+        ends = [file.base_offset for file in self.files[1:]] + [None]
+        kept = [
+            file
+            for file, following in zip(self.files, ends)
+            if (following is None or following > start) and (end is None or file.base_offset < end)
+        ]
+        return replace(self, files=tuple(kept))
+
     def aborted(self) -> list[AbortedTransaction]:
         """The aborted transactions that the `.txnindex` files tell of. Raises StorageError."""
         names = sorted(name for name in self.beside if kind_of(name) == "txnindex")

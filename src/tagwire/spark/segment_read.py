@@ -64,13 +64,13 @@ class Wanted:
 
     Attributes:
         columns: of `tagwire.records.to_arrow`.
-        start_offset, end_offset: offsets from the one to before the other; None is unbounded.
+        start_offset, end_offset: offsets from the one to before the other; None has no end.
         aborted: of the range's partition; None reads uncommitted records too.
         drop: whether broken batches are left out with a warning.
     """
 
     columns: tuple[str, ...]
-    start_offset: int | None = None
+    start_offset: int = 0
     end_offset: int | None = None
     aborted: tuple[AbortedTransaction, ...] | None = None
     drop: bool = False

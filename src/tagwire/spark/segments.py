@@ -24,6 +24,7 @@ from tagwire.records import batch_headers
 from tagwire.spark.ahead import ahead
 from tagwire.spark.columns import arrow_schema, chosen
 from tagwire.spark.internal_state import SCHEMAS, rows_of
+from tagwire.spark.pushdown import Narrowing, takes_filters
 from tagwire.spark.segment_options import BATCHES, COMMITTED, RECORDS, SegmentOptions, parse_segment_options
 from tagwire.spark.segment_plan import PartitionLog, partition_logs, slices, start_before
 from tagwire.spark.segment_read import BATCH_SCHEMA, Wanted, read_batches, read_records
@@ -67,25 +68,31 @@ class RecordsReader(DataSourceReader):
     def __init__(self, options: SegmentOptions, schema: StructType) -> None:
         self.options = options
         self.shape = Shape(schema, options.shape)
+        self.narrowing = Narrowing()
+        takes_filters(self, options.filter_pushdown)
 
     def partitions(self) -> list[InputPartition]:
         """The tasks. Raises StorageError and ConfigError as `partition_logs` does."""
         tasks: list[InputPartition] = []
+        narrowing = self.narrowing
         for log in _taken(self.options):
+            if log.topic is not None and log.partition is not None and not narrowing.takes((log.topic, log.partition)):
+                continue
             committed = self.options.isolation == COMMITTED
             aborted = tuple(log.aborted()) if committed else None
+            ends = [stable_end(log, drop=self.options.drop) if committed else None, narrowing.end_offset]
             wanted = Wanted(
                 self.shape.columns,
-                end_offset=stable_end(log, drop=self.options.drop) if committed else None,
+                start_offset=narrowing.start_offset,
+                end_offset=min((end for end in ends if end is not None), default=None),
                 aborted=aborted,
                 drop=self.options.drop,
                 dialect=self.options.dialect,
                 register=self.options.register,
             )
-            tasks += [
-                InputPartition((piece, wanted))
-                for piece in slices([log], self.options.split_bytes, self.options.dialect)
-            ]
+            log = log.within(wanted.start_offset, wanted.end_offset)
+            pieces = slices([log], self.options.split_bytes, self.options.dialect)
+            tasks += [InputPartition((piece, wanted)) for piece in pieces]
         return tasks
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
