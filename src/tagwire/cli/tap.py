@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import signal
 from contextlib import suppress
@@ -37,6 +36,8 @@ def tap(
     Example:
       tagwire tap --listen 0.0.0.0:9093 --upstream 127.0.0.1:9092 --out captures
     """
+    import asyncio
+
     from tagwire.capture.tap import Files, Passed, Tap
 
     here, broker = host_and_port(listen, "--listen"), host_and_port(upstream, "--upstream")
@@ -55,6 +56,8 @@ def tap(
 
 
 async def _until_signalled(proxy: Tap, host: str, port: int) -> None:
+    import asyncio
+
     task = asyncio.create_task(proxy.serve(host, port, _listening))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
