@@ -105,7 +105,7 @@ class Compaction:
         Raises:
             StorageError: the disk refused, a batch cannot be read, or the log is offline. What was done stays done.
         """
-        log = self._log
+        log, before = self._log, self._log.size_bytes
         log.flush()  # with gaps allowed, what a crash takes from the middle would not be noticed
         try:
             last_of = self._map(dirt)
@@ -121,6 +121,8 @@ class Compaction:
                     return
                 segments = segments[done:]
             self._cleaned.raise_to({self._where: last_of.next_offset})
+            sizes = before, log.size_bytes
+            logger.info("%s: compacted up to %d, %d bytes to %d", log.directory.name, last_of.next_offset, *sizes)
         except FileNotFoundError:
             return  # retention or a deletion was faster
         except OSError as error:
