@@ -202,8 +202,12 @@ class KafkaPythonReader(Reader):
         consumer = kafka.KafkaConsumer(self.topic, bootstrap_servers=self.bootstrap, **options)
         try:
             while not self.stopping.is_set():
-                # A shorter poll can end while the client joins, which then drops what it is assigned.
-                for records in consumer.poll(2000).values():
+                try:
+                    # A shorter poll can end while the client joins, which then drops what it is assigned.
+                    polled = consumer.poll(2000)
+                except kafka.errors.KafkaConnectionError:  # the broker is down: kafka-python leaves the next try to us
+                    continue
+                for records in polled.values():
                     for record in records:
                         self.note(record.partition, record.value)
         finally:
