@@ -55,6 +55,8 @@ def check_batch(
         )
     if not header.crc_ok:
         raise KafkaError(Error.CORRUPT_MESSAGE, f"the batch does not have the checksum {header.crc:08x} it claims")
+    if header.base_offset:
+        raise KafkaError(Error.INVALID_RECORD, f"a producer's batch cannot have base offset {header.base_offset}")
     if header.count < 1 or header.last_offset_delta != header.count - 1:
         claims = f"{header.count} records with last offset delta {header.last_offset_delta}"
         raise KafkaError(Error.INVALID_RECORD, f"a producer's batch cannot have {claims}")

@@ -128,11 +128,13 @@ def test_a_header_key_that_is_no_utf_8_keeps_its_bytes(wire):
     assert bytes(wire.fetch("t", 0).records[17:]) == sent[17:]
 
 
-@pytest.mark.parametrize("base_offset", [7, 2**63 - 1])
-def test_the_offsets_a_producer_writes_do_not_count(wire, base_offset):
+@pytest.mark.parametrize("base_offset", [1, 7, 2**63 - 1])
+def test_a_batch_whose_offsets_do_not_begin_at_0_is_refused(wire, base_offset):
     wire.create("t")
-    assert wire.produce("t", batch(record(), base_offset=base_offset)).base_offset == 0
-    assert wire.offset_at("t", -1).offset == 1
+    outcome = wire.produce("t", batch(record(), base_offset=base_offset))
+    assert Error.of(outcome.error_code) is Error.INVALID_RECORD
+    assert f"base offset {base_offset}" in outcome.error_message
+    assert wire.offset_at("t", -1).offset == 0
 
 
 def test_the_latest_timestamp_there_is_can_be_stored_and_found(wire, make):

@@ -1,6 +1,7 @@
 """Produce (key 0): append record batches to partitions and say where they landed.
 
-Versions 0-12. One batch per partition, magic 2; its bytes are stored unchanged but for base offset and leader epoch.
+Versions 0-12. One batch per partition, magic 2, from offset 0 on; its bytes are stored unchanged but for base offset
+and leader epoch.
 Versions 0-2 carry message sets of magic 0 and 1, which are stored as one batch of the same records. acks=1 and acks=all
 are answered when the batch is as safe as the broker's `fsync` promises. acks=0 is not answered at all, so a refusal
 closes the connection: nothing else would tell the client. A batch of an idempotent producer that is in the log already
