@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -49,6 +49,13 @@ class _Format:
     dialect: str | None
     register: HeaderRegister | None
 
+    def at(self, path: Path) -> dict[str, Any]:
+        """How a file is read: where no dialect was asked for, as the partition that it lies in says."""
+        from tagwire.records.files import dialect_in
+
+        dialect = dialect_in(path.parent) if self.dialect is None else self.dialect
+        return {"dialect": dialect, "register": None if dialect is None else self.register}
+
 
 @dataclass(frozen=True)
 class _Target:
@@ -80,14 +87,14 @@ def log(
     ] = None,
     dialect: Annotated[
         Literal["int-headers"] | None,
-        typer.Option("--dialect", help="The format of messages with int-keyed headers.", show_default=False),
+        typer.Option("--dialect", help="With int-keyed headers; else as partition.metadata says.", show_default=False),
     ] = None,
     register: Annotated[
         list[Path] | None,
         typer.Option(
             "--register",
             metavar="REGISTER.toml",
-            help="Name the int keys of headers as this register does; may be repeated. Needs --dialect int-headers.",
+            help="Name the int keys of headers as this register does; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -113,8 +120,6 @@ def log(
     chosen += [name for name, on in (("--records", records or headers), ("--decode", decode is not None)) if on][:1]
     if len(chosen) > 1:
         raise typer.BadParameter(f"{chosen[0]} and {chosen[1]} exclude each other")
-    if register and dialect is None:
-        raise typer.BadParameter("only headers of --dialect int-headers have int keys", param_hint="'--register'")
     form = _Format(dialect, _register(register))
     if verify:
         _verify(paths, form, as_json)
@@ -211,7 +216,7 @@ def _segment(path: Path, form: _Format) -> Segment | None:
         return None
     # A copy under another name, or what Kafka was about to delete, is read when it is asked for by name.
     if kind == "snapshot" or ".log" in path.suffixes or ".checkpoint" in path.suffixes:
-        return Segment(path, dialect=form.dialect, register=form.register)
+        return Segment(path, **form.at(path))
     raise ConfigError(f"{path}: no file of Kafka's has such a name; a segment ends in .log")
 
 
@@ -280,7 +285,7 @@ def _checked(path: Path, form: _Format) -> Iterator[tuple[list[Segment], _Check]
     if segment is not None:
         yield [segment], lambda told: verify_segment(segment, progress=told)
         return
-    beside = Segment(path.with_suffix(".log"), dialect=form.dialect)
+    beside = Segment(path.with_suffix(".log"), **form.at(path))
     if beside.path.is_file():
         yield (
             [beside],

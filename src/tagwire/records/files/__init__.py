@@ -8,6 +8,7 @@ for files in partitions("/var/lib/kafka/data"):         # or one partition's dir
 from tagwire.records.files.faults import Fault
 from tagwire.records.files.names import PartitionName, kind_of, offset_name, offset_of, partition_name
 from tagwire.records.files.partition import PartitionFiles, partitions
+from tagwire.records.files.partition_metadata import dialect_in
 from tagwire.records.files.segment import Segment
 from tagwire.records.files.spans import Tail, spans, tail
 
@@ -17,6 +18,7 @@ __all__ = [
     "PartitionName",
     "Segment",
     "Tail",
+    "dialect_in",
     "kind_of",
     "offset_name",
     "offset_of",

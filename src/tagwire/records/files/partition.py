@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tagwire.records.files.names import Kind, kind_of, partition_name
+from tagwire.records.files.partition_metadata import dialect_in
 from tagwire.records.files.segment import Segment
 from tagwire.records.files.transaction_index import read_transaction_index
 
@@ -29,14 +30,15 @@ class PartitionFiles:
     def __init__(
         self, path: str | os.PathLike[str], *, dialect: str | None = None, register: HeaderRegister | None = None
     ) -> None:
-        """Raises OSError where the directory cannot be listed."""
+        """`dialect`: None as partition.metadata says; `register`: for where there is one. Raises OSError where the
+        directory cannot be listed."""
         self.path = Path(path)
         named = partition_name(self.path.resolve().name)
         self.topic = named.topic if named else None
         self.partition = named.partition if named else None
         self.state = named.state if named else None
-        self._dialect = dialect
-        self._register = register
+        self._dialect = dialect_in(self.path) if dialect is None else dialect
+        self._register = None if self._dialect is None else register
         self._kinds: dict[str, Kind] = {name: kind_of(name) for name in sorted(os.listdir(self.path))}
 
     def files(self, kind: Kind) -> list[Path]:

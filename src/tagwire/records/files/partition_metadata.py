@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from pathlib import Path
 from uuid import UUID
 
 from tagwire.errors import DecodeError
@@ -62,6 +63,15 @@ def read_topic_id(data: bytes) -> UUID:
 def read_dialect(data: bytes) -> str | None:
     """The record dialect that a partition.metadata file names; None where it names none. Raises DecodeError."""
     return _fields(data).get(_DIALECT)
+
+
+def dialect_in(directory: Path) -> str | None:
+    """The record dialect that the partition.metadata file in a directory names; None where it names none, cannot be
+    read, or is not there."""
+    try:
+        return read_dialect((directory / METADATA_FILE).read_bytes())
+    except (OSError, DecodeError):
+        return None
 
 
 def _fields(data: bytes) -> dict[str, str]:
