@@ -251,6 +251,23 @@ def test_the_same_ends_may_connect_again() -> None:
     assert not losses.counts
 
 
+def test_data_that_comes_with_the_first_packet_is_read() -> None:
+    spoken = Talk().open().client(asks(1)).broker(offers(1))
+    (by_client, sequence, _, flags), answered, (_, _, payload, _), *rest = spoken.pieces
+    spoken.pieces = [(by_client, sequence, payload, flags), answered, *rest]
+    found, losses = seen(pcap(spoken.packets()))
+    assert names(found) == [(18, 3, 1)]
+    assert not losses.counts
+
+
+def test_connections_that_are_followed_at_a_time_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tagwire.capture.connections.MAX_CONNECTIONS", 3)
+    begun = [Talk(((CLIENT[0], port), BROKER)).open().client(asks(1)) for port in range(1, 6)]
+    ended = [Talk(((CLIENT[0], port), BROKER)).broker(offers(1)) for port in range(5, 0, -1)]
+    found, _ = seen(pcap([packet for spoken in (*begun, *ended) for packet in spoken.packets()]))
+    assert [one.client.port for one in found if one.answered >= 0] == [5, 4, 3]
+
+
 def test_every_kind_of_link_is_read() -> None:
     spoken = talk()
     plain = spoken.packets()

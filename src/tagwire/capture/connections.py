@@ -38,10 +38,12 @@ class _Connection:
 
     def add(self, found: Segment, packet: Packet) -> None:
         stream = self.up if found.source == self.client else self.down
+        sequence = found.sequence
         if found.flags & SYN:
-            stream.begin(found.sequence + 1)
+            sequence += 1  # it counts as a byte
+            stream.begin(sequence)
         if found.payload or found.missing:
-            stream.add(found.sequence, found.payload, found.missing, packet.time, packet.position)
+            stream.add(sequence, found.payload, found.missing, packet.time, packet.position)
 
     def finish(self) -> None:
         self.up.finish()
@@ -99,8 +101,8 @@ class _Follower:
             self._known.move_to_end(ends)
         else:
             self._known[ends] = _Unknown()
-            if len(self._known) > MAX_CONNECTIONS:
-                self._end(next(iter(self._known)))
+        if len(self._known) > MAX_CONNECTIONS:
+            self._end(next(iter(self._known)))
         connection = self._known[ends]
         if isinstance(connection, _Unknown):
             connection = self._judge(ends, connection, found, packet)
