@@ -372,6 +372,23 @@ def test_threads_share_a_transaction(client: Client, topic: str, name: str) -> N
     assert len(set(read(client, topic))) == 800
 
 
+def test_what_comes_while_a_transaction_is_committed_is_refused(client: Client, topic: str, name: str) -> None:
+    refused: list[TransactionStateError] = []
+
+    def send_more(_: object) -> None:
+        try:
+            producer.send(topic, b"late", partition=0)
+        except TransactionStateError as error:
+            refused.append(error)
+
+    with Producer(client, transactional_id=name, linger=3600) as producer:
+        producer.init_transactions()
+        with producer.transaction():
+            producer.send(topic, b"v", partition=0).add_done_callback(send_more)  # which committing delivers
+    assert len(refused) == 1
+    assert read(client, topic, "read_uncommitted") == [b"v"]
+
+
 def test_a_record_that_cannot_be_written_does_not_fail_the_transaction(client: Client, topic: str, name: str) -> None:
     with Producer(client, transactional_id=name) as producer:
         producer.init_transactions()

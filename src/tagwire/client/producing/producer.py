@@ -337,6 +337,7 @@ class Producer(ClientOwner):
         transactions = self._transactions()
         transactions.require(Stage.OPEN, Stage.COMMITTING, what="nothing can be committed")
         if transactions.stage is Stage.OPEN:
+            transactions.seal()
             self.flush()
             transactions.require(Stage.OPEN, what="nothing can be committed")
             transactions.enter(Stage.COMMITTING)

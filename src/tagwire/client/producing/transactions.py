@@ -90,6 +90,10 @@ class Stage(Enum):
     DEAD = "the producer cannot be used any more"
 
 
+def _not_now(stage: Stage) -> TransactionStateError:
+    return TransactionStateError(f"no record can be sent now: {stage.value}")
+
+
 class Transactional(Numbering):
     """A producer with a transactional id. `begin` and the stages are for callers, the rest for the sending thread.
 
@@ -123,8 +127,7 @@ class Transactional(Numbering):
         self.doom = error
         if stage is Stage.ABORTING:
             self.doom = TransactionStateError("the transaction was aborted before this was delivered")
-        refusal = error or TransactionStateError(f"no record can be sent now: {stage.value}")
-        self._gathering.refuse(None if stage is Stage.OPEN else refusal)
+        self._gathering.refuse(None if stage is Stage.OPEN else error or _not_now(stage))
 
     def require(self, *stages: Stage, what: str) -> None:
         """Raises the error that doomed transaction or producer, or TransactionStateError, unless at such a stage."""
@@ -138,6 +141,11 @@ class Transactional(Numbering):
         """Opens a transaction. Raises TransactionStateError, or what doomed the producer."""
         self.require(Stage.READY, what="a transaction cannot begin")
         self.enter(Stage.OPEN)
+
+    def seal(self) -> None:
+        """Takes no more records into the open transaction: what other threads hand over while it is delivered would
+        come after its end."""
+        self._gathering.refuse(_not_now(Stage.COMMITTING))
 
     def _fail(self, error: TagwireError, fatal: tuple[Error, ...] = _FATAL) -> TagwireError:
         """Dooms transaction or producer, whichever `error` means; the error to raise."""
