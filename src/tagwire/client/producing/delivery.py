@@ -204,7 +204,8 @@ class Batch:
 
     def tell(self) -> None:
         """Calls back whoever waits for a record of a batch that is decided."""
-        callbacks, self.callbacks = self.callbacks, []
+        with self.changed:  # each is called by one thread
+            callbacks, self.callbacks = self.callbacks, []
         for function, delivery in callbacks:
             try:
                 function(delivery)

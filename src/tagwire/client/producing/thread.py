@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from typing import Final, Protocol, TypeVar
@@ -130,12 +130,12 @@ class ProducerThread:
 
     def stop(self, *, wait: bool = True) -> None:
         """Ends the thread after its current step, which is waited for, if not for ever."""
-        self._stopping = True
+        with self._lock:  # from here on none begins
+            self._stopping = True
+            thread = self._thread
         self._alarm.ring()
-        thread = self._thread
         if thread is None:
-            with self._lock:
-                self._work.close()
+            self._work.close()
             self._alarm.close()
         elif wait and thread is not threading.current_thread():
             thread.join(_PATIENCE)
@@ -163,17 +163,22 @@ class ProducerThread:
             self._alarm.close()
 
     def _answer_calls(self) -> None:
-        while self._calls:
-            function, future = self._calls.popleft()
-            if not future.set_running_or_notify_cancel():
-                continue
+        for function, future in self._waiting_calls():
             try:
                 future.set_result(function())
             except Exception as error:  # it is the caller's
                 future.set_exception(error)
 
     def _refuse_calls(self) -> None:
-        while self._calls:
-            _, future = self._calls.popleft()
+        for _, future in self._waiting_calls():
+            future.set_exception(TagwireError("the producer is closed"))
+
+    def _waiting_calls(self) -> Iterator[tuple[Callable[[], object], Future[object]]]:
+        """Takes what callers still wait for. At the end several threads may do so at a time."""
+        while True:
+            try:
+                function, future = self._calls.popleft()
+            except IndexError:
+                return
             if future.set_running_or_notify_cancel():
-                future.set_exception(TagwireError("the producer is closed"))
+                yield function, future
