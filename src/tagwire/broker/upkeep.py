@@ -18,7 +18,7 @@ from tagwire.broker.storage.compaction import Compaction, Dirt, dirt_of
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.topics import Topics
-from tagwire.errors import StorageError
+from tagwire.errors import TagwireError
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -95,7 +95,7 @@ def _try(log: PartitionLog, act: Callable[[], object]) -> bool:
         return False
     try:
         act()
-    except (StorageError, OSError) as error:
+    except (TagwireError, OSError) as error:  # of one log: the others have their turn
         if not log.is_offline:
             logger.error("%s", error)
         return False
