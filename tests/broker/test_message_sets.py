@@ -53,6 +53,14 @@ def test_a_bad_message_set_is_refused(wire, data, error):
     assert wire.produce("t", ONE, version=2).base_offset == 0
 
 
+def test_messages_that_hold_nothing_count_towards_what_a_message_set_may_become(wire, monkeypatch):
+    monkeypatch.setattr("tagwire.broker.message_sets.MAX_DECOMPRESSED", 100_000)
+    wire.create("t")
+    empty = write([Record(None, None, timestamp=1)] * 2000, magic=1, compression="gzip")
+    assert wire.produce("t", empty, version=2).error_code == 0
+    assert wire.produce("t", empty * 2, version=2).error_code == Error.CORRUPT_MESSAGE
+
+
 def test_message_sets_are_refused_where_record_batches_are_due(wire):
     wire.create("t")
     assert wire.produce("t", ONE, version=3).error_code == Error.INVALID_RECORD

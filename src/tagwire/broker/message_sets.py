@@ -10,6 +10,9 @@ from tagwire.errors import CorruptRecordError, Error, KafkaError
 from tagwire.records import Record, read, write
 from tagwire.records.compression import MAX_DECOMPRESSED
 
+MESSAGE_BYTES = 26
+"""What a message takes besides its key and value, at least: many that hold nothing are many all the same."""
+
 
 def to_record_batch(data: memoryview) -> memoryview:
     """The message set in `data` as one record batch.
@@ -24,7 +27,7 @@ def to_record_batch(data: memoryview) -> memoryview:
             if entry.magic > 1:
                 raise KafkaError(Error.INVALID_RECORD, f"magic {entry.magic} needs a newer version of Produce")
             records = list(entry.records(max_decompressed=left))
-            left -= sum(len(row.key or b"") + len(row.value or b"") for row in records)
+            left -= sum(MESSAGE_BYTES + len(row.key or b"") + len(row.value or b"") for row in records)
             rows += records
             compression = entry.compression if entry.compression != "none" else compression
             taken += entry.size
