@@ -110,6 +110,18 @@ def test_records_go_on_from_another_position_in_the_middle_of_a_batch(cluster: F
         assert reader.position(("t", 0)) == 50
 
 
+def test_what_came_with_other_records_before_a_position_was_set_is_not_given(cluster: FakeCluster) -> None:
+    for log in cluster.topic("t", 2):
+        fill(log, 5)
+    found: dict[int | None, list[int | None]] = {0: [], 1: []}
+    with Reader(cluster.bootstrap, {("t", 0): 0, ("t", 1): 0}, stop_at_end=True) as reader:
+        for record in reader.records():
+            if record.partition == 0 and not found[0]:
+                reader.seek(("t", 1), 47)
+            found[record.partition].append(record.offset)
+    assert found == {0: list(range(50)), 1: [47, 48, 49]}
+
+
 # Offsets that are gone ------------------------------------------------------------------------------------------------
 
 

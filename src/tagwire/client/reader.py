@@ -255,6 +255,8 @@ class Reader(ClientOwner):
         self, chunk: Chunk, interceptors: Sequence[ConsumerInterceptor], header_serdes: HeaderSerdes | None
     ) -> Iterator[Record]:
         span, moves = chunk.span, chunk.span.moves
+        if not chunk.is_wanted:
+            return
         as_read = not interceptors and header_serdes is None
         for found, after in record_batches(chunk, self._options):
             for record in found:
@@ -274,6 +276,8 @@ class Reader(ClientOwner):
         while not self._fetcher.finished:
             try:
                 for chunk in self._fetcher.next():
+                    if not chunk.is_wanted:
+                        continue
                     held = self._held.setdefault(chunk.span.at, [])
                     if held and held[-1].next != chunk.start:
                         yield from self._decode(chunk.span.at)
