@@ -92,38 +92,46 @@ def test_a_callback_cannot_wait_for_its_own_producer(cluster: FakeCluster) -> No
     told: list[str] = []
 
     def wait(delivery: Delivery) -> None:
-        for call in (producer.flush, lambda: producer.send("unseen", b"v")):
+        assert delivery.result() is delivery
+        later = producer.send("t", b"later")
+        for call in (
+            producer.flush,
+            lambda: producer.send("unseen", b"v"),
+            lambda: later.result(10),
+            lambda: producer.send("t", bytes(5000)),  # for which there is no room
+        ):
             try:
                 call()
             except TagwireError as error:
                 told.append(str(error))
 
-    with Producer(cluster.bootstrap) as producer:
+    with Producer(cluster.bootstrap, buffer_memory=5000) as producer:
         delivery = producer.send("t", b"v")
         delivery.add_done_callback(wait)
         producer.flush()
         producer.send("t", b"w").result(10)
-    assert told == ["a callback of a delivery cannot wait for the producer"] * 2
+    assert told == ["a callback of a delivery cannot wait for the producer"] * 4
 
 
 def test_a_process_that_is_forked_off_is_told_to_make_its_own(cluster: FakeCluster) -> None:
     cluster.topic("t")
-    with Producer(cluster.bootstrap) as producer:
-        producer.send("t", b"v").result(10)
+    with Producer(cluster.bootstrap, linger=3600) as producer:
+        delivery = producer.send("t", b"v")
         reader, writer = os.pipe()
         child = os.fork()
         if not child:
-            try:
-                producer.flush()
-            except TagwireError as error:
-                os.write(writer, str(error).encode())
-            finally:
-                os._exit(0)
+            for call in (producer.flush, delivery.result):
+                try:
+                    call()
+                except TagwireError as error:
+                    os.write(writer, str(error).encode())
+            os._exit(0)
         os.waitpid(child, 0)
         os.close(writer)
-        assert b"each process makes its own" in os.read(reader, 1000)
+        assert os.read(reader, 1000).count(b"each process makes its own") == 2
         os.close(reader)
-        producer.send("t", b"w").result(10)
+        producer.flush(10)
+        assert delivery.offset == 0
 
 
 def test_a_producer_takes_no_more_than_its_memory_allows(cluster: FakeCluster) -> None:

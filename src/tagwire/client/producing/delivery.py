@@ -35,6 +35,19 @@ class Identity(NamedTuple):
 NOBODY: Final = Identity()
 
 
+class Decided(threading.Condition):
+    """Notified whenever a batch is decided.
+
+    Args:
+        lock: what is held meanwhile.
+        require_waitable: raises TagwireError where waiting for that would not end.
+    """
+
+    def __init__(self, lock: threading.Lock, require_waitable: Callable[[], None]) -> None:
+        super().__init__(lock)
+        self.require_waitable = require_waitable
+
+
 class Batch:
     """Records for one partition, sent together as one record batch.
 
@@ -76,7 +89,7 @@ class Batch:
     def __init__(
         self,
         at: TopicPartition,
-        changed: threading.Condition,
+        changed: Decided,
         compression: str = "none",
         dialect: str | None = None,
     ) -> None:
@@ -106,7 +119,7 @@ class Batch:
     def encoded(
         cls,
         at: TopicPartition,
-        changed: threading.Condition,
+        changed: Decided,
         data: bytes,
         *,
         dialect: str | None = None,
@@ -264,7 +277,8 @@ class Delivery:
             timeout: seconds to wait at most; None for as long as the producer tries.
 
         Raises:
-            TagwireError: `error`. RequestTimeoutError: it is not decided by then, and may still be delivered.
+            TagwireError: `error`; or this is a callback, which the producer waits for, or a process that was forked.
+            RequestTimeoutError: it is not decided by then, and may still be delivered.
         """
         wait_until_done([self._batch], timeout)
         if self.error is not None:
@@ -334,9 +348,12 @@ class RowsDelivery:
 
 
 def wait_until_done(batches: Sequence[Batch], timeout: float | None) -> None:
-    """Waits until these are decided. Raises RequestTimeoutError when they are not by then."""
+    """Waits until these are decided. Raises RequestTimeoutError when they are not by then, and TagwireError where that
+    would never be."""
     deadline = None if timeout is None else time.monotonic() + timeout
     for batch in batches:
+        if not all(leaf.done for leaf in batch.leaves()):
+            batch.changed.require_waitable()
         with batch.changed:
             while not all(leaf.done for leaf in batch.leaves()):
                 left = None if deadline is None else deadline - time.monotonic()

@@ -12,7 +12,7 @@ from typing import Final
 
 from tagwire.client.config import ProduceSettings
 from tagwire.client.metadata import TopicPartition
-from tagwire.client.producing.delivery import Batch, Delivery
+from tagwire.client.producing.delivery import Batch, Decided, Delivery
 from tagwire.client.producing.partitioner import TopicPlaces
 from tagwire.errors import RequestTimeoutError, TagwireError
 from tagwire.records import Record
@@ -29,11 +29,14 @@ class Gathering:
 
     Args:
         wake: lets the sending thread look for something to do.
+        require_waitable: raises TagwireError where waiting for that thread would not end.
     """
 
-    def __init__(self, settings: ProduceSettings, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, settings: ProduceSettings, wake: Callable[[], None], require_waitable: Callable[[], None]
+    ) -> None:
         self._lock = threading.Lock()  # of `changed`, which takes longer to enter
-        self.changed = threading.Condition(self._lock)
+        self.changed = Decided(self._lock, require_waitable)
         self.refusal: TagwireError | None = None
         self._settings = settings
         self._batch_bytes = settings.batch_bytes
@@ -183,6 +186,7 @@ class Gathering:
         """One record may be larger than all the room there is, if nothing else is there."""
         until = time.monotonic() + self._settings.max_block
         while self.refusal is None and self._bytes and self._bytes + size > self._memory:
+            self.changed.require_waitable()
             self.close_all()  # what waits for more records would wait in vain
             left = until - time.monotonic()
             if left <= 0:

@@ -136,7 +136,7 @@ class Producer(ClientOwner):
         sending_client = self._client.sibling()
         self._topics = Topics(sending_client, settings)
         alarm = Alarm()
-        self._gathering = Gathering(settings, lambda: thread.wake())
+        self._gathering = Gathering(settings, lambda: thread.wake(), lambda: thread.require_waitable())
         self._numbering = _numbering(sending_client, settings, self._gathering)
         self._sender = Sender(sending_client, settings, self._topics, self._gathering, self._numbering)
         self._thread = thread = ProducerThread(self._sender, alarm)

@@ -40,8 +40,6 @@ from tagwire.errors import (
 
 FEATURE: Final = "transaction.version"
 
-TXN_OFFSET_COMMIT: Final = 28
-
 # The first versions that belong to the second protocol; the first one ends before them.
 PRODUCE_OF_SECOND: Final = 12
 TXN_OFFSET_COMMIT_OF_SECOND: Final = 5
