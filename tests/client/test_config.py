@@ -140,6 +140,10 @@ SECURITY = [
         },
     ),
     (
+        {"security.protocol": "SASL_SSL", "sasl.mechanisms": "plain", "sasl.username": "alice"},
+        {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_plain_username": "alice"},
+    ),
+    (
         {"security.protocol": "SSL", "ssl.ca.location": "/ca.pem", "ssl.endpoint.identification.algorithm": ""},
         {"security_protocol": "SSL", "ssl_cafile": "/ca.pem", "ssl_check_hostname": False},
     ),

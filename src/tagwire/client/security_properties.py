@@ -54,7 +54,7 @@ def security_options(properties: Mapping[str, str]) -> dict[str, Any]:
     for name, option in _OPTIONS.items():
         if name in properties:
             value = str(properties[name])
-            found[option] = value.strip().upper() if name in ("security.protocol", "sasl.mechanism") else value
+            found[option] = value.strip().upper() if option in ("security_protocol", "sasl_mechanism") else value
     for name, kind in _STORE_TYPES.items():
         if name in properties and str(properties.get(kind, "JKS")).strip().upper() != "PEM":
             raise ConfigError(f"{name}: only PEM files can be read; give one, and {kind}=PEM")
