@@ -126,3 +126,25 @@ def test_a_change_whose_answer_is_lost_is_not_sent_again(cluster: FakeCluster) -
     with Admin(cluster.bootstrap) as admin, pytest.raises(ConnectionLostError, match="CreateTopics v7"):
         admin.create_topics([NewTopic("t")])
     assert len(cluster.asked("CreateTopics")) == 1
+
+
+def test_what_one_broker_has_changed_is_not_asked_for_again_when_another_is_away(cluster: FakeCluster) -> None:
+    nodes, left = {"a": 0, "b": 1}, {"a", "b"}
+
+    def coordinators(request: Any) -> Any:
+        if left == {"b"}:
+            cluster.brokers[1].start()
+        kind = messages.FindCoordinatorResponse
+        return kind(coordinators=[kind.Coordinator(key=key, node_id=nodes[key]) for key in request.coordinator_keys])
+
+    def delete(request: Any) -> Any:
+        kind = messages.DeleteGroupsResponse
+        codes = {name: Error.NONE if name in left else Error.GROUP_ID_NOT_FOUND for name in request.groups_names}
+        left.difference_update(codes)
+        return kind(results=[kind.DeletableGroupResult(group_id=name, error_code=code) for name, code in codes.items()])
+
+    cluster.serve({10: (4, 6), 42: (0, 2)}, {"FindCoordinator": coordinators, "DeleteGroups": delete})
+    cluster.brokers[1].stop()
+    with Admin(cluster.bootstrap) as admin:
+        admin.delete_groups(["a", "b"])
+    assert [request.groups_names for request in cluster.asked("DeleteGroups")] == [["a"], ["b"]]

@@ -58,8 +58,8 @@ class Asker(ClientOwner):
         left, retry = list(dict.fromkeys(wanted)), Retry(deadline)
         while left:
             later: dict[K, KafkaError] = {}
+            silent = set(left)
             try:
-                silent = set(left)
                 for outcome in ask(left, deadline):
                     if outcome.key not in silent:
                         raise RemoteProtocolError(f"{_told(verb, outcome)}: answered, and not asked for, or twice")
@@ -70,14 +70,15 @@ class Asker(ClientOwner):
                     refusal = KafkaError(outcome.error, _told(verb, outcome))
                     again = refusal.retriable and (moves or not refusal.refreshes_metadata)
                     (later if again else refused)[outcome.key] = refusal
-            except ConnectError as error:
-                retry.wait(error)
-                self._client.refresh([], deadline)
-                continue
-            except ConnectionLostError as error:
-                if changes:
+            except (ConnectError, ConnectionLostError) as error:
+                is_asked = isinstance(error, ConnectionLostError)
+                if is_asked and changes:
                     raise
                 retry.wait(error)
+                if not is_asked:
+                    self._client.refresh([], deadline)
+                # Other brokers have answered: a change that was made cannot be made again.
+                left = [key for key in left if key in silent or key in later]
                 continue
             if silent:
                 raise RemoteProtocolError(f"{_told(verb, Outcome(silent.pop(), 0))}: no word of it in the answer")
