@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import socket
 import ssl
 import struct
@@ -42,6 +43,16 @@ def push(wire, data):
     except (TimeoutError, OSError):
         return False
     return True
+
+
+def test_clients_that_are_gone_before_they_are_let_in_do_no_harm(tmp_path, connect, caplog):
+    with Broker(tmp_path / "data") as broker:
+        host, _, port = broker.bootstrap.rpartition(":")
+        for _ in range(50):
+            with socket.create_connection((host, int(port))) as gone:
+                gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing resets it
+        assert is_served(connect(broker.bootstrap))
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 @pytest.mark.parametrize("option", ["max_connections", "max_connections_per_address"])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from tagwire.broker.network.dispatch import answer
-from tagwire.broker.network.listener import Listener
+from tagwire.broker.network.listener import Address, Listener
 from tagwire.broker.network.room import Room
 from tagwire.broker.network.users import Users
 from tagwire.broker.node import Node
@@ -54,15 +54,23 @@ class ClientConnection(asyncio.BufferedProtocol):
     Args:
         broker: what requests are answered from.
         listener: where the client came in; `port` is the one that is listened on.
+        client: its host and port. The socket of a client that has gone again does not tell them any more.
         users, room: shared by all connections.
         connections: the open connections; this one is among them while it is open.
     """
 
     def __init__(
-        self, broker: Node, listener: Listener, users: Users, room: Room, connections: set[ClientConnection]
+        self,
+        broker: Node,
+        listener: Listener,
+        client: Address,
+        users: Users,
+        room: Room,
+        connections: set[ClientConnection],
     ) -> None:
         self._broker = broker
         self._listener = listener
+        self._client = client
         self._room = room
         self._connections = connections
         self._gate = users.gate(listener.sasl) if listener.sasl else None
@@ -92,8 +100,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=MAX_UNREAD_BYTES)
         reached = self._transport.get_extra_info("sockname")[:2]
         host, port = self._listener.advertise or reached
-        client_host, client_port = self._transport.get_extra_info("peername")[:2]
-        self.session = Session(client_host, client_port, host, port or reached[1], self._room.for_an_answer, self._gate)
+        self.session = Session(*self._client, host, port or reached[1], self._room.for_an_answer, self._gate)
         self._connections.add(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:

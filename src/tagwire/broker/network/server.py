@@ -16,7 +16,7 @@ from tagwire.broker.apis import Apis
 from tagwire.broker.instruments import Instruments
 from tagwire.broker.network.admission import Admission, within_files
 from tagwire.broker.network.connection import ClientConnection
-from tagwire.broker.network.listener import Listener, address_text
+from tagwire.broker.network.listener import Address, Listener, address_text
 from tagwire.broker.network.room import Room
 from tagwire.broker.network.users import Users
 from tagwire.broker.node import Node
@@ -129,12 +129,13 @@ class Server:
                 await asyncio.sleep(NO_FILES_LEFT_S)
                 continue
             if self._admission.enter(address[0]):
-                self._spawn(self._let_in(listener, client, address[0]))
+                self._spawn(self._let_in(listener, client, address[:2]))
             else:
                 client.close()
 
-    async def _let_in(self, listener: Listener, client: socket.socket, address: str) -> None:
-        connection = ClientConnection(self._broker, listener, self._users, self._room, self._connections)
+    async def _let_in(self, listener: Listener, client: socket.socket, address: Address) -> None:
+        host, _ = address
+        connection = ClientConnection(self._broker, listener, address, self._users, self._room, self._connections)
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: connection,
@@ -143,15 +144,15 @@ class Server:
                 ssl_handshake_timeout=TLS_GREETING_S if listener.tls is not None else None,
             )
         except (OSError, ssl.SSLError, ConnectionError) as error:
-            logger.info("%s: closed: no TLS: %s", address, error)
+            logger.info("%s: closed: no TLS: %s", host, error)
             client.close()
-            self._admission.leave(address)
+            self._admission.leave(host)
             return
         except BaseException:
             client.close()
-            self._admission.leave(address)
+            self._admission.leave(host)
             raise
-        connection.closed.add_done_callback(lambda _: self._admission.leave(address))
+        connection.closed.add_done_callback(lambda _: self._admission.leave(host))
 
     async def _close_stale(self) -> None:
         every = min(STALE_EVERY_S, self._settings.idle_timeout_s / 4)
