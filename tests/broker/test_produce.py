@@ -7,6 +7,7 @@ import struct
 import pytest
 from crc32c import crc32c
 
+from tagwire.broker.batch_checks import check_batch
 from tagwire.errors import Error
 from tagwire.records import Record, read, write
 
@@ -108,6 +109,23 @@ def test_a_bad_batch_is_refused_and_nothing_is_written(wire, make, data, error):
     assert outcome.base_offset == -1
     assert outcome.error_message
     assert wire.produce("t", make.records(b"good")).base_offset == 0
+
+
+def test_a_batch_that_the_broker_fails_at_is_refused_alone(wire, make, monkeypatch, caplog):
+    wire.create("t")
+    good, fatal = make.records(b"good"), make.records(b"fatal")
+
+    def check(records, *rest):
+        if bytes(records) == fatal:
+            raise ZeroDivisionError
+        return check_batch(records, *rest)
+
+    monkeypatch.setattr("tagwire.broker.handlers.produce.check_batch", check)
+    for data in (good, fatal, good):
+        wire.send(make.produce("t", data), 9)
+    answers = [wire.receive().responses[0].partition_responses[0] for _ in range(3)]
+    assert [(answer.error_code, answer.base_offset) for answer in answers] == [(0, 0), (-1, -1), (0, 1)]
+    assert "ZeroDivisionError" in caplog.text
 
 
 @pytest.mark.parametrize("compression", ["gzip", "snappy", "lz4", "zstd"])

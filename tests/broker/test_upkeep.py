@@ -153,14 +153,21 @@ def test_a_waiter_that_goes_away_does_not_take_its_batch_or_the_others_along(tmp
     asyncio.run(scenario())
 
 
-def test_a_commit_that_fails_in_an_unforeseen_way_is_told_to_everyone_who_waits(tmp_path, pool, batch):
+def test_a_commit_that_fails_in_an_unforeseen_way_is_told_to_everyone_who_waits(tmp_path, pool, batch, monkeypatch):
     log = create_log(Files(), tmp_path, TopicConfig())
+    append, errors = log.append, [TypeError("unforeseen")]
+
+    def failing(batches):
+        if errors:
+            raise errors.pop()
+        return append(batches)
+
+    monkeypatch.setattr(log, "append", failing)
 
     async def scenario():
         commit = GroupCommit(log, pool, sync=True, advanced=lambda: None)
-        broken = commit.append(partial(batch, "no count"))
-        also = commit.append(partial(batch, 1))
-        outcome = await asyncio.gather(broken, also, return_exceptions=True)
+        waiting = [commit.append(partial(batch, 1)) for _ in range(2)]
+        outcome = await asyncio.gather(*waiting, return_exceptions=True)
         assert all(isinstance(one, TypeError) for one in outcome)
         assert (await commit.append(partial(batch, 1))).base_offset == 0
 

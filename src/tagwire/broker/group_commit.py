@@ -13,7 +13,7 @@ from concurrent.futures import Executor
 
 from tagwire.broker.storage.batch import Appended, Batch
 from tagwire.broker.storage.log import PartitionLog
-from tagwire.errors import KafkaError, StorageError, TagwireError
+from tagwire.errors import Error, KafkaError, StorageError, TagwireError
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -108,3 +108,6 @@ def _made(make: MakeBatch) -> Batch | KafkaError:
         return make()
     except KafkaError as refusal:
         return refusal
+    except Exception as error:  # a fault of this broker, which the batches that wait beside it have no part in
+        logger.exception("a batch could not be checked")
+        return KafkaError(Error.UNKNOWN_SERVER_ERROR, f"it could not be checked: {type(error).__name__}")
