@@ -200,10 +200,22 @@ def test_a_producer_says_which_epoch_it_had_and_is_fenced_if_that_is_not_the_lat
     first = initialize(wire)
     second = initialize(wire, producer_id=first.producer_id, epoch=first.producer_epoch)
     assert (second.error_code, second.producer_epoch) == (0, 1)
+    third = initialize(wire, producer_id=second.producer_id, epoch=second.producer_epoch)
+    assert (third.error_code, third.producer_epoch) == (0, 2)
     late = initialize(wire, producer_id=first.producer_id, epoch=first.producer_epoch)
     assert late.error_code == Error.PRODUCER_FENCED
     late = initialize(wire, version=3, producer_id=first.producer_id, epoch=first.producer_epoch)
     assert late.error_code == Error.INVALID_PRODUCER_EPOCH
+
+
+def test_a_producer_that_asks_again_for_a_new_epoch_gets_the_same_until_it_is_used(wire, topic):
+    first = initialize(wire)
+    given = [initialize(wire, producer_id=first.producer_id, epoch=first.producer_epoch) for _ in range(2)]
+    assert [(one.error_code, one.producer_epoch) for one in given] == [(0, 1)] * 2
+    add(wire, given[0], 0)
+    late = initialize(wire, producer_id=first.producer_id, epoch=first.producer_epoch)
+    assert late.error_code == Error.PRODUCER_FENCED
+    assert end(wire, given[0]) is Error.NONE
 
 
 def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_fenced(wire, topic):

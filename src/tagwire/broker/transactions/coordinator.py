@@ -140,6 +140,8 @@ class Transactions:
             self._known[transactional_id] = transaction
             return transaction.producer_id, transaction.epoch
         if producer_id >= 0 and (producer_id, epoch) != (transaction.producer_id, transaction.epoch):
+            if (producer_id, epoch) == transaction.renewed and transaction.state is State.EMPTY:
+                return transaction.producer_id, transaction.epoch  # the answer was lost: it is asked again (KIP-360)
             raise KafkaError(Error.PRODUCER_FENCED, f"{transactional_id} is of another producer by now")
         if transaction.is_ending:
             await self._finish(transaction)
@@ -150,6 +152,7 @@ class Transactions:
             next_id, next_epoch = await self._producer_ids.take(), 0
         transaction.initialize(next_id, next_epoch, timeout_ms, self._clock())
         await self._store(transaction)
+        transaction.renewed = (producer_id, epoch) if producer_id >= 0 else None
         return next_id, next_epoch
 
     async def add(

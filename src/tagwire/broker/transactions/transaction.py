@@ -46,6 +46,7 @@ class Transaction:
 
     Attributes:
         producer_id, epoch: who may write as it. timeout_ms: how long a transaction may be open.
+        renewed: the producer id and epoch that its producer gave up for these; None where nobody did.
         state: where it stands.
         partitions: what it has written to, by (topic, partition); groups by the partition that holds their offsets.
         started_ms, updated_ms: when the transaction was begun, -1 without one, and when anything changed.
@@ -55,6 +56,7 @@ class Transaction:
         self.transactional_id = transactional_id
         self.producer_id = producer_id
         self.epoch = epoch
+        self.renewed: tuple[int, int] | None = None
         self.timeout_ms = timeout_ms
         self.state = State.EMPTY
         self.partitions: set[TopicPartition] = set()
