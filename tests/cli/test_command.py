@@ -15,6 +15,8 @@ import tagwire
 from tagwire import kernel
 from tagwire.records import Record
 
+from .processes import start
+
 COMMANDS = [
     ("topics",),
     ("topics", "list"),
@@ -175,7 +177,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(bootstrap, fill):
 
 def test_ctrl_c_ends_a_follow_quietly_with_130(bootstrap, fill):
     topic = fill([Record(b"k", b"v")])
-    with _start("consume", topic, "--follow", "--bootstrap", bootstrap) as process:
+    with start("consume", topic, "--follow", "--bootstrap", bootstrap, text=True) as process:
         assert process.stdout.readline().startswith(f"{topic}/0@0")
         process.send_signal(signal.SIGINT)
         _, said = process.communicate()
@@ -200,12 +202,6 @@ def test_progress_stays_on_the_terminal_and_out_of_the_output(bootstrap, fill):
     finally:
         os.close(terminal)
         os.close(stderr)
-
-
-def _start(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tagwire", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
 
 
 def _free_address() -> str:

@@ -18,6 +18,8 @@ from tagwire.client import Admin, NewTopic, Producer
 from tagwire.records import Record
 from tagwire.records.files.partition_metadata import format_topic_id
 
+from .processes import start
+
 DAY = 1_372_917_600_000
 
 
@@ -298,8 +300,7 @@ def test_a_reader_that_has_seen_enough_ends_it_silently(tmp_path):
 def test_ctrl_c_ends_it_at_once_and_without_a_word(tmp_path):
     log = tmp_path / "00000000000000000000.log"
     log.write_bytes(records.write([Record(b"k", b"v" * 100, timestamp=DAY)] * 100_000, compression="zstd"))
-    command = [sys.executable, "-m", "tagwire", "log", str(log), "--records"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = start("log", log, "--records")
     process.stdout.readline()  # it is at work, and soon waits for someone to read on
     time.sleep(0.2)
     os.kill(process.pid, signal.SIGINT)

@@ -11,6 +11,8 @@ import pytest
 
 from tagwire.records import Record
 
+from .processes import start
+
 
 @pytest.fixture
 def produce(run, fill, tmp_path):
@@ -328,13 +330,7 @@ def test_options_that_contradict_each_other_are_refused(produce, options):
 def test_ctrl_c_sends_what_was_read_or_none_of_it(run, fill, bootstrap, transaction):
     topic = fill()
     options = ["--transaction", f"id-{topic}"] if transaction else []
-    with subprocess.Popen(
-        [sys.executable, "-m", "tagwire", "produce", topic, "--bootstrap", bootstrap, *options],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with start("produce", topic, "--bootstrap", bootstrap, *options, stdin=subprocess.PIPE, text=True) as process:
         process.stdin.write("first\nsecond\n")
         process.stdin.flush()
         while run("consume", topic, "--json").out.count("\n") < 2:

@@ -108,12 +108,10 @@ def test_a_version_can_be_fixed_for_one_request(cluster: FakeCluster) -> None:
 def test_an_unreachable_broker_is_named_with_every_address_tried() -> None:
     ports = closed_port(), closed_port()
     client = Client(f"127.0.0.1:{ports[0]},127.0.0.1:{ports[1]}")
-    started = time.monotonic()
     with pytest.raises(ConnectError) as caught:
         client.metadata()
     tried = ", ".join(f"127.0.0.1:{port} (Connection refused)" for port in ports)
     assert str(caught.value) == f"no broker can be reached: {tried}"
-    assert time.monotonic() - started < 10
 
 
 def test_a_host_that_nobody_knows_is_named() -> None:

@@ -3,8 +3,8 @@
 A version that the release serves works. One that it does not serve is judged by what else is known:
 
 - the client's software is Kafka's own, and its release is in the table: what that release's client can speak decides;
-- the client asks for versions, and was seen to use a served version of the same API too: it goes with the broker;
-- it asks, the broker offered more, and the client stayed at this version: it cannot more, so it breaks;
+- the client asks for versions, the broker offered more, and the client stayed at this one: it cannot more, and breaks;
+- it asks, and was seen to use a served version of the same API too: it goes with the broker;
 - it asks, and used the newest that the broker offered: whether it could more, this evidence does not tell;
 - it does not ask: it sends what it sends, and breaks.
 

@@ -102,5 +102,3 @@ API_NAMES: Final = {
     94: "UnregisterController",
 }
 """API key -> the name that its request and response messages share."""
-
-API_KEYS: Final = {name: key for key, name in API_NAMES.items()}

@@ -286,7 +286,13 @@ class Groups:
         entry.group.state = State.DEAD
         del self._groups[group_id]
         records = _offset_records(group_id, dict.fromkeys(partition for partition, _ in entry.offsets))
-        await self._log.append([*records, stored.no_group_record(group_id, wall_ms())])
+        try:
+            await self._log.append([*records, stored.no_group_record(group_id, wall_ms())])
+        except BaseException:
+            if group_id not in self._groups:  # the log still has it
+                entry.group.state = State.EMPTY
+                self._groups[group_id] = entry
+            raise
 
     async def expire(self) -> None:
         """Forget what is too old: offsets of groups without members, and groups that have nothing left."""

@@ -224,7 +224,11 @@ class Driver:
         from tagwire.client import Producer
 
         producer = Producer(
-            client, transactional_id=decisions_id(self._own_id), transaction_timeout=DECISION_TIMEOUT, acks="all"
+            client,
+            transactional_id=decisions_id(self._own_id),
+            transaction_timeout=DECISION_TIMEOUT,
+            acks="all",
+            compression="zstd",  # a decision lists every task
         )
         try:
             yield producer
