@@ -13,8 +13,8 @@ OUT ?= out
 HEADERS ?=
 WHAT ?= all
 PYTEST ?=
-# Whole files go to each process, since a file's tests share a broker or a Spark session.
-PROCESSES := -n auto --maxprocesses 4 --dist loadfile
+# Whole files go to each process, since a file's tests share a broker or a Spark session; the slow ones first.
+PROCESSES := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test lint interop bench stubs wheel setup clean
 
@@ -24,7 +24,7 @@ run: setup
 
 # The whole suite runs on the compiled kernels; what depends on them runs again on the same source uncompiled.
 test: setup
-	$(BIN)/python -m pytest -q $(PROCESSES) $(PYTEST)
+	$(BIN)/python -m pytest -q $(PROCESSES) tests/spark tests $(PYTEST)
 	TAGWIRE_PURE=1 $(BIN)/python -m pytest -q tests/kernel tests/spec tests/codec tests/records tests/rpc $(PROCESSES) $(PYTEST)
 
 lint: setup

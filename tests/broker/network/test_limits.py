@@ -255,8 +255,8 @@ def test_a_frame_that_never_ends_and_a_reset_in_the_middle_leave_nothing_behind(
             push(wire, struct.pack(">i", MIB) + bytes(200_000))
             wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             wire.close()
-        assert eventually(lambda: broker.stats()["connections"]["open"] == 0)
-        assert broker.stats()["connections"]["held_bytes"] == 0
+        # Those that were not accepted yet when they went come and go afterwards.
+        assert eventually(lambda: {"open": 0, "held_bytes": 0}.items() <= broker.stats()["connections"].items())
 
 
 def test_groups_are_limited(tmp_path, connect):
