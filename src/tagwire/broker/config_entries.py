@@ -12,11 +12,11 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Final
 
-from tagwire.broker.network.listener import address_text
 from tagwire.broker.node import Node
 from tagwire.broker.settings import Settings
 from tagwire.broker.topic_config import DIALECT, TopicConfig
 from tagwire.broker.topics import Topic
+from tagwire.rpc.addresses import address_text
 
 
 class Source(IntEnum):

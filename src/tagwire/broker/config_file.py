@@ -28,10 +28,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from tagwire.broker.network.listener import Listener, Tls, address_of
+from tagwire.broker.network.listener import Listener, Tls
 from tagwire.broker.settings import Settings
 from tagwire.errors import ConfigError
 from tagwire.records import HeaderRegister
+from tagwire.rpc.addresses import address_of
 
 _OWN: Final = ("data_dir", "listeners", "users", "register")
 _PLAIN: Final = {field.name: field for field in fields(Settings) if field.name not in _OWN}

@@ -14,7 +14,7 @@ from typing import Any, Self, Unpack
 from tagwire.broker.apis import Apis
 from tagwire.broker.event_loop import run
 from tagwire.broker.instruments import Instruments
-from tagwire.broker.network.listener import Listener, Tls, address_of
+from tagwire.broker.network.listener import Listener, Tls
 from tagwire.broker.network.server import Server
 from tagwire.broker.observing.requests import RequestLog
 from tagwire.broker.served import Call
@@ -23,6 +23,7 @@ from tagwire.broker.testing.disk import Disk
 from tagwire.broker.testing.interception import Act, Interception, Interceptions
 from tagwire.errors import ConfigError, TagwireError
 from tagwire.rpc import MessageSpec, api_of
+from tagwire.rpc.addresses import address_of
 
 
 class Broker:

@@ -44,8 +44,13 @@ class Client(NamedTuple):
     principal: str
     address: str
 
+    @property
+    def software(self) -> str:
+        """Name and version, "" where the client told neither."""
+        return " ".join(filter(None, (self.software_name, self.software_version)))
+
     def __str__(self) -> str:
-        software = " ".join(filter(None, (self.software_name, self.software_version))) or "unnamed software"
+        software = self.software or "unnamed software"
         principal = f" as {self.principal}" if self.principal else ""
         return f"{software}, client id {self.client_id!r}{principal}, from {self.address or 'an unknown address'}"
 

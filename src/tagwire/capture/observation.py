@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from tagwire.rpc.addresses import address_text
 from tagwire.rpc.names import api_name
 from tagwire.rpc.negotiation import Range
 
@@ -22,7 +23,7 @@ class Endpoint:
     port: int = 0
 
     def __str__(self) -> str:
-        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
+        return address_text((self.address, self.port))
 
 
 @dataclass(frozen=True, slots=True, order=True)

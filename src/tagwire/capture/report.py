@@ -117,8 +117,7 @@ def _matrix(judged: Sequence[tuple[Usage, Sequence[Verdict]]], targets: Sequence
 
 
 def _software(usage: Usage) -> str:
-    client = usage.client
-    return escape(" ".join(filter(None, (client.software_name, client.software_version))) or "unnamed")
+    return escape(usage.client.software or "unnamed")
 
 
 def _who(usage: Usage) -> str:

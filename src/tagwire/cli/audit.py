@@ -149,8 +149,7 @@ def _print(judged: list[tuple[Usage, list[Verdict]]], targets: list[str], losses
 
 def _names(usage: Usage) -> tuple[str, str, str, str]:
     client = usage.client
-    software = " ".join(filter(None, (client.software_name, client.software_version))) or "-"
-    return software, client.client_id or "-", client.principal or "-", client.address or "-"
+    return client.software or "-", client.client_id or "-", client.principal or "-", client.address or "-"
 
 
 def _explain(verdict: Verdict) -> None:

@@ -154,8 +154,8 @@ def _run(given: dict[str, Any], log_format: LogFormat, log_level: LogLevel) -> N
 
 def _listeners(listen: list[str], advertise: list[str]) -> tuple[Listener, ...]:
     from tagwire.broker import Listener
-    from tagwire.broker.network.listener import address_of
     from tagwire.errors import ConfigError
+    from tagwire.rpc.addresses import address_of
 
     if advertise and len(advertise) != len(listen):
         raise typer.BadParameter(

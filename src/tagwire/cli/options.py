@@ -63,8 +63,9 @@ def pairs(values: Iterable[str], option: str) -> list[tuple[str, str]]:
 
 def host_and_port(text: str, option: str) -> tuple[str, int]:
     """`HOST:PORT`, an IPv6 address in brackets. Raises typer.BadParameter naming the option."""
-    host, colon, port = text.rpartition(":")
-    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if not (colon and host and port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536):
-        raise typer.BadParameter(f"{text!r} is not HOST:PORT", param_hint=f"'{option}'")
-    return host, int(port)
+    from tagwire.rpc.addresses import address_of
+
+    try:
+        return address_of(text, option)
+    except ConfigError:
+        raise typer.BadParameter(f"{text!r} is not HOST:PORT", param_hint=f"'{option}'") from None

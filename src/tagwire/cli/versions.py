@@ -188,7 +188,9 @@ def _asked(host: str, port: int) -> tuple[dict[int, Range], BrokerFeatures]:
 
 
 def _name(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    from tagwire.rpc.addresses import address_text
+
+    return address_text((host, port))
 
 
 def _text(versions: Range | None) -> str:

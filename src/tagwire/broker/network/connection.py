@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from tagwire.broker.network.dispatch import answer
-from tagwire.broker.network.listener import Address, Listener
+from tagwire.broker.network.listener import Listener
 from tagwire.broker.network.room import Room
 from tagwire.broker.network.users import Users
 from tagwire.broker.node import Node
@@ -24,6 +24,7 @@ from tagwire.broker.observing.requests import LoggedRequest
 from tagwire.broker.served import HangUp, Session
 from tagwire.errors import DecodeError, TagwireError
 from tagwire.rpc import CLOSED, AnyRequest, Connection, Gate, Limits, Request, Signal, UnservedRequest
+from tagwire.rpc.addresses import Address
 
 logger = logging.getLogger("tagwire.broker")
 

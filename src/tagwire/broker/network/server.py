@@ -16,13 +16,14 @@ from tagwire.broker.apis import Apis
 from tagwire.broker.instruments import Instruments
 from tagwire.broker.network.admission import Admission, within_files
 from tagwire.broker.network.connection import ClientConnection
-from tagwire.broker.network.listener import Address, Listener, address_text
+from tagwire.broker.network.listener import Listener
 from tagwire.broker.network.room import Room
 from tagwire.broker.network.users import Users
 from tagwire.broker.node import Node
 from tagwire.broker.observing.statistics import statistics
 from tagwire.broker.settings import Settings
 from tagwire.errors import ConfigError
+from tagwire.rpc.addresses import Address, address_text
 
 logger = logging.getLogger("tagwire.broker")
 
