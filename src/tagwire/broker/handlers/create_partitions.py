@@ -7,11 +7,10 @@ answered. Source: facts/kafka_protocol.md 4, facts/brokers.md B.3.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from tagwire import messages
-from tagwire.broker.handlers.create_topics import check_assigned
+from tagwire.broker.handlers.create_topics import check_assigned, check_named_once, named
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError
 
@@ -20,16 +19,13 @@ Response = messages.CreatePartitionsResponse
 
 @handles(messages.CreatePartitionsRequest, versions="0-3")
 async def create_partitions(call: Call) -> Any:
-    times_named = Counter(wanted.name for wanted in call.request.topics)
-    wanted_once = {wanted.name: wanted for wanted in call.request.topics}
-    return Response(results=[await _answer(call, wanted, times_named[name]) for name, wanted in wanted_once.items()])
+    return Response(results=[await _answer(call, wanted, times) for wanted, times in named(call.request.topics)])
 
 
 async def _answer(call: Call, wanted: Any, times_named: int) -> Any:
     topics = call.broker.topics
     try:
-        if times_named > 1:
-            raise KafkaError(Error.INVALID_REQUEST, f"topic {wanted.name} is named {times_named} times")
+        check_named_once(wanted, times_named)
         more = wanted.count - len(topics.check_more_partitions(wanted.name, wanted.count).partitions)
         _check_assignments(call, wanted, more)
         with call.broker.room_for(partitions=more):

@@ -8,7 +8,7 @@ created. A topic is on the disk when it is answered. Source: facts/kafka_protoco
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -26,16 +26,26 @@ FIRST_VERSION_WITH_DEFAULTS = 4
 
 @handles(messages.CreateTopicsRequest, versions="2-7")
 async def create_topics(call: Call) -> Any:
-    times_named = Counter(wanted.name for wanted in call.request.topics)
-    wanted_once = {wanted.name: wanted for wanted in call.request.topics}
-    return Response(topics=[await _answer(call, wanted, times_named[name]) for name, wanted in wanted_once.items()])
+    return Response(topics=[await _answer(call, wanted, times) for wanted, times in named(call.request.topics)])
+
+
+def named(topics: Sequence[Any]) -> Iterator[tuple[Any, int]]:
+    """What a request wants of each topic it names, once, and how often it names the topic."""
+    times = Counter(wanted.name for wanted in topics)
+    for name, wanted in {wanted.name: wanted for wanted in topics}.items():
+        yield wanted, times[name]
+
+
+def check_named_once(wanted: Any, times: int) -> None:
+    """Raises KafkaError INVALID_REQUEST."""
+    if times > 1:
+        raise KafkaError(Error.INVALID_REQUEST, f"topic {wanted.name} is named {times} times")
 
 
 async def _answer(call: Call, wanted: Any, times_named: int) -> Any:
     topics = call.broker.topics
     try:
-        if times_named > 1:
-            raise KafkaError(Error.INVALID_REQUEST, f"topic {wanted.name} is named {times_named} times")
+        check_named_once(wanted, times_named)
         partitions = _partitions(call, wanted)
         configs = _configs(wanted)
         config = topics.check_new(wanted.name, partitions, configs)
