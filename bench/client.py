@@ -235,7 +235,8 @@ def bench(bootstrap: str, rounds: int) -> None:
         )
 
 
-def main() -> None:
+def run(bench: Callable[[str, int], None], print_peak: Callable[..., None]) -> bool:
+    """What the command line asks for, of this bench or its other half; whether that was the bench itself."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--bootstrap", help="a broker to use instead of tagwire's")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
@@ -248,7 +249,11 @@ def main() -> None:
     else:
         with broker() as bootstrap:
             bench(bootstrap, given.rounds)
-    if PRODUCING.exists() and not given.peak:
+    return not given.peak
+
+
+def main() -> None:
+    if run(bench, print_peak):
         runpy.run_path(str(PRODUCING))["main"]()
 
 

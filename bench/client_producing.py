@@ -10,7 +10,6 @@ that a process had in which one contender produced once, less what the same proc
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import subprocess
@@ -21,11 +20,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from client import run
 from rounds import Timing, alternate, table
 
 MANY = 1_000_000
 FEW = 200_000
-ROUNDS = 5
 BATCH_BYTES = 256 * 1024
 LINGER_MS = 5
 ARROW_ROWS = 50_000
@@ -218,20 +217,7 @@ def bench(bootstrap: str, rounds: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bootstrap", help="a broker to use instead of tagwire's")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--peak", help=argparse.SUPPRESS)
-    given, _ = parser.parse_known_args()
-    if given.peak:
-        print_peak(*json.loads(given.peak))
-    elif given.bootstrap:
-        bench(given.bootstrap, given.rounds)
-    else:
-        from client import broker
-
-        with broker() as bootstrap:
-            bench(bootstrap, given.rounds)
+    run(bench, print_peak)
 
 
 if __name__ == "__main__":
