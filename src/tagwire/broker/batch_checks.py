@@ -17,9 +17,7 @@ from tagwire.kernel import records as kernel
 from tagwire.records import BatchHeader, RecordBatch, batch_headers, rewrite
 from tagwire.records.batch import HEADER_SIZE
 from tagwire.records.compression import MAX_DECOMPRESSED
-
-FIRST_VERSION_WITH_BATCHES = 3
-FIRST_VERSION_WITH_ZSTD = 7
+from tagwire.rpc.since import PRODUCE_RECORD_BATCHES, PRODUCE_ZSTD
 
 
 def check_batch(
@@ -38,7 +36,7 @@ def check_batch(
     """
     if not records:
         raise KafkaError(Error.INVALID_RECORD, "there is no record batch")
-    if version < FIRST_VERSION_WITH_BATCHES:
+    if version < PRODUCE_RECORD_BATCHES:
         records = to_record_batch(records)
     config.check_size(len(records))
     try:
@@ -71,9 +69,9 @@ def check_batch(
         raise KafkaError(Error.INVALID_RECORD, "a producer's batch cannot have append time or a delete horizon")
     if header.base_timestamp < -1 or header.max_timestamp < -1:
         raise KafkaError(Error.INVALID_TIMESTAMP, "a timestamp is below -1")
-    if header.compression == "zstd" and version < FIRST_VERSION_WITH_ZSTD:
+    if header.compression == "zstd" and version < PRODUCE_ZSTD:
         raise KafkaError(
-            Error.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {FIRST_VERSION_WITH_ZSTD} or newer, not {version}"
+            Error.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {PRODUCE_ZSTD} or newer, not {version}"
         )
     _check_records(header, records)
     if config.compacts:

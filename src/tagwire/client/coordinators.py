@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tagwire import messages
 from tagwire.client.retry import Retry
 from tagwire.errors import KafkaError
+from tagwire.rpc.since import FIND_COORDINATOR_KEYS
 
 if TYPE_CHECKING:
     from tagwire.client.client import Client
@@ -16,7 +17,6 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 
 # From this version on one question may be about several keys.
-SEVERAL_FROM: Final = 4
 
 _NAMES: Final = {GROUP: "group", TRANSACTION: "transactional id"}
 
@@ -52,7 +52,7 @@ def _ask(client: Client, keys: list[str], kind: int, deadline: float) -> list[tu
     """(key, node id, error code) of each."""
     request = messages.FindCoordinatorRequest
     link = client.link(None, deadline)
-    if link.version(request.api_key) >= SEVERAL_FROM:
+    if link.version(request.api_key) >= FIND_COORDINATOR_KEYS:
         answer: Any = link.wait(client.send(link, request(key_type=kind, coordinator_keys=keys), deadline), deadline)
         return [(found.key, found.node_id, found.error_code) for found in answer.coordinators]
     answers = []

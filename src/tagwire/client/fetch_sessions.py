@@ -16,9 +16,9 @@ from uuid import UUID
 from tagwire import messages
 from tagwire.client.metadata import NO_TOPIC_ID, TopicPartition
 from tagwire.errors import Error, RemoteProtocolError
+from tagwire.rpc.since import FETCH_TOPIC_IDS
 
 # From this version on requests and answers name topics by their ids alone (KIP-516).
-BY_ID_FROM: Final = 13
 
 NO_SESSION: Final = 0
 FIRST_EPOCH: Final = 0
@@ -67,7 +67,7 @@ class FetchSession:
             version: that it will be sent at.
             fields: the other fields of the request.
         """
-        by_id = version >= BY_ID_FROM
+        by_id = version >= FETCH_TOPIC_IDS
         if by_id != self._by_id:
             self.lost()
         self._by_id = by_id

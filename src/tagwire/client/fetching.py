@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tagwire import messages, records
 from tagwire.client.client import Client
 from tagwire.client.config import ISOLATIONS, NO_RESET, READ_COMMITTED, FetchSettings
-from tagwire.client.fetch_sessions import BY_ID_FROM, REFUSALS, FetchSession, Wanted
+from tagwire.client.fetch_sessions import REFUSALS, FetchSession, Wanted
 from tagwire.client.metadata import NO_TOPIC_ID, TopicPartition, nodes_of
 from tagwire.client.offsets import EARLIEST, LATEST
 from tagwire.client.spans import Chunk, Span, broken
@@ -33,6 +33,7 @@ from tagwire.errors import (
 from tagwire.kernel.batch_scan import pass_batches
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.rpc.dialects import say_dialect
+from tagwire.rpc.since import FETCH_TOPIC_IDS
 
 logger = logging.getLogger("tagwire.client")
 
@@ -155,8 +156,8 @@ class Fetcher:
                 return
             wanted = {span.at: self._wanted(span, deadline) for span in spans}
             version = link.version(FETCH)
-            if version >= BY_ID_FROM and any(one.topic_id == NO_TOPIC_ID for one in wanted.values()):
-                version = link.version(FETCH, highest=BY_ID_FROM - 1)
+            if version >= FETCH_TOPIC_IDS and any(one.topic_id == NO_TOPIC_ID for one in wanted.values()):
+                version = link.version(FETCH, highest=FETCH_TOPIC_IDS - 1)
             request = session.request(
                 wanted,
                 version,

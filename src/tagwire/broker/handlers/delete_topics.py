@@ -13,17 +13,17 @@ from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.broker.topics import Topic
 from tagwire.errors import Error, KafkaError
+from tagwire.rpc.since import DELETE_TOPICS_IDS
 
 Response = messages.DeleteTopicsResponse
 
 NO_ID = UUID(int=0)
-FIRST_VERSION_WITH_IDS = 6
 
 
 @handles(messages.DeleteTopicsRequest, versions="1-6")
 async def delete_topics(call: Call) -> Any:
     request = call.request
-    if call.version >= FIRST_VERSION_WITH_IDS:
+    if call.version >= DELETE_TOPICS_IDS:
         asked = [(state.name, state.topic_id) for state in request.topics]
     else:
         asked = [(name, NO_ID) for name in request.topic_names]

@@ -23,6 +23,7 @@ from tagwire.broker.served import Call, handles
 from tagwire.broker.storage.log import OffsetOutOfRangeError
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 from tagwire.rpc.dialects import dialect_of, say_dialect
+from tagwire.rpc.since import FETCH_TOPIC_IDS
 
 Response = messages.FetchResponse
 
@@ -33,7 +34,6 @@ MAX_WAIT_MS = 60_000
 """The longest an answer waits for records, whatever the client asks for: a client that is gone is found out by then."""
 
 READ_COMMITTED = 1
-FIRST_VERSION_WITH_IDS = 13
 NO_SESSION_EPOCHS = (0, -1)
 
 Asked = tuple[Partition | None, Any]
@@ -61,7 +61,7 @@ async def fetch(call: Call) -> Any:
 
 
 def _partition(call: Call, topic: Any, index: int) -> Partition | None:
-    if call.version < FIRST_VERSION_WITH_IDS:
+    if call.version < FETCH_TOPIC_IDS:
         return call.broker.topics.partition(topic.topic, index)
     found = call.broker.topics.by_id(topic.topic_id)
     return found.partitions[index] if found and 0 <= index < len(found.partitions) else None
@@ -114,7 +114,7 @@ def _read_all(call: Call, asked: Sequence[Asked]) -> list[Any]:
 def _read_one(call: Call, partition: Partition | None, wanted: Any, left: int, whole_first: bool) -> Any:
     try:
         if partition is None or partition.deleted:
-            by_id = call.version >= FIRST_VERSION_WITH_IDS
+            by_id = call.version >= FETCH_TOPIC_IDS
             raise KafkaError(Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION)
         log = partition.log
         log.check_leader_epoch(wanted.current_leader_epoch)

@@ -11,11 +11,11 @@ from typing import Any
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
+from tagwire.rpc.since import FIND_COORDINATOR_KEYS
 
 Response = messages.FindCoordinatorResponse
 
 GROUP, TRANSACTION = 0, 1
-FIRST_VERSION_WITH_SEVERAL_KEYS = 4
 
 
 @handles(messages.FindCoordinatorRequest, versions="0-4")
@@ -24,7 +24,7 @@ async def find_coordinator(call: Call) -> Any:
     error = Error.NONE if request.key_type in (GROUP, TRANSACTION) else Error.INVALID_REQUEST
     problem = f"key type {request.key_type} is neither {GROUP} nor {TRANSACTION}" if error else None
     node_id, host, port = (-1, "", -1) if error else (call.broker.node_id, call.session.host, call.session.port)
-    if call.version < FIRST_VERSION_WITH_SEVERAL_KEYS:
+    if call.version < FIND_COORDINATOR_KEYS:
         return Response(error_code=error, error_message=problem, node_id=node_id, host=host, port=port)
     return Response(
         coordinators=[

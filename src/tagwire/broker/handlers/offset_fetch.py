@@ -13,16 +13,15 @@ from tagwire import messages
 from tagwire.broker.groups.offsets import GroupOffsets, TopicPartition
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
+from tagwire.rpc.since import OFFSET_FETCH_GROUPS
 
 Response = messages.OffsetFetchResponse
-
-FIRST_VERSION_WITH_SEVERAL_GROUPS = 8
 
 
 @handles(messages.OffsetFetchRequest, versions="1-9")
 async def offset_fetch(call: Call) -> Any:
     request = call.request
-    if call.version >= FIRST_VERSION_WITH_SEVERAL_GROUPS:
+    if call.version >= OFFSET_FETCH_GROUPS:
         return Response(
             groups=[
                 Response.OffsetFetchResponseGroup(

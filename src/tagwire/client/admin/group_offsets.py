@@ -12,9 +12,9 @@ from tagwire.client.coordinators import GROUP
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.transport import Link
 from tagwire.errors import Error, KafkaError, RemoteProtocolError
+from tagwire.rpc.since import OFFSET_FETCH_GROUPS
 
 # From this version on OffsetFetch asks about several groups.
-SEVERAL_FROM: Final = 8
 
 NO_OFFSET: Final = -1
 
@@ -50,7 +50,7 @@ class GroupOffsets(Asker):
             for link, _ in self._by_coordinator(left, GROUP, deadline):
                 answer = self._exchange(link, _fetch_request(link, group, wanted), deadline)
                 # From that version on the answer names its groups, and the outer fields mean nothing.
-                several = link.version(messages.OffsetFetchRequest.api_key) >= SEVERAL_FROM
+                several = link.version(messages.OffsetFetchRequest.api_key) >= OFFSET_FETCH_GROUPS
                 for each in answer.groups if several else [answer]:
                     error = each.error_code
                     if error in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
@@ -130,7 +130,7 @@ class GroupOffsets(Asker):
 
 def _fetch_request(link: Link, group: str, wanted: dict[str, list[int]] | None) -> Any:
     kind = messages.OffsetFetchRequest
-    several = link.version(kind.api_key) >= SEVERAL_FROM
+    several = link.version(kind.api_key) >= OFFSET_FETCH_GROUPS
     entry: Any = kind.OffsetFetchRequestTopics if several else kind.OffsetFetchRequestTopic
     topics: Any = None
     if wanted is not None:

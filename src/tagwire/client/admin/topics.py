@@ -12,12 +12,12 @@ from tagwire.client.admin.asking import Asker, Outcome
 from tagwire.client.metadata import NO_NODE, TopicMetadata
 from tagwire.client.retry import FIRST_PAUSE
 from tagwire.client.transport import Link
+from tagwire.rpc.since import DELETE_TOPICS_IDS
 
 # Seconds that a new topic is waited for: brokers learn of it one after the other.
 SETTLE_TIME: Final = 5.0
 
 # From this version on DeleteTopics names a topic by a struct, before it by a string.
-TOPIC_STRUCTS_FROM: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Topics(Asker):
 
         def ask(names: list[str], deadline: float) -> Iterator[Outcome]:
             def request(link: Link) -> Any:
-                if link.version(kind.api_key) >= TOPIC_STRUCTS_FROM:
+                if link.version(kind.api_key) >= DELETE_TOPICS_IDS:
                     return kind(
                         topics=[kind.DeleteTopicState(name=name) for name in names], timeout_ms=self._timeout_ms
                     )

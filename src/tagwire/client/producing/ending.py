@@ -16,9 +16,9 @@ from tagwire.client.producing.delivery import Identity
 from tagwire.client.producing.numbering import Asked
 from tagwire.client.transport import Link
 from tagwire.errors import ConfigError, UnsupportedVersionError
+from tagwire.rpc.since import END_TXN_SECOND_TRANSACTIONS
 
 END_TXN: Final = 26
-END_TXN_OF_SECOND: Final = 5  # the first version of the second protocol of transactions; the first one ends before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,10 @@ def end(
     """Ends the transaction of `identity`; the identity that comes after it."""
 
     def request(link: Link) -> Any:
-        if version > 1 and link.version(END_TXN) < END_TXN_OF_SECOND:
+        if version > 1 and link.version(END_TXN) < END_TXN_SECOND_TRANSACTIONS:
             raise UnsupportedVersionError(
                 f"{link.broker} serves EndTxn up to v{link.version(END_TXN)}; a transaction of protocol 2 needs "
-                f"v{END_TXN_OF_SECOND}"
+                f"v{END_TXN_SECOND_TRANSACTIONS}"
             )
         return messages.EndTxnRequest(
             transactional_id=transactional_id,
@@ -110,7 +110,7 @@ def end(
         deadline,
         f"{'commit' if commit else 'abort'} the transaction of {transactional_id!r}, producer {identity.producer_id} "
         f"at epoch {identity.epoch}",
-        highest=END_TXN_OF_SECOND - (version == 1),
+        highest=END_TXN_SECOND_TRANSACTIONS - (version == 1),
     )
     if version > 1 and answer.producer_id >= 0:
         return Identity(answer.producer_id, answer.producer_epoch)

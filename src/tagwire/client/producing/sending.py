@@ -34,13 +34,12 @@ from tagwire.errors import (
     UnsupportedVersionError,
 )
 from tagwire.rpc.dialects import say_dialect
+from tagwire.rpc.since import PRODUCE_TOPIC_IDS, PRODUCE_ZSTD
 
 # Batches are put together into one request up to here; a larger batch goes alone.
 REQUEST_BYTES: Final = 8 * 1024 * 1024
 
 PRODUCE: Final = 0
-ZSTD_FROM: Final = 7  # the first version of Produce that may carry Zstandard (facts/kafka_protocol.md 5.1)
-IDS_FROM: Final = 13  # from this version on topics are named by their ids only
 
 # A thread that has nothing to wait for looks around this often (seconds).
 LONGEST_SLEEP: Final = 60.0
@@ -198,9 +197,9 @@ class Sender:
         for batch in batches:
             try:
                 batch.encode()
-                if batch.compression == "zstd" and link.version(PRODUCE) < ZSTD_FROM:
+                if batch.compression == "zstd" and link.version(PRODUCE) < PRODUCE_ZSTD:
                     raise UnsupportedVersionError(
-                        f"{link.broker} serves Produce up to v{link.version(PRODUCE)}; zstd needs v{ZSTD_FROM}"
+                        f"{link.broker} serves Produce up to v{link.version(PRODUCE)}; zstd needs v{PRODUCE_ZSTD}"
                     )
             except (EncodeError, UnsupportedVersionError) as error:
                 self._give_up(batch, error)
@@ -213,7 +212,7 @@ class Sender:
         deadline = max(now, min(now + self._client.timeout, *(self._expiry(batch) for batch in batches)))
         try:
             ids = {batch.at.topic: self._client.topic(batch.at.topic, deadline).topic_id for batch in batches}
-            highest = None if NO_TOPIC_ID not in ids.values() else IDS_FROM - 1
+            highest = None if NO_TOPIC_ID not in ids.values() else PRODUCE_TOPIC_IDS - 1
             version = self._numbering.produce_version(link, PRODUCE, highest)
             for batch in batches:
                 lane = self._lanes[batch.at]
@@ -225,7 +224,7 @@ class Sender:
         except TagwireError as error:
             self._put_off_all(batches, error)
             return
-        names = {topic_id if version >= IDS_FROM else name: name for name, topic_id in ids.items()}
+        names = {topic_id if version >= PRODUCE_TOPIC_IDS else name: name for name, topic_id in ids.items()}
         self._under_way.append(_Request(node, link, pending, batches, names, deadline))
 
     def _message(self, batches: list[Batch], ids: Mapping[str, Any]) -> Any:

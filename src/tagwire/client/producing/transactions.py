@@ -22,7 +22,7 @@ from tagwire.client.client import Client
 from tagwire.client.coordinators import GROUP, TRANSACTION
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.delivery import NOBODY, Identity
-from tagwire.client.producing.ending import END_TXN, END_TXN_OF_SECOND, ProducerIdentity, check_protocol, end
+from tagwire.client.producing.ending import END_TXN, ProducerIdentity, check_protocol, end
 from tagwire.client.producing.gathering import Gathering
 from tagwire.client.producing.lanes import Lane
 from tagwire.client.producing.numbering import WINDOW, Asked, Numbering, identity_in
@@ -37,12 +37,15 @@ from tagwire.errors import (
     TransactionStateError,
     UnsupportedVersionError,
 )
+from tagwire.rpc.since import (
+    END_TXN_SECOND_TRANSACTIONS,
+    PRODUCE_SECOND_TRANSACTIONS,
+    TXN_OFFSET_COMMIT_SECOND_TRANSACTIONS,
+)
 
 FEATURE: Final = "transaction.version"
 
 # The first versions that belong to the second protocol; the first one ends before them.
-PRODUCE_OF_SECOND: Final = 12
-TXN_OFFSET_COMMIT_OF_SECOND: Final = 5
 
 # From this version on a producer may ask for a new epoch of its own (KIP-360).
 RENEW_FROM: Final = 3
@@ -169,9 +172,9 @@ class Transactional(Numbering):
 
     def produce_version(self, link: Link, api: int, highest: int | None) -> int:
         if self.version == 1:
-            return link.version(api, PRODUCE_OF_SECOND - 1)
+            return link.version(api, PRODUCE_SECOND_TRANSACTIONS - 1)
         version = link.version(api, highest)
-        if version < PRODUCE_OF_SECOND:
+        if version < PRODUCE_SECOND_TRANSACTIONS:
             raise UnsupportedVersionError(
                 f"{link.broker}: Produce v{version} cannot take part in a transaction of a cluster whose {FEATURE} is 2"
             )
@@ -273,7 +276,7 @@ class Transactional(Numbering):
                 lambda answer: [found.error_code for topic in answer.topics for found in topic.partitions],
                 deadline,
                 f"commit offsets of group {group.group!r} in the transaction",
-                highest=TXN_OFFSET_COMMIT_OF_SECOND - (self.version == 1),
+                highest=TXN_OFFSET_COMMIT_SECOND_TRANSACTIONS - (self.version == 1),
             )
         except TagwireError as error:
             raise self._fail(error) from error
@@ -346,7 +349,7 @@ class Transactional(Numbering):
                 speaks = self._coordinator.link(deadline).version(END_TXN)
             except TagwireError:  # the last transaction has ended well, whatever there is to say of the next one
                 return
-            self.version = 2 if speaks >= END_TXN_OF_SECOND else 1
+            self.version = 2 if speaks >= END_TXN_SECOND_TRANSACTIONS else 1
 
     def _ask(self, message: Any, errors: Any, deadline: float, what: str) -> Any:
         return self._coordinator.ask(
