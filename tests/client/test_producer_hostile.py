@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -296,3 +297,26 @@ def test_a_coordinator_that_hangs_up_for_ever_is_told_in_time(coordinator: FakeC
         pytest.raises(ConnectError, match="broker 9"),
     ):
         producer.init_transactions(0.6)
+
+
+@pytest.fixture
+def deaf() -> Iterator[FakeCluster]:
+    """The second of two brokers takes connections, and never says a word."""
+    with FakeCluster(2) as cluster:
+        cluster.topic("t", 2)
+        port = cluster.brokers[1].port
+        cluster.brokers[1].stop()
+        with socket.create_server(("127.0.0.1", port)):
+            yield cluster
+
+
+def test_a_leader_that_keeps_silent_when_connected_to_holds_up_no_other(deaf: FakeCluster) -> None:
+    with Producer(f"127.0.0.1:{deaf.brokers[0].port}", timeout=20, linger=0) as producer:
+        stuck = producer.send("t", b"to the deaf one", partition=1)
+        deliveries = [producer.send("t", b"to the other", partition=0) for _ in range(10)]
+        assert [each.result(timeout=10).offset for each in deliveries] == list(range(10))
+        assert not stuck.done
+        with pytest.raises(RequestTimeoutError):
+            producer.close(timeout=0)
+    with pytest.raises(TagwireError, match="closed before this was delivered"):
+        stuck.result(timeout=5)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -27,6 +28,7 @@ from tagwire.client.transport import CONNECT_TIMEOUT, Link, Setup
 from tagwire.client.versions import policy, speakable
 from tagwire.errors import ConnectError, ConnectionLostError, Error, KafkaError, TagwireError
 from tagwire.rpc import Api, BrokerFeatures, Features, Range, Usability, api_name
+from tagwire.rpc.addresses import address_text
 
 # A topic that was just created may still be unknown to the broker that is asked; one that is unknown for longer is
 # missing.
@@ -213,14 +215,29 @@ class Client:
         """
         if node is None:
             return self._any_link(deadline)
-        if node not in self._topology.nodes:
-            self.refresh([], deadline)
-        found = self._topology.nodes.get(node)
-        if found is None:
-            known = ", ".join(map(str, self._topology.nodes.values())) or "none"
-            raise ConnectError(f"no broker {node} in the cluster; known: {known}")
+        found = self._node(node, deadline)
         link = self._link_to((found.host, found.port), found, deadline)
         link.node = node
+        return link
+
+    def ready_link(self, node: int) -> Link | None:
+        """The connection to a broker, where there is one that still stands."""
+        link = self.standing_link(node)
+        return link if link is not None and _stands(link) else None
+
+    def opening(self, node: int, deadline: float) -> tuple[Node, Callable[[], Link]]:
+        """A broker, and what opens a connection to it in any thread: it touches nothing of the client. `opened` takes
+        what comes of it.
+
+        Raises ConnectError for a broker that the cluster does not have, which is asked where it is not known.
+        """
+        found = self._node(node, deadline)
+        return found, self._opener((found.host, found.port), found, deadline)
+
+    def opened(self, node: Node, outcome: Callable[[], Link]) -> Link:
+        """Takes the connection to a broker that `outcome` gives. Raises what that raises."""
+        link = self._adopt((node.host, node.port), str(node), outcome)
+        link.node = node.id
         return link
 
     def standing_link(self, node: int) -> Link | None:
@@ -321,8 +338,8 @@ class Client:
         self._topology.doubt(topics)
 
     def _any_link(self, deadline: float) -> Link:
-        for address, link in list(self._links.items()):
-            if self._usable(address, link):
+        for link in self._links.values():
+            if _stands(link):
                 return link
         known: dict[tuple[str, int], Node | None] = {
             (node.host, node.port): node for node in self._topology.nodes.values()
@@ -341,22 +358,39 @@ class Client:
             raise failures[0]
         raise ConnectError(f"no broker can be reached: {', '.join(map(str, failures))}")
 
+    def _node(self, node: int, deadline: float) -> Node:
+        if node not in self._topology.nodes:
+            self.refresh([], deadline)
+        found = self._topology.nodes.get(node)
+        if found is None:
+            known = ", ".join(map(str, self._topology.nodes.values())) or "none"
+            raise ConnectError(f"no broker {node} in the cluster; known: {known}")
+        return found
+
     def _link_to(self, address: tuple[str, int], node: Node | None, deadline: float) -> Link:
         """The connection to an address; `node`: the broker that is meant, None for whoever answers."""
-        name = f"broker at {address[0]}:{address[1]}" if node is None else str(node)
+        name = _name(address, node)
         link = self._links.get(address)
-        if link is None or not self._usable(address, link):
-            cluster = self._topology.cluster_id
-            identity = None if node is None or cluster is None else (cluster, node.id)
-            try:
-                link = Link.open(*address, broker=name, setup=self._setup, deadline=deadline, identity=identity)
-            except KafkaError as error:
-                raise self._rebootstrapped(name) if error.error is Error.REBOOTSTRAP_REQUIRED else error from None
-            self._links[address] = link
-            self._met = True
-            if link.features.epoch > self._finalized.epoch:
-                self._finalized = link.features
+        if link is None or not _stands(link):
+            link = self._adopt(address, name, self._opener(address, node, deadline))
         link.broker = name
+        return link
+
+    def _opener(self, address: tuple[str, int], node: Node | None, deadline: float) -> Callable[[], Link]:
+        cluster = self._topology.cluster_id
+        identity = None if node is None or cluster is None else (cluster, node.id)
+        broker = _name(address, node)
+        return partial(Link.open, *address, broker=broker, setup=self._setup, deadline=deadline, identity=identity)
+
+    def _adopt(self, address: tuple[str, int], name: str, outcome: Callable[[], Link]) -> Link:
+        try:
+            link = outcome()
+        except KafkaError as error:
+            raise self._rebootstrapped(name) if error.error is Error.REBOOTSTRAP_REQUIRED else error from None
+        self._links[address] = link
+        self._met = True
+        if link.features.epoch > self._finalized.epoch:
+            self._finalized = link.features
         return link
 
     def _rebootstrapped(self, broker: str) -> ConnectionLostError:
@@ -368,10 +402,14 @@ class Client:
         self._topology, self._finalized = Topology(), BrokerFeatures()
         return ConnectionLostError(f"{broker}: the cluster is to be found anew (REBOOTSTRAP_REQUIRED)")
 
-    def _usable(self, address: tuple[str, int], link: Link) -> bool:
-        """Whether the link still stands: a broker ends a connection that was idle for long without a word."""
-        if not link.in_flight:
-            link.poll()
-        if link.closed:
-            self._links.pop(address, None)
-        return not link.closed
+
+def _name(address: tuple[str, int], node: Node | None) -> str:
+    """What errors call the broker."""
+    return f"broker at {address_text(address)}" if node is None else str(node)
+
+
+def _stands(link: Link) -> bool:
+    """Whether a connection can be used: a broker ends one that was idle for long without a word."""
+    if not link.in_flight:
+        link.poll()
+    return not link.closed

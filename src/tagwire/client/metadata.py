@@ -9,6 +9,7 @@ from uuid import UUID
 
 from tagwire import messages
 from tagwire.errors import Error
+from tagwire.rpc.addresses import address_text
 
 NO_NODE: Final = -1
 NO_TOPIC_ID: Final = UUID(int=0)
@@ -33,7 +34,7 @@ class Node:
     port: int
 
     def __str__(self) -> str:
-        return f"broker {self.id} at {self.host}:{self.port}"
+        return f"broker {self.id} at {address_text((self.host, self.port))}"
 
 
 @dataclass(frozen=True, slots=True)

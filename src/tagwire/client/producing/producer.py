@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tagwire.client.admin.group_offsets import CommittedOffset
 from tagwire.client.client import Client
 from tagwire.client.config import ProduceSettings
+from tagwire.client.dialing import Dialing
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.owning import ClientOwner
 from tagwire.client.producing.delivery import Batch, Delivery, RowsDelivery, size_of
@@ -138,7 +139,8 @@ class Producer(ClientOwner):
         alarm = Alarm()
         self._gathering = Gathering(settings, lambda: thread.wake(), lambda: thread.require_waitable())
         self._numbering = _numbering(sending_client, settings, self._gathering)
-        self._sender = Sender(sending_client, settings, self._topics, self._gathering, self._numbering)
+        dialing = Dialing(sending_client, alarm.ring)
+        self._sender = Sender(sending_client, dialing, settings, self._topics, self._gathering, self._numbering)
         self._thread = thread = ProducerThread(self._sender, alarm)
         self._collected = weakref.finalize(self, thread.stop, wait=False)
         self._collected.atexit = False

@@ -15,6 +15,7 @@ from typing import Any, Final
 from tagwire import messages
 from tagwire.client.client import Client
 from tagwire.client.config import ProduceSettings
+from tagwire.client.dialing import Dialing
 from tagwire.client.metadata import NO_TOPIC_ID, TopicPartition, nodes_of
 from tagwire.client.producing.delivery import NO_OFFSET, NO_SEQUENCE, Batch, Identity
 from tagwire.client.producing.gathering import Gathering
@@ -68,9 +69,16 @@ class Sender:
     """The work of a producer's thread, which is the only one to call it."""
 
     def __init__(
-        self, client: Client, settings: ProduceSettings, topics: Topics, gathering: Gathering, numbering: Numbering
+        self,
+        client: Client,
+        dialing: Dialing,
+        settings: ProduceSettings,
+        topics: Topics,
+        gathering: Gathering,
+        numbering: Numbering,
     ) -> None:
         self._client = client
+        self._dialing = dialing
         self._settings = settings
         self._topics = topics
         self._gathering = gathering
@@ -117,6 +125,7 @@ class Sender:
 
     def close(self) -> None:
         """What is not sent by now is given up."""
+        self._dialing.close()
         self._client.close()
         reason = TagwireError("the producer was closed before this was delivered")
         self._gathering.refuse(TagwireError("the producer is closed"))
@@ -178,7 +187,9 @@ class Sender:
         if free <= 0:
             return False
         try:
-            link = self._client.link(node, deadline)
+            link = self._dialing.link(node, deadline)
+            if link is None:
+                return False
             if link.quiet_until > time.monotonic():  # it asked to be left alone; others are not
                 for batch in batches:
                     batch.retry_at = link.quiet_until
