@@ -11,6 +11,7 @@ import pytest
 from tagwire import messages
 from tagwire.broker import Broker, Settings
 from tagwire.broker.config_file import read_config
+from tagwire.broker.dialects import MAX_RECORDS
 from tagwire.client import EARLIEST, Producer, Reader
 from tagwire.errors import ConfigError, Error, KafkaError, StorageError
 from tagwire.records import HeaderEntry, HeaderRegister, Record, place, read, write
@@ -157,6 +158,15 @@ def broken(change):
 def test_a_broken_message_set_is_refused(wire, data, error):
     assert produce(wire, data).error_code == error
     assert wire.offset_at("t", -1).offset == 0
+
+
+@pytest.mark.parametrize("dialect", [DIALECT, None])
+def test_more_records_in_one_than_objects_are_made_of_are_refused(wire, dialect):
+    rows = [Record(None, b"")] * (MAX_RECORDS + 1)
+    kept, refused = (write(rows[:count], compression="gzip", dialect=dialect) for count in (MAX_RECORDS, len(rows)))
+    assert produce(wire, refused, dialect=dialect).error_code == Error.MESSAGE_TOO_LARGE
+    assert produce(wire, kept, dialect=dialect).error_code == 0
+    assert wire.offset_at("t", -1).offset == MAX_RECORDS
 
 
 def test_append_time_is_the_brokers_in_both_formats(broker, connect, make):

@@ -7,14 +7,19 @@ altered to fit: what cannot be said in the other format is refused. Source: draf
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from struct import Struct
+from typing import Final
 
 from tagwire.broker.storage.batch import Batch
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import CorruptRecordError, EncodeError, Error, KafkaError
 from tagwire.records import HeaderRegister, Record, RecordBatch, place, read, write
 from tagwire.records.compression import MAX_DECOMPRESSED
+
+MAX_RECORDS: Final = 200_000
+"""The most records that are compressed together: each becomes an object when it is checked or bridged."""
 
 _INT64 = Struct(">q")
 
@@ -53,7 +58,7 @@ def _checked(data: bytearray, dialect: str) -> Batch:
     count, end, newest = 0, 0, -1
     try:
         for entry in read(data, dialect):
-            first, rows = count, list(entry.records(max_decompressed=MAX_DECOMPRESSED))
+            first, rows = count, _records(entry)
             if entry.timestamp_type != "CreateTime":
                 raise KafkaError(Error.INVALID_RECORD, "a producer's message cannot have append time")
             if entry.last_offset_delta != len(rows) - 1:
@@ -80,7 +85,7 @@ def _bridged(batch: Batch, config: TopicConfig, register: HeaderRegister) -> Bat
     try:
         rows = [
             register.record_to_ints(row, number)
-            for number, row in enumerate(_without_offset(source.records(max_decompressed=MAX_DECOMPRESSED)))
+            for number, row in enumerate(_without_offset(_records(source)))
         ]
         data = write(rows, compression=source.compression, dialect=config.dialect)
     except EncodeError as error:
@@ -89,7 +94,15 @@ def _bridged(batch: Batch, config: TopicConfig, register: HeaderRegister) -> Bat
     return Batch(memoryview(bytearray(data)), batch.last_offset_delta, batch.max_timestamp)
 
 
-def _without_offset(rows: Iterator[Record]) -> Iterator[Record]:
+def _records(entry: RecordBatch) -> list[Record]:
+    rows = list(islice(entry.records(max_decompressed=MAX_DECOMPRESSED), MAX_RECORDS + 1))
+    if len(rows) > MAX_RECORDS:
+        problem = f"more than {MAX_RECORDS} records are compressed together"
+        raise KafkaError(Error.MESSAGE_TOO_LARGE, f"{problem}, too many for a topic of a record dialect")
+    return rows
+
+
+def _without_offset(rows: Iterable[Record]) -> Iterator[Record]:
     """Errors about what has no offset yet count from the beginning of what was sent."""
     return (row.replace(offset=-1) for row in rows)
 

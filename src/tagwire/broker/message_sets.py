@@ -10,8 +10,8 @@ from tagwire.errors import CorruptRecordError, Error, KafkaError
 from tagwire.records import Record, read, write
 from tagwire.records.compression import MAX_DECOMPRESSED
 
-MESSAGE_BYTES = 26
-"""What a message takes besides its key and value, at least: many that hold nothing are many all the same."""
+MESSAGE_BYTES = 256
+"""What a message takes as an object besides its key and value: many that hold nothing are many all the same."""
 
 
 def to_record_batch(data: memoryview) -> memoryview:
