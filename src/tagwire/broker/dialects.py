@@ -83,10 +83,7 @@ def _bridged(batch: Batch, config: TopicConfig, register: HeaderRegister) -> Bat
         problem = f"the dialect {config.dialect} keeps no producer ids, so neither idempotence nor transactions"
         raise KafkaError(Error.INVALID_RECORD, problem)
     try:
-        rows = [
-            register.record_to_ints(row, number)
-            for number, row in enumerate(_without_offset(_records(source)))
-        ]
+        rows = [register.record_to_ints(row, number) for number, row in enumerate(_without_offset(_records(source)))]
         data = write(rows, compression=source.compression, dialect=config.dialect)
     except EncodeError as error:
         raise KafkaError(Error.INVALID_RECORD, f"it cannot be kept in the dialect {config.dialect}: {error}") from None
