@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -10,6 +12,7 @@ from tagwire.errors import ConfigError, DecodeError, EncodeError, SpecError, Tag
 from tagwire.records import Record, write
 from tagwire.spark.failure import reason
 from tagwire.spark.functions import decode_records, from_message, header, to_message
+from tagwire.spark.value_formats import MODES
 
 pytestmark = pytest.mark.spark
 
@@ -48,11 +51,52 @@ def test_rows_that_are_no_such_message_are_null_or_end_the_query(spark):
         rows.select(from_message("value", "HeartbeatRequest", 0, mode="failfast")).collect()
     assert isinstance(reason(caught.value), DecodeError)
     assert "row 1" in str(reason(caught.value))
-    wrong = rows.select(F.struct(F.lit("x").alias("no_such")).alias("s"))
-    assert {row[0] for row in wrong.select(to_message("s", "HeartbeatRequest", 0)).collect()} == {None}
+
+
+def test_rows_that_cannot_be_written_are_null_or_end_the_query(spark):
+    wide = (
+        spark.range(4).selectExpr("if(id = 3, null, named_struct('generation_id', id * 2147483647)) as s").coalesce(1)
+    )
+    written = wide.select(to_message("s", "HeartbeatRequest", 0).alias("m"))
+    found = [row.m for row in written.collect()]
+    expected = [messages.HeartbeatRequest(generation_id=at).encode(0) for at in (0, 2**31 - 1)]
+    assert found == [*expected, None, None]
     with pytest.raises(Exception) as caught:
-        wrong.select(to_message("s", "HeartbeatRequest", 0, mode="FAILFAST")).collect()
+        wide.select(to_message("s", "HeartbeatRequest", 0, mode="FAILFAST")).collect()
     assert isinstance(reason(caught.value), EncodeError)
+    assert "row 2: HeartbeatRequest v0, generation_id: 4294967294 is out of range" in str(reason(caught.value))
+
+
+def test_a_struct_that_is_not_the_messages_ends_the_query_in_every_mode(spark):
+    wrong = spark.range(1).select(F.struct(F.lit("x").alias("no_such")).alias("s"))
+    for mode in MODES:
+        with pytest.raises(Exception) as caught:
+            wrong.select(to_message("s", "HeartbeatRequest", 0, mode=mode)).collect()
+        assert isinstance(reason(caught.value), EncodeError)
+        assert "no field no_such" in str(reason(caught.value))
+
+
+def test_messages_of_the_catalog_come_back_as_they_were_written(spark):
+    topic = messages.MetadataResponse.MetadataResponseTopic(name="t", topic_id=UUID(int=7))
+    made = [
+        (messages.MetadataResponse(cluster_id="c", topics=[topic]), 13),
+        (messages.ApiVersionsResponse(finalized_features_epoch=5), 4),
+        (messages.OffsetCommitValue(offset=2**40, metadata="é"), 3),
+        (messages.JoinGroupRequest(group_id="g", rebalance_timeout_ms=-1), 9),
+    ]
+    there = [(message.spec.name, version, message.encode(version)) for message, version in made]
+    row = spark.createDataFrame(
+        [tuple(data for *_, data in there)], ", ".join(f"m{i} binary" for i in range(len(there)))
+    )
+    again = row.select(
+        *(
+            to_message(from_message(f"m{i}", name, version, mode="FAILFAST"), name, version, mode="FAILFAST").alias(
+                name
+            )
+            for i, (name, version, _) in enumerate(there)
+        )
+    )
+    assert list(again.first()) == [bytearray(data) for *_, data in there]
 
 
 def test_record_batches_become_arrays_and_headers_are_taken_by_name(spark):

@@ -141,6 +141,15 @@ class MessageObject(Structure):
 
         return arrow.decode_many(cls, column, version, errors=errors, lenient=lenient)
 
+    @classmethod
+    def encode_many(
+        cls, column: pa.Array | pa.ChunkedArray, version: int, *, errors: Literal["raise", "column"] = "raise"
+    ) -> pa.Array:
+        """A column of structs as messages, binary: see `tagwire.codec.arrow_writing.encode_many`."""
+        from tagwire.codec import arrow_writing
+
+        return arrow_writing.encode_many(cls, column, version, errors=errors)
+
     def to_json(self, version: int) -> dict[str, Any]:
         """Kafka's JSON form of the message at `version` (facts 1.8)."""
         return json_form.to_json(self.spec, self, _checked(type(self), version))

@@ -60,7 +60,8 @@ def from_message(
 def to_message(column: Column | str, message: Spec, version: int, *, mode: str = PERMISSIVE) -> Column:
     """A struct column as binary messages. Fields are taken by their names; what is left out has its default.
 
-    `message`, `mode` and what is raised are as in `from_message`; a row that cannot be written is null or an error.
+    `message`, `mode` and what is raised are as in `from_message`; a row that cannot be written is null or an error. A
+    field that the message does not have, or of a type that cannot hold its values, ends the query in every mode.
     """
     form = MessageForm(home_of(message), version)
     mode = _mode(mode)

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,10 +27,10 @@ from pyspark.sql.types import (
 )
 
 from tagwire.codec.classes import MessageObject, class_at
-from tagwire.errors import ConfigError, DecodeError, EncodeError
+from tagwire.errors import ConfigError
 from tagwire.spark.columns import arrow_schema
 from tagwire.spark.value_formats import FAIL
-from tagwire.spec import Message, Struct, catalog, load
+from tagwire.spec import Message, catalog, load
 
 Spec = str | Path | Message
 """A message: the name of one of the catalog's, a model, the path of a spec file, or JSON text."""
@@ -124,16 +122,9 @@ class MessageForm:
         Raises:
             EncodeError: names the row.
         """
-        cls, root = self.message, self.message.spec.root
-        found: list[bytes | None] = []
-        for number, row in enumerate(column.to_pylist()):
-            try:
-                found.append(None if row is None else _object(cls, cls, root, row).encode(self.version))
-            except (EncodeError, DecodeError) as error:
-                if mode == FAIL:
-                    raise EncodeError(f"row {number}: {error}") from None
-                found.append(None)
-        return pa.array(found, pa.binary())
+        if mode == FAIL:
+            return self.message.encode_many(column, self.version)
+        return self.message.encode_many(column, self.version, errors="column").field("value")
 
 
 def bad_rows(given: pa.Array, decoded: pa.Array) -> pa.Array:
@@ -156,30 +147,3 @@ def _spark_type(kind: pa.DataType) -> DataType:
     if pa.types.is_list(kind):
         return ArrayType(_spark_type(kind.value_type))
     return _SPARK[kind]
-
-
-def _object(cls: type[MessageObject], made: type, struct: Struct, row: dict[str, Any]) -> Any:
-    values: dict[str, Any] = {}
-    fields = {field.attribute: field for field in struct.fields}
-    for name, value in row.items():
-        field = fields.get(name)
-        if field is None:
-            raise EncodeError(f"{struct.name} has no field {name}; it has {', '.join(fields)}")
-        if value is None:
-            values[name] = value
-        elif field.struct is None:
-            values[name] = _uuids(name, value) if field.type.element == "uuid" else value
-        elif field.type.is_array:
-            inner = getattr(cls, field.struct.name)
-            values[name] = [_object(cls, inner, field.struct, each) for each in value]
-        else:
-            values[name] = _object(cls, getattr(cls, field.struct.name), field.struct, value)
-    return made(**values)
-
-
-def _uuids(name: str, value: Any) -> Any:
-    if isinstance(value, list):
-        return [_uuids(name, each) for each in value]
-    if not isinstance(value, bytes) or len(value) != 16:
-        raise EncodeError(f"{name} needs the 16 bytes of a uuid, not {value!r}")
-    return UUID(bytes=value)

@@ -41,7 +41,18 @@ INTEGER_RANGES: Final = {
 PRIMITIVES: Final = frozenset(FIXED_WIDTHS) | {"string", "bytes", "records"}
 
 RESERVED_ATTRIBUTES: Final = frozenset(
-    {"self", "unknown_tags", "encode", "decode", "decode_prefix", "decode_many", "to_arrow", "to_json", "from_json"}
+    {
+        "self",
+        "unknown_tags",
+        "encode",
+        "encode_many",
+        "decode",
+        "decode_prefix",
+        "decode_many",
+        "to_arrow",
+        "to_json",
+        "from_json",
+    }
 )
 """Names that every message class has a meaning for."""
 
