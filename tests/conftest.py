@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hypothesis
 import pytest
 
 from tagwire import kernel
@@ -10,6 +11,10 @@ from .certificates import Certificates
 
 # Tests that others inherit: without this their failures would not tell the values.
 pytest.register_assert_rewrite("tests.client.walks", "tests.client.admin_walks", "tests.client.transaction_walks")
+
+# How long an example takes depends on who else is on the machine.
+hypothesis.settings.register_profile("tagwire", deadline=None)
+hypothesis.settings.load_profile("tagwire")
 
 
 @pytest.fixture(scope="session")

@@ -41,7 +41,7 @@ def test_what_does_not_exist_is_named(bootstrap: str) -> None:
 
 
 def test_a_deleted_topic_ends_a_reader(bootstrap: str) -> None:
-    with Client(bootstrap, timeout=0.5) as client:
+    with Client(bootstrap, timeout=2) as client:
         Admin(client).create_topics([NewTopic("doomed")])
         with Producer(client) as producer:
             producer.send("doomed", b"v")

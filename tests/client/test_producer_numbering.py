@@ -101,7 +101,7 @@ def test_what_is_lost_is_sent_again_exactly_as_it_was(cluster: FakeCluster, name
 TROUBLES = [None, Close(), LostAnswer(), *map(refusing, (Error.NOT_ENOUGH_REPLICAS, Error.LEADER_NOT_AVAILABLE))]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.lists(st.sampled_from(TROUBLES), max_size=8), st.integers(1, 3))
 def test_whatever_is_lost_each_record_stands_once_and_in_order(actions: list[Any], partitions: int) -> None:
     with FakeCluster() as cluster:

@@ -113,7 +113,7 @@ def test_a_leader_named_by_an_epoch_that_is_known_already_is_no_news(pair: FakeC
     log = pair.topic("t")[0]
     fill(log, 2)
     log.epoch, pair.endpoints = 3, True
-    with Client(pair.bootstrap, timeout=1) as client:
+    with Client(pair.bootstrap, timeout=2) as client:
         reader = Reader(client, {("t", 0): 0}, max_wait_ms=1)
         next(reader)
         log.leader = 1  # and its metadata still say so, by the same epoch

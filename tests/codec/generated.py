@@ -38,7 +38,7 @@ UNKNOWN = 1000
 def examples(count: int) -> settings:
     """The same ones in every run."""
     quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    return settings(max_examples=count, deadline=None, database=None, derandomize=True, suppress_health_check=quiet)
+    return settings(max_examples=count, database=None, derandomize=True, suppress_health_check=quiet)
 
 
 # -- values

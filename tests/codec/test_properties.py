@@ -54,7 +54,7 @@ def every_version(names: tuple[str, ...]) -> list[Any]:
 def test_every_value_is_read_back_as_it_was_written(name: str, version: int) -> None:
     kind = class_called(name)
 
-    @settings(max_examples=6, deadline=None, database=None)
+    @settings(max_examples=6, database=None)
     @given(objects(kind.spec.root, version, kind))
     def check(message: Any) -> None:
         data = message.encode(version)
@@ -74,7 +74,7 @@ def test_every_value_is_read_back_as_it_was_written(name: str, version: int) -> 
 
 @pytest.mark.parametrize("name", CATALOG + OWN)
 @given(st.data(), st.binary(max_size=80), st.booleans())
-@settings(max_examples=40, deadline=None, database=None)
+@settings(max_examples=40, database=None)
 def test_any_bytes_are_a_message_or_a_decode_error(name: str, data: st.DataObject, raw: bytes, lenient: bool) -> None:
     kind = class_called(name)
     version = data.draw(st.integers(kind.valid_versions.lowest, kind.valid_versions.highest))
@@ -83,7 +83,7 @@ def test_any_bytes_are_a_message_or_a_decode_error(name: str, data: st.DataObjec
 
 @pytest.mark.parametrize("name", CATALOG)
 @given(st.data())
-@settings(max_examples=40, deadline=None, database=None)
+@settings(max_examples=40, database=None)
 def test_a_message_with_bytes_changed_is_a_message_or_a_decode_error(name: str, data: st.DataObject) -> None:
     version, raw = data.draw(st.sampled_from(FULL[name]))
     damaged = bytearray(raw)
@@ -156,7 +156,7 @@ def test_a_byte_too_many_is_refused_unless_lenient(name: str) -> None:
 
 
 @given(st.integers(0, 2**64 - 1))
-@settings(deadline=None, database=None)
+@settings(database=None)
 def test_every_pattern_of_bits_is_a_float_and_stays_one(bits: int) -> None:
     kind = class_called("AllTypeMessage")
     message = kind(my_records=b"", my_float64=struct.unpack(">d", bits.to_bytes(8, "big"))[0])

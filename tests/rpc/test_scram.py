@@ -46,7 +46,7 @@ def exchange(client: ScramClient, server: ScramServer) -> None:
         token = client.respond(server.respond(token))
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(username=st.text(min_size=1, max_size=8), password=st.text(max_size=8))
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_any_name_and_password_cross_the_exchange(mechanism: str, username: str, password: str) -> None:

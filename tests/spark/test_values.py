@@ -7,7 +7,7 @@ import time
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
@@ -81,7 +81,6 @@ def test_messages_become_typed_columns_in_topics_and_in_files(spark, broker, top
 some_json = st.sampled_from([b'{"a":1}', b'{"a":2}\n', b'{"a":1}\n{"a":2}', b"1"])
 
 
-@settings(deadline=None)  # the first reading loads Arrow's reader
 @given(st.lists(st.none() | st.binary(max_size=4) | some_json))
 def test_every_json_value_is_read_for_itself(values):
     structs, bad = decode_json(pa.array(values, pa.binary()), KIND)

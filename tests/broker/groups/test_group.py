@@ -290,7 +290,7 @@ def test_a_flood_of_new_members_is_bounded_and_passes(talk):
     assert talk.join("f", takes_id=True).error is Error.MEMBER_ID_REQUIRED
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["join", "sync", "beat", "leave", "wait"]), st.integers(0, 3), st.integers(0, 12)),

@@ -285,7 +285,7 @@ KEYS = st.sampled_from([b"a", b"b", b"c", b"longer than a digest is", None])
 BATCHES = st.lists(st.tuples(KEYS, st.sampled_from([b"1", b"2", None])), min_size=1, max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(["add", "add", "roll", "compact", "reopen"]), BATCHES), max_size=25))
 def test_whatever_is_added_a_reader_ends_with_the_same_state(tmp_path_factory, steps):
     directory = tmp_path_factory.mktemp("compaction")

@@ -117,7 +117,7 @@ def test_a_batch_larger_than_a_segment_gets_one_of_its_own(log, batch):
     assert everything(log) == [0, 1, 2]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(1, 20), st.integers(0, 400)), min_size=1, max_size=40),
     st.integers(0, 5000),

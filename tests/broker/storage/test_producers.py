@@ -172,7 +172,7 @@ STEPS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(STEPS)
 def test_what_is_known_of_producers_survives_restarts_and_kills(tmp_path_factory, steps):
     """The same steps without any restart leave the same knowledge: snapshots, logs and indexes agree."""

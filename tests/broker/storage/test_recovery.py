@@ -276,7 +276,7 @@ def test_what_recovery_found_is_on_the_disk_before_the_log_is_used(written, batc
 STEPS = st.lists(st.sampled_from(["append", "append", "flush", "kill", "power"]), max_size=25)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.data())
 def test_neither_a_kill_nor_loss_of_power_takes_a_batch_that_was_flushed(
     tmp_path_factory, batch, forgetful_files, data
