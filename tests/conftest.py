@@ -10,7 +10,13 @@ from tagwire import kernel
 from .certificates import Certificates
 
 # Tests that others inherit: without this their failures would not tell the values.
-pytest.register_assert_rewrite("tests.client.walks", "tests.client.admin_walks", "tests.client.transaction_walks")
+pytest.register_assert_rewrite(
+    "tests.client.walks",
+    "tests.client.admin_walks",
+    "tests.client.transaction_walks",
+    "tests.spark.exactly_once_query",
+    "tests.spark.exactly_once_stories",
+)
 
 # How long an example takes depends on who else is on the machine.
 hypothesis.settings.register_profile("tagwire", deadline=None)

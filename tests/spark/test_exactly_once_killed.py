@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import pytest
 from tagwire.broker import hang_up
 from tagwire.records import Record
 
+from .killing import kill, start
 from .test_sink import read
 
 ROWS = 60
@@ -49,14 +49,13 @@ def test_a_query_killed_between_the_ends_of_a_decision_writes_every_row_once(bro
         if ".task." in call.request.transactional_id:
             ends.append(call.request.transactional_id)
             if len(ends) > 1:
-                os.killpg(process.pid, signal.SIGKILL)
+                kill(job)
                 await hang_up()(call)
 
     with broker.intercept("EndTxn", dies_at_the_second):
-        process = subprocess.Popen(
-            command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        assert process.wait(150) == -signal.SIGKILL
+        job = start(command)
+        job.communicate(timeout=150)
+        assert job.returncode == -signal.SIGKILL
     assert len(ends) == 2
     assert len(read(broker, target, 1)[0]) < 20
     again = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)

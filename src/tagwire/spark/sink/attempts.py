@@ -1,29 +1,32 @@
 """What an attempt of a task does in an exactly-once query: writes in a transaction of its own, and leaves it open.
 
 A worker keeps transactional ids for each cluster and query, and uses one again only when a driver has said that the
-micro-batch it served is done. Each use begins with InitProducerId, so that id, producer id and epoch name exactly one
-transaction, whoever else may still believe to have the id.
+micro-batch it served is done, and its coordinator that what it wrote then was committed. Each use begins with
+InitProducerId, so that id, producer id and epoch name exactly one transaction, whoever else may still believe to have
+the id. An id under which something was left open or aborted is never used again: a driver that has seen it open may end
+it at any time later.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from tagwire.errors import TransactionStateError
-from tagwire.spark.sink.decisions import Decision, TaskTransaction
+from tagwire.errors import Error, KafkaError, TransactionStateError, UnsupportedVersionError
+from tagwire.spark.sink.decisions import TaskTransaction
 from tagwire.spark.sink.ids import new_task_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tagwire.client import Producer
+    from tagwire.client import Client, Producer
     from tagwire.spark.sink.driver import Prepared
 
 _PoolKey = tuple[int, tuple[tuple[str, str], ...], str]
+
+_COMMITTED: Final = ("PrepareCommit", "CompleteCommit")
 
 
 @dataclass
@@ -34,25 +37,20 @@ class _Held:
     query_id: str
     batch_id: int
 
-    def is_free(self, done: Decision | None) -> bool:
-        return done is not None and done.query_id == self.query_id and done.batch_id >= self.batch_id
+    def is_free(self, decided: Mapping[str, int]) -> bool:
+        return decided.get(self.query_id, -1) >= self.batch_id
 
 
 _pools: dict[_PoolKey, list[_Held]] = {}
 
 
 def write_transaction(
-    properties: Mapping[str, str],
-    own_id: str,
-    prepared: Prepared,
-    batch: tuple[str, int],
-    send: Callable[[Producer], int],
+    properties: Mapping[str, str], prepared: Prepared, batch: tuple[str, int], send: Callable[[Producer], int]
 ) -> TaskTransaction:
     """Writes what `send` sends in a transaction of its own, which stays open.
 
     Args:
         properties: of the client.
-        own_id: the query's name.
         prepared: as the driver handed it over.
         batch: Spark's query id and the micro-batch.
         send: sends, waits until all is acknowledged, and tells the number of rows.
@@ -61,8 +59,11 @@ def write_transaction(
         TagwireError: something was not acknowledged, or the producer is no longer the one that began: the attempt has
             failed, and what it has written will be aborted.
     """
-    with _identified(properties, own_id, prepared.decided, batch) as transactional_id:
-        producer = _producer(properties, transactional_id, prepared.timeout_ms)
+    from tagwire.client import Client
+
+    with Client.from_properties(properties) as client:
+        transactional_id = _take_id(client, properties, prepared, batch)
+        producer = _producer(client, transactional_id, prepared.timeout_ms)
         try:
             producer.init_transactions()
             begun = producer.identity
@@ -79,26 +80,35 @@ def write_transaction(
             producer.close(0, abort=False)
 
 
-@contextmanager
-def _identified(
-    properties: Mapping[str, str], own_id: str, done: Decision | None, batch: tuple[str, int]
-) -> Iterator[str]:
+def _take_id(client: Client, properties: Mapping[str, str], prepared: Prepared, batch: tuple[str, int]) -> str:
     """An id that no other attempt uses: one whose micro-batch is done, or a new one."""
-    pool = _pools.setdefault((os.getpid(), tuple(sorted(properties.items())), own_id), [])
-    held = next((one for one in pool if one.is_free(done)), None)
-    if held is None:
-        held = _Held(new_task_id(own_id), *batch)
-        pool.append(held)
-    held.query_id, held.batch_id = batch
-    yield held.transactional_id
+    pool = _pools.setdefault((os.getpid(), tuple(sorted(properties.items())), prepared.own_id), [])
+    while (held := next((one for one in pool if one.is_free(prepared.decided)), None)) is not None:
+        pool.remove(held)
+        if _is_committed(client, held.transactional_id):
+            break
+    taken = _Held(new_task_id(prepared.own_id) if held is None else held.transactional_id, *batch)
+    pool.append(taken)
+    return taken.transactional_id
 
 
-def _producer(properties: Mapping[str, str], transactional_id: str, timeout_ms: int) -> Producer:
-    from tagwire.client import Client, Producer
+def _is_committed(client: Client, transactional_id: str) -> bool:
+    """Whether the last that was written under an id was committed."""
+    from tagwire.client import Admin
 
-    return Producer(
-        Client.from_properties(properties),
-        transactional_id=transactional_id,
-        transaction_timeout=timeout_ms / 1000,
-        acks="all",
-    )
+    with Admin(client) as admin:
+        try:
+            found = admin.describe_transactions([transactional_id])
+        except UnsupportedVersionError:
+            return True  # before Kafka 3.0 drivers cannot list what is open, and end none by its id
+        except KafkaError as error:
+            if error.error is Error.TRANSACTIONAL_ID_NOT_FOUND:  # not used for days, and forgotten
+                return False
+            raise
+    return found[transactional_id].state in _COMMITTED
+
+
+def _producer(client: Client, transactional_id: str, timeout_ms: int) -> Producer:
+    from tagwire.client import Producer
+
+    return Producer(client, transactional_id=transactional_id, transaction_timeout=timeout_ms / 1000, acks="all")

@@ -1,9 +1,9 @@
 """The decisions of exactly-once queries: which micro-batch of which query is committed, by which transactions.
 
 They are kept in the topic `__tagwire_commits`, of one partition, compacted: the last decision of each query is all that
-anybody needs. A record's key is the query's own id; its value is JSON. Both a decision and the word that it is carried
-out are written in a transaction of the query's own id, so that only the driver that holds the id can write them.
-See docs/exactly-once.md.
+anybody needs. A record's key is the own id and Spark's id of the query; its value is JSON. Both a decision and the word
+that it is carried out are written in a transaction of the own id, so that only the driver that holds the id can write
+them. See docs/exactly-once.md.
 """
 
 from __future__ import annotations
@@ -16,13 +16,21 @@ from typing import TYPE_CHECKING, Any, Final
 from tagwire.errors import CorruptRecordError, Error, KafkaError, RequestTimeoutError, TagwireError
 
 if TYPE_CHECKING:
-    from tagwire.client import Client
+    from tagwire.client import Client, NewTopic
 
 TOPIC: Final = "__tagwire_commits"
 PARTITION: Final = 0
 
 _VERSION: Final = 1
 _POLL_SECONDS: Final = 0.05
+_REPLICAS: Final = 3
+_CONFIGS: Final = {
+    "cleanup.policy": "compact",
+    # Every micro-batch reads the topic. What is not compacted yet, and markers of transactions, are kept this small.
+    "segment.bytes": str(4 << 20),
+    "min.cleanable.dirty.ratio": "0.1",
+    "delete.retention.ms": str(10 * 60 * 1000),
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ class Decision:
     """A micro-batch that is committed: all its transactions will be, whatever happens.
 
     Attributes:
-        query_id: Spark's id of the query. A decision of another query with the same own id decides nothing.
+        query_id: Spark's id of the query. Of another query with the same own id it decides nothing.
         batch_id: the micro-batch.
         transactions: all that the micro-batch has written.
         done: whether all of them are ended.
@@ -64,6 +72,10 @@ class Decision:
     def carried_out(self) -> Decision:
         """The word that it is done; what was listed is not needed any more."""
         return replace(self, transactions=(), done=True)
+
+    def key(self, own_id: str) -> bytes:
+        """Under which its query's last decision is kept."""
+        return _prefix(own_id) + self.query_id.encode()
 
     def encode(self) -> bytes:
         return json.dumps({"version": _VERSION, **asdict(self)}, separators=(",", ":")).encode()
@@ -92,13 +104,13 @@ def ensure_topic(client: Client) -> None:
         TopicUnfitError: it has several partitions, or forgets by time or size.
         KafkaError: it could not be created or looked at.
     """
-    from tagwire.client import Admin, NewTopic
+    from tagwire.client import Admin
 
     with Admin(client) as admin:
         found = client.metadata([TOPIC]).topics.get(TOPIC)
         if found is None or found.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
             try:
-                admin.create_topics([NewTopic(TOPIC, num_partitions=1, configs={"cleanup.policy": "compact"})])
+                admin.create_topics([_new_topic(len(client.metadata([]).brokers))])
             except KafkaError as error:
                 if error.error is not Error.TOPIC_ALREADY_EXISTS:
                     raise
@@ -111,16 +123,28 @@ def ensure_topic(client: Client) -> None:
             raise TopicUnfitError(f"topic {TOPIC} has cleanup.policy={policy}; decisions need compact")
 
 
-def last_decision(client: Client, own_id: str, deadline: float) -> Decision | None:
-    """The last decision that is committed under an own id. To be called when nobody else can write one any more.
+def _new_topic(brokers: int) -> NewTopic:
+    """What it is made as: on as many brokers as Kafka keeps transactions on, where there are so many."""
+    from tagwire.client import NewTopic
+
+    replicas = min(_REPLICAS, brokers)
+    configs = _CONFIGS | ({"min.insync.replicas": "2"} if replicas == _REPLICAS else {})
+    return NewTopic(TOPIC, num_partitions=1, replication_factor=replicas, configs=configs)
+
+
+def last_decisions(client: Client, own_id: str, deadline: float) -> dict[str, Decision]:
+    """The last decision of each query that is committed under an own id, by Spark's id of the query. To be called when
+    nobody else can write one any more.
 
     Everything up to the end of the partition, as it is now, is read; what is still open there is waited for, since an
-    open transaction of another query may stand before ours.
+    open transaction of another own id may stand before ours.
 
     Raises:
-        RequestTimeoutError: a transaction of another query stayed open.
+        RequestTimeoutError: another query's transaction stayed open.
         CorruptRecordError: what is there is no decision.
     """
+    import pyarrow.compute as pc
+
     from tagwire.client import EARLIEST, LATEST, Reader, TopicPartition
 
     at = TopicPartition(TOPIC, PARTITION)
@@ -131,13 +155,22 @@ def last_decision(client: Client, own_id: str, deadline: float) -> Decision | No
                 f"{TOPIC}: another query's transaction is open at offset {stable}, and hides what comes up to {end}"
             )
         time.sleep(_POLL_SECONDS)
-    found: Decision | None = None
+    found: dict[str, Decision] = {}
     first = client.list_offsets({at: EARLIEST})[at]
     if first == end:
-        return None
-    reader = Reader(client, {at: first}, end_offsets={at: end}, isolation="read_committed")
-    with reader:
-        for record in reader.records():
-            if record.key == own_id.encode() and record.value is not None:
-                found = Decision.decode(record.value, f"{TOPIC}-{PARTITION}@{record.offset}")
+        return found
+    with Reader(client, {at: first}, end_offsets={at: end}, isolation="read_committed") as reader:
+        for batch in reader:
+            own = batch.filter(pc.starts_with(batch.column("key"), _prefix(own_id).decode()))
+            for row in own.select(["offset", "key", "value"]).to_pylist():
+                query_id = row["key"].removeprefix(_prefix(own_id)).decode()
+                if row["value"] is None:  # somebody wants it forgotten
+                    found.pop(query_id, None)
+                else:
+                    found[query_id] = Decision.decode(row["value"], f"{TOPIC}-{PARTITION}@{row['offset']}")
     return found
+
+
+def _prefix(own_id: str) -> bytes:
+    """What the keys of all queries of an own id begin with, and no other's: an own id has no point in it."""
+    return own_id.encode() + b"."

@@ -10,13 +10,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tagwire.errors import (
-    ConnectError,
-    ConnectionLostError,
     Error,
     KafkaError,
     RequestTimeoutError,
@@ -29,7 +27,7 @@ from tagwire.spark.sink.decisions import (
     Decision,
     TaskTransaction,
     ensure_topic,
-    last_decision,
+    last_decisions,
 )
 from tagwire.spark.sink.ids import decisions_id, task_prefix
 
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DECISION_TIMEOUT: Final = 60.0
-"""Seconds after which a coordinator aborts a decision whose driver has died."""
+"""Seconds after which a coordinator aborts a decision whose driver has died, at most."""
 
 PATIENCE: Final = 180.0
 """Seconds that a step goes on asking brokers that are away, or busy with the same transaction."""
@@ -50,7 +48,6 @@ DEFAULT_MAX_TIMEOUT_MS: Final = 900_000
 
 _MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
 _ONGOING: Final = "Ongoing"
-_AWAY: Final = (ConnectError, ConnectionLostError, RequestTimeoutError)
 _ENDED_OTHERWISE: Final = frozenset(
     {
         Error.INVALID_TXN_STATE,
@@ -74,14 +71,16 @@ class Prepared:
     """What a driver hands to the tasks of a micro-batch, and they to the driver that decides.
 
     Attributes:
+        own_id: the query's name.
         identity: the own id's producer as it was last told; whoever holds a later one has fenced this driver.
-        decided: the last decision, carried out; None before the first.
+        decided: the last micro-batch that is decided, and carried out, of each of Spark's queries under that name.
         timeout_ms: of the tasks' transactions.
-        at: when, in seconds of the driver's clock.
+        at: when, in seconds of the driver's machine (`time.monotonic`).
     """
 
+    own_id: str
     identity: ProducerIdentity
-    decided: Decision | None
+    decided: Mapping[str, int]
     timeout_ms: int
     at: float
 
@@ -93,35 +92,48 @@ class Driver:
         client_of: opens a client.
         own_id: the query's name.
         timeout_ms: of the tasks' transactions, as the option says; None is the broker's maximum.
+        settled: the micro-batch whose lost rows somebody has written by other means, as `LostTransactionError` names
+            it.
     """
 
-    def __init__(self, client_of: Callable[[], Client], own_id: str, timeout_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        client_of: Callable[[], Client],
+        own_id: str,
+        timeout_ms: int | None = None,
+        settled: str | None = None,
+    ) -> None:
         self._client_of = client_of
         self._own_id = own_id
         self._timeout_ms = timeout_ms
+        self._settled = settled
 
     def prepare(self) -> Prepared:
         """Before the tasks of a micro-batch: fences, reads, carries out, cleans up.
 
         Raises:
             LostTransactionError: what was decided cannot be carried out any more.
+            UndecidedError: another driver of the query began meanwhile.
             TopicUnfitError: decisions cannot be kept. TagwireError: brokers refused or stayed away.
         """
-        at = time.time()
+        at = time.monotonic()
         with self._client_of() as client:
             ensure_topic(client)
-            with self._own_producer(client) as producer:
+            timeout_ms = self._timeout_ms or _max_timeout(client)
+            with self._own_producer(client, timeout_ms) as producer:
                 producer.init_transactions()
-                decided = last_decision(client, self._own_id, time.monotonic() + PATIENCE)
-                if decided is not None and not decided.done:
-                    decided = self._carry_out(client, producer, decided)
-                self._end_strays(client)
-                timeout_ms = self._timeout_ms or _max_timeout(client)
-                return Prepared(producer.identity, decided, timeout_ms, at)
+                decided = last_decisions(client, self._own_id, time.monotonic() + PATIENCE)
+                left = [one for one in decided.values() if not one.done]
+                strays = self._strays(client, producer.identity, left)
+                for decision in left:
+                    self._carry_out(client, producer, decision)
+                _fence(client, strays)
+                batches = {query_id: decision.batch_id for query_id, decision in decided.items()}
+                return Prepared(self._own_id, producer.identity, batches, timeout_ms, at)
 
     def decide(self, prepared: Prepared, decision: Decision) -> None:
-        """Commits a micro-batch: see `_check` for what has to hold. It is committed once this has written the decision,
-        whatever is raised afterwards.
+        """Commits a micro-batch: see `_check` for what has to hold. It is committed once the transaction that writes
+        the decision is, whatever is raised afterwards.
 
         Raises:
             UndecidedError: it is not committed: a transaction is not as it was left, or too much time has gone by.
@@ -129,22 +141,20 @@ class Driver:
             RequestTimeoutError, ConnectError, ...: whether it is committed nobody knows; the next driver finds out.
             LostTransactionError: it is committed, and a transaction was aborted.
         """
-        with self._client_of() as client:
-            self._check(client, prepared, decision)
-            with self._own_producer(client) as producer:
-                producer.init_transactions(resume=prepared.identity)
-                self._write(producer, decision)
-                self._carry_out(client, producer, decision)
+        with self._client_of() as client, self._own_producer(client, prepared.timeout_ms) as producer:
+            producer.init_transactions(resume=prepared.identity)
+            self._write(producer, decision, lambda: self._check(client, prepared, decision))
+            self._carry_out(client, producer, decision)
 
-    def abandon(self, query_id: str, batch_id: int, transactions: Iterable[TaskTransaction]) -> None:
+    def abandon(self, prepared: Prepared, query_id: str, batch_id: int, written: Iterable[TaskTransaction]) -> None:
         """Gives up a micro-batch that failed, unless it was decided: then nothing is ended, and the next driver carries
         the decision out."""
-        with self._client_of() as client, self._own_producer(client) as producer:
+        with self._client_of() as client, self._own_producer(client, prepared.timeout_ms) as producer:
             producer.init_transactions()
-            decided = last_decision(client, self._own_id, time.monotonic() + PATIENCE)
-            if decided is not None and decided.query_id == query_id and decided.batch_id >= batch_id:
+            decided = last_decisions(client, self._own_id, time.monotonic() + PATIENCE).get(query_id)
+            if decided is not None and decided.batch_id >= batch_id:
                 return
-            for transaction in transactions:
+            for transaction in written:
                 try:
                     _end(client, transaction, commit=False)
                 except KafkaError as error:
@@ -153,14 +163,42 @@ class Driver:
 
     # Steps ---------------------------------------------------------------------------------------------------------
 
+    def _strays(self, client: Client, identity: ProducerIdentity, left: Iterable[Decision]) -> list[str]:
+        """The ids under which earlier attempts have left something open that nobody will decide any more.
+
+        Whoever has fenced this driver may already have tasks, whose transactions are no strays: that nobody has is
+        asked after the list was made.
+
+        Raises:
+            UndecidedError: somebody has.
+        """
+        from tagwire.client import Admin
+
+        decided = {one.transactional_id for decision in left for one in decision.transactions}
+        prefix = task_prefix(self._own_id)
+        with Admin(client) as admin:
+            try:
+                listed = admin.list_transactions(states=[_ONGOING])
+            except UnsupportedVersionError:
+                return []  # before Kafka 3.0 nobody can ask; their time will be up
+            strays = {one.transactional_id for one in listed if one.transactional_id.startswith(prefix)} - decided
+            if strays:
+                own = decisions_id(self._own_id)
+                now = admin.describe_transactions([own])[own]
+                if (now.producer_id, now.producer_epoch) != (identity.producer_id, identity.epoch):
+                    raise UndecidedError(f"another driver of query {self._own_id} has begun")
+        return sorted(strays)
+
     def _check(self, client: Client, prepared: Prepared, decision: Decision) -> None:
         """Every transaction is open as its task left it, and will stay so for as long as it may take to end it."""
-        age, allowed = time.time() - prepared.at, prepared.timeout_ms / 1000
+        age, allowed = time.monotonic() - prepared.at, prepared.timeout_ms / 1000
         if age > allowed / 2:
             raise UndecidedError(
                 f"micro-batch {decision.batch_id} took {age:.0f} s, more than half of the {allowed:.0f} s that its "
                 "transactions may be open; make batches smaller, or raise kafka.transaction.timeout.ms"
             )
+        if len({one.transactional_id for one in decision.transactions}) < len(decision.transactions):
+            raise UndecidedError(f"micro-batch {decision.batch_id}: two of its transactions have the same id")
         for listed, found in _described(client, decision.transactions):
             if found != (_ONGOING, listed.producer_id, listed.epoch):
                 state, producer_id, epoch = found
@@ -169,21 +207,36 @@ class Driver:
                     f"epoch {epoch}: it cannot be committed any more"
                 )
 
-    def _write(self, producer: Producer, decision: Decision) -> None:
-        """Writes a decision; its commit is asked for until somebody answers."""
+    def _write(self, producer: Producer, decision: Decision, check: Callable[[], None] | None = None) -> None:
+        """Writes a decision; its commit is asked for until somebody answers.
+
+        Args:
+            check: called when all but the commit is done, which then has to come within `_decision_timeout`: of a
+                driver that sleeps for longer the coordinator aborts the decision, and refuses the commit.
+        """
+        from tagwire.client.retry import is_retriable
+
         producer.begin_transaction()
-        producer.send(TOPIC, decision.encode(), key=self._own_id.encode(), partition=PARTITION)
+        producer.send(TOPIC, decision.encode(), key=decision.key(self._own_id), partition=PARTITION)
         producer.flush()
+        if check is not None:
+            try:
+                check()
+            except TagwireError:
+                with suppress(TagwireError):  # then its time runs out
+                    producer.abort_transaction()
+                raise
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 producer.commit_transaction()
                 return
-            except _AWAY:
-                if time.monotonic() > deadline:
+            except TagwireError as error:
+                unknown = is_retriable(error) or isinstance(error, RequestTimeoutError)
+                if not unknown or time.monotonic() > deadline:
                     raise
 
-    def _carry_out(self, client: Client, producer: Producer, decision: Decision) -> Decision:
+    def _carry_out(self, client: Client, producer: Producer, decision: Decision) -> None:
         """Commits all that a decision lists, each exactly as its task began it, and says that it is done."""
         lost = []
         for transaction in decision.transactions:
@@ -194,39 +247,28 @@ class Driver:
                     raise
                 log.error("transaction %s of micro-batch %d: %s", transaction, decision.batch_id, error)
                 lost.append(transaction)
-        if lost:
+        name = f"{decision.query_id}/{decision.batch_id}"
+        if lost and name != self._settled:
             raise LostTransactionError(
                 f"micro-batch {decision.batch_id} of query {decision.query_id} was decided, but of its "
-                f"{len(decision.transactions)} transactions {len(lost)} were aborted: "
-                f"{', '.join(map(str, lost))}. Their rows are lost; docs/exactly-once.md says how to go on"
+                f"{len(decision.transactions)} transactions {len(lost)} were aborted: {', '.join(map(str, lost))}. "
+                f"Their rows are lost; docs/exactly-once.md says how to go on (option exactlyOnceSettled={name})"
             )
-        done = decision.carried_out()
-        self._write(producer, done)
-        return done
-
-    def _end_strays(self, client: Client) -> None:
-        """Ends what earlier attempts have left open, so that it holds no reader up. All that was decided is ended."""
-        from tagwire.client import Admin
-
-        with Admin(client) as admin:
-            try:
-                listed = admin.list_transactions(states=[_ONGOING])
-            except UnsupportedVersionError:
-                return  # before Kafka 3.0 nobody can ask; their time will be up
-            prefix = task_prefix(self._own_id)
-            strays = [one.transactional_id for one in listed if one.transactional_id.startswith(prefix)]
-            if strays:
-                admin.fence_producers(strays)
+        self._write(producer, decision.carried_out())
 
     @contextmanager
-    def _own_producer(self, client: Client) -> Iterator[Producer]:
-        """The producer of the own id. What it leaves open stays open: closing ends nothing."""
+    def _own_producer(self, client: Client, timeout_ms: int) -> Iterator[Producer]:
+        """The producer of the own id. What it leaves open stays open: closing ends nothing.
+
+        Args:
+            timeout_ms: of the tasks' transactions.
+        """
         from tagwire.client import Producer
 
         producer = Producer(
             client,
             transactional_id=decisions_id(self._own_id),
-            transaction_timeout=DECISION_TIMEOUT,
+            transaction_timeout=_decision_timeout(timeout_ms),
             acks="all",
             compression="zstd",  # a decision lists every task
         )
@@ -234,6 +276,21 @@ class Driver:
             yield producer
         finally:
             producer.close(abort=False)
+
+
+def _decision_timeout(timeout_ms: int) -> float:
+    """Seconds that a decision may take, so that it is over before the transactions that it lists may be: they have half
+    of their time left when it is checked."""
+    return min(DECISION_TIMEOUT, timeout_ms / 1000 / 4)
+
+
+def _fence(client: Client, strays: list[str]) -> None:
+    """Ends what the ids have open, and shuts out whoever still writes there."""
+    from tagwire.client import Admin
+
+    if strays:
+        with Admin(client) as admin:
+            admin.fence_producers(strays)
 
 
 def _end(client: Client, transaction: TaskTransaction, *, commit: bool) -> None:

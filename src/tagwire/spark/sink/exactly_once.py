@@ -62,7 +62,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._prepared is None:
-            self._prepared = self._driver().prepare()
+            self._prepared = self._driver(self._options.own_id()).prepare()
         return ExactlyOnceWriter, (self._options, self._schema, self._prepared)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -74,22 +74,20 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         prepared = self._prepared
         assert prepared is not None, "a writer without a driver's preparation was not pickled for tasks"
         query_id, batch_id = _running()
-        decided = prepared.decided
-        if decided is not None and decided.query_id == query_id:
-            if batch_id == decided.batch_id:
-                return Written(prepared, query_id, is_decided=True)
-            if batch_id < decided.batch_id:
-                raise UndecidedError(
-                    f"micro-batch {batch_id} is to be written, but {decided.batch_id} of the same query is committed "
-                    "already: its checkpoint was rolled back. Its rows would stand twice"
-                )
+        decided = prepared.decided.get(query_id, -1)
+        if batch_id == decided:
+            return Written(prepared, query_id, is_decided=True)
+        if batch_id < decided:
+            raise UndecidedError(
+                f"micro-batch {batch_id} is to be written, but {decided} of the same query is committed already: "
+                "its checkpoint was rolled back. Its rows would stand twice"
+            )
         batches = (batch for batch in iterator if batch.num_rows)
         first = next(batches, None)
         if first is None:
             return Written(prepared, query_id)
         transaction = write_transaction(
             self._options.client,
-            self._options.own_id(),
             prepared,
             (query_id, batch_id),
             lambda producer: send(self._rows, chain([first], batches), producer),
@@ -104,22 +102,23 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         """
         written = _written(messages)
         transactions = tuple(one.transaction for one in written if one.transaction is not None)
-        if not transactions or any(one.is_decided for one in written):
+        if not transactions:
             return
         prepared = written[0].prepared
         if any(one.prepared != prepared for one in written):
             raise UndecidedError(f"micro-batch {batchId}: its tasks were prepared by different drivers")
-        self._driver().decide(prepared, Decision(written[0].query_id, batchId, transactions))
+        self._driver(prepared.own_id).decide(prepared, Decision(written[0].query_id, batchId, transactions))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Ends what a failed micro-batch has written, unless it turns out to be decided."""
         written = _written(messages)
         transactions = [one.transaction for one in written if one.transaction is not None]
         if transactions:
-            self._driver().abandon(written[0].query_id, batchId, transactions)
+            prepared, query_id = written[0].prepared, written[0].query_id
+            self._driver(prepared.own_id).abandon(prepared, query_id, batchId, transactions)
 
-    def _driver(self) -> Driver:
-        return Driver(self._client, self._options.own_id(), self._timeout_ms())
+    def _driver(self, own_id: str) -> Driver:
+        return Driver(self._client, own_id, self._timeout_ms(), self._options.settled)
 
     def _client(self) -> Client:
         from tagwire.client import Client

@@ -19,6 +19,7 @@ _NAMES: Final = (
     "includeHeaders",
     "exactlyOnce",
     "exactlyOnceId",
+    "exactlyOnceSettled",
     "checkpointLocation",
     "queryName",
 )
@@ -40,6 +41,7 @@ class SinkOptions:
         topic: where every row goes; None as the column `topic` says.
         exactly_once: whether a streaming write is exactly once.
         given_id: option exactlyOnceId.
+        settled: option exactlyOnceSettled, the micro-batch whose lost rows are written by other means.
         checkpoint: option checkpointLocation, where Spark hands it over.
     """
 
@@ -47,6 +49,7 @@ class SinkOptions:
     topic: str | None = None
     exactly_once: bool = False
     given_id: str | None = None
+    settled: str | None = None
     checkpoint: str | None = None
 
     def own_id(self) -> str:
@@ -94,6 +97,7 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
         topic=given.get("topic"),
         exactly_once=flag("exactlyOnce", given, default=named is not None),
         given_id=named,
+        settled=given.get("exactlyOnceSettled"),
         checkpoint=given.get("checkpointLocation"),
     )
 
