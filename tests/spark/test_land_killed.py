@@ -1,4 +1,4 @@
-"""The landing job killed dead at each of its steps and run again: nothing lost, nothing twice."""
+"""The landing job, with typed values and small files, killed dead at each step and run again: nothing lost or twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DAY = 86_400_000
 RECORDS = 30
 BATCH = 20
 
-# Step and its occurrence. A micro-batch has three files, one a day: `moved` stops between two of them.
+# Step and its occurrence. A micro-batch has several files, of three days: `moved` stops between two of them.
 STEPS = [
     ("checked", 1),
     ("locked", 1),
@@ -54,7 +54,9 @@ def job(wanted, left):
         if left <= 0:
             threading.Event().wait()
     try:
-        land(bootstrap, topic, Path(out, f"{wanted}-{left}"), batch_offsets=int(batch), on_step=on_step)
+        values = {"value.format": "json", "value.schema": "n int"}
+        place = Path(out, f"{wanted}-{left}")
+        land(bootstrap, topic, place, batch_offsets=int(batch), file_rows=4, values=values, on_step=on_step)
     finally:
         traceback.print_exc()
         os._exit(3)  # the step was not reached
@@ -78,7 +80,7 @@ def offsets_of(out: Path) -> Counter[tuple[int, int]]:
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_a_job_killed_at_any_step_and_run_again_lands_every_record_once(spark, broker, topic, produce, tmp_path):
-    records = [Record(None, b"%d" % i, (), NOON + (i % 3) * DAY) for i in range(RECORDS)]
+    records = [Record(None, b'{"n":%d}' % i, (), NOON + (i % 3) * DAY) for i in range(RECORDS)]
     produce(topic, {0: records, 1: records})
     names = [f"{step}-{at}" for step, at in STEPS]
     command = [sys.executable, "-c", JOBS, broker.bootstrap, topic, str(tmp_path), str(BATCH), *names]
@@ -92,3 +94,5 @@ def test_a_job_killed_at_any_step_and_run_again_lands_every_record_once(spark, b
         land(broker.bootstrap, topic, tmp_path / name)
     everything = Counter((partition, offset) for partition in (0, 1) for offset in range(RECORDS))
     assert {name: offsets_of(tmp_path / name) for name in names} == dict.fromkeys(names, everything)
+    table = ds.dataset(tmp_path / names[-1] / "table", format="parquet", partitioning="hive").to_table()
+    assert {(row["offset"], row["value"]["n"]) for row in table.to_pylist()} == {(n, n) for n in range(RECORDS)}

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tagwire.spark.flights import departures
-from tagwire.spark.land import Landed, LandReport
+from tagwire.spark.landed import Landed, LandReport
 from tagwire.spark.report import first_rows, partition_rows, summary, write_report
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -26,7 +26,25 @@ def table_of(out: Path, rows: dict[str, list], date: str = "2013-01-01") -> None
 def report_of(out: Path, topic: str = "t", rows: int = 3) -> LandReport:
     landed = {0: Landed(rows, 5, 7)} if rows else {}
     keys = {"origin": rows, "<b>": 1} if rows else {}
-    return LandReport(topic, out, ("origin",), rows, 1, 2.0, rows / 2, landed, keys, {"Fetch": 12}, 3, 1)
+    return LandReport(
+        topic=topic,
+        out=out,
+        headers=("origin",),
+        rows=rows,
+        files=1,
+        bytes=1000,
+        malformed=0,
+        batches=1,
+        behind=0,
+        seconds=2.0,
+        rate=rows / 2,
+        partitions=landed,
+        header_keys=keys,
+        versions={"Fetch": 12},
+        table_rows=3,
+        table_files=1,
+        table_bytes=1000,
+    )
 
 
 def test_the_page_shows_what_was_landed_and_escapes_what_came_from_the_wire(tmp_path):

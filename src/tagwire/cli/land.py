@@ -8,24 +8,22 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tagwire.cli.terminal import cut, print_rows, printable
+from tagwire.cli.connecting import client_properties
+from tagwire.cli.land_display import display
+from tagwire.cli.options import Json
+from tagwire.cli.terminal import cut, print_json, print_rows, printable
 
 if TYPE_CHECKING:
-    from tagwire.spark.land import LandReport, Progress
+    from tagwire.spark.landed import LandReport
 
 _CELL = 40
 _NARROW = 6
-_PLAIN_PHASES = {"locked": "starting Spark", "started": "landing"}
-_LIVE_PHASES = {
-    "started": "landing",
-    "staged": "moving files",
-    "published": "landing",
-}
 
 
 def land(
@@ -43,11 +41,51 @@ def land(
         str | None, typer.Option("--headers", metavar="NAME,...", help="Headers that become columns of their own.")
     ] = None,
     text: Annotated[bool | None, typer.Option("--text/--bytes", help="What key and value are.")] = None,
+    value_format: Annotated[
+        str | None, typer.Option("--value-format", metavar="json|message", help="Values become typed columns.")
+    ] = None,
+    value_schema: Annotated[
+        str | None, typer.Option("--value-schema", metavar="DDL", help="Of json: 'a int, b array<string>'.")
+    ] = None,
+    message: Annotated[
+        str | None, typer.Option("--message", metavar="NAME|FILE", help="Of message: of the catalog, or a spec.")
+    ] = None,
+    version: Annotated[int | None, typer.Option("--version", metavar="N", help="The message's version.")] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            "--mode",
+            metavar="MODE",
+            help="Of bad values: PERMISSIVE keeps their bytes in a column. Else DROPMALFORMED or FAILFAST.",
+        ),
+    ] = None,
+    corrupt_column: Annotated[
+        str | None,
+        typer.Option("--corrupt-column", metavar="NAME", help="That column.", show_default="_corrupt_record"),
+    ] = None,
+    batch_offsets: Annotated[
+        int | None,
+        typer.Option(
+            "--batch-offsets", metavar="N", min=1, help="Most offsets in a micro-batch.", show_default="1000000"
+        ),
+    ] = None,
+    file_size: Annotated[
+        int, typer.Option("--file-size", metavar="MIB", min=1, help="How large a file becomes, about.")
+    ] = 128,
+    file_rows: Annotated[
+        int | None, typer.Option("--file-rows", metavar="N", min=1, help="Rows in one file, at most.")
+    ] = None,
+    metrics: Annotated[
+        Path | None, typer.Option("--metrics", metavar="FILE", help="Keep metrics for Prometheus in this file.")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Land a topic as a Parquet table, partitioned by the date of the record timestamp (UTC).
 
     Lands what the topic holds now; run again, what is new. A run that was killed is made good by the next.
     A header's column holds its last value in a record, as text; what is not UTF-8 is written 0x and hexadecimal.
+    A micro-batch writes at least one file for each date that it holds: more offsets in one make fewer, larger files.
+    With --json: a line for each micro-batch, then one with the report, and no page or picture.
 
     Without --bootstrap it starts a broker on DIR/_broker, fills its topic with the 336,776 departures from New York
     in 2013, and lands that.
@@ -56,39 +94,56 @@ def land(
     Examples:
       tagwire land
       tagwire land --bootstrap kafka-1:9092 --topic orders --to lake/orders --headers trace-id,tenant
+      tagwire land --bootstrap kafka-1:9092 --topic orders --value-format json --value-schema 'id bigint, total double'
     """
     if (bootstrap is None) != (topic is None):
         missing, given = ("--topic", "--bootstrap") if topic is None else ("--bootstrap", "--topic")
         raise typer.BadParameter(f"{given} needs {missing}", param_hint=f"'{missing}'")
-    if bootstrap is None and text is not None:
+    values = {
+        "value.format": value_format,
+        "value.schema": value_schema,
+        "value.message": message,
+        "value.version": None if version is None else str(version),
+        "mode": mode,
+        "columnNameOfCorruptRecord": corrupt_column,
+    }
+    decoding = {name: value for name, value in values.items() if value is not None}
+    if bootstrap is None and (text is not None or decoding):
         raise typer.BadParameter("the demonstration's values are text", param_hint="'--text'")
     names = None if headers is None else [name.strip() for name in headers.split(",")]
     from tagwire.spark import flights, land, report
 
-    with _interruptible(), _display() as display:
+    with _interruptible(), display() as shown:
+        further: dict[str, Any] = {
+            "checkpoint": checkpoint,
+            "headers": names,
+            "file_bytes": file_size << 20,
+            "file_rows": file_rows,
+            "metrics": metrics,
+            "on_progress": shown.progress,
+            "on_step": shown.step,
+        }
+        if batch_offsets is not None:
+            further["batch_offsets"] = batch_offsets
+        if as_json:
+            further["on_batch"] = lambda batch: _print_json(vars(batch))
         if bootstrap is None or topic is None:
-            done = flights.land_flights(
-                to,
-                checkpoint=checkpoint,
-                headers=names,
-                on_fill=display.fill,
-                on_progress=display.progress,
-                on_step=display.step,
-            )
+            done = flights.land_flights(to, on_fill=shown.fill, **further)
         else:
-            done = land.land(
-                bootstrap,
-                topic,
-                to,
-                checkpoint=checkpoint,
-                headers=names,
-                text=text,
-                on_progress=display.progress,
-                on_step=display.step,
-            )
+            further |= {"properties": client_properties(bootstrap), "text": text, "values": decoding or None}
+            done = land.land(bootstrap, topic, to, **further)
+    if as_json:
+        _print_json(done.document())
+        return
     _print(done)
     page, png = report.write_report(done, flights=bootstrap is None)
     print(f"report   {printable(str(page))}\npicture  {printable(str(png))}")
+
+
+def _print_json(document: object) -> None:
+    """A line that whoever reads along has at once."""
+    print_json([document])
+    sys.stdout.flush()
 
 
 def _print(done: LandReport) -> None:
@@ -107,7 +162,12 @@ def _print(done: LandReport) -> None:
         seen = ", ".join(f"{key} ({count:,})" for key, count in done.header_keys.items())
         print(f"headers  {printable(seen) or 'none'}")
     print(f"spoken   {', '.join(f'{api} {version}' for api, version in done.versions.items())}")
-    print(f"table    {printable(str(done.out / 'table'))}, {done.table_rows:,} rows in {done.table_files:,} files")
+    if done.malformed:
+        print(f"malformed {done.malformed:,} values, kept as bytes beside their rows")
+    size = f"{done.table_bytes / (1 << 20):,.1f} MiB"
+    print(
+        f"table    {printable(str(done.out / 'table'))}, {done.table_rows:,} rows in {done.table_files:,} files, {size}"
+    )
 
 
 def _cell_width(rows: list[list[str]]) -> int:
@@ -118,56 +178,6 @@ def _cell_width(rows: list[list[str]]) -> int:
     room = shutil.get_terminal_size().columns
     fitting = (width for width in range(_CELL, _NARROW, -1) if sum(min(w, width) + 2 for w in widest) <= room)
     return next(fitting, _NARROW)
-
-
-class _Plain:
-    """What is said where stderr is no terminal: a line for each phase and batch."""
-
-    def __init__(self) -> None:
-        self._batches = 0
-        self._filling = False
-
-    def step(self, name: str) -> None:
-        if name in _PLAIN_PHASES:
-            self._say(_PLAIN_PHASES[name])
-
-    def fill(self, records: int) -> None:
-        if not self._filling:
-            self._filling = True
-            self._say("filling the topic")
-
-    def progress(self, progress: Progress) -> None:
-        if progress.batches > self._batches:
-            self._batches = progress.batches
-            self._say(f"batch {progress.batches}: {progress.rows:,} rows, {progress.rate:,.0f} rows/s")
-
-    def _say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
-
-class _Live:
-    """What moves on a terminal: the phase, a bar, batches, rows, rate."""
-
-    def __init__(self, bar: Any) -> None:
-        self._bar = bar
-        self._task = bar.add_task("looking", total=None, said="")
-
-    def step(self, name: str) -> None:
-        if name == "checked":
-            self._bar.reset(self._task, total=None, description="starting Spark", said="")
-        elif name in _LIVE_PHASES:
-            self._bar.update(self._task, description=_LIVE_PHASES[name])
-
-    def fill(self, records: int) -> None:
-        from tagwire.spark.flights import DEPARTURES
-
-        said = f"{records:,} of {DEPARTURES:,} records"
-        self._bar.update(self._task, description="filling", completed=records, total=DEPARTURES, said=said)
-
-    def progress(self, progress: Progress) -> None:
-        total = None if progress.behind is None else progress.rows + progress.behind
-        said = f"{progress.batches:,} batches, {progress.rows:,} rows, {progress.rate:,.0f} rows/s"
-        self._bar.update(self._task, completed=progress.rows, total=total, said=said)
 
 
 @contextmanager
@@ -185,22 +195,3 @@ def _interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _display() -> Iterator[_Plain | _Live]:
-    if not sys.stderr.isatty():
-        yield _Plain()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = [
-        SpinnerColumn(),
-        TextColumn("{task.description:15}", markup=False),
-        BarColumn(bar_width=30),
-        TextColumn("{task.fields[said]}", markup=False),
-        TimeElapsedColumn(),
-    ]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield _Live(bar)

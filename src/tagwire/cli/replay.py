@@ -64,9 +64,9 @@ def _rows(spark: Any, table: Path | None, files: str | None, of: str | None) -> 
     from tagwire.spark.failure import reason
     from tagwire.spark.replay import landed_rows
 
+    if table is not None:
+        return landed_rows(spark, table)
     try:
-        if table is not None:
-            return landed_rows(spark.read.parquet(f"file://{table.absolute()}/table"))
         reader = spark.read.format("tagwire-segments").option("includeHeaders", "true")
         return (reader.option("subscribe", of) if of else reader).load(files)
     except Exception as error:

@@ -16,12 +16,13 @@ from datetime import datetime
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from tagwire.errors import ConfigError, Error, KafkaError
-from tagwire.spark.land import LandReport, Progress, land
-from tagwire.spark.session import check_spark
+from tagwire.spark.land import land
+from tagwire.spark.landed import LandReport
+from tagwire.spark.session import check_spark, check_streams
 from tagwire.spark.table import Table
 
 TOPIC = "flights"
@@ -116,10 +117,13 @@ def land_flights(
     checkpoint: str | Path | None = None,
     headers: Sequence[str] | None = None,
     on_fill: Callable[[int], None] = lambda records: None,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
     on_step: Callable[[str], None] = lambda step: None,
+    **further: Any,
 ) -> LandReport:
     """Start a broker on `to/_broker`, fill its topic where it is not full yet, and land it under `to`.
+
+    Args:
+        further: arguments of `land`.
 
     Raises:
         StorageError, ConfigError: before anything is written where `to` is not ours or something is missing; else as
@@ -132,6 +136,7 @@ def land_flights(
     wanted = HEADERS if headers is None and table.identity() is None else headers
     table.judge(TOPIC, "", wanted, True)
     check_spark()
+    check_streams()
     _data()
     table.begin()
     with Broker(table.out / "_broker") as broker:
@@ -144,9 +149,8 @@ def land_flights(
             checkpoint=checkpoint,
             headers=wanted,
             text=True,
-            batch_offsets=BATCH_OFFSETS,
-            on_progress=on_progress,
             on_step=on_step,
+            **{"batch_offsets": BATCH_OFFSETS, **further},
         )
 
 

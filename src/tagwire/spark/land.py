@@ -4,23 +4,25 @@ A Structured Streaming query (AvailableNow) lands what the topic holds now and e
 Columns: key, value, partition, offset, timestamp, one per named header, and the date (UTC) of the timestamp, which is
 the directory. A header's column is the value of its last occurrence in a record; null where the record has none, or a
 null one. Header values are text; what is not UTF-8 stands as `0x` and its hexadecimal digits. Key and value are bytes,
-or with `text` written like headers. `tagwire.spark.table` says why nothing is lost or repeated.
+or with `text` written like headers. With `values` the value is a struct of typed columns, and one more column holds
+the bytes of those that could not be decoded. `tagwire.spark.table` says why nothing is lost or repeated.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tagwire.errors import ConfigError
 from tagwire.spark.failure import reason
-from tagwire.spark.session import check_spark, session
+from tagwire.spark.landed import Batch, LandReport, Progress, counted, report_of, write_metrics
+from tagwire.spark.session import check_spark, check_streams, session
 from tagwire.spark.table import Identity, Table
+from tagwire.spark.value_formats import PERMISSIVE, settled
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -29,63 +31,12 @@ if TYPE_CHECKING:
     from tagwire.client import Client
 
 COLUMNS = ("key", "value", "partition", "offset", "timestamp", "date")
+CORRUPT = "_corrupt_record"
 BATCH_OFFSETS = 1_000_000
+FILE_BYTES = 128 << 20
 _POLL_SECONDS = 0.2
 _KEY_LISTS = 1000
 _APIS = (18, 3, 2, 1)  # ApiVersions, Metadata, ListOffsets, Fetch
-
-
-@dataclass(frozen=True)
-class Landed:
-    """What a run landed of one partition."""
-
-    rows: int
-    first_offset: int
-    last_offset: int
-
-    def __add__(self, other: Landed) -> Landed:
-        first, last = min(self.first_offset, other.first_offset), max(self.last_offset, other.last_offset)
-        return Landed(self.rows + other.rows, first, last)
-
-
-@dataclass
-class Progress:
-    """How far a run is. `behind` is how many offsets are left, None until Spark has said it once."""
-
-    batches: int = 0
-    rows: int = 0
-    behind: int | None = None
-    seconds: float = 0.0
-    partitions: dict[int, Landed] = field(default_factory=dict)
-    header_keys: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def rate(self) -> float:
-        """Records per second, from the start of the query on."""
-        return self.rows / self.seconds if self.seconds else 0.0
-
-
-@dataclass(frozen=True)
-class LandReport:
-    """What a run did, and what the table holds now.
-
-    Attributes:
-        header_keys: header keys seen by this run, and in how many records.
-        versions: version negotiated with the brokers, per API.
-    """
-
-    topic: str
-    out: Path
-    headers: tuple[str, ...]
-    rows: int
-    batches: int
-    seconds: float
-    rate: float
-    partitions: dict[int, Landed]
-    header_keys: dict[str, int]
-    versions: dict[str, int]
-    table_rows: int
-    table_files: int
 
 
 def land(
@@ -93,63 +44,101 @@ def land(
     topic: str,
     to: str | Path,
     *,
+    spark: SparkSession | None = None,
+    properties: Mapping[str, str] | None = None,
     checkpoint: str | Path | None = None,
     headers: Sequence[str] | None = None,
     text: bool | None = None,
+    values: Mapping[str, str] | None = None,
     batch_offsets: int = BATCH_OFFSETS,
+    file_bytes: int = FILE_BYTES,
+    file_rows: int | None = None,
+    metrics: str | Path | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_batch: Callable[[Batch], None] = lambda batch: None,
     on_step: Callable[[str], None] = lambda step: None,
 ) -> LandReport:
     """Land what `topic` holds now, and has not landed yet, in the table under `to`.
 
     Args:
         bootstrap: brokers, `HOST:PORT,HOST:PORT`.
+        spark: a classic session, whose settings stay as they are; None takes the one that runs, or starts one.
+        properties: further ones of the client: security, `isolation.level`, ...
         checkpoint: directory of what the query remembers; `to/_checkpoint` unless said otherwise.
         headers: names of the headers that become columns; None is as the table has them, none for a new one.
         text: key and value become strings instead of bytes; None is as the table has them, bytes for a new one.
+        values: the options of the format `tagwire` that decode values: `value.format`, `value.schema`, ... None is as
+            the table has them. `mode` may change from run to run; PERMISSIVE keeps the bytes of a value that cannot be
+            decoded in a column `_corrupt_record`, or as `columnNameOfCorruptRecord` names it.
         batch_offsets: offsets in one micro-batch, at most about.
+        file_bytes: how large a file becomes, about, where a micro-batch has so much of a date.
+        file_rows: rows in one file, at most; None is as many as `file_bytes` makes.
+        metrics: a file that holds how far the run is, as Prometheus reads it; written anew after each micro-batch.
         on_progress: told how far the run is, several times a second.
+        on_batch: told each micro-batch that is done.
         on_step: told each step as it is reached: checked, locked, claimed, started; for each micro-batch cleared,
             staged, moved (for each file), published, committed; landed.
 
     Raises:
         ConfigError: an argument is wrong, or there is no Java or PySpark.
+        SpecError, UnsupportedVersionError: `values` names no message.
         StorageError: `to` or `checkpoint` is not ours, does not fit or is in use, or the disk fails.
         ConnectError, KafkaError, CorruptRecordError: as the brokers answer.
+        DecodeError: a value cannot be decoded, with mode FAILFAST.
         TagwireError: Spark failed; its reason in one line.
     """
     from tagwire.client import Client
 
-    _check(topic, headers, batch_offsets)
-    check_spark()
+    _check(topic, headers, text, values, batch_offsets=batch_offsets, file_bytes=file_bytes, file_rows=file_rows)
+    check_spark(spark)
+    check_streams(spark)
+    client_properties = {**(properties or {}), "bootstrap.servers": bootstrap}
     table = Table(to, checkpoint)
     table.inspect()
-    with Client(bootstrap) as client:
+    decoding = None if values is None else _decoding(values, table.identity())
+    with Client.from_properties(client_properties) as client:
         client.topic(topic, client.deadline())
-        asked = (topic, client.metadata([topic]).cluster_id or "", headers, text)
+        asked = (topic, client.metadata([topic]).cluster_id or "", headers, text, decoding)
         table.judge(*asked)
         on_step("checked")
         with table.lock():
             on_step("locked")
-            with session(table.state / "spark.log") as spark:
+            with session(table.state / "spark.log", spark) as own:
                 identity = table.judge(*asked)
                 table.claim(identity)
                 on_step("claimed")
-                run = _Run(table, identity, on_step)
-                progress = run.follow(_query(spark, bootstrap, identity, table, batch_offsets, run.write), on_progress)
+                if values is not None and "mode" in values:
+                    identity = replace(identity, values={**identity.values, "mode": values["mode"]})
+                own.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", str(file_bytes))
+                run = _Run(table, identity, file_rows, on_batch, on_step)
+                if metrics is not None:
+                    run.metrics = Path(metrics)
+                query = _query(own, client_properties, identity, table, batch_offsets, run.write)
+                progress = run.follow(query, on_progress)
         versions = _versions(client)
     on_step("landed")
-    return _report(table, identity, progress, versions)
+    return report_of(table, identity, progress, versions)
 
 
 class _Run:
     """One run of the query: writes its micro-batches and keeps count."""
 
-    def __init__(self, table: Table, identity: Identity, on_step: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        table: Table,
+        identity: Identity,
+        file_rows: int | None,
+        on_batch: Callable[[Batch], None],
+        on_step: Callable[[str], None],
+    ) -> None:
         self.table = table
         self.identity = identity
+        self.file_rows = file_rows
+        self.on_batch = on_batch
         self.on_step = on_step
+        self.metrics: Path | None = None
         self.progress = Progress()
+        self.published: dict[int, Batch] = {}
         self.failure: BaseException | None = None
 
     def write(self, batch: DataFrame, number: int) -> None:
@@ -167,60 +156,79 @@ class _Run:
         self.on_step("cleared")
         staged = self.table.stage(number)
         seen = Observation()
-        rows = table_columns(batch.observe(seen, _header_key_lists()), self.identity.headers, text=self.identity.text)
+        rows = table_columns(batch.observe(seen, _header_key_lists()), self.identity)
         # Rebalanced, a date is in few files even when a batch spans a year, and in several when it is large.
         rows = rows.hint("rebalance", "date").sortWithinPartitions("date", "partition", "offset")
-        rows.write.partitionBy("date").parquet(f"file://{staged}")
+        writer = rows.write.partitionBy("date")
+        if self.file_rows is not None:
+            writer = writer.option("maxRecordsPerFile", self.file_rows)
+        writer.parquet(f"file://{staged}")
         self.on_step("staged")
-        landed = _counted(staged)
+        done, partitions = counted(number, staged, self.identity.corrupt)
         self.table.publish(number, staged, moved=lambda path: self.on_step("moved"))
         self.on_step("published")
-        if landed:  # Spark keeps no observations of a batch without rows
-            self._count(landed, seen.get["lists"])
-        self.progress.batches += 1
-
-    def _count(self, landed: dict[int, Landed], lists: list[Any]) -> None:
-        progress = self.progress
-        for partition, part in landed.items():
-            before = progress.partitions.get(partition)
-            progress.partitions[partition] = before + part if before else part
-            progress.rows += part.rows
-        for row in lists:
-            for key in json.loads(row["item"] or "[]"):
-                progress.header_keys[key] += row["count"]
+        if done.rows:  # Spark keeps no observations of a batch without rows
+            for row in seen.get["lists"]:
+                for key in json.loads(row["item"] or "[]"):
+                    self.progress.header_keys[key] += row["count"]
+        self.published[number] = done
+        self.progress.add(done, partitions)
 
     def follow(self, query: StreamingQuery, on_progress: Callable[[Progress], None]) -> Progress:
         """Wait for the end of the query; its failure is raised as our own error."""
         self.on_step("started")
-        begun, committed, ended = time.monotonic(), -1, False
+        begun, ended = time.monotonic(), False
         try:
             while not ended:
                 ended = query.awaitTermination(_POLL_SECONDS)
-                last: Any = query.lastProgress
-                if last is not None and last.batchId != committed:
-                    committed = last.batchId
-                    self.progress.behind = _behind(last.sources[0])
-                    self.on_step("committed")
                 self.progress.seconds = time.monotonic() - begun
+                self._committed(query)
                 on_progress(self.progress)
         except Exception as error:
             raise reason(self.failure or error) from error
         finally:
             query.stop()
-        self.progress.behind = 0
+        self.progress.behind = self.progress.behind or 0
+        for done in self.published.values():  # of which Spark did not tell
+            self.on_batch(replace(done, seconds=self.progress.seconds))
+        self._measure(ended=True)
         on_progress(self.progress)
         return self.progress
 
+    def _committed(self, query: StreamingQuery) -> None:
+        """Tells of the micro-batches that Spark has told of since it was asked last."""
+        last: Any = query.lastProgress
+        recent: list[Any] = list(query.recentProgress) if last is not None and last.batchId in self.published else []
+        for told in recent:
+            done = self.published.pop(told.batchId, None)
+            if done is None:
+                continue
+            self.progress.behind = _behind(told.sources[0])
+            self.on_batch(replace(done, behind=self.progress.behind, seconds=self.progress.seconds))
+            self._measure(ended=False)
+            self.on_step("committed")
 
-def table_columns(records: DataFrame, headers: Sequence[str], *, text: bool) -> DataFrame:
+    def _measure(self, *, ended: bool) -> None:
+        if self.metrics is not None:
+            write_metrics(self.metrics, self.identity.topic, self.progress, ended=ended)
+
+
+def table_columns(records: DataFrame, identity: Identity) -> DataFrame:
     """The columns of the table from those of the source, which include the headers."""
     from pyspark.sql import functions as F  # noqa: N812
 
     from tagwire.spark.functions import header
 
-    plain = [(_text(F.col(name)) if text else F.col(name)).alias(name) for name in ("key", "value")]
-    named = [_text(header("headers", name)).alias(name) for name in headers]
-    return records.select(*plain, "partition", "offset", "timestamp", *named, F.to_date("timestamp").alias("date"))
+    corrupt = identity.corrupt
+    texts = (["key"] if corrupt else ["key", "value"]) if identity.text else []
+    plain = [(_text(F.col(name)) if name in texts else F.col(name)).alias(name) for name in ("key", "value")]
+    named = [_text(header("headers", name)).alias(name) for name in identity.headers]
+    broken = []
+    if corrupt:
+        there = corrupt in records.columns  # the source has it with mode=PERMISSIVE alone
+        broken = [F.col(f"`{corrupt}`") if there else F.lit(None).cast("binary").alias(corrupt)]
+    date = F.to_date("timestamp").alias("date")
+    return records.select(*plain, "partition", "offset", "timestamp", *named, *broken, date)
 
 
 def _text(value: Column) -> Column:
@@ -237,32 +245,53 @@ def _header_key_lists() -> Column:
     return F.expr(f"approx_top_k({keys}, {_KEY_LISTS}, {_KEY_LISTS})").alias("lists")
 
 
-def _check(topic: str, headers: Sequence[str] | None, batch_offsets: int) -> None:
-    if batch_offsets < 1:
-        raise ConfigError(f"batch_offsets={batch_offsets}: needs a whole number above 0")
+def _check(
+    topic: str,
+    headers: Sequence[str] | None,
+    text: bool | None,
+    values: Mapping[str, str] | None,
+    **counts: int | None,
+) -> None:
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise ConfigError(f"{name}={count}: needs a whole number above 0")
     if not topic or "," in topic:
         raise ConfigError(f"topic {topic!r}: needs the name of one topic")
+    corrupt = {} if values is None else {"columnNameOfCorruptRecord": values.get("columnNameOfCorruptRecord", CORRUPT)}
     taken = set(COLUMNS)
-    for name in headers or ():
-        if not name:
-            raise ConfigError("headers: an empty name")
-        if name.lower() in taken:
-            raise ConfigError(
-                f"headers: {name!r} would be a second column of that name (columns: {', '.join(COLUMNS)})"
-            )
-        taken.add(name.lower())
+    for what, names in (("headers", headers or ()), *((name, (column,)) for name, column in corrupt.items())):
+        for name in names:
+            if not name:
+                raise ConfigError(f"{what}: an empty name")
+            if name.lower() in taken:
+                raise ConfigError(
+                    f"{what}: {name!r} would be a second column of that name (columns: {', '.join(COLUMNS)})"
+                )
+            taken.add(name.lower())
+
+
+def _decoding(values: Mapping[str, str], begun: Identity | None) -> dict[str, str]:
+    """How values are decoded; what is not said is as the table was begun with."""
+    there = begun.values if begun is not None else {}
+    if "value.format" not in values:
+        return settled({**there, **values})
+    return settled({"columnNameOfCorruptRecord": there.get("columnNameOfCorruptRecord", CORRUPT), **values})
 
 
 def _query(
     spark: SparkSession,
-    bootstrap: str,
+    properties: Mapping[str, str],
     identity: Identity,
     table: Table,
     batch_offsets: int,
     write: Callable[[DataFrame, int], None],
 ) -> StreamingQuery:
+    decoding = dict(identity.values)
+    if decoding and decoding["mode"].upper() != PERMISSIVE:
+        del decoding["columnNameOfCorruptRecord"]
     options = {
-        "kafka.bootstrap.servers": bootstrap,
+        **{f"kafka.{name}": value for name, value in properties.items()},
+        **decoding,
         "subscribe": identity.topic,
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": str(batch_offsets),
@@ -278,21 +307,6 @@ def _query(
         )
     except Exception as error:
         raise reason(error) from error
-
-
-def _counted(staged: Path) -> dict[int, Landed]:
-    """Rows and offsets per partition of a staged batch."""
-    import pyarrow.dataset as ds
-
-    files = [str(path) for path in staged.glob("*/*.parquet")]
-    if not files:
-        return {}
-    offsets = ds.dataset(files, format="parquet").to_table(columns=["partition", "offset"])
-    counted = offsets.group_by("partition").aggregate([("offset", "count"), ("offset", "min"), ("offset", "max")])
-    return {
-        row["partition"]: Landed(row["offset_count"], row["offset_min"], row["offset_max"])
-        for row in counted.to_pylist()
-    }
 
 
 def _behind(source: Any) -> int | None:
@@ -312,23 +326,3 @@ def _versions(client: Client) -> dict[str, int]:
 
     versions = negotiate(OURS, client.versions())
     return {api_name(api): versions[api] for api in _APIS}
-
-
-def _report(table: Table, identity: Identity, progress: Progress, versions: dict[str, int]) -> LandReport:
-    import pyarrow.parquet as pq
-
-    files = table.files()
-    return LandReport(
-        topic=identity.topic,
-        out=table.out,
-        headers=identity.headers,
-        rows=progress.rows,
-        batches=progress.batches,
-        seconds=progress.seconds,
-        rate=progress.rate,
-        partitions=dict(sorted(progress.partitions.items())),
-        header_keys=dict(progress.header_keys.most_common()),
-        versions=versions,
-        table_rows=sum(pq.read_metadata(path).num_rows for path in files),
-        table_files=len(files),
-    )

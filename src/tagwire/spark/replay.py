@@ -9,17 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tagwire.errors import ConfigError
+from tagwire.errors import ConfigError, StorageError
 from tagwire.spark.failure import reason
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 KEEP, NOW = "keep", "now"
-_LANDED = ("key", "value", "partition", "offset", "timestamp", "date")
 _SLICES_A_SECOND = 20
 
 
@@ -104,17 +104,49 @@ def replay(
     return sum(row.sent for row in counted)
 
 
-def landed_rows(table: DataFrame) -> DataFrame:
-    """The rows of a table that `land` made, its header columns as headers again; one without a value is left out."""
+def landed_rows(spark: SparkSession, out: str | Path) -> DataFrame:
+    """The rows of the table that `land` made under `out`, as those of a topic.
+
+    Header columns are headers again; one without a value is left out. Values that were decoded are written again:
+    messages as they were, JSON with the fields that the table has. Those that could not be are what they were.
+
+    Raises:
+        StorageError: `land` began no table there. TagwireError: Spark cannot read it.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
-    names = [name for name in table.columns if name not in _LANDED]
-    pairs = [F.struct(F.lit(name).alias("key"), F.col(f"`{name}`").cast("binary").alias("value")) for name in names]
-    plain = [name for name in _LANDED if name != "date"]
+    from tagwire.spark.table import Table
+
+    place = Table(out)
+    known = place.identity()
+    if known is None:
+        raise StorageError(f"{place.out}: holds no table that `tagwire land` began")
+    try:
+        table = spark.read.parquet(f"file://{place.data}")
+    except Exception as error:
+        raise reason(error) from error
+    value = F.col("value").cast("binary") if known.corrupt is None else _written(known.values)
+    columns = [F.col("key"), value.alias("value"), F.col("partition"), F.col("offset"), F.col("timestamp")]
+    pairs = [
+        F.struct(F.lit(name).alias("key"), F.col(f"`{name}`").cast("binary").alias("value")) for name in known.headers
+    ]
     if not pairs:
-        return table.select(*plain)
+        return table.select(*columns)
     kept = F.filter(F.array(*pairs), lambda pair: pair["value"].isNotNull())
-    return table.select(*plain, F.when(F.size(kept) > 0, kept).alias("headers"))
+    return table.select(*columns, F.when(F.size(kept) > 0, kept).alias("headers"))
+
+
+def _written(values: Mapping[str, str]) -> Column:
+    """The bytes of decoded values."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from tagwire.spark.functions import to_message
+
+    if values["value.format"] == "message":
+        written = to_message("value", values["value.message"], int(values["value.version"]), mode="FAILFAST")
+    else:
+        written = F.to_json("value", {"ignoreNullFields": "false"}).cast("binary")
+    return F.coalesce(written, F.col(f"`{values['columnNameOfCorruptRecord']}`"))
 
 
 def _columns(rows: DataFrame, times: str | int) -> list[Column]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tagwire.spark import picture
-from tagwire.spark.land import LandReport
+from tagwire.spark.landed import LandReport
 
 if TYPE_CHECKING:
     import pyarrow as pa

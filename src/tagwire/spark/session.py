@@ -45,15 +45,21 @@ _JAVA = "Spark needs Java 17 or newer"
 
 
 @contextmanager
-def session(log: Path) -> Iterator[SparkSession]:
+def session(log: Path, given: SparkSession | None = None) -> Iterator[SparkSession]:
     """A session of its own with `SETTINGS`: of the Spark that already runs in this process, else of a local one.
 
     Args:
         log: file that takes the output of a local Spark; its directory exists.
+        given: a session whose Spark it is to be of.
 
     Raises:
         ConfigError: there is no PySpark or no Java that can run it.
     """
+    if given is not None:
+        spark = given.newSession()
+        _set(spark)
+        yield spark
+        return
     check_spark()
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -63,13 +69,17 @@ def session(log: Path) -> Iterator[SparkSession]:
         warnings.simplefilter("ignore", FutureWarning)  # PySpark 4.3 about pandas 3, which nothing here uses
         context = running or _local(log)
         spark = SparkSession(context).newSession()
-    for name, value in SETTINGS.items():
-        spark.conf.set(name, value)
+    _set(spark)
     try:
         yield spark
     finally:
         if running is None:
             context.stop()
+
+
+def _set(spark: SparkSession) -> None:
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
 
 
 def _local(log: Path) -> SparkContext:
@@ -110,17 +120,38 @@ def _own_interrupt() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def check_spark() -> None:
+def check_spark(given: SparkSession | None = None) -> None:
     """See whether a job can run here, before anything is written.
 
+    Args:
+        given: a session that runs already.
+
     Raises:
-        ConfigError: there is no Java, no PySpark, or one that does not stream from Python with limits.
+        ConfigError: there is no Java, or no PySpark whose functions take Arrow.
     """
-    _java()
+    if given is None:
+        _java()
+    try:
+        from pyspark.sql.functions import arrow_udf  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(f"the job needs PySpark 4.1 or newer: pip install 'tagwire[spark]' ({error})") from None
+
+
+def check_streams(given: SparkSession | None = None) -> None:
+    """See whether a job that lands a stream can run: it reads with limits, and writes files beside the driver.
+
+    Raises:
+        ConfigError: PySpark does not stream from Python with limits, or the session is one of Spark Connect.
+    """
     try:
         import pyspark.sql.streaming.datasource  # noqa: F401
-    except ImportError as error:
-        raise ConfigError(f"the job needs PySpark 4.2 or newer: pip install 'tagwire[spark]' ({error})") from None
+    except ImportError:
+        raise ConfigError("landing needs PySpark 4.2 or newer: older ones read no stream with limits") from None
+    if given is not None and not hasattr(given, "_jsparkSession"):
+        raise ConfigError(
+            "landing needs a classic session: Spark Connect runs what writes a micro-batch on its server, out of reach "
+            "of the table's lock and counts"
+        )
 
 
 def _java() -> str:

@@ -18,9 +18,9 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from tagwire.errors import StorageError
 _FORMAT = 1
 _BATCH_FILE = re.compile(r"batch-(\d{8,19})-\d{4,}\.parquet")
 _MARK = "_tagwire.json"
+_SHOWN = 80
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Identity:
         cluster_id: of the brokers, as they name themselves; "" when they do not.
         headers: names of the headers that are columns.
         text: whether key and value are strings.
+        values: options of the source that decode values; none where they are bytes or text. Their mode may change.
     """
 
     id: str
@@ -47,6 +49,12 @@ class Identity:
     cluster_id: str
     headers: tuple[str, ...]
     text: bool
+    values: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def corrupt(self) -> str | None:
+        """The column with the bytes of values that could not be decoded; None where values are not decoded."""
+        return self.values.get("columnNameOfCorruptRecord")
 
 
 class Table:
@@ -113,19 +121,27 @@ class Table:
             file.flush()
             yield
 
-    def judge(self, topic: str, cluster_id: str, headers: Sequence[str] | None, text: bool | None) -> Identity:
+    def judge(
+        self,
+        topic: str,
+        cluster_id: str,
+        headers: Sequence[str] | None,
+        text: bool | None,
+        values: Mapping[str, str] | None = None,
+    ) -> Identity:
         """What a table of this topic is or would be here; writes nothing.
 
         Args:
-            headers, text: None takes what the table was begun with.
+            headers, text, values: None takes what the table was begun with.
 
         Raises:
             StorageError: the table is of another topic, cluster or shape, or its checkpoint is not its own.
         """
         known = self.identity()
         if known is None:
-            known = Identity(uuid.uuid4().hex, topic, cluster_id, tuple(headers or ()), bool(text))
+            known = Identity(uuid.uuid4().hex, topic, cluster_id, tuple(headers or ()), bool(text), dict(values or {}))
         self._refuse_other(known, topic, cluster_id, headers, text)
+        self._refuse_other_values(known, values)
         self._refuse_leftovers(known)
         return known
 
@@ -201,6 +217,16 @@ class Table:
                 f"{self.out}: was begun with key and value as {'text' if known.text else 'bytes'}; its columns stay so"
             )
 
+    def _refuse_other_values(self, known: Identity, values: Mapping[str, str] | None) -> None:
+        if values is None:
+            return
+        for name in {**known.values, **values}:
+            begun, asked = known.values.get(name), values.get(name)
+            if name != "mode" and begun != asked:
+                raise StorageError(
+                    f"{self.out}: was begun with {name}={_short(begun)}, not {_short(asked)}; its columns stay so"
+                )
+
     def _refuse_leftovers(self, known: Identity) -> None:
         """Refuse a table and a checkpoint that do not belong together: rows would be lost or repeated."""
         mark = _read_json(self.checkpoint / _MARK)
@@ -230,6 +256,10 @@ def _storage(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StorageError(f"{error.filename or path}: {error.strerror or error}") from error
+
+
+def _short(value: str | None) -> str:
+    return "(none)" if value is None else value if len(value) <= _SHOWN else value[:_SHOWN] + "..."
 
 
 def _batch_of(path: Path) -> int:

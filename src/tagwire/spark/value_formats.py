@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import BinaryType, DataType, StructField, StructType
@@ -134,6 +135,28 @@ def value_options(given: Mapping[str, str]) -> ValueOptions | None:
     if corrupt and mode != PERMISSIVE:
         raise ConfigError(f"option columnNameOfCorruptRecord: needs mode=PERMISSIVE, not {mode}")
     return ValueOptions(_message(given) if name == "message" else JsonFormat(_json_schema(given)), mode, corrupt)
+
+
+def settled(given: Mapping[str, str]) -> dict[str, str]:
+    """Options that mean the same wherever and whenever they are read: a spec's text for its path, a schema as JSON.
+
+    Raises:
+        ConfigError, SpecError, UnsupportedVersionError: as `value_options`; or values are not decoded.
+    """
+    name, mode = choice("value.format", given, _FORMATS), choice("mode", given, MODES)
+    wrong = [option for option in given if option not in OPTIONS]
+    if wrong or name == "bytes":
+        said = f"option {wrong[0]}: does not decode values" if wrong else "option value.format: needs message or json"
+        raise ConfigError(f"{said}; {', '.join(OPTIONS)} do")
+    # The column stays, whatever the mode is now: another read of the same may be PERMISSIVE.
+    options = value_options({**given, "mode": PERMISSIVE})
+    assert options is not None
+    found = {**given, "value.format": name, "mode": mode}
+    if isinstance(options.format, JsonFormat):
+        found["value.schema"] = options.format.schema.json()
+    elif not isinstance(options.format.home, str) and "{" not in given["value.message"]:
+        found["value.message"] = Path(given["value.message"]).read_text("utf-8")
+    return found
 
 
 def _message(given: Mapping[str, str]) -> MessageFormat:
