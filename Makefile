@@ -25,7 +25,7 @@ run: setup
 # The whole suite runs on the compiled kernels; what depends on them runs again on the same source uncompiled.
 test: setup
 	$(BIN)/python -m pytest -q $(PROCESSES) tests/spark tests $(PYTEST)
-	TAGWIRE_PURE=1 $(BIN)/python -m pytest -q tests/kernel tests/spec tests/codec tests/records tests/rpc $(PROCESSES) $(PYTEST)
+	TAGWIRE_PURE=1 $(BIN)/python -m pytest -q tests/kernel tests/spec tests/codec tests/records tests/rpc tests/capture $(PROCESSES) $(PYTEST)
 
 lint: setup
 	$(BIN)/ruff check .

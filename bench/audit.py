@@ -35,9 +35,10 @@ BROKER = Endpoint("10.1.0.1", 9092)
 READ = """
 import sys
 from pathlib import Path
-from tagwire.capture import Census, Losses, observe
+from tagwire.capture import Census, Losses, seen_in, take_census
 census = Census()
-census.add_all(observe(Path(sys.argv[1]), Losses(), bodies=sys.argv[2] == "bodies"))
+for seen in seen_in(Path(sys.argv[1]), Losses(), bodies=sys.argv[2] == "bodies"):
+    take_census(census, seen)
 assert sum(usage.count for usage in census.usages()) == int(sys.argv[3])
 """
 TSHARK = ["-d", "tcp.port==9092,kafka", "-Y", "kafka", "-T", "fields"]

@@ -11,12 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tagwire import messages
-from tagwire.capture import Endpoint, Losses
+from tagwire.capture import Endpoint
 from tagwire.capture.bodies import error_codes, offered, response_of
-from tagwire.capture.connections import exchanges
-from tagwire.capture.conversation import NOT_KAFKA, OUT_OF_STEP, TLS, UNMATCHED, user_of
-from tagwire.capture.packets import packets
-from tagwire.capture.segments import CUT, FRAGMENT, LINK
+from tagwire.capture.connections import CUT, FRAGMENT, LINK, NOT_KAFKA, OUT_OF_STEP, TLS, UNMATCHED, user_of
 
 from .traffic import BROKER, CLIENT, SIX, Talk, asks, ethernet, ip, names, offers, pcap, request, response, seen
 
@@ -306,8 +303,7 @@ def test_damaged_captures_never_raise_and_lose_only_what_is_damaged(data: st.Dat
     for _ in range(data.draw(st.integers(1, 6))):
         whole[data.draw(st.integers(24, len(whole) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(24, len(whole)))
-    losses = Losses()
-    found = list(exchanges(packets(io.BytesIO(whole[:cut]), "x", losses), "x", losses, bodies=True))
+    found, losses = seen(bytes(whole[:cut]), bodies=True)
     for one in found:
         error_codes(one, losses)
     assert len(found) <= len(EXPECTED) + 6

@@ -12,8 +12,8 @@ import dpkt
 
 from tagwire import messages
 from tagwire.capture import Exchange, Losses
-from tagwire.capture.connections import exchanges
-from tagwire.capture.packets import packets
+from tagwire.capture.connections import requests_in
+from tagwire.capture.exchange import exchanges
 from tagwire.rpc.headers import RequestHeader, encode_request_header, encode_response_header
 
 CLIENT, BROKER = ("10.0.0.9", 61040), ("10.0.0.1", 9092)
@@ -119,8 +119,8 @@ def pcap(frames: Iterable[bytes], link_type: int = dpkt.pcap.DLT_EN10MB) -> byte
 def seen(capture: bytes, *, bodies: bool = False) -> tuple[list[Exchange], Losses]:
     """The exchanges in a capture file, and what was lost."""
     losses = Losses()
-    found = packets(io.BytesIO(capture), "capture", losses)
-    return list(exchanges(found, "capture", losses, bodies=bodies)), losses
+    found = requests_in(io.BytesIO(capture), "capture", losses, bodies=bodies)
+    return [one for rows in found for one in exchanges(rows, "capture")], losses
 
 
 def names(found: Iterable[Exchange]) -> list[tuple[int, int, int]]:

@@ -1,14 +1,15 @@
 """What clients were seen to ask of brokers, and what follows for the next release.
 
-Packets and request logs become observations (`observe`), observations are gathered by client (`Census`), and each
-client is judged against a release (`judge`). Nothing in a capture stops the reading of the rest: what is not understood
-is counted (`Losses`).
+Packets and request logs become observations (`observe`; `seen_in` gives many at a time), observations are gathered by
+client (`Census`), and each client is judged against a release (`judge`). Nothing in a capture stops the reading of the
+rest: what is not understood is counted (`Losses`).
 """
 
 from tagwire.capture.census import Census, Client, Offers, Usage, Use
-from tagwire.capture.conversation import Exchange
-from tagwire.capture.files import Piece, exchanged, kind_of, observe, paths_of, pieces
+from tagwire.capture.exchange import Exchange
+from tagwire.capture.files import Piece, exchanged, kind_of, observe, paths_of, pieces, seen_in
 from tagwire.capture.observation import Endpoint, Losses, Observation, Place
+from tagwire.capture.requests import Requests, Seen, take_census
 from tagwire.capture.verdicts import Cause, Finding, Outcome, Verdict, features_of, judge
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "Outcome",
     "Piece",
     "Place",
+    "Requests",
+    "Seen",
     "Usage",
     "Use",
     "Verdict",
@@ -34,4 +37,6 @@ __all__ = [
     "observe",
     "paths_of",
     "pieces",
+    "seen_in",
+    "take_census",
 ]

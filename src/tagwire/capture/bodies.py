@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cache
 from typing import Any, Final
 
 from tagwire import messages
-from tagwire.capture.conversation import Exchange
-from tagwire.capture.observation import Losses
-from tagwire.codec.classes import MessageObject, Structure
+from tagwire.capture.exchange import Exchange
+from tagwire.capture.observation import Losses, Place
+from tagwire.codec.classes import MessageObject
 from tagwire.errors import DecodeError, UnsupportedVersionError
 from tagwire.rpc.headers import API_VERSIONS
 from tagwire.rpc.negotiation import Range
+from tagwire.spec import Struct
 
 BAD_REQUEST: Final = "a request whose body cannot be read"
 BAD_RESPONSE: Final = "an answer whose body cannot be read"
@@ -20,62 +22,97 @@ BAD_RESPONSE: Final = "an answer whose body cannot be read"
 
 def request_of(exchange: Exchange, losses: Losses) -> MessageObject | None:
     """The request's message; None where it was not kept, or cannot be read, which is counted."""
-    return _decoded(messages.request, exchange, exchange.request, BAD_REQUEST, losses)
+    if exchange.request is None:
+        return None
+    header = exchange.header
+    found = _decoded(messages.request, header.api_key, (header.api_version,), exchange.request)
+    if found is None:
+        losses.add(BAD_REQUEST, exchange.place)
+    return found
 
 
 def response_of(exchange: Exchange, losses: Losses) -> MessageObject | None:
     """The answer's message; None where there is none, or it was not kept, or cannot be read, which is counted."""
-    return _decoded(messages.response, exchange, exchange.response, BAD_RESPONSE, losses)
+    header = exchange.header
+    return answer_of(header.api_key, header.api_version, exchange.response, exchange.place, losses)
+
+
+def answer_of(api: int, version: int, body: bytes | None, place: Place, losses: Losses) -> MessageObject | None:
+    """The same of the parts of an exchange."""
+    if body is None:
+        return None
+    # A refusal of ApiVersions comes in the layout of version 0, whatever was asked.
+    layouts = (version, 0) if api == API_VERSIONS and version else (version,)
+    found = _decoded(messages.response, api, layouts, body)
+    if found is None:
+        losses.add(BAD_RESPONSE, place)
+    return found
 
 
 def offered(exchange: Exchange, losses: Losses) -> dict[int, Range] | None:
     """What the broker listed: {API key: range}, in an answered ApiVersions; None in any other."""
-    if exchange.header.api_key != API_VERSIONS:
-        return None
-    answer: Any = response_of(exchange, losses)
-    listed = answer.api_keys if answer is not None else ()
-    return {api.api_key: (api.min_version, api.max_version) for api in listed} or None
+    return None if exchange.header.api_key != API_VERSIONS else listed(response_of(exchange, losses))
+
+
+def listed(answer: Any) -> dict[int, Range] | None:
+    """What an answer to ApiVersions lists: {API key: range}; None where there is no answer, or it lists nothing."""
+    apis = answer.api_keys if answer is not None else ()
+    return {api.api_key: (api.min_version, api.max_version) for api in apis} or None
 
 
 def error_codes(exchange: Exchange, losses: Losses) -> tuple[int, ...] | None:
     """The codes other than 0 in an answer, ascending, each once; None where there is no answer that can be read."""
-    response = response_of(exchange, losses)
-    if response is None:
+    return codes_in(response_of(exchange, losses))
+
+
+def codes_in(answer: MessageObject | None) -> tuple[int, ...] | None:
+    """The codes other than 0 in the fields of an answer that are called error_code, at any depth, ascending, each once;
+    None for None."""
+    if answer is None:
         return None
     codes: set[int] = set()
-    _gather(response, codes)
-    return tuple(sorted(codes - {0}))
+    _gatherer(answer.spec.root)(answer, codes)
+    codes.discard(0)
+    return tuple(sorted(codes))
 
 
-def _gather(value: Any, codes: set[int]) -> None:
-    """Takes in every field called error_code, at any depth."""
-    if isinstance(value, list):
-        if value and isinstance(value[0], Structure):
-            for element in value:
-                _gather(element, codes)
-    elif isinstance(value, Structure):
-        for name in value._fields:
-            inner = getattr(value, name)
-            if name == "error_code":
-                codes.add(inner)
-            else:
-                _gather(inner, codes)
+Gatherer = Callable[[Any, set[int]], None]
 
 
-def _decoded(classes: Any, exchange: Exchange, body: bytes | None, reason: str, losses: Losses) -> MessageObject | None:
-    if body is None:
-        return None
-    for version in _layouts(exchange, reason):
+@cache
+def _gatherer(struct: Struct) -> Gatherer:
+    """What takes in the error codes of a struct: it looks only where there may be some."""
+    has_code = any(field.attribute == "error_code" for field in struct.fields)
+    inner = [(field.attribute, field.type.is_array, _gatherer(field.struct)) for field in struct.fields if field.struct]
+    ways = [way for way in inner if way[2] is not _nothing]
+    if not ways:
+        return _own_code if has_code else _nothing
+
+    def gather(value: Any, codes: set[int]) -> None:
+        if has_code:
+            codes.add(value.error_code)
+        for name, is_array, gather_inner in ways:
+            found = getattr(value, name)
+            if is_array:
+                for element in found or ():
+                    gather_inner(element, codes)
+            elif found is not None:
+                gather_inner(found, codes)
+
+    return gather
+
+
+def _own_code(value: Any, codes: set[int]) -> None:
+    codes.add(value.error_code)
+
+
+def _nothing(value: Any, codes: set[int]) -> None:
+    """A struct without error codes."""
+
+
+def _decoded(classes: Any, api: int, layouts: Iterable[int], body: bytes) -> MessageObject | None:
+    for version in layouts:
         with suppress(DecodeError, UnsupportedVersionError, KeyError):
-            message: MessageObject = classes(exchange.header.api_key).decode(body, version, lenient=True)
+            message: MessageObject = classes(api).decode(body, version, lenient=True)
             return message
-    losses.add(reason, exchange.place)
     return None
-
-
-def _layouts(exchange: Exchange, reason: str) -> Iterable[int]:
-    """A refusal of ApiVersions comes in the layout of version 0, whatever was asked."""
-    asked = exchange.header.api_version
-    if reason == BAD_RESPONSE and exchange.header.api_key == API_VERSIONS:
-        return dict.fromkeys((asked, 0))
-    return (asked,)

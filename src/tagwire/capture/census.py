@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from tagwire import messages
 from tagwire.capture.observation import Endpoint, Observation, Place
@@ -26,6 +26,23 @@ CLUSTER_APIS: Final = frozenset(
     key for key in API_NAMES if "broker" not in messages.request(key).spec.listeners or key == 27
 )
 """What only brokers and controllers ask: APIs of no broker's listener today, and WriteTxnMarkers."""
+
+
+class Asker(Protocol):
+    """What tells who asks on which connection: an observation, and the speaker of many."""
+
+    @property
+    def client(self) -> Endpoint: ...
+    @property
+    def broker(self) -> Endpoint: ...
+    @property
+    def client_id(self) -> str | None: ...
+    @property
+    def software_name(self) -> str: ...
+    @property
+    def software_version(self) -> str: ...
+    @property
+    def principal(self) -> str: ...
 
 
 class Client(NamedTuple):
@@ -135,24 +152,42 @@ class Offers:
         self._of_client: dict[Client, dict[int, Range]] = {}
         self._known: dict[frozenset[tuple[int, Range]], dict[int, Range]] = {}
 
-    def is_new(self, seen: Observation) -> bool:
+    def is_new(self, seen: Asker) -> bool:
         """Whether its connection was not seen before, or not for a very long time."""
         return (seen.client, seen.broker) not in self._of_connection
 
     def highest(self, client: Client, seen: Observation) -> int | None:
         """The newest version of its API that was offered when it came; None where no offer was seen."""
-        connection = (seen.client, seen.broker)
         if seen.offered is not None:
-            # Brokers of one release offer the same to everybody: it is kept once.
-            offered = self._known.setdefault(frozenset(seen.offered.items()), seen.offered)
-            self._of_connection[connection] = self._of_client[client] = offered
-        elif connection not in self._of_connection:
-            self._of_connection[connection] = {}
+            self.told(client, seen, seen.offered)
+        return self.known(client, seen, seen.api_key)
+
+    def told(self, client: Client, seen: Asker, offered: dict[int, Range]) -> None:
+        """A broker offered this on a connection of the client."""
+        # Brokers of one release offer the same to everybody: it is kept once.
+        once = self._known.setdefault(frozenset(offered.items()), offered)
+        self._remember(seen, once)
+        self._of_client[client] = once
+
+    def changes(self, client: Client, seen: Asker, offered: dict[int, Range], *, begins: bool) -> bool:
+        """Whether to be told this would change what is known; `begins`: nothing else was asked on its connection."""
+        own = offered if begins else self._of_connection.get((seen.client, seen.broker))
+        return not self._of_client.get(client) == own == offered
+
+    def known(self, client: Client, seen: Asker, api: int) -> int | None:
+        """The newest version of an API that was offered on a connection, or else to its client; None where no offer was
+        seen. The connection was seen with this."""
+        connection = (seen.client, seen.broker)
+        if connection not in self._of_connection:
+            self._remember(seen, {})
+        offers = self._of_connection[connection] or self._of_client.get(client, {})
+        offer = offers.get(api)
+        return None if offer is None else offer[1]
+
+    def _remember(self, seen: Asker, offered: dict[int, Range]) -> None:
+        self._of_connection[seen.client, seen.broker] = offered
         if len(self._of_connection) > MAX_CONNECTIONS:
             self._of_connection.popitem(last=False)
-        offers = self._of_connection[connection] or self._of_client.get(client, {})
-        offer = offers.get(seen.api_key)
-        return None if offer is None else offer[1]
 
 
 class Census:
@@ -160,12 +195,13 @@ class Census:
 
     Attributes:
         timeline: {API key: {version: {minute since 1970 UTC: requests}}}, of requests whose time is known.
+        offers: what brokers were seen to offer.
     """
 
     def __init__(self) -> None:
         self.timeline: dict[int, dict[int, dict[int, int]]] = {}
         self._usages: dict[Client, Usage] = {}
-        self._offers = Offers()
+        self.offers = Offers()
 
     def add_all(self, observations: Iterable[Observation]) -> None:
         for observation in observations:
@@ -174,13 +210,13 @@ class Census:
     def add(self, seen: Observation) -> None:
         """Takes in requests as they were seen, in their order."""
         client = client_of(seen)
-        connections = int(self._offers.is_new(seen))
+        connections = int(self.offers.is_new(seen))
         use = Use(
             seen.count,
             seen.time,
             seen.time,
             (seen.place,),
-            self._offers.highest(client, seen),
+            self.offers.highest(client, seen),
             dict.fromkeys(seen.error_codes or (), seen.count),
         )
         self.add_use(client, seen.api_key, seen.api_version, use, connections)
@@ -223,7 +259,7 @@ def _only_begins(usage: Usage) -> bool:
     return _BEFORE_AUTHENTICATION.issuperset(usage.apis)
 
 
-def client_of(seen: Observation) -> Client:
-    """Whose observation it is."""
+def client_of(seen: Asker) -> Client:
+    """Whose it is."""
     principal = "" if seen.principal == ANONYMOUS else seen.principal
     return Client(seen.software_name, seen.software_version, seen.client_id, principal, seen.client.address)

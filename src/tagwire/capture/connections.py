@@ -1,165 +1,167 @@
-"""The conversations in a capture file: which packets belong together, and who is the client."""
+"""The conversations in a capture of packets.
+
+A kernel follows the connections; here is told who their ends are, and what requests say of the client.
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final, NamedTuple
 
-from tagwire.capture.conversation import (
-    MIN_REQUEST_BYTES,
-    NOT_KAFKA,
-    STRANGE_SEGMENTS,
-    TLS,
-    Conversation,
-    Exchange,
-    looks_like_request,
-)
-from tagwire.capture.observation import Losses, Place
-from tagwire.capture.packets import Packet
-from tagwire.capture.segments import ACK, RST, SYN, Raw, Segment, endpoint, segment
-from tagwire.capture.streams import Stream
+from tagwire import messages
+from tagwire.capture.ends import endpoints
+from tagwire.capture.observation import Endpoint, Losses, Place
+from tagwire.capture.packets import PACKETS, packet_columns
+from tagwire.errors import DecodeError, UnsupportedVersionError
+from tagwire.kernel import conversations as kernel
+from tagwire.kernel.conversations import Rows, Watcher
+from tagwire.kernel.packets import Segments, find_segments
+from tagwire.rpc.frames import DEFAULT_MAX_FRAME_BYTES
+from tagwire.rpc.headers import API_VERSIONS, decode_request_header
+from tagwire.spec.api_keys import API_NAMES
+
+FRAGMENT: Final = "a fragment of an IP packet"
+CUT: Final = "a packet whose headers the capture cut off"
+LINK: Final = "a packet of a link type that is not read"
+_PACKETS_LOST: Final = (FRAGMENT, CUT, LINK)
+
+NO_HEADER: Final = "a request whose header cannot be read"
+UNMATCHED: Final = "an answer to no request that was seen"
+OUT_OF_STEP: Final = "bytes between frames that were lost from sight"
+TLS: Final = "a connection under TLS, which cannot be read"
+NOT_KAFKA: Final = "a connection that does not speak Kafka's protocol"
+LET_GO: Final = "bytes that were let go unread, since too many waited for what the capture lacks"
+_LOST: Final = {
+    kernel.NO_HEADER: NO_HEADER,
+    kernel.UNMATCHED: UNMATCHED,
+    kernel.OUT_OF_STEP: OUT_OF_STEP,
+    kernel.TLS: TLS,
+    kernel.NOT_KAFKA: NOT_KAFKA,
+    kernel.LET_GO: LET_GO,
+}
 
 MAX_CONNECTIONS: Final = 65_536
-"""Connections followed at a time; the one that has been silent longest is then taken as ended."""
+"""Connections followed at a time; those that have been silent longest are then taken as ended."""
 
-_TLS_RECORD: Final = (b"\x16\x03", b"\x17\x03")
+MAX_HELD_BYTES: Final = 256 << 20
+"""Of all connections together: what waits for what is missing before it, frames that are not complete, requests
+without answers. Past it, connections that have been silent longest keep nothing any longer."""
 
+KEPT_BYTES: Final = 65_536
+"""Of a frame, where bodies are not asked for: room for any header, and for the ApiVersions of any release."""
 
-class _Connection:
-    """Both directions of a connection, once it is known which end is the client."""
+SASL_HANDSHAKE: Final = 17
 
-    def __init__(self, conversation: Conversation, client: Raw) -> None:
-        self.conversation = conversation
-        self.client = client
-        self.up = Stream(conversation.requests)
-        self.down = Stream(conversation.responses)
-        self.asked = False
-
-    def add(self, found: Segment, packet: Packet) -> None:
-        stream = self.up if found.source == self.client else self.down
-        sequence = found.sequence
-        if found.flags & SYN:
-            sequence += 1  # it counts as a byte
-            stream.begin(sequence)
-        if found.payload or found.missing:
-            stream.add(sequence, found.payload, found.missing, packet.time, packet.position)
-
-    def finish(self) -> None:
-        self.up.finish()
-        self.down.finish()
-        self.conversation.finish()
+_APIS: Final = bytes(api in API_NAMES for api in range(max(API_NAMES) + 1))
 
 
-class _Unknown:
-    """A connection of which nothing has told yet who is the client, or whether it is Kafka's at all."""
+class Speaker(NamedTuple):
+    """Who makes a request, as far as its connection knew by then.
 
-    def __init__(self) -> None:
-        self.strange = 0
+    Attributes:
+        client, broker: the ends of the connection.
+        client_id: None where the client sent null.
+        software_name, software_version: as the client's ApiVersions request told them, "" where it told none.
+        principal: such as "User:alice", "" where it was not seen.
+    """
+
+    client: Endpoint
+    broker: Endpoint
+    client_id: str | None
+    software_name: str
+    software_version: str
+    principal: str
 
 
-def exchanges(packets: Iterable[Packet], file: str, losses: Losses, *, bodies: bool = False) -> Iterator[Exchange]:
-    """The requests in a capture, with their answers, as the answers come.
+def requests_in(file: BinaryIO, name: str, losses: Losses, *, bodies: bool = False) -> Iterator[Rows]:
+    """The requests in a capture of packets, with their answers, as the answers come.
 
     Args:
-        packets: in the order they were captured.
-        file: the capture's path, for the evidence.
+        file: read from its start, forwards only.
+        name: its path, for the evidence.
         losses: counts what is not understood.
-        bodies: whether bodies are kept whole.
+        bodies: whether the rows have bodies.
+
+    Raises:
+        CaptureError: the file is no capture file.
     """
-    done: list[Exchange] = []
-    follower = _Follower(file, losses, done, bodies=bodies)
-    for packet in packets:
-        follower.packet(packet)
-        if done:
-            yield from done
-            done.clear()
-    follower.finish()
-    yield from done
+    keep = DEFAULT_MAX_FRAME_BYTES if bodies else KEPT_BYTES
+    listener = _Listener(name, losses)
+    watcher = Watcher(listener, _APIS, DEFAULT_MAX_FRAME_BYTES, keep, bodies, MAX_CONNECTIONS, MAX_HELD_BYTES)
+    segments = Segments(PACKETS)
+    for data, found in packet_columns(file, name, losses):
+        find_segments(data, found, segments)
+        for reason, text in enumerate(_PACKETS_LOST):
+            if segments.lost[reason]:
+                losses.add(text, Place(name, segments.lost[len(_PACKETS_LOST) + reason]), segments.lost[reason])
+        watcher.take(data, segments)
+        yield from watcher.done
+        watcher.done.clear()
+    watcher.finish()
+    yield from watcher.done
 
 
-class _Follower:
-    def __init__(self, file: str, losses: Losses, done: list[Exchange], *, bodies: bool) -> None:
-        self._file = file
+@dataclass(slots=True)
+class _Known:
+    """What is known of a connection's client."""
+
+    client: Endpoint
+    broker: Endpoint
+    software: tuple[str, str] = ("", "")
+    principal: str = ""
+    mechanism: str = ""
+
+
+class _Listener:
+    """What the kernel asks and tells; see `Watcher`."""
+
+    def __init__(self, name: str, losses: Losses) -> None:
+        self._name = name
         self._losses = losses
-        self._done = done
-        self._bodies = bodies
-        self._known: OrderedDict[tuple[Raw, Raw], _Connection | _Unknown | None] = OrderedDict()
 
-    def packet(self, packet: Packet) -> None:
-        found = segment(packet.link_type, packet.data, packet.size)
-        if found is None:
-            return
-        if isinstance(found, str):
-            self._losses.add(found, Place(self._file, packet.position))
-            return
-        ends = (found.source, found.target) if found.source < found.target else (found.target, found.source)
-        if found.flags & SYN and not found.flags & ACK:
-            self._end(ends)  # the same ends again, for a new connection
-            self._known[ends] = self._follow(found.source, found.target, begun=True)
-        elif ends in self._known:
-            self._known.move_to_end(ends)
-        else:
-            self._known[ends] = _Unknown()
-        if len(self._known) > MAX_CONNECTIONS:
-            self._end(next(iter(self._known)))
-        connection = self._known[ends]
-        if isinstance(connection, _Unknown):
-            connection = self._judge(ends, connection, found, packet)
-        if connection is None:
-            return
-        if isinstance(connection, _Connection):
-            strange = self._strange(connection, found)
-            if strange is not None:
-                self._losses.add(strange, Place(self._file, packet.position))
-                self._known[ends] = None
-                return
-            connection.add(found, packet)
-            if found.flags & RST:
-                self._end(ends)
+    def met(self, ends: bytes, by_higher: bool) -> _Known:
+        lower, higher = endpoints(ends)
+        return _Known(higher, lower) if by_higher else _Known(lower, higher)
 
-    def finish(self) -> None:
-        while self._known:
-            self._end(next(iter(self._known)))
+    def speaker(self, known: _Known, client_id: bytes | None) -> Speaker:
+        text = None if client_id is None else client_id.decode("utf-8", "replace")
+        return Speaker(known.client, known.broker, text, *known.software, known.principal)
 
-    def _end(self, ends: tuple[Raw, Raw]) -> None:
-        connection = self._known.pop(ends, None)
-        if isinstance(connection, _Connection):
-            connection.finish()
+    def learn(self, known: _Known, frame: bytes) -> bool:
+        try:
+            header, body = decode_request_header(memoryview(frame), lenient=True)
+            kind = messages.request(header.api_key)
+            request: Any = kind.decode(frame[body:], header.api_version, lenient=True)
+        except (DecodeError, UnsupportedVersionError):
+            return False
+        if header.api_key == API_VERSIONS:
+            known.software = (request.client_software_name, request.client_software_version)
+            return True
+        if header.api_key == SASL_HANDSHAKE:
+            known.mechanism = request.mechanism
+            return False
+        return self.token(known, bytes(request.auth_bytes))
 
-    def _follow(self, client: Raw, broker: Raw, *, begun: bool) -> _Connection:
-        conversation = Conversation(
-            endpoint(client), endpoint(broker), self._done.append, self._losses, self._file, bodies=self._bodies
-        )
-        if begun:
-            conversation.begin()
-        return _Connection(conversation, client)
+    def token(self, known: _Known, data: bytes) -> bool:
+        name = user_of(known.mechanism, data)
+        if name:
+            known.principal = f"User:{name}"
+        return bool(name)
 
-    def _strange(self, connection: _Connection, found: Segment) -> str | None:
-        """What a new connection is instead of Kafka's, told by the first thing that its client says."""
-        if connection.asked or found.source != connection.client or not found.payload:
-            return None
-        connection.asked = True
-        if found.payload.startswith(_TLS_RECORD):
-            return TLS
-        return NOT_KAFKA if len(found.payload) >= MIN_REQUEST_BYTES and not looks_like_request(found.payload) else None
+    def lost(self, reason: int, position: int, count: int) -> None:
+        self._losses.add(_LOST[reason], Place(self._name, position), count)
 
-    def _judge(
-        self, ends: tuple[Raw, Raw], unknown: _Unknown, found: Segment, packet: Packet
-    ) -> _Connection | _Unknown | None:
-        """What a segment tells of a connection that was met in the middle."""
-        if not found.payload:
-            return unknown
-        place = Place(self._file, packet.position)
-        if found.payload.startswith(_TLS_RECORD):
-            self._losses.add(TLS, place)
-            self._known[ends] = None
-        elif looks_like_request(found.payload):
-            self._known[ends] = self._follow(found.source, found.target, begun=False)
-        else:
-            unknown.strange += 1
-            if unknown.strange < STRANGE_SEGMENTS:
-                return unknown
-            self._losses.add(NOT_KAFKA, place)
-            self._known[ends] = None
-        return self._known[ends]
+
+def user_of(mechanism: str, token: bytes) -> str:
+    """Whom the first token of a SASL exchange names: PLAIN's and SCRAM's; "" for others and for later tokens.
+    Never more than the name is looked at: the password of PLAIN stands behind it."""
+    with suppress(UnicodeDecodeError):
+        if mechanism == "PLAIN" and token.count(b"\0") == 2:
+            return token.split(b"\0")[1].decode()
+        if mechanism.startswith("SCRAM-") and token[:2] in (b"n,", b"y,", b"p="):
+            fields = token.decode().split(",")
+            name = next((field[2:] for field in fields[2:] if field.startswith("n=")), "")
+            return name.replace("=2C", ",").replace("=3D", "=")
+    return ""

@@ -5,25 +5,28 @@ from __future__ import annotations
 import glob
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, TypeVar, cast
+from typing import BinaryIO, Final, Literal, cast
 
-from tagwire.capture.bodies import error_codes, offered
-from tagwire.capture.connections import exchanges
-from tagwire.capture.conversation import Exchange
+from tagwire.capture.connections import requests_in
+from tagwire.capture.exchange import Exchange, exchanges
 from tagwire.capture.observation import Losses, Observation, Place
-from tagwire.capture.packets import MAGICS, packets
+from tagwire.capture.packets import MAGICS
 from tagwire.capture.request_log import MAX_LINE_BYTES
 from tagwire.capture.request_log import observations as logged
+from tagwire.capture.requests import Requests, Seen, requests_of
 from tagwire.errors import CaptureError
 
-T = TypeVar("T")
 Kind = Literal["packets", "log"]
 
 _GZIP: Final = b"\x1f\x8b"
+BATCH_LINES: Final = 20_000
+"""Lines of a log whose observations are handed over together."""
+
 CUT_GZIP: Final = "a gzip file that is cut short or damaged"
 
 
@@ -50,11 +53,8 @@ def paths_of(given: Iterable[str | Path]) -> list[Path]:
 
 def kind_of(path: Path) -> Kind:
     """What a file is: "packets" for pcap and pcapng, "log" for anything else, which is read line by line."""
-    with _opened(path) as file:
-        try:
-            return "packets" if file.read(4) in MAGICS else "log"
-        except (EOFError, OSError, zlib.error):
-            return "log"
+    with _opened(path, Losses()) as file:
+        return "packets" if file.read(4) in MAGICS else "log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,13 @@ def pieces(path: Path, size: int) -> list[Piece]:
 
 
 def observe(path: Path | Piece, losses: Losses, *, bodies: bool = False) -> Iterator[Observation]:
-    """The requests that a file tells of.
+    """The requests that a file tells of, one by one; see `seen_in`."""
+    for seen in seen_in(path, losses, bodies=bodies):
+        yield from seen.observations() if isinstance(seen, Requests) else seen
+
+
+def seen_in(path: Path | Piece, losses: Losses, *, bodies: bool = False) -> Iterator[Seen]:
+    """The requests that a file tells of, many at a time.
 
     Args:
         path: a pcap or pcapng file, or a request log, each may be gzipped; or a piece of one.
@@ -89,50 +95,23 @@ def observe(path: Path | Piece, losses: Losses, *, bodies: bool = False) -> Iter
         bodies: whether the bodies of captured answers are decoded, for their error codes.
     """
     piece = path if isinstance(path, Piece) else Piece(path)
-    path = piece.path
-    if kind_of(path) == "packets":
-        for exchange in exchanged(path, losses, bodies=bodies):
-            yield _observed(exchange, losses, bodies=bodies)
-        return
-    with _opened(path) as file:
-        start = _at_line(file, piece.start)
-        yield from _until_cut(logged(_lines(file, start, piece.end), str(path), losses, start=start), path, losses)
+    path, name = piece.path, str(piece.path)
+    with _opened(path, losses) as file:
+        if kind_of(path) == "packets":
+            for rows in requests_in(file, name, losses, bodies=bodies):
+                yield requests_of(rows, name, losses, bodies=bodies)
+        else:
+            start = _at_line(file, piece.start)
+            lines = logged(_lines(file, start, piece.end), name, losses, start=start)
+            while seen := list(islice(lines, BATCH_LINES)):
+                yield seen
 
 
 def exchanged(path: Path, losses: Losses, *, bodies: bool = False) -> Iterator[Exchange]:
     """The requests in a capture of packets, with their answers. Raises CaptureError where it is none."""
-    with _opened(path) as file:
-        found = exchanges(packets(file, str(path), losses), str(path), losses, bodies=bodies)
-        yield from _until_cut(found, path, losses)
-
-
-def _until_cut(found: Iterator[T], path: Path, losses: Losses) -> Iterator[T]:
-    try:
-        yield from found
-    except (EOFError, OSError, zlib.error) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        losses.add(CUT_GZIP, Place(str(path), 0))
-
-
-def _observed(exchange: Exchange, losses: Losses, *, bodies: bool) -> Observation:
-    return Observation(
-        time=exchange.time,
-        client=exchange.client,
-        broker=exchange.broker,
-        client_id=exchange.header.client_id,
-        software_name=exchange.software_name,
-        software_version=exchange.software_version,
-        principal=exchange.principal,
-        listener="",
-        api_key=exchange.header.api_key,
-        api_version=exchange.header.api_version,
-        place=exchange.place,
-        request_bytes=exchange.request_bytes,
-        response_bytes=exchange.response_bytes,
-        error_codes=error_codes(exchange, losses) if bodies else None,
-        offered=offered(exchange, losses),
-    )
+    with _opened(path, losses) as file:
+        for rows in requests_in(file, str(path), losses, bodies=bodies):
+            yield from exchanges(rows, str(path))
 
 
 def _at_line(file: BinaryIO, start: int) -> int:
@@ -159,12 +138,42 @@ def _is_gzip(path: Path) -> bool:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path, losses: Losses) -> Iterator[BinaryIO]:
     with open(path, "rb") as raw:
-        magic = raw.read(2)
-        raw.seek(0)
-        if magic == _GZIP:
+        if _is_gzip(path):
             with gzip.open(raw) as unpacked:
-                yield cast(BinaryIO, unpacked)
+                yield cast(BinaryIO, _UntilDamage(unpacked, path, losses))
         else:
             yield raw
+
+
+class _UntilDamage:
+    """A gzip file that ends, and counts it, where it is cut short or damaged. What comes before is not lost with it."""
+
+    def __init__(self, file: gzip.GzipFile, path: Path, losses: Losses) -> None:
+        self._file = file
+        self._path = path
+        self._losses = losses
+        self._ended = False
+
+    def read(self, size: int) -> bytes:
+        pieces = []
+        while size and (piece := self._until_damage(self._file.read1, size)):
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
+
+    def readline(self, size: int) -> bytes:
+        return self._until_damage(self._file.readline, size)
+
+    def _until_damage(self, read: Callable[[int], bytes], size: int) -> bytes:
+        if self._ended:
+            return b""
+        try:
+            return read(size)
+        except (EOFError, OSError, zlib.error) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            self._ended = True
+            self._losses.add(CUT_GZIP, Place(str(self._path), 0))
+            return b""

@@ -1,25 +1,31 @@
 """Packets out of capture files: pcap in both byte orders and both clocks, and pcapng.
 
 A file that ends in the middle of a packet, as a capture that was killed does, is read up to there. Lengths are bounded
-before anything is kept. Sources: the pcap and pcapng formats as the IETF's drafts describe them.
+before anything is kept. Packets are found by a kernel, many at a time. Sources: the pcap and pcapng formats as the
+IETF's drafts describe them.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple, Protocol
 
 from tagwire.capture.observation import Losses, Place
 from tagwire.errors import CaptureError
-
-MAX_PACKET_BYTES: Final = 16 << 20
-"""Longer than any network sends and any tool records: such a length is damage."""
+from tagwire.kernel.packets import DAMAGED as DAMAGE
+from tagwire.kernel.packets import MORE, OTHER, Packets, walk_pcap, walk_pcapng
+from tagwire.kernel.packets import UNTIMED as NO_INTERFACE
 
 CUT: Final = "a capture file that ends in the middle of a packet"
 DAMAGED: Final = "a capture file that is damaged from here on"
 UNTIMED: Final = "a packet that names no interface of its file"
+
+READ_BYTES: Final = 1 << 20
+"""Read from a file at a time; a packet that is longer is waited for."""
+
+PACKETS: Final = 8192
+"""Packets that are handed over together, at most."""
 
 # Magic numbers of pcap: (byte order, how many of its fractions of a second make a microsecond).
 _PCAP: Final = {
@@ -33,8 +39,11 @@ MAGICS: Final = (*_PCAP, _PCAPNG)
 """The first four bytes of every file that `packets` reads."""
 
 _ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
-_SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
 _TIME_RESOLUTION, _TIME_OFFSET = 9, 14
+_MAX_BLOCK_BYTES: Final = 16 << 20
+
+Interface = tuple[int, int, int]
+"""Link type, ticks of its clock in a second, and what they count from, in seconds since 1970 UTC."""
 
 
 class Packet(NamedTuple):
@@ -55,14 +64,11 @@ class Packet(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Interface:
-    link_type: int
-    ticks: int  # a second's
-    offset: int  # seconds
+class _Walk(Protocol):
+    """Finds packets in what was read of a file."""
 
-    def microseconds(self, ticks: int) -> int:
-        return self.offset * 1_000_000 + ticks * 1_000_000 // self.ticks
+    def __call__(self, data: memoryview, at: int, origin: int, found: Packets) -> tuple[int, int]:
+        """Adds the packets from `at` on: (why it ended, where it goes on). MORE: more of the file is needed."""
 
 
 def packets(file: BinaryIO, name: str, losses: Losses) -> Iterator[Packet]:
@@ -76,76 +82,92 @@ def packets(file: BinaryIO, name: str, losses: Losses) -> Iterator[Packet]:
     Raises:
         CaptureError: the file is no capture file.
     """
+    for data, found in packet_columns(file, name, losses):
+        columns = found.times, found.positions, found.links, found.starts, found.lengths, found.sizes
+        for time, position, link, start, length, size in zip(*(column[: found.count] for column in columns)):
+            yield Packet(time, position, link, bytes(data[start : start + length]), size)
+
+
+def packet_columns(file: BinaryIO, name: str, losses: Losses) -> Iterator[tuple[memoryview, Packets]]:
+    """The same many at a time: bytes of the file, and where packets are in them. Both are used again for the next."""
     magic = file.read(4)
     if magic in _PCAP:
-        yield from _pcap(file, name, losses, *_PCAP[magic])
+        order, per_microsecond = _PCAP[magic]
+        header = file.read(20)
+        if len(header) < 20:
+            losses.add(CUT, Place(name, 0))
+            return
+        link = struct.unpack(f"{order}16xI", header)[0] & 0x0FFFFFFF
+        little = order == "<"
+
+        def walk(data: memoryview, at: int, origin: int, found: Packets) -> tuple[int, int]:
+            return walk_pcap(data, at, origin, little, per_microsecond, link, found)
+
+        yield from _walked(file, name, losses, walk, 24, b"")
     elif magic == _PCAPNG:
-        yield from _pcapng(file, name, losses)
+        yield from _walked(file, name, losses, _Sections(name, losses), 0, magic)
     else:
         raise CaptureError(f"{name}: bytes {magic.hex(' ')} begin neither a pcap nor a pcapng file")
 
 
-def _pcap(file: BinaryIO, name: str, losses: Losses, order: str, per_microsecond: int) -> Iterator[Packet]:
-    header = file.read(20)
-    if len(header) < 20:
-        losses.add(CUT, Place(name, 0))
-        return
-    link_type = struct.unpack(f"{order}16xI", header)[0] & 0x0FFFFFFF
-    record = struct.Struct(f"{order}IIII")
-    position = 24
-    while head := file.read(16):
-        if len(head) < 16:
-            losses.add(CUT, Place(name, position))
-            return
-        seconds, fraction, kept, size = record.unpack(head)
-        if kept > MAX_PACKET_BYTES:
-            losses.add(DAMAGED, Place(name, position))
-            return
-        data = file.read(kept)
-        if len(data) < kept:
-            losses.add(CUT, Place(name, position))
-            return
-        yield Packet(seconds * 1_000_000 + fraction // per_microsecond, position, link_type, data, size)
-        position += 16 + kept
+def _walked(
+    file: BinaryIO, name: str, losses: Losses, walk: _Walk, origin: int, data: bytes
+) -> Iterator[tuple[memoryview, Packets]]:
+    found = Packets(PACKETS)
+    why = MORE
+    at = 0
+    while piece := file.read(READ_BYTES):
+        data, origin, at = data[at:] + piece, origin + at, 0
+        view = memoryview(data)
+        while True:
+            why, at = walk(view, at, origin, found)
+            if found.count:
+                yield view, found
+                found.clear()
+            if why == DAMAGE:
+                losses.add(DAMAGED, Place(name, origin + at))
+                return
+            if why == MORE:
+                break
+    if at < len(data):
+        losses.add(CUT, Place(name, origin + at))
 
 
-def _pcapng(file: BinaryIO, name: str, losses: Losses) -> Iterator[Packet]:
-    order = ""
-    interfaces: list[_Interface] = []
-    position = 0
-    head = _PCAPNG + file.read(4)
-    while head:
-        if len(head) < 8:
-            losses.add(CUT, Place(name, position))
-            return
-        mark = b""
-        if head[:4] == _PCAPNG:  # a section: its byte order stands behind the length that needs it
-            mark = file.read(4)
-            order = _ORDERS.get(mark, "")
-            interfaces = []
-        kind, length = struct.unpack(f"{order}II", head) if order else (0, 0)
-        if length < 12 or length % 4 or length > MAX_PACKET_BYTES:
-            losses.add(DAMAGED, Place(name, position))
-            return
-        rest = length - len(head) - len(mark)
-        body = mark + file.read(rest)
-        if len(body) < rest + len(mark):
-            losses.add(CUT, Place(name, position))
-            return
-        body = body[:-4]
-        if kind == _INTERFACE and len(body) >= 8:
-            interfaces.append(_interface(body, order))
-        elif kind in (_ENHANCED, _OLD_PACKET, _SIMPLE):
-            packet = _packet(kind, body, order, interfaces, position)
-            if packet is None:
-                losses.add(UNTIMED, Place(name, position))
-            else:
-                yield packet
-        position += length
-        head = file.read(8)
+class _Sections:
+    """The walk over a pcapng file, which knows the section's byte order and its interfaces."""
+
+    def __init__(self, name: str, losses: Losses) -> None:
+        self._name = name
+        self._losses = losses
+        self._order = ""
+        self._interfaces: list[Interface] = []
+
+    def __call__(self, data: memoryview, at: int, origin: int, found: Packets) -> tuple[int, int]:
+        why = OTHER
+        if self._order:
+            why, at = walk_pcapng(data, at, origin, self._order == "<", self._interfaces, found)
+        if why not in (OTHER, NO_INTERFACE):
+            return why, at
+        if len(data) - at < 12:
+            return MORE, at
+        mark, order = bytes(data[at : at + 4]), self._order
+        if mark == _PCAPNG:  # its byte order stands behind the length that needs it
+            order = _ORDERS.get(bytes(data[at + 8 : at + 12]), "")
+        length = struct.unpack_from(f"{order}I", data, at + 4)[0] if order else 0
+        if length < 12 or length % 4 or length > _MAX_BLOCK_BYTES:
+            return DAMAGE, at
+        if length > len(data) - at:
+            return MORE, at
+        if why == NO_INTERFACE:
+            self._losses.add(UNTIMED, Place(self._name, origin + at))
+        elif mark == _PCAPNG:
+            self._order, self._interfaces = order, []
+        elif length >= 20:
+            self._interfaces.append(_interface(bytes(data[at + 8 : at + length - 4]), order))
+        return OTHER, at + length
 
 
-def _interface(body: bytes, order: str) -> _Interface:
+def _interface(body: bytes, order: str) -> Interface:
     link_type = struct.unpack_from(f"{order}H", body)[0]
     ticks, offset, at = 1_000_000, 0, 8
     while at + 4 <= len(body):
@@ -157,25 +179,4 @@ def _interface(body: bytes, order: str) -> _Interface:
         elif code == _TIME_OFFSET and len(value) == 8:
             offset = struct.unpack(f"{order}q", value)[0]
         at += 4 + (size + 3) // 4 * 4
-    return _Interface(link_type, ticks, offset)
-
-
-def _packet(kind: int, body: bytes, order: str, interfaces: list[_Interface], position: int) -> Packet | None:
-    time = -1
-    if kind == _SIMPLE:
-        if not interfaces or len(body) < 4:
-            return None
-        interface = interfaces[0]
-        size = struct.unpack_from(f"{order}I", body)[0]
-        data = body[4 : 4 + size]
-    else:
-        if len(body) < 20:
-            return None
-        form = "IIIII" if kind == _ENHANCED else "HxxIIII"
-        number, high, low, kept, size = struct.unpack_from(f"{order}{form}", body)
-        if number >= len(interfaces) or kept > len(body) - 20:
-            return None
-        interface = interfaces[number]
-        time = interface.microseconds(high << 32 | low)
-        data = body[20 : 20 + kept]
-    return Packet(time, position, interface.link_type, data, size)
+    return link_type, ticks, offset

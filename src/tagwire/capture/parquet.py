@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import pyarrow.parquet as pq
 
 from tagwire.capture.census import Offers
-from tagwire.capture.observation import Observation
-from tagwire.capture.tables import BATCH_ROWS, OBSERVATIONS, observation_batches, verdict_table
+from tagwire.capture.requests import Seen
+from tagwire.capture.tables import OBSERVATIONS, observation_batch, verdict_table
 from tagwire.capture.verdicts import Verdict
 
 
 class ObservationFile:
-    """Writes the observations that pass through it: memory holds one row group of them.
+    """Writes what is seen as it comes, one row group for each batch.
 
     with ObservationFile(path) as keep:
-        for observation in keep(observe(capture, losses)):
-            ...
+        for seen in seen_in(capture, losses):
+            keep(seen)
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._part = _part(path)
-        self._rows: list[Observation] = []
         self._offers = Offers()
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Callable[[Seen], None]:
         self._writer = pq.ParquetWriter(self._part, OBSERVATIONS, compression="zstd")
-        return self._passed
+        return self._keep
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            self._flush()
         self._writer.close()
         if kind is None:
             if self._path.is_dir():  # as an audit by Spark leaves it
@@ -47,17 +43,8 @@ class ObservationFile:
         else:
             self._part.unlink(missing_ok=True)
 
-    def _passed(self, observations: Iterable[Observation]) -> Iterator[Observation]:
-        for observation in observations:
-            self._rows.append(observation)
-            if len(self._rows) == BATCH_ROWS:
-                self._flush()
-            yield observation
-
-    def _flush(self) -> None:
-        for batch in observation_batches(self._rows, self._offers):
-            self._writer.write_batch(batch)
-        self._rows.clear()
+    def _keep(self, seen: Seen) -> None:
+        self._writer.write_batch(observation_batch(seen, self._offers))
 
 
 def write_verdicts(path: Path, verdicts: Iterable[Verdict]) -> None:

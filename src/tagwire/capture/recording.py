@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from tagwire.capture.observation import Endpoint
-from tagwire.capture.segments import ACK, SYN
+from tagwire.kernel.packets import ACK, SYN
 
 FILE_HEADER: Final = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262_144, 101)
 """Of a pcap file of raw IP packets, its times in microseconds."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tagwire.capture.census import Offers, Use, client_of
+from tagwire.capture.connections import Speaker
 from tagwire.capture.observation import Losses, Observation
+from tagwire.capture.requests import Requests, Seen, gathered
 from tagwire.capture.verdicts import Verdict
+from tagwire.kernel.number_columns import number_column
 from tagwire.rpc.names import api_name
 
 _TIME: Final = pa.timestamp("us", "UTC")
@@ -66,22 +69,64 @@ VERDICTS: Final = pa.schema(
 )
 """One row for each version that a target does not serve, or one without an API where there is none such."""
 
-BATCH_ROWS: Final = 20_000
 
-
-def observation_batches(
-    observations: Iterable[Observation], offers: Offers | None = None, *, rows: int = BATCH_ROWS
-) -> Iterator[pa.RecordBatch]:
-    """Observations, in the order they were seen, as batches of `OBSERVATIONS`, of `rows` rows but the last.
+def observation_batch(seen: Seen, offers: Offers) -> pa.RecordBatch:
+    """What was seen as a batch of `OBSERVATIONS`.
 
     Args:
-        offers: what was told of observations before these.
+        offers: what was told of everything that was seen before; it is told of this.
     """
-    known = Offers() if offers is None else offers
-    remaining = iter(observations)
-    while found := list(islice(remaining, rows)):
-        told = [_row(one, known.highest(client_of(one), one)) for one in found]
-        yield pa.RecordBatch.from_pylist(told, OBSERVATIONS)
+    if isinstance(seen, Requests):
+        return _request_batch(seen, offers)
+    return pa.RecordBatch.from_pylist([_row(one, offers.highest(client_of(one), one)) for one in seen], OBSERVATIONS)
+
+
+def _request_batch(found: Requests, offers: Offers) -> pa.RecordBatch:
+    rows, count = found.rows, found.rows.count
+    numbers = number_column(count)
+    group_of = _numbers(numbers, count, pa.int64())  # which `gathered` fills
+    highest = [
+        pa.array([group.highest_offered for group in groups], pa.int16()).take(group_of.slice(start, stop - start))
+        for start, stop, groups in gathered(found, offers, numbers)
+    ]
+    who = _numbers(rows.speaker_numbers, count, pa.int64())
+    speakers: list[Speaker] = rows.speakers
+    apis = _numbers(rows.apis, count, pa.int16())
+    names = apis.dictionary_encode()
+    codes = found.error_codes
+    columns = {
+        "time": _numbers(rows.times, count, _TIME, unknown=True),
+        "client_address": pa.array([one.client.address for one in speakers], pa.string()).take(who),
+        "client_port": pa.array([one.client.port for one in speakers], pa.int32()).take(who),
+        "broker_address": pa.array([one.broker.address for one in speakers], pa.string()).take(who),
+        "broker_port": pa.array([one.broker.port for one in speakers], pa.int32()).take(who),
+        "client_id": pa.array([one.client_id for one in speakers], pa.string()).take(who),
+        "software_name": pa.array([one.software_name for one in speakers], pa.string()).take(who),
+        "software_version": pa.array([one.software_version for one in speakers], pa.string()).take(who),
+        "principal": pa.array([one.principal for one in speakers], pa.string()).take(who),
+        "listener": pa.repeat("", count),
+        "api_key": apis,
+        "api": pa.array([api_name(api) for api in names.dictionary.to_pylist()], pa.string()).take(names.indices),
+        "api_version": _numbers(rows.versions, count, pa.int16()),
+        "count": pa.repeat(1, count),
+        "request_bytes": _numbers(rows.request_bytes, count, pa.int64()),
+        "response_bytes": _numbers(rows.response_bytes, count, pa.int64(), unknown=True),
+        "error_codes": pa.nulls(count, OBSERVATIONS.field("error_codes").type)
+        if codes is None
+        else pa.array([codes.get(row) for row in range(count)], OBSERVATIONS.field("error_codes").type),
+        "highest_offered": pa.concat_arrays(highest),
+        "file": pa.repeat(found.file, count),
+        "position": _numbers(rows.positions, count, pa.int64()),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in OBSERVATIONS.names], schema=OBSERVATIONS)
+
+
+def _numbers(column: memoryview, count: int, kind: pa.DataType, *, unknown: bool = False) -> pa.Array:
+    """The first `count` numbers of a column; with `unknown`, -1 is null."""
+    numbers = pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(column)])
+    if unknown:
+        numbers = pc.if_else(pc.equal(numbers, -1), pa.scalar(None, pa.int64()), numbers)
+    return numbers.cast(kind)
 
 
 def loss_batch(losses: Losses) -> pa.RecordBatch:

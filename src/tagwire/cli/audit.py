@@ -78,13 +78,14 @@ def audit(
 
 def _read(files: list[Path], out: Path | None, *, bodies: bool) -> tuple[Census, Losses]:
     """All observations, gathered in this process."""
-    from tagwire.capture import Census, Losses, observe
+    from tagwire.capture import Census, Losses, seen_in, take_census
 
     losses, census = Losses(), Census()
     with progress("Reading", len(files), unit="files") as advance, _kept(out) as keep:
         for path in files:
-            for seen in keep(observe(path, losses, bodies=bodies)):
-                census.add(seen)
+            for seen in seen_in(path, losses, bodies=bodies):
+                take_census(census, seen)
+                keep(seen)
             advance(1)
     return census, losses
 
@@ -106,11 +107,11 @@ def _gathered(files: list[Path], out: Path | None, *, bodies: bool) -> tuple[Cen
 
 
 def _kept(out: Path | None) -> Any:
-    """What hands observations on, and where they are asked for writes them to Parquet on the way."""
+    """What keeps what was seen: writes it to Parquet, where that is asked for."""
     from contextlib import nullcontext
 
     if out is None:
-        return nullcontext(lambda observations: observations)
+        return nullcontext(lambda seen: None)
     from tagwire.capture.parquet import ObservationFile
 
     return ObservationFile(out / "observations.parquet")

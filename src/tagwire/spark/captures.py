@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from tagwire.capture import Losses, Piece, observe, paths_of, pieces
+from tagwire.capture import Losses, Offers, Piece, paths_of, pieces, seen_in
 from tagwire.errors import ConfigError
 from tagwire.spark.ahead import ahead
 from tagwire.spark.columns import arrow_schema
@@ -107,12 +107,12 @@ class CaptureReader(DataSourceReader):
         return ahead(self._batches(Piece(Path(path), start, end)))
 
     def _batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
-        from tagwire.capture.tables import loss_batch, observation_batches
+        from tagwire.capture.tables import loss_batch, observation_batch
 
         wanted = arrow_schema(self._schema)
-        losses = Losses()
-        for batch in observation_batches(observe(piece, losses, bodies=self._bodies)):
-            yield _shaped(batch, wanted)
+        losses, offers = Losses(), Offers()
+        for seen in seen_in(piece, losses, bodies=self._bodies):
+            yield _shaped(observation_batch(seen, offers), wanted)
         if self._losses and losses.counts:
             yield _shaped(loss_batch(losses), wanted)
 

@@ -1,0 +1,149 @@
+"""Requests out of captured packets as observations: many at a time as they stand in columns, or one by one."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tagwire.capture.bodies import answer_of, codes_in, listed
+from tagwire.capture.census import MINUTE, Census, Client, Offers, Use, client_of
+from tagwire.capture.exchange import body_of
+from tagwire.capture.observation import Endpoint, Losses, Observation, Place
+from tagwire.kernel.conversations import Rows
+from tagwire.kernel.number_columns import number_column
+from tagwire.kernel.row_groups import Group, count_minutes, group_rows
+from tagwire.rpc.headers import API_VERSIONS
+from tagwire.rpc.negotiation import Range
+
+
+@dataclass(slots=True)
+class Requests:
+    """Requests that were seen, one a row.
+
+    Attributes:
+        rows: the columns; what `Observation` says of a request, by their names.
+        file: the capture's path.
+        offered: {row: what the broker listed}, of answered ApiVersions.
+        error_codes: {row: codes}, of answers that were read; None where bodies are not asked for.
+    """
+
+    rows: Rows
+    file: str
+    offered: dict[int, dict[int, Range]] = field(default_factory=dict)
+    error_codes: dict[int, tuple[int, ...]] | None = None
+
+    def observations(self) -> Iterator[Observation]:
+        """The rows one by one."""
+        rows = self.rows
+        for row in range(rows.count):
+            speaker = rows.speakers[rows.speaker_numbers[row]]
+            yield Observation(
+                time=rows.times[row],
+                client=speaker.client,
+                broker=speaker.broker,
+                client_id=speaker.client_id,
+                software_name=speaker.software_name,
+                software_version=speaker.software_version,
+                principal=speaker.principal,
+                listener="",
+                api_key=rows.apis[row],
+                api_version=rows.versions[row],
+                place=Place(self.file, rows.positions[row]),
+                request_bytes=rows.request_bytes[row],
+                response_bytes=None if rows.response_bytes[row] < 0 else rows.response_bytes[row],
+                error_codes=None if self.error_codes is None else self.error_codes.get(row),
+                offered=self.offered.get(row),
+            )
+
+
+Seen = Requests | list[Observation]
+"""What was seen, many at a time: packets as columns, the lines of a log one by one."""
+
+
+def requests_of(rows: Rows, file: str, losses: Losses, *, bodies: bool) -> Requests:
+    """Rows of the kernel with what their answers say."""
+    found = Requests(rows, file, error_codes={} if bodies else None)
+    for row in rows.answers:
+        api, version = rows.apis[row], rows.versions[row]
+        answer = answer_of(api, version, body_of(rows, row), Place(file, rows.positions[row]), losses)
+        if api == API_VERSIONS and (ranges := listed(answer)) is not None:
+            found.offered[row] = ranges
+        if found.error_codes is not None and (codes := codes_in(answer)) is not None:
+            found.error_codes[row] = codes
+    return found
+
+
+class Gathered(NamedTuple):
+    """Rows of one speaker, API and version.
+
+    Attributes:
+        highest_offered: the newest version of the API that a broker had offered by then; None where no offer was seen.
+        is_new: whether its connection was not seen before.
+    """
+
+    group: Group
+    client: Client
+    highest_offered: int | None
+    is_new: bool
+
+
+def gathered(found: Requests, offers: Offers, numbers: memoryview) -> Iterator[tuple[int, int, list[Gathered]]]:
+    """The rows by speaker, API and version: (first row, row after the last, groups), anew wherever an answer changes
+    what is known of a client.
+
+    Args:
+        offers: told of all, in their order.
+        numbers: a column as long as the rows', for the number of each row's group.
+    """
+    rows = found.rows
+    clients = [client_of(speaker) for speaker in rows.speakers]
+    begun: dict[tuple[Endpoint, Endpoint], int] = {}  # with which row
+    for speaker, first in zip(rows.speakers, rows.first_rows):
+        begun.setdefault((speaker.client, speaker.broker), first)
+    fresh: set[tuple[Endpoint, Endpoint]] = set()
+
+    def groups(start: int, stop: int) -> Iterator[Gathered]:
+        for group in group_rows(rows, start, stop, numbers):
+            client, speaker = clients[group.speaker], rows.speakers[group.speaker]
+            connection = (speaker.client, speaker.broker)
+            is_new = offers.is_new(speaker) or connection in fresh
+            fresh.discard(connection)
+            yield Gathered(group, client, offers.known(client, speaker, group.api), is_new)
+
+    start = 0
+    for row, ranges in sorted(found.offered.items()):
+        number = rows.speaker_numbers[row]
+        client, speaker = clients[number], rows.speakers[number]
+        begins = offers.is_new(speaker) and begun[speaker.client, speaker.broker] == row
+        if row > start and offers.changes(client, speaker, ranges, begins=begins):
+            yield start, row, list(groups(start, row))
+            start = row
+        if begins:
+            fresh.add((speaker.client, speaker.broker))
+        offers.told(client, speaker, ranges)
+    if rows.count > start:
+        yield start, rows.count, list(groups(start, rows.count))
+
+
+def take_census(census: Census, seen: Seen) -> None:
+    """Gathers what was seen: requests in columns as `Census.add` would one by one."""
+    if not isinstance(seen, Requests):
+        census.add_all(seen)
+        return
+    found, rows, file = seen, seen.rows, seen.file
+    numbers = number_column(rows.count)
+    coded = deque((row, codes) for row, codes in (found.error_codes or {}).items() if codes)
+    for _, stop, groups in gathered(found, census.offers, numbers):
+        errors: dict[int, Counter[int]] = {}
+        while coded and coded[0][0] < stop:
+            row, codes = coded.popleft()
+            errors.setdefault(numbers[row], Counter()).update(codes)
+        for group, client, highest, is_new in groups:
+            places = dict.fromkeys((Place(file, group.first_position), Place(file, group.last_position)))
+            counts = dict(errors.get(group.number, ()))
+            use = Use(group.count, group.first, group.last, tuple(places), highest, counts)
+            census.add_use(client, group.api, group.version, use, int(is_new))
+    for (api, version, minute), count in count_minutes(rows, MINUTE).items():
+        census.add_minute(api, version, minute, count)
