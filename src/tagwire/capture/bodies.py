@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
 from tagwire import messages
 from tagwire.capture.exchange import Exchange
-from tagwire.capture.observation import Losses, Place
+from tagwire.capture.observation import Losses
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import DecodeError, UnsupportedVersionError
 from tagwire.rpc.headers import API_VERSIONS
@@ -33,20 +32,19 @@ def request_of(exchange: Exchange, losses: Losses) -> MessageObject | None:
 
 def response_of(exchange: Exchange, losses: Losses) -> MessageObject | None:
     """The answer's message; None where there is none, or it was not kept, or cannot be read, which is counted."""
-    header = exchange.header
-    return answer_of(header.api_key, header.api_version, exchange.response, exchange.place, losses)
-
-
-def answer_of(api: int, version: int, body: bytes | None, place: Place, losses: Losses) -> MessageObject | None:
-    """The same of the parts of an exchange."""
-    if body is None:
+    if exchange.response is None:
         return None
+    found = answer_in(exchange.response, exchange.header.api_key, exchange.header.api_version)
+    if found is None:
+        losses.add(BAD_RESPONSE, exchange.place)
+    return found
+
+
+def answer_in(body: bytes, api: int, version: int) -> MessageObject | None:
+    """The message in the body of an answer; None where it cannot be read."""
     # A refusal of ApiVersions comes in the layout of version 0, whatever was asked.
     layouts = (version, 0) if api == API_VERSIONS and version else (version,)
-    found = _decoded(messages.response, api, layouts, body)
-    if found is None:
-        losses.add(BAD_RESPONSE, place)
-    return found
+    return _decoded(messages.response, api, layouts, body)
 
 
 def offered(exchange: Exchange, losses: Losses) -> dict[int, Range] | None:
@@ -62,24 +60,28 @@ def listed(answer: Any) -> dict[int, Range] | None:
 
 def error_codes(exchange: Exchange, losses: Losses) -> tuple[int, ...] | None:
     """The codes other than 0 in an answer, ascending, each once; None where there is no answer that can be read."""
-    return codes_in(response_of(exchange, losses))
+    answer = response_of(exchange, losses)
+    return None if answer is None else codes_in(answer)
 
 
-def codes_in(answer: MessageObject | None) -> tuple[int, ...] | None:
-    """The codes other than 0 in the fields of an answer that are called error_code, at any depth, ascending, each once;
-    None for None."""
-    if answer is None:
-        return None
+def codes_in(answer: MessageObject) -> tuple[int, ...]:
+    """The codes other than 0 in the fields of an answer that are called error_code, at any depth, ascending, each
+    once."""
     codes: set[int] = set()
-    _gatherer(answer.spec.root)(answer, codes)
+    kind: Any = type(answer)
+    _gatherer_of(kind)(answer, codes)
     codes.discard(0)
-    return tuple(sorted(codes))
+    return tuple(sorted(codes)) if codes else ()
 
 
 Gatherer = Callable[[Any, set[int]], None]
 
 
 @cache
+def _gatherer_of(kind: Any) -> Gatherer:
+    return _gatherer(kind.spec.root)
+
+
 def _gatherer(struct: Struct) -> Gatherer:
     """What takes in the error codes of a struct: it looks only where there may be some."""
     has_code = any(field.attribute == "error_code" for field in struct.fields)
@@ -112,7 +114,9 @@ def _nothing(value: Any, codes: set[int]) -> None:
 
 def _decoded(classes: Any, api: int, layouts: Iterable[int], body: bytes) -> MessageObject | None:
     for version in layouts:
-        with suppress(DecodeError, UnsupportedVersionError, KeyError):
+        try:
             message: MessageObject = classes(api).decode(body, version, lenient=True)
             return message
+        except (DecodeError, UnsupportedVersionError, KeyError):
+            continue
     return None

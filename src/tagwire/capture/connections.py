@@ -16,8 +16,9 @@ from tagwire.capture.observation import Endpoint, Losses, Place
 from tagwire.capture.packets import PACKETS, packet_columns
 from tagwire.errors import DecodeError, UnsupportedVersionError
 from tagwire.kernel import conversations as kernel
-from tagwire.kernel.conversations import Rows, Watcher
 from tagwire.kernel.packets import Segments, find_segments
+from tagwire.kernel.request_rows import Rows
+from tagwire.kernel.watching import Watcher
 from tagwire.rpc.frames import DEFAULT_MAX_FRAME_BYTES
 from tagwire.rpc.headers import API_VERSIONS, decode_request_header
 from tagwire.spec.api_keys import API_NAMES
@@ -75,21 +76,23 @@ class Speaker(NamedTuple):
     principal: str
 
 
-def requests_in(file: BinaryIO, name: str, losses: Losses, *, bodies: bool = False) -> Iterator[Rows]:
+def requests_in(
+    file: BinaryIO, name: str, losses: Losses, *, requests: bool = False, answers: bool = False
+) -> Iterator[Rows]:
     """The requests in a capture of packets, with their answers, as the answers come.
 
     Args:
         file: read from its start, forwards only.
         name: its path, for the evidence.
         losses: counts what is not understood.
-        bodies: whether the rows have bodies.
+        requests, answers: whether the rows have the requests, and all answers, whole.
 
     Raises:
         CaptureError: the file is no capture file.
     """
-    keep = DEFAULT_MAX_FRAME_BYTES if bodies else KEPT_BYTES
     listener = _Listener(name, losses)
-    watcher = Watcher(listener, _APIS, DEFAULT_MAX_FRAME_BYTES, keep, bodies, MAX_CONNECTIONS, MAX_HELD_BYTES)
+    limits = DEFAULT_MAX_FRAME_BYTES, KEPT_BYTES
+    watcher = Watcher(listener, _APIS, *limits, requests, answers, MAX_CONNECTIONS, MAX_HELD_BYTES)
     segments = Segments(PACKETS)
     for data, found in packet_columns(file, name, losses):
         find_segments(data, found, segments)

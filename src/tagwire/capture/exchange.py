@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tagwire.capture.observation import Endpoint, Place
 from tagwire.errors import DecodeError
-from tagwire.kernel.conversations import Rows
-from tagwire.rpc.headers import RequestHeader, decode_request_header, response_body_position
+from tagwire.kernel.request_rows import Rows
+from tagwire.rpc.headers import (
+    CORRELATION_ID_BYTES,
+    RequestHeader,
+    decode_request_header,
+    response_body_position,
+    response_header_version,
+)
+from tagwire.spec.api_keys import API_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,17 @@ def body_of(rows: Rows, row: int) -> bytes | None:
     frame: bytes | None = rows.answers.get(row)
     if frame is None:
         return None
+    header_version = _answer_header(rows.apis[row], rows.versions[row])
+    if header_version == 0:
+        return frame[CORRELATION_ID_BYTES:]
+    if header_version == 1 and frame[CORRELATION_ID_BYTES : CORRELATION_ID_BYTES + 1] == b"\0":  # no tags
+        return frame[CORRELATION_ID_BYTES + 1 :]
     with suppress(DecodeError, KeyError):
         return frame[response_body_position(memoryview(frame), rows.apis[row], rows.versions[row], lenient=True) :]
     return None
+
+
+@lru_cache(4096)
+def _answer_header(api: int, version: int) -> int | None:
+    """The version of an answer's header; None where there is no such API."""
+    return response_header_version(api, version) if api in API_NAMES else None

@@ -98,7 +98,7 @@ def seen_in(path: Path | Piece, losses: Losses, *, bodies: bool = False) -> Iter
     path, name = piece.path, str(piece.path)
     with _opened(path, losses) as file:
         if kind_of(path) == "packets":
-            for rows in requests_in(file, name, losses, bodies=bodies):
+            for rows in requests_in(file, name, losses, answers=bodies):
                 yield requests_of(rows, name, losses, bodies=bodies)
         else:
             start = _at_line(file, piece.start)
@@ -110,7 +110,7 @@ def seen_in(path: Path | Piece, losses: Losses, *, bodies: bool = False) -> Iter
 def exchanged(path: Path, losses: Losses, *, bodies: bool = False) -> Iterator[Exchange]:
     """The requests in a capture of packets, with their answers. Raises CaptureError where it is none."""
     with _opened(path, losses) as file:
-        for rows in requests_in(file, str(path), losses, bodies=bodies):
+        for rows in requests_in(file, str(path), losses, requests=bodies, answers=bodies):
             yield from exchanges(rows, str(path))
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tagwire.capture.bodies import answer_of, codes_in, listed
+from tagwire.capture.bodies import BAD_RESPONSE, answer_in, codes_in, listed
 from tagwire.capture.census import MINUTE, Census, Client, Offers, Use, client_of
 from tagwire.capture.exchange import body_of
 from tagwire.capture.observation import Endpoint, Losses, Observation, Place
-from tagwire.kernel.conversations import Rows
 from tagwire.kernel.number_columns import number_column
+from tagwire.kernel.request_rows import Rows
 from tagwire.kernel.row_groups import Group, count_minutes, group_rows
 from tagwire.rpc.headers import API_VERSIONS
 from tagwire.rpc.negotiation import Range
@@ -66,12 +66,17 @@ def requests_of(rows: Rows, file: str, losses: Losses, *, bodies: bool) -> Reque
     """Rows of the kernel with what their answers say."""
     found = Requests(rows, file, error_codes={} if bodies else None)
     for row in rows.answers:
-        api, version = rows.apis[row], rows.versions[row]
-        answer = answer_of(api, version, body_of(rows, row), Place(file, rows.positions[row]), losses)
+        body, api = body_of(rows, row), rows.apis[row]
+        if body is None:
+            continue
+        answer = answer_in(body, api, rows.versions[row])
+        if answer is None:
+            losses.add(BAD_RESPONSE, Place(file, rows.positions[row]))
+            continue
         if api == API_VERSIONS and (ranges := listed(answer)) is not None:
             found.offered[row] = ranges
-        if found.error_codes is not None and (codes := codes_in(answer)) is not None:
-            found.error_codes[row] = codes
+        if found.error_codes is not None:
+            found.error_codes[row] = codes_in(answer)
     return found
 
 

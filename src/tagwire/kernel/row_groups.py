@@ -5,11 +5,11 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
-    from cython.cimports.tagwire.kernel.conversations import Rows
     from cython.cimports.tagwire.kernel.number_columns import numbers_of
+    from cython.cimports.tagwire.kernel.request_rows import Rows
 else:
-    from tagwire.kernel.conversations import Rows
     from tagwire.kernel.number_columns import numbers_of
+    from tagwire.kernel.request_rows import Rows
 
 COMPILED: bool = cython.compiled
 
