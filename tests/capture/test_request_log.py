@@ -8,7 +8,7 @@ from datetime import timedelta, timezone
 import pytest
 
 from tagwire.capture import Endpoint, Losses, Observation
-from tagwire.capture.request_log import BROKEN, NOISE, observations
+from tagwire.capture.request_log import BROKEN, FORWARDED, NOISE, observations
 
 CLIENT, BROKER = Endpoint("10.0.0.9", 61040), Endpoint("10.0.0.1", 9092)
 TIMES = (
@@ -128,6 +128,23 @@ def test_the_text_of_older_releases_is_read(age: str) -> None:
     )
     assert told == expected
     assert (seen.client, seen.broker) == (CLIENT, BROKER)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [",temporaryMemoryBytes:69", ",messageConversionsTime:0.05", ",temporaryMemoryBytes:69,messageConversionsTime:1.5"],
+)
+def test_what_follows_the_principal_where_records_were_converted_is_not_of_it(more: str) -> None:
+    body = "RequestHeader(apiKey=PRODUCE, apiVersion=2, clientId=c, correlationId=6) -- {},response:{}" + TAIL
+    software = ",clientInformation:ClientInformation(softwareName=kgo, softwareVersion=1)"
+    assert one(line(body + software + more)) == one(line(body + software))
+    assert one(line(body + more)) == one(line(body))
+    assert one(line(body + more)).principal == "User:CN=a,OU=b"
+
+
+def test_a_request_that_was_handed_on_is_counted_where_it_came_in_and_not_twice() -> None:
+    found, lost = read(line(kip_673(19, 7)), line(kip_673(19, 7, isForwarded=True)))
+    assert (len(found), lost) == (1, {FORWARDED: 1})
 
 
 def test_the_text_of_0_9_whose_connections_have_no_number_is_read() -> None:

@@ -188,3 +188,33 @@ def test_features_are_told_by_the_versions_that_have_them() -> None:
 def test_a_release_that_the_table_lacks_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"release='9\.9'"):
         judge(usage(("Produce", 3)), "9.9")
+
+
+@pytest.mark.parametrize("api", ["ApiVersions", "Fetch"])
+def test_what_an_unnamed_connection_said_is_the_software_s_that_others_of_that_id_named(api: str) -> None:
+    census = Census()
+    census.add(observation("ApiVersions", 3, software_name="kgo", offered={key("Fetch"): (0, 17)}))
+    census.add(observation(api, 5, client=Endpoint("10.0.0.9", 5001)))
+    (found,) = census.usages()
+    assert (found.client.software_name, found.count, found.connections) == ("kgo", 2, 2)
+    if api == "Fetch":
+        assert found.apis[key("Fetch")][5].highest_offered == 17
+
+
+def test_kafka_s_own_client_names_itself_so_what_is_unnamed_is_another_s() -> None:
+    census = Census()
+    java = {"software_name": "apache-kafka-java", "software_version": "3.9.2"}
+    census.add(observation("ApiVersions", 4, client=Endpoint("10.0.0.9", 5001)))  # refused, and asked again
+    census.add(observation("ApiVersions", 3, client=Endpoint("10.0.0.9", 5001), **java))
+    census.add(observation("Produce", 9, client=Endpoint("10.0.0.9", 5001), **java))
+    assert [usage.count for usage in census.usages()] == [3]
+    census.add(observation("Produce", 2))
+    unnamed, named = census.usages()
+    assert (unnamed.client.software, named.client.software) == ("", "apache-kafka-java 3.9.2")
+
+
+def test_of_two_that_share_an_id_neither_is_given_what_is_unnamed() -> None:
+    census = Census()
+    for told in ({"software_name": "kgo"}, {"software_name": "librdkafka"}, {}):
+        census.add(observation("Fetch", 11, **told))
+    assert [usage.client.software_name for usage in census.usages()] == ["", "kgo", "librdkafka"]

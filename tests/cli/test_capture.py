@@ -58,7 +58,7 @@ def test_audit_says_who_breaks_why_and_where_it_was_seen(run, evidence):
     assert f"{evidence}/kafka-request.log.gz at byte 6)" in ran.out
     assert "It works until Kafka 3.9." in ran.out
     assert "3 clients, 6 requests; on 4.0.0: 1 works, 2 break; on 4.0.1: 2 work, 1 breaks." in ran.out
-    assert "Not understood: 1 x a line that tells of no request" in ran.out
+    assert "Left out: 1 x a line that tells of no request" in ran.out
 
 
 def test_audit_exits_with_0_where_nobody_breaks(run, evidence):

@@ -41,7 +41,8 @@ class RealBroker:
         """
         if shutil.which("java") is None:
             raise NotRunError("java (17 or newer) is not on the PATH")
-        whole = [kafka("kafka_2.13", release)]
+        scala = "2.12" if release < "2.4" else "2.13"
+        whole = [kafka(f"kafka_{scala}", release)]
         if tools:
             whole.append(kafka("kafka-tools", release))
         if release in _BORROWED:

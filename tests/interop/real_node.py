@@ -71,6 +71,8 @@ class RealNode:
         ports: of the listeners, by name.
         certificates: what the protected listeners show and trust; without them there is only the plain one.
         heap: of the process, as Java takes it.
+        settings: more lines of server.properties; they win.
+        options: of Java, such as the configuration of its log.
     """
 
     folder: Path
@@ -79,6 +81,8 @@ class RealNode:
     ports: Mapping[str, int]
     certificates: Certificates | None = None
     heap: str = "400m"
+    settings: str = ""
+    options: tuple[str, ...] = ()
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     @classmethod
@@ -129,7 +133,7 @@ class RealNode:
     def start(self, jars: Sequence[Path]) -> None:
         with open(self._log, "ab") as log:
             self._process = subprocess.Popen(
-                self._command(jars, "kafka.Kafka", self._settings()),
+                self._command(jars, "kafka.Kafka", self._settings(), options=self.options),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.folder,
@@ -192,12 +196,12 @@ class RealNode:
                 broker=self.certificates.broker,
                 authority=self.certificates.authority,
             )
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text + self.settings, encoding="utf-8")
         return str(path)
 
-    def _command(self, jars: Sequence[Path], program: str, *arguments: str) -> list[str]:
+    def _command(self, jars: Sequence[Path], program: str, *arguments: str, options: Sequence[str] = ()) -> list[str]:
         small = [f"-Xmx{self.heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        return ["java", *small, "-cp", ":".join(map(str, jars)), program, *arguments]
+        return ["java", *small, *options, "-cp", ":".join(map(str, jars)), program, *arguments]
 
 
 def free_ports(count: int) -> list[int]:

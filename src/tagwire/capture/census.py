@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
@@ -15,6 +15,8 @@ from tagwire.spec.api_keys import API_NAMES
 
 _BEFORE_AUTHENTICATION: Final = frozenset({17, API_VERSIONS, 36})
 ANONYMOUS: Final = "User:ANONYMOUS"
+JAVA: Final = "apache-kafka-java"
+"""The software name of Kafka's own client."""
 
 MINUTE: Final = 60_000_000
 """In microseconds."""
@@ -143,8 +145,9 @@ class Usage:
 class Offers:
     """What brokers were seen to offer: told of every observation in its order, it knows of each what had been offered.
 
-    Some clients ask on their first connection only, and take the answer for all of a cluster: where a connection was
-    not asked on, the client's last answer counts.
+    Some clients ask on their first connection only, which is then the only one that has their software's name, and take
+    the answer for all of a cluster: where a connection was not asked on, the last answer to one of that id, principal
+    and address counts.
     """
 
     def __init__(self) -> None:
@@ -167,12 +170,12 @@ class Offers:
         # Brokers of one release offer the same to everybody: it is kept once.
         once = self._known.setdefault(frozenset(offered.items()), offered)
         self._remember(seen, once)
-        self._of_client[client] = once
+        self._of_client[_nameless(client)] = once
 
     def changes(self, client: Client, seen: Asker, offered: dict[int, Range], *, begins: bool) -> bool:
         """Whether to be told this would change what is known; `begins`: nothing else was asked on its connection."""
         own = offered if begins else self._of_connection.get((seen.client, seen.broker))
-        return not self._of_client.get(client) == own == offered
+        return not self._of_client.get(_nameless(client)) == own == offered
 
     def known(self, client: Client, seen: Asker, api: int) -> int | None:
         """The newest version of an API that was offered on a connection, or else to its client; None where no offer was
@@ -180,7 +183,7 @@ class Offers:
         connection = (seen.client, seen.broker)
         if connection not in self._of_connection:
             self._remember(seen, {})
-        offers = self._of_connection[connection] or self._of_client.get(client, {})
+        offers = self._of_connection[connection] or self._of_client.get(_nameless(client), {})
         offer = offers.get(api)
         return None if offer is None else offer[1]
 
@@ -237,21 +240,51 @@ class Census:
         minutes[minute] = minutes.get(minute, 0) + count
 
     def usages(self) -> list[Usage]:
-        """Each client once, by name. What a connection said before it was authenticated is the client's whom it turned
-        out to be, where there is one of that name."""
+        """Each client once, by name.
+
+        What a connection said before it was authenticated is the client's whom it turned out to be, where there is one
+        of that name. What was said by connections that named no software is the software's that others of the same id,
+        principal and address named, where that is one: but of Kafka's own, which names itself on each connection, only
+        what comes before that.
+        """
         found: list[Usage] = []
-        alike: dict[Client, list[Usage]] = {}
-        for usage in self._usages.values():
-            alike.setdefault(usage.client._replace(principal=""), []).append(usage)
-        for usages in alike.values():
+        for usages in _alike(_named(self._usages.values()), principal="").values():
             early = [usage for usage in usages if not usage.client.principal and _only_begins(usage)]
             later = [usage for usage in usages if usage not in early] or early
             for usage in later:
-                whole = Usage(usage.client)
-                for part in (usage, *(early if later is not early and usage.client.principal else ())):
-                    whole.merge(part)
-                found.append(whole)
+                before = early if later is not early and usage.client.principal else []
+                found.append(_whole(usage.client, [usage, *before]))
         return sorted(found, key=lambda usage: tuple(map(str, usage.client)))
+
+
+def _named(usages: Iterable[Usage]) -> Iterator[Usage]:
+    """The same, with the software's name where others tell it."""
+    for alike in _alike(usages, software_name="", software_version="").values():
+        unnamed = [usage for usage in alike if not usage.client.software]
+        named = [usage for usage in alike if usage.client.software]
+        if unnamed and len(named) == 1 and (named[0].client.software_name != JAVA or _only_begins(unnamed[0])):
+            yield _whole(named[0].client, alike)
+        else:
+            yield from alike
+
+
+def _alike(usages: Iterable[Usage], **blank: str) -> dict[Client, list[Usage]]:
+    """Those whose clients differ in what is blanked only."""
+    found: dict[Client, list[Usage]] = {}
+    for usage in usages:
+        found.setdefault(usage.client._replace(**blank), []).append(usage)
+    return found
+
+
+def _whole(client: Client, parts: Iterable[Usage]) -> Usage:
+    whole = Usage(client)
+    for part in parts:
+        whole.merge(part)
+    return whole
+
+
+def _nameless(client: Client) -> Client:
+    return client._replace(software_name="", software_version="")
 
 
 def _only_begins(usage: Usage) -> bool:

@@ -33,6 +33,7 @@ MARK: Final = b"Completed request:"
 NOISE: Final = "a line that tells of no request"
 BROKEN: Final = "a request's line that is cut short or broken"
 LONG: Final = "a line that is longer than is read"
+FORWARDED: Final = "a request that a broker handed on to the controller, counted where it came in"
 
 MAX_LINE_BYTES: Final = 64 << 20
 
@@ -54,7 +55,7 @@ _TEXT_TAIL: Final = re.compile(
     rb" from connection (?P<connection>[^;]+);.*?"
     rb"(?:,principal:(?P<principal>.*?)(?:,listener:(?P<listener>\w*))?)?"
     rb"(?:,clientInformation:ClientInformation\(softwareName=(?P<name>[^,]*), softwareVersion=(?P<software>[^)]*)\))?"
-    rb"(?: \([\w.$]+\))?\s*$"
+    rb"(?:,(?:temporaryMemoryBytes|messageConversionsTime):[\d.]+)*(?: \([\w.$]+\))?\s*$"
 )
 
 # The names of Kafka's enum, and those by which old releases called what has another name since.
@@ -84,6 +85,7 @@ class _Line(msgspec.Struct, rename="camel"):
 
     request_header: _Header
     connection: str
+    is_forwarded: bool = False
     request: msgspec.Raw = msgspec.Raw(b"")
     response: msgspec.Raw = msgspec.Raw(b"")
     principal: str | None = ""
@@ -138,14 +140,15 @@ def observations(
         if line.startswith(b"{"):
             line = _unwrapped(line)
             mark = line.find(MARK)
-        found = _observation(line, mark, place, timezone) if mark >= 0 else None
-        if found is None:
-            losses.add(BROKEN, place)
+        found = _observation(line, mark, place, timezone) if mark >= 0 else BROKEN
+        if isinstance(found, str):
+            losses.add(found, place)
         else:
             yield found
 
 
-def _observation(line: bytes, mark: int, place: Place, timezone: tzinfo) -> Observation | None:
+def _observation(line: bytes, mark: int, place: Place, timezone: tzinfo) -> Observation | str:
+    """What a line tells, or why it tells nothing."""
     when = _time(line[:mark], timezone)
     body = line[mark + len(MARK) :].lstrip()
     if body.startswith(b"{") and not body.startswith(b"{api_key="):
@@ -153,16 +156,18 @@ def _observation(line: bytes, mark: int, place: Place, timezone: tzinfo) -> Obse
     return _text(body, when, place)
 
 
-def _json(body: bytes, when: int, place: Place) -> Observation | None:
+def _json(body: bytes, when: int, place: Place) -> Observation | str:
     end = body.rfind(b"}") + 1
     try:
         line = _decode_line(body[:end])
         software, offered = _software(line), _offered(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+        return BROKEN
     ends = _ends(line.connection)
     if ends is None or not _fits(line.request_header.request_api_key, line.request_header.request_api_version):
-        return None
+        return BROKEN
+    if line.is_forwarded:
+        return FORWARDED
     return Observation(
         time=when,
         client=ends[0],
@@ -196,15 +201,15 @@ def _offered(line: _Line) -> dict[int, Range] | None:
     return {api.api_key: (api.min_version, api.max_version) for api in listed} or None
 
 
-def _text(body: bytes, when: int, place: Place) -> Observation | None:
+def _text(body: bytes, when: int, place: Place) -> Observation | str:
     header = next((match for pattern in _TEXT_HEADERS if (match := pattern.match(body))), None)
     tail = _TEXT_TAIL.search(body, body.rfind(b" from connection "))
     if header is None or tail is None:
-        return None
+        return BROKEN
     api, version = _api(header["api"].decode()), int(header["version"])
     ends = _ends(tail["connection"].decode("utf-8", "replace"))
     if api is None or ends is None or not _fits(api, version):
-        return None
+        return BROKEN
     answered = body.rfind(b"response:", 0, tail.start())
     return Observation(
         time=when,

@@ -19,15 +19,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from tagwire.capture.census import Client, Usage, Use
+from tagwire.capture.census import JAVA, Client, Usage, Use
 from tagwire.errors import ConfigError
 from tagwire.rpc.names import api_name
 from tagwire.rpc.negotiation import overlap
 from tagwire.spec import releases
 from tagwire.spec.releases import ApiRange
-
-JAVA: Final = "apache-kafka-java"
-"""The software name of Kafka's own client."""
 
 
 class Outcome(Enum):

@@ -145,7 +145,7 @@ def _print(judged: list[tuple[Usage, list[Verdict]]], targets: list[str], losses
     if left_out:
         print(f"{left_out} more look like brokers or controllers: --brokers judges them, too.")
     for reason, count in losses.counts.most_common():
-        print(printable(f"Not understood: {count} x {reason}, first in {losses.first[reason]}."))
+        print(printable(f"Left out: {count} x {reason}, first in {losses.first[reason]}."))
 
 
 def _names(usage: Usage) -> tuple[str, str, str, str]:

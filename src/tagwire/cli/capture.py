@@ -68,7 +68,7 @@ def show(
                 for line in _lines(exchange, codes, losses, bodies=bodies):
                     print(printable(line))
     for reason, count in losses.counts.most_common():
-        typer.echo(printable(f"Not understood: {count} x {reason}, first in {losses.first[reason]}."), err=True)
+        typer.echo(printable(f"Left out: {count} x {reason}, first in {losses.first[reason]}."), err=True)
 
 
 def _keys(names: list[str] | None) -> frozenset[int]:
