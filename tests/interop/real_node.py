@@ -43,6 +43,7 @@ group.initial.rebalance.delay.ms=0
 broker.session.timeout.ms=4000
 broker.heartbeat.interval.ms=500
 log.cleaner.backoff.ms=200
+transaction.abort.timed.out.transaction.cleanup.interval.ms=500
 log.message.timestamp.before.max.ms=9223372036854775807
 log.retention.ms=-1
 """
@@ -108,16 +109,21 @@ class RealNode:
     def address(self, listener: str = PLAIN) -> str:
         return f"{HOST}:{self.ports[listener]}"
 
-    def format(self, jars: Sequence[Path]) -> None:
-        """Makes the data directory, with the users of the protected listeners."""
+    def format(self, jars: Sequence[Path], features: Sequence[str] = ()) -> None:
+        """Makes the data directory, with the users of the protected listeners.
+
+        Args:
+            features: NAME=LEVEL of those that are not to be at the release's own level.
+        """
         users = [
             argument
             for mechanism in MECHANISMS[1:]
             for argument in ("--add-scram", f"{mechanism}=[name={USER},password={PASSWORD}]")
             if self.certificates
         ]
+        levels = [argument for feature in features for argument in ("--feature", feature)]
         command = self._command(jars, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", self._settings())
-        done = subprocess.run([*command, *users], capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run([*command, *users, *levels], capture_output=True, text=True, timeout=SECONDS)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
     @contextmanager

@@ -48,14 +48,8 @@ DEFAULT_MAX_TIMEOUT_MS: Final = 900_000
 
 _MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
 _ONGOING: Final = "Ongoing"
-_ENDED_OTHERWISE: Final = frozenset(
-    {
-        Error.INVALID_TXN_STATE,
-        Error.PRODUCER_FENCED,
-        Error.INVALID_PRODUCER_EPOCH,
-        Error.INVALID_PRODUCER_ID_MAPPING,
-    }
-)
+_FENCED: Final = frozenset({Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH})
+_ENDED_OTHERWISE: Final = _FENCED | {Error.INVALID_TXN_STATE, Error.INVALID_PRODUCER_ID_MAPPING}
 
 
 class UndecidedError(TagwireError):
@@ -136,9 +130,10 @@ class Driver:
         the decision is, whatever is raised afterwards.
 
         Raises:
-            UndecidedError: it is not committed: a transaction is not as it was left, or too much time has gone by.
-            ProducerFencedError: another driver of the query has begun; it is not committed.
-            RequestTimeoutError, ConnectError, ...: whether it is committed nobody knows; the next driver finds out.
+            UndecidedError: it is not committed: another driver of the query has begun, a transaction is not as it was
+                left, or too much time has gone by.
+            RequestTimeoutError, ProducerFencedError, ...: whether it is committed nobody knows; the next driver finds
+                out.
             LostTransactionError: it is committed, and a transaction was aborted.
         """
         with self._client_of() as client, self._own_producer(client, prepared.timeout_ms) as producer:
@@ -186,7 +181,7 @@ class Driver:
                 own = decisions_id(self._own_id)
                 now = admin.describe_transactions([own])[own]
                 if (now.producer_id, now.producer_epoch) != (identity.producer_id, identity.epoch):
-                    raise UndecidedError(f"another driver of query {self._own_id} has begun")
+                    raise self._overtaken()
         return sorted(strays)
 
     def _check(self, client: Client, prepared: Prepared, decision: Decision) -> None:
@@ -218,7 +213,12 @@ class Driver:
 
         producer.begin_transaction()
         producer.send(TOPIC, decision.encode(), key=decision.key(self._own_id), partition=PARTITION)
-        producer.flush()
+        try:
+            producer.flush()
+        except KafkaError as error:
+            if error.error in _FENCED:
+                raise self._overtaken() from error
+            raise
         if check is not None:
             try:
                 check()
@@ -255,6 +255,9 @@ class Driver:
                 f"Their rows are lost; docs/exactly-once.md says how to go on (option exactlyOnceSettled={name})"
             )
         self._write(producer, decision.carried_out())
+
+    def _overtaken(self) -> UndecidedError:
+        return UndecidedError(f"another driver of query {self._own_id} has begun")
 
     @contextmanager
     def _own_producer(self, client: Client, timeout_ms: int) -> Iterator[Producer]:
