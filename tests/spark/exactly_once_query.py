@@ -20,7 +20,7 @@ from tagwire.spark.sink.exactly_once import ExactlyOnceWriter, Written
 from tagwire.spark.sink.options import parse
 
 SCHEMA: Final = StructType([StructField("value", BinaryType())])
-SECONDS: Final = 60
+SECONDS: Final = 180
 _numbers = count()
 
 
@@ -141,7 +141,7 @@ class Query:
 
 
 def until(true: Callable[[], bool]) -> None:
-    """Waits until it is, a minute at most."""
+    """Waits until it is, three minutes at most."""
     deadline = time.monotonic() + SECONDS
     while not true():
         assert time.monotonic() < deadline, "it never came true"
