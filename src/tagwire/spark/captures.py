@@ -101,7 +101,7 @@ class CaptureReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The observations of one file, or piece of one."""
-        if partition.value is None:  # what Spark makes of a plan without tasks
+        if partition is None or partition.value is None:  # what Spark makes of a plan without tasks
             return iter(())
         path, start, end = partition.value
         return ahead(self._batches(Piece(Path(path), start, end)))

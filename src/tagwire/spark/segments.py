@@ -97,7 +97,7 @@ class RecordsReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task."""
-        if partition.value is None:  # what Spark makes of a plan without tasks
+        if partition is None or partition.value is None:  # what Spark makes of a plan without tasks
             return iter(())
         piece, wanted = partition.value
         return ahead(self.shape.shaped(read_records(piece, wanted), f"{piece.topic}-{piece.partition}"))
@@ -119,7 +119,7 @@ class BatchesReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The batches of one task."""
-        if partition.value is None:
+        if partition is None or partition.value is None:
             return iter(())
         return read_batches(partition.value, self.options.dialect, self.arrow_schema)
 
@@ -149,7 +149,7 @@ class StateReader(DataSourceReader):
         """The rows from one partition."""
         import pyarrow as pa
 
-        if partition.value is None:
+        if partition is None or partition.value is None:
             return
         rows: list[dict[str, Any]] = []
         for row in rows_of(self.options.view, partition.value, self._end_of, drop=self.options.drop):

@@ -127,14 +127,14 @@ def check_spark(given: SparkSession | None = None) -> None:
         given: a session that runs already.
 
     Raises:
-        ConfigError: there is no Java, or no PySpark whose functions take Arrow.
+        ConfigError: there is no Java, or no PySpark that takes data sources in Python.
     """
     if given is None:
         _java()
     try:
-        from pyspark.sql.functions import arrow_udf  # noqa: F401
+        import pyspark.sql.datasource  # noqa: F401
     except ImportError as error:
-        raise ConfigError(f"the job needs PySpark 4.1 or newer: pip install 'tagwire[spark]' ({error})") from None
+        raise ConfigError(f"the job needs PySpark 4.0 or newer: pip install 'tagwire[spark]' ({error})") from None
 
 
 def check_streams(given: SparkSession | None = None) -> None:

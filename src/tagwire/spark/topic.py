@@ -59,8 +59,10 @@ class TopicDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         try:
             from tagwire.spark.stream import TopicStreamReader
-        except ImportError:
-            raise ConfigError("format tagwire: reading as a stream needs PySpark 4.2 or newer") from None
+        except ImportError:  # PySpark before 4.2
+            from tagwire.spark.whole_stream import WholeStreamReader
+
+            return WholeStreamReader(self.topic_options, schema)
         return TopicStreamReader(self.topic_options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -95,7 +97,7 @@ class SliceReader:
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task as Arrow batches of exactly the schema Spark asked for."""
-        if partition.value is None:  # what Spark makes of a plan without tasks
+        if partition is None or partition.value is None:  # what Spark makes of a plan without tasks
             return iter(())
         span = OffsetRange(*partition.value)
         records = read_range(

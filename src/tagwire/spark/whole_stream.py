@@ -1,0 +1,102 @@
+"""The streaming side of the data source `tagwire`, as every PySpark has it: offsets, and what to do about lost records.
+
+Offsets in the checkpoint have the shape that Spark's Kafka connector writes, so its checkpoints can be taken over.
+`tagwire.spark.stream` adds limits, and the end of a query that reads what is there now.
+Source: facts/spark_data_source.md sections 1.3 and 4.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from tagwire.errors import ConfigError, Error, KafkaError
+from tagwire.spark.bounds import Offsets
+from tagwire.spark.offsets import Document, from_document, outside, plan, split, to_document, went_back
+from tagwire.spark.options import TopicOptions, stream_start
+from tagwire.spark.topic import SliceReader, TopicSlice
+
+log = logging.getLogger(__name__)
+
+
+class WholeStreamReader(SliceReader, DataSourceStreamReader):
+    """A streaming read whose micro-batches take all that there is: PySpark before 4.2 asks for no less.
+
+    One instance lives on the driver for the life of a query and keeps its connection.
+
+    Raises:
+        ConfigError: an option says how much a micro-batch takes.
+    """
+
+    def __init__(self, options: TopicOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self.starting = stream_start(options)
+        self.planned: tuple[Document, Offsets, Offsets] | None = None
+        limits = {
+            "maxOffsetsPerTrigger": options.max_offsets_per_trigger,
+            "minOffsetsPerTrigger": options.min_offsets_per_trigger,
+        }
+        for option, value in limits.items():
+            if value is not None and not self.limited:
+                raise ConfigError(f"option {option}: needs PySpark 4.2 or newer; older ones ask for all that there is")
+
+    limited = False
+    """Whether Spark says from where it asks for more, and how much."""
+
+    def initialOffset(self) -> Document:  # noqa: N802
+        """Where a query without a checkpoint starts.
+
+        Raises:
+            ConfigError: startingOffsets does not fit the partitions, or the broker does not hold it (failOnDataLoss).
+        """
+        earliest, latest = self.cluster.held()
+        start = self.cluster.resolved(self.starting, "startingOffsets", earliest, latest)
+        start, lost = outside(start, "startingOffsets", earliest, latest)
+        if lost and self.options.fail_on_data_loss:
+            raise ConfigError(f"option {'; '.join(lost)} (failOnDataLoss=false starts at what there is)")
+        return to_document(start)
+
+    def latestOffset(self) -> Document:  # noqa: N802
+        """Where the next micro-batch ends."""
+        earliest, latest = self._held()
+        end = to_document(latest)
+        self.planned = end, earliest, latest
+        return end
+
+    def partitions(self, start: Document, end: Document) -> list[InputPartition]:
+        """The tasks of a micro-batch; none when `start` and `end` are equal.
+
+        Raises:
+            KafkaError: the broker no longer holds a range (failOnDataLoss).
+        """
+        begin, until = from_document(start), from_document(end)
+        if begin == until:
+            return []
+        # What was asked for this end a moment ago is not asked again: a range that is lost meanwhile fails its task.
+        planned, self.planned = self.planned, None
+        held = planned[1:] if planned is not None and planned[0] == end else self._held()
+        ranges, lost = plan(begin, until, *held)
+        self._judge(lost if self.limited else went_back(begin, until) + lost)
+        spans = split(ranges, self.options.min_partitions, self.options.max_records_per_partition)
+        return [TopicSlice(span) for span in spans]
+
+    def commit(self, end: Document) -> None:
+        """What is done up to `end` shows in the group that `groupId` names."""
+        self.cluster.commit(from_document(end))
+
+    def stop(self) -> None:
+        """Close the driver's connection."""
+        self.cluster.close()
+
+    def _held(self) -> tuple[Offsets, Offsets]:
+        return self.cluster.held(missing_ok=not self.options.fail_on_data_loss)
+
+    def _judge(self, lost: list[str]) -> None:
+        if not lost:
+            return
+        if self.options.fail_on_data_loss:
+            said = f"records may have been missed: {'; '.join(lost)} (failOnDataLoss=false goes on)"
+            raise KafkaError(Error.OFFSET_OUT_OF_RANGE, said)
+        log.warning("records may have been missed: %s", "; ".join(lost))
