@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from tagwire.errors import ConfigError, DecodeError, StorageError
 from tagwire.records import Record
 from tagwire.spark.land import land
 from tagwire.spark.landed import Batch
+from tagwire.spark.table import Table
 
 from .test_land import DAY, NOON, table_of
 from .test_topic import batch
@@ -117,6 +119,17 @@ def test_files_hold_no_more_rows_than_asked_and_a_monitor_reads_how_far_it_is(sp
     assert f'tagwire_land_rows{{topic="{topic}"}} 24' in lines
     assert f'tagwire_land_behind{{topic="{topic}"}} 0' in lines
     assert sum(line.startswith("tagwire_land_ended_timestamp_seconds{") for line in lines) == 1
+
+
+def test_files_end_at_twice_their_size_as_the_rows_before_had_it(spark, broker, topic, produce, tmp_path):
+    rows = [Record(None, os.urandom(5000), (), NOON) for _ in range(200)]
+    out = tmp_path / "out"
+    produce(topic, {0: rows})
+    assert land(broker.bootstrap, topic, out, file_bytes=50_000).files == 1  # one task read it, and nothing was known
+    produce(topic, {0: rows})
+    report = land(broker.bootstrap, topic, out, file_bytes=50_000)
+    assert report.files >= 10
+    assert max(path.stat().st_size for path in Table(out).files()[1:]) < 110_000
 
 
 def table_of_file(path: Path) -> pa.Table:

@@ -71,7 +71,8 @@ def land(
             the table has them. `mode` may change from run to run; PERMISSIVE keeps the bytes of a value that cannot be
             decoded in a column `_corrupt_record`, or as `columnNameOfCorruptRecord` names it.
         batch_offsets: offsets in one micro-batch, at most about.
-        file_bytes: how large a file becomes, about, where a micro-batch has so much of a date.
+        file_bytes: how large a file becomes, about, where a micro-batch has so much of a date, by the size of its rows
+            before Parquet packs them. No file is larger than twice that, but in the first micro-batch of a table.
         file_rows: rows in one file, at most; None is as many as `file_bytes` makes.
         metrics: a file that holds how far the run is, as Prometheus reads it; written anew after each micro-batch.
         on_progress: told how far the run is, several times a second.
@@ -110,7 +111,7 @@ def land(
                 if values is not None and "mode" in values:
                     identity = replace(identity, values={**identity.values, "mode": values["mode"]})
                 own.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", str(file_bytes))
-                run = _Run(table, identity, file_rows, on_batch, on_step)
+                run = _Run(table, identity, file_bytes, file_rows, on_batch, on_step)
                 if metrics is not None:
                     run.metrics = Path(metrics)
                 query = _query(own, client_properties, identity, table, batch_offsets, run.write)
@@ -127,12 +128,14 @@ class _Run:
         self,
         table: Table,
         identity: Identity,
+        file_bytes: int,
         file_rows: int | None,
         on_batch: Callable[[Batch], None],
         on_step: Callable[[str], None],
     ) -> None:
         self.table = table
         self.identity = identity
+        self.file_bytes = file_bytes
         self.file_rows = file_rows
         self.on_batch = on_batch
         self.on_step = on_step
@@ -159,10 +162,7 @@ class _Run:
         rows = table_columns(batch.observe(seen, _header_key_lists()), self.identity)
         # Rebalanced, a date is in few files even when a batch spans a year, and in several when it is large.
         rows = rows.hint("rebalance", "date").sortWithinPartitions("date", "partition", "offset")
-        writer = rows.write.partitionBy("date")
-        if self.file_rows is not None:
-            writer = writer.option("maxRecordsPerFile", self.file_rows)
-        writer.parquet(f"file://{staged}")
+        rows.write.partitionBy("date").option("maxRecordsPerFile", self._most_rows()).parquet(f"file://{staged}")
         self.on_step("staged")
         done, partitions = counted(number, staged, self.identity.corrupt)
         self.table.publish(number, staged, moved=lambda path: self.on_step("moved"))
@@ -173,6 +173,21 @@ class _Run:
                     self.progress.header_keys[key] += row["count"]
         self.published[number] = done
         self.progress.add(done, partitions)
+
+    def _most_rows(self) -> int:
+        """The most rows of a file; 0 is any number.
+
+        Spark splits what it rebalances between its tasks only: a task that read much of one date makes one large file
+        of it. So a file ends at twice its size, as the rows so far have it.
+        """
+        if self.file_rows is not None:
+            return self.file_rows
+        rows, size = self.progress.rows, self.progress.bytes
+        if not rows and (files := self.table.files()):
+            import pyarrow.parquet as pq
+
+            rows, size = pq.read_metadata(files[-1]).num_rows, files[-1].stat().st_size
+        return max(1, 2 * self.file_bytes * rows // size) if rows else 0
 
     def follow(self, query: StreamingQuery, on_progress: Callable[[Progress], None]) -> Progress:
         """Wait for the end of the query; its failure is raised as our own error."""
