@@ -114,7 +114,7 @@ def test_audit_writes_a_page_of_its_own_and_tables(run, evidence, tmp_path):
     assert all(link.startswith("#client-") for link in page.links)
     assert "<script" not in source
     assert "<b>netscaler</b>" in page.text  # shown as it is, not taken as a tag
-    assert "On Kafka 4.0.0 it breaks" in page.text
+    assert "1 of 3 clients breaks on Kafka 4.3" in page.text
     assert "kafka-request.log.gz at byte" in page.text
     assert "Versions in use over time" in page.text
     observations = pq.read_table(out / "observations.parquet")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Final
 
 from kafka_jars import CACHE, MavenError, classpath, kafka
 
-from tagwire.client import LATEST, Admin, Client, NewTopic
+from tagwire.client import LATEST, Admin, Client, NewTopic, TopicPartition
 
 from .peer import NotRunError
 
@@ -240,24 +240,39 @@ def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
-def walk_all(walkers: Sequence[Walker], bootstrap: str) -> dict[str, Walked]:
-    """All of them on one broker, some at a time, each with a topic of its own; by their names.
+def walk_all(
+    walkers: Sequence[Walker], bootstrap: str, again: Callable[[Walker], bool] = lambda walker: False
+) -> dict[str, Walked]:
+    """All of them on one broker, some at a time; by their names.
 
-    What a client says of its success is not taken for it: the broker is asked for the offset that its group committed.
+    Args:
+        again: whether a walker that failed is to walk once more, alone: a walk has a time limit, which a busy machine
+            may exceed.
     """
-    topics = {walker.name: f"t-{walker.client_id}" for walker in walkers}
     with Client(bootstrap) as client:
-        admin = Admin(client)
         while not client.metadata(()).brokers:  # an old broker listens before it knows itself
             time.sleep(0.1)
-        admin.create_topics([NewTopic(topic) for topic in topics.values()])
-        client.list_offsets({(topic, 0): LATEST for topic in topics.values()})  # which waits for their leaders
         with ThreadPoolExecutor(AT_A_TIME) as pool:
-            walked = pool.map(lambda walker: walker.walk(bootstrap, topics[walker.name]), walkers)
-            found = {walker.name: each for walker, each in zip(walkers, walked)}
-        for name, each in found.items():
-            if each.works:
-                committed = admin.group_offsets("g-" + topics[name]).get((topics[name], 0))
-                if committed is None or committed.offset != RECORDS:
-                    found[name] = replace(each, works=False, said=f"its group committed {committed}")
+            found = _walk(walkers, "first", client, bootstrap, pool.map)
+        failed = [walker for walker in walkers if not found[walker.name].works and again(walker)]
+        return found | _walk(failed, "again", client, bootstrap, map)
+
+
+def _walk(
+    walkers: Sequence[Walker], attempt: str, client: Client, bootstrap: str, each: Callable[..., Iterable[Walked]]
+) -> dict[str, Walked]:
+    """Each with a topic of its own. What a client says of its success is not taken for it: the broker is asked for the
+    offset that its group committed."""
+    if not walkers:
+        return {}
+    admin, topics = Admin(client), {walker.name: f"t-{attempt}-{walker.client_id}" for walker in walkers}
+    admin.create_topics([NewTopic(topic) for topic in topics.values()])
+    client.list_offsets({(topic, 0): LATEST for topic in topics.values()})  # which waits for their leaders
+    found = {}
+    for walker, walked in zip(walkers, each(lambda walker: walker.walk(bootstrap, topics[walker.name]), walkers)):
+        topic = topics[walker.name]
+        committed = admin.group_offsets(f"g-{topic}").get(TopicPartition(topic, 0)) if walked.works else None
+        if walked.works and (committed is None or committed.offset != RECORDS):
+            walked = replace(walked, works=False, said=f"its group committed {committed}")
+        found[walker.name] = walked
     return found

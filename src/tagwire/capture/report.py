@@ -3,69 +3,52 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import Final
 
-from tagwire.capture.census import MINUTE, Census, Usage
+from tagwire.capture.census import Census, Usage
 from tagwire.capture.observation import Losses, Place
-from tagwire.capture.verdicts import Finding, Outcome, Verdict, features_of, judge
+from tagwire.capture.report_charts import charts
+from tagwire.capture.verdicts import Cause, Finding, Outcome, Verdict, features_of, judge, served_to_clients
 from tagwire.rpc.names import api_name
 from tagwire.spec import releases
 
 _MARKS: Final = {Outcome.WORKS: "✓", Outcome.UNCERTAIN: "?", Outcome.BREAKS: "✗"}
 _OLDEST: Final = "2.8"
-_BARS: Final = 48
-_COLOURS: Final = ("#2b6cb0", "#dd6b20", "#2f855a", "#805ad5", "#b83280", "#975a16", "#319795", "#4a5568")
-_STYLE: Final = """
-:root { color-scheme: light; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; color: #1a202c; }
-h1 { font-size: 1.6rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem; }
-h3 { font-size: 1rem; margin: 1rem 0 .2rem; } p { margin: .3rem 0; } .quiet { color: #4a5568; }
-.cards { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; }
-.card { border: 1px solid #cbd5e0; border-radius: .5rem; padding: .6rem 1rem; min-width: 9rem; }
-.card b { display: block; font-size: 1.1rem; } .card span { white-space: nowrap; margin-right: .6rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; }
-td, th { padding: .25rem .7rem .25rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid #e2e8f0; }
-th { border-bottom: 2px solid #cbd5e0; white-space: nowrap; } .number { text-align: right; }
-td.number { font-variant-numeric: tabular-nums; } td.verdict { text-align: center; padding: .25rem .5rem; }
-.works { color: #22543d; background: #e6f6ec; } .uncertain { color: #744210; background: #fdf3d7; }
-.breaks { color: #742a2a; background: #fde3e3; font-weight: 600; } .target { border-bottom-color: #1a202c; }
-details { border: 1px solid #e2e8f0; border-radius: .4rem; margin: .4rem 0; padding: .3rem .8rem; }
-summary { cursor: pointer; } code { background: #edf2f7; padding: 0 .25rem; overflow-wrap: anywhere; }
-figure { margin: .6rem 0 1.2rem; } figcaption { font-size: .9rem; } svg { width: 100%; height: auto; max-width: 46rem; }
-.key { display: inline-block; width: .7rem; height: .7rem; margin: 0 .25rem 0 .7rem; }
-@media (max-width: 40rem) { body { margin: 1rem auto; font-size: 14px; } .card { flex: 1 1 40%; } }
-@media print { body { max-width: none; margin: 0; } .wide { overflow: visible; } td, th { padding-right: .35rem; }
-  details { break-inside: avoid; } details::details-content { content-visibility: visible; block-size: auto; }
-  .works, .uncertain, .breaks, .key, svg { print-color-adjust: exact; } }
-"""
+_STYLE: Final = Path(__file__).with_name("report.css")
+
+Judged = Sequence[tuple[Usage, Sequence[Verdict]]]
+"""The clients, each with its verdicts, by target in the same order."""
 
 
-def write_report(
-    path: Path, census: Census, judged: Sequence[tuple[Usage, Sequence[Verdict]]], losses: Losses, files: int
-) -> None:
+def write_report(path: Path, census: Census, judged: Judged, losses: Losses, files: int) -> None:
     """Writes the page.
 
     Args:
         path: where; it appears there only when it is whole.
         census: what was seen, for the versions in use over time.
-        judged: the clients, each with its verdicts, by target in the same order.
+        judged: the clients, the worst first.
         losses: what was not understood.
         files: how many files were read.
     """
     targets = [verdict.target for verdict in judged[0][1]] if judged else []
+    newest = targets[-1] if targets else releases.names()[-1]
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<title>Kafka clients and {escape(', '.join(targets))}</title><style>{_STYLE}</style></head><body>",
+        f"<title>Kafka clients and {escape(', '.join(targets))}</title>",
+        f"<style>{_STYLE.read_text('utf-8')}</style></head><body>",
         _head(judged, targets, files),
+        "<main>",
         _matrix(judged, targets),
-        *_explanations(judged),
-        _timeline(census),
+        *_clients(judged),
+        charts(census, {api for usage, _ in judged for api in usage.apis}, served_to_clients(newest), newest),
         _losses(losses),
+        "</main>",
+        _foot(),
         "</body></html>\n",
     ]
     part = path.with_name(path.name + ".part")
@@ -73,187 +56,238 @@ def write_report(
     part.rename(path)
 
 
-def _head(judged: Sequence[tuple[Usage, Sequence[Verdict]]], targets: Sequence[str], files: int) -> str:
+def _head(judged: Judged, targets: Sequence[str], files: int) -> str:
     requests = sum(usage.count for usage, _ in judged)
-    cards = []
-    for at, target in enumerate(targets):
-        counts = Counter(verdicts[at].outcome for _, verdicts in judged)
-        said = "".join(
-            f"<span class='{outcome.value}'>{_MARKS[outcome]} {counts[outcome]} {outcome.value}</span>"
-            for outcome in reversed(Outcome)
-            if counts[outcome]
-        )
-        cards.append(f"<div class='card'><b>Kafka {escape(target)}</b>{said}</div>")
+    cards = "".join(
+        _card(target, Counter(verdicts[at].outcome for _, verdicts in judged)) for at, target in enumerate(targets)
+    )
     return (
-        "<h1>Which clients break</h1>"
-        f"<p class='quiet'>{len(judged)} clients, {requests:,} requests, {files} file{'' if files == 1 else 's'}"
-        f"{_span(judged)}</p><div class='cards'>{''.join(cards)}</div>"
+        f"<header><p class='eyebrow'>Kafka clients, audited</p><h1>{_headline(judged, targets)}</h1>"
+        f"<p class='quiet'>{_many(len(judged), 'client')}, {_many(requests, 'request')}, {_many(files, 'file')}"
+        f"{_span(judged)}</p><ul class='targets'>{cards}</ul></header>"
     )
 
 
-def _span(judged: Sequence[tuple[Usage, Sequence[Verdict]]]) -> str:
+def _headline(judged: Judged, targets: Sequence[str]) -> str:
+    """The answer for the last of the targets."""
+    if not judged:
+        return "No client was seen"
+    target = escape(targets[-1])
+    counts = Counter(verdicts[-1].outcome for _, verdicts in judged)
+    if breaking := counts[Outcome.BREAKS]:
+        verb = "breaks" if breaking == 1 else "break"
+        return f"{breaking} of {_many(len(judged), 'client')} {verb} on Kafka {target}"
+    if open_ := counts[Outcome.UNCERTAIN]:
+        return f"Nothing breaks for certain on Kafka {target}; of {_many(open_, 'client')} it cannot be told"
+    return f"Every client that was seen works with Kafka {target}"
+
+
+def _card(target: str, counts: Counter[Outcome]) -> str:
+    told = [outcome for outcome in reversed(Outcome) if counts[outcome]]
+    share = "".join(f"<i class='{each.value}' style='flex-grow:{counts[each]}'></i>" for each in told)
+    tally = "".join(
+        f"<span class='{each.value}'>{_MARKS[each]} {counts[each]:,} {_verb(each, counts[each])}</span>"
+        for each in told
+    )
+    return (
+        f"<li><b>Kafka {escape(target)}</b><div class='share' aria-hidden='true'>{share}</div>"
+        f"<div class='tally'>{tally}</div></li>"
+    )
+
+
+def _verb(outcome: Outcome, count: int) -> str:
+    plural = count != 1 and outcome is not Outcome.UNCERTAIN
+    return outcome.value.removesuffix("s") if plural else outcome.value
+
+
+def _span(judged: Judged) -> str:
     uses = [use for usage, _ in judged for versions in usage.apis.values() for use in versions.values()]
     times = [use.first for use in uses if use.first >= 0] + [use.last for use in uses if use.last >= 0]
-    return f", {_when(min(times))} to {_when(max(times))}" if times else ""
+    return f", {_period(min(times), max(times))} UTC" if times else ""
 
 
-def _matrix(judged: Sequence[tuple[Usage, Sequence[Verdict]]], targets: Sequence[str]) -> str:
-    names = releases.names()
-    shown = list(dict.fromkeys([*names[names.index(_OLDEST) :], *targets]))
-    heads = "".join(f"<th class='{'target' if name in targets else ''}'>{escape(name)}</th>" for name in shown)
+def _matrix(judged: Judged, targets: Sequence[str]) -> str:
+    shown = _columns(targets)
+    heads = "".join(f"<th scope='col' class='release {_kind(name, targets)}'>{escape(name)}</th>" for name in shown)
     rows = []
     for at, (usage, _) in enumerate(judged):
-        outcomes = [judge(usage, name).outcome for name in shown]
         cells = "".join(
-            f"<td class='verdict {outcome.value}' title='{outcome.value} on {escape(name)}'>{_MARKS[outcome]}</td>"
-            for name, outcome in zip(shown, outcomes)
+            f"<td class='release {_kind(name, targets)}'>{_mark(judge(usage, name).outcome)}</td>" for name in shown
         )
-        rows.append(f"<tr><td><a href='#client-{at}'>{_software(usage)}</a></td>{_who(usage)}{cells}</tr>")
+        rows.append(
+            f"<tr><th scope='row'><a href='#client-{at}'>{escape(_name(usage))}</a>"
+            f"<span class='who'>{escape(_who(usage))}</span></th>{cells}<td class='number'>{usage.count:,}</td></tr>"
+        )
     return (
-        "<h2>Clients and releases</h2><p class='quiet'>✓ works, ? the evidence does not tell, ✗ breaks</p>"
-        "<div class='wide'><table><thead><tr><th>software</th><th>client id</th><th>principal</th><th>address</th>"
-        f"<th class='number'>requests</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        "<section><h2 id='matrix'>Clients and releases</h2>"
+        "<p class='quiet'>✓ works, ? the evidence does not tell, ✗ breaks; the releases asked for are underlined.</p>"
+        "<div class='panel' tabindex='0' role='region' aria-labelledby='matrix'><table class='matrix'>"
+        f"<thead><tr><th scope='col'>client</th>{heads}<th scope='col' class='number'>requests</th></tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div></section>"
     )
 
 
-def _software(usage: Usage) -> str:
-    return escape(usage.client.software or "unnamed")
+def _kind(release: str, targets: Sequence[str]) -> str:
+    """Its column's class: a phone has room for the targets alone."""
+    return "target" if release in targets else "other"
+
+
+def _columns(targets: Sequence[str]) -> list[str]:
+    """The releases from the oldest of interest on; a row of which targets are patches is shown by those."""
+    names = releases.names()
+    columns: list[str] = []
+    for name in names:
+        asked = sorted({target for target in targets if target == name or target in releases.patches(name)})
+        columns += asked or ([name] if names.index(name) >= names.index(_OLDEST) else [])
+    return columns
+
+
+def _mark(outcome: Outcome) -> str:
+    return (
+        f"<span class='mark {outcome.value}' title='{outcome.value}'><span aria-hidden='true'>{_MARKS[outcome]}</span>"
+        f"<span class='unseen'>{outcome.value}</span></span>"
+    )
+
+
+def _name(usage: Usage) -> str:
+    client = usage.client
+    return client.software or client.client_id or "unnamed software"
 
 
 def _who(usage: Usage) -> str:
+    """What else is known of it than its name."""
     client = usage.client
-    texts = (client.client_id or "", client.principal, client.address)
-    cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
-    return f"{cells}<td class='number'>{usage.count:,}</td>"
+    told = [f"id {client.client_id}" if client.software and client.client_id else "", client.principal, client.address]
+    return ", ".join(filter(None, told))
 
 
-def _explanations(judged: Sequence[tuple[Usage, Sequence[Verdict]]]) -> Iterable[str]:
-    yield "<h2>Client by client</h2>"
+def _clients(judged: Judged) -> Iterator[str]:
+    yield "<section><h2>Client by client</h2><p class='quiet'>What stands against it, and where that was seen.</p>"
     for at, (usage, verdicts) in enumerate(judged):
-        opened = " open" if any(verdict.outcome is Outcome.BREAKS for verdict in verdicts) else ""
-        said = ", ".join(f"{escape(verdict.target)}: {verdict.outcome.value}" for verdict in verdicts)
-        yield f"<details id='client-{at}'{opened}><summary>{escape(str(usage.client))} ({said})</summary>"
+        opened = " open" if any(verdict.outcome is not Outcome.WORKS for verdict in verdicts) else ""
+        badges = "".join(
+            f"<span class='badge {verdict.outcome.value}'>{escape(verdict.target)} {verdict.outcome.value}</span>"
+            for verdict in verdicts
+        )
+        yield (
+            f"<details id='client-{at}'{opened}><summary><strong>{escape(_name(usage))}</strong>"
+            f"<span class='quiet'>{escape(_who(usage))}</span><span class='badges'>{badges}</span></summary>"
+        )
         asks = "asks brokers for their versions" if usage.asks_versions else "was not seen to ask for versions"
         depends = ", ".join(features_of(usage)) or "none of what came after Kafka 0.10"
-        connections = f"{usage.connections} connection{'' if usage.connections == 1 else 's'}"
-        yield f"<p class='quiet'>{connections}; {asks}; depends on: {escape(depends)}.</p>"
-        for verdict in verdicts:
-            yield from _explained(verdict)
-        yield _versions(usage) + "</details>"
+        yield f"<div class='about'><p class='quiet'>{_many(usage.connections, 'connection')}; it {asks}.</p>"
+        yield f"<p class='quiet'>It depends on: {escape(depends)}.</p>"
+        yield from _explained(verdicts)
+        yield f"{_versions(usage, verdicts)}</div></details>"
+    yield "</section>"
 
 
-def _explained(verdict: Verdict) -> Iterable[str]:
-    if not verdict.findings:
+def _explained(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """What stands against a client, each version of an API once for all the targets that do not serve it."""
+    found: dict[tuple[int, int, Cause], list[tuple[str, Finding]]] = {}
+    for verdict in verdicts:
+        for finding in verdict.findings:
+            for version in finding.versions:
+                found.setdefault((finding.api, version, finding.cause), []).append((verdict.target, finding))
+    if not found:
         return
-    yield f"<h3>On Kafka {escape(verdict.target)} it {_says(verdict.outcome)}</h3>"
-    if verdict.works_until is not None:
-        yield f"<p>It works until Kafka {escape(verdict.works_until)}.</p>"
-    if verdict.upgrade is not None:
-        yield f"<p>The oldest Kafka client that works is {escape(verdict.upgrade)}.</p>"
-    rows = "".join(_finding(finding) for finding in verdict.findings)
-    yield (
-        "<div class='wide'><table><thead><tr><th>API</th><th>version</th><th>served</th><th>why</th>"
-        "<th class='number'>requests</th><th>first</th><th>last</th><th>evidence</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
+    listed = "".join(_finding(api, version, told) for (api, version, _), told in sorted(found.items(), key=_by_api))
+    yield f"<h3>What is not served</h3><ul class='findings'>{listed}</ul>"
+    for advice, targets in _advice(verdicts).items():
+        on = f"<b>{escape(', '.join(targets))}</b>: " if len(verdicts) > 1 else ""
+        yield f"<p class='advice'>{on}{escape(advice)}</p>"
+
+
+def _by_api(item: tuple[tuple[int, int, Cause], object]) -> tuple[int, int, str]:
+    (api, version, cause), _ = item
+    return api, version, cause.name
+
+
+def _finding(api: int, version: int, told: Sequence[tuple[str, Finding]]) -> str:
+    finding = told[0][1]
+    use = finding.versions[version]
+    served = "".join(
+        f"<span class='chip'>{escape(target)}: {each.served.versions if each.served is not None else 'none'}</span>"
+        for target, each in told
+    )
+    return (
+        f"<li class='{finding.outcome.value}'><b>{escape(api_name(api))} v{version}</b>"
+        f"<p class='served'><span class='quiet'>served:</span> {served}</p><p>{escape(_sentence(finding.cause))}</p>"
+        f"<p class='quiet'>{_many(use.count, 'request')}{_when_used(use.first, use.last)}, seen in "
+        f"{_evidence(use.places)}</p></li>"
     )
 
 
-def _says(outcome: Outcome) -> str:
-    return "may or may not work" if outcome is Outcome.UNCERTAIN else outcome.value
+def _sentence(cause: Cause) -> str:
+    return f"{cause.value[0].upper()}{cause.value[1:]}."
 
 
-def _finding(finding: Finding) -> str:
-    served = "none" if finding.served is None else str(finding.served.versions)
-    return "".join(
-        f"<tr class='{finding.outcome.value}'><td>{escape(api_name(finding.api))}</td><td>{version}</td>"
-        f"<td>{served}</td><td>{escape(finding.cause.value)}</td><td class='number'>{use.count:,}</td>"
-        f"<td>{_when(use.first)}</td><td>{_when(use.last)}</td><td>{_evidence(use.places)}</td></tr>"
-        for version, use in finding.versions.items()
-    )
+def _advice(verdicts: Sequence[Verdict]) -> dict[str, list[str]]:
+    """{what can be done: the targets for which it can}."""
+    found: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        said = []
+        if verdict.works_until is not None:
+            said.append(f"It works until Kafka {verdict.works_until}.")
+        if verdict.upgrade is not None:
+            said.append(f"The oldest Kafka client that works is {verdict.upgrade}.")
+        if said:
+            found.setdefault(" ".join(said), []).append(verdict.target)
+    return found
+
+
+def _when_used(first: int, last: int) -> str:
+    return f", {_period(first, last)} UTC" if first >= 0 else ""
 
 
 def _evidence(places: Iterable[Place]) -> str:
-    return "<br>".join(f"<code>{escape(place.file)}</code> at byte {place.position:,}" for place in places)
+    return " and ".join(f"<code>{escape(place.file)}</code> at byte {place.position:,}" for place in places)
 
 
-def _versions(usage: Usage) -> str:
-    rows = "".join(
-        f"<tr><td>{escape(api_name(api))}</td><td>"
-        + ", ".join(f"v{version} ({use.count:,})" for version, use in sorted(versions.items()))
-        + "</td></tr>"
-        for api, versions in sorted(usage.apis.items())
-    )
-    return (
-        "<h3>What it speaks</h3><div class='wide'><table><thead><tr><th>API</th><th>versions (requests)</th></tr>"
-        f"</thead><tbody>{rows}</tbody></table></div>"
-    )
-
-
-def _timeline(census: Census) -> str:
-    minutes = [minute for versions in census.timeline.values() for counts in versions.values() for minute in counts]
-    if not minutes:
-        return ""
-    first, last = min(minutes), max(minutes)
-    step = max(1, -(-(last - first + 1) // _BARS))
-    figures = [_figure(api, versions, first, last, step) for api, versions in sorted(census.timeline.items())]
-    return "<h2>Versions in use over time</h2>" + "".join(figures)
-
-
-def _figure(api: int, versions: dict[int, dict[int, int]], first: int, last: int, step: int) -> str:
-    """Stacked bars: requests in each span of `step` minutes, a colour for each version."""
-    bins: list[Counter[int]] = [Counter() for _ in range((last - first) // step + 1)]
-    for version, counts in versions.items():
-        for minute, count in counts.items():
-            bins[(minute - first) // step][version] += count
-    highest = max(sum(found.values()) for found in bins)
-    width = 720 / len(bins)
-    bars = []
-    for at, found in enumerate(bins):
-        top = 100.0
-        for version, count in sorted(found.items()):
-            height = 90 * count / highest
-            top -= height
-            start = _when((first + at * step) * MINUTE)
-            bars.append(
-                f"<rect x='{at * width:.1f}' y='{top:.1f}' width='{max(width - 1, 0.5):.1f}' height='{height:.1f}' "
-                f"fill='{_colour(version)}'><title>v{version}: {count:,} from {start}</title></rect>"
-            )
-    keys = "".join(
-        f"<i class='key' style='background:{_colour(version)}'></i>v{version} ({sum(counts.values()):,})"
-        for version, counts in sorted(versions.items())
-    )
-    name = escape(api_name(api))
-    return (
-        f"<figure><figcaption><b>{name}</b>{keys}<br><span class='quiet'>up to {highest:,} in {_minutes(step)}, "
-        f"{_when(first * MINUTE)} to {_when((last + 1) * MINUTE)}</span></figcaption>"
-        f"<svg viewBox='0 0 720 101' role='img' aria-label='{name}: requests by version over time'>{''.join(bars)}"
-        "<line x1='0' y1='100.5' x2='720' y2='100.5' stroke='#a0aec0'/></svg></figure>"
-    )
-
-
-def _colour(version: int) -> str:
-    return _COLOURS[version % len(_COLOURS)]
-
-
-def _minutes(count: int) -> str:
-    return "a minute" if count == 1 else f"{count} minutes"
+def _versions(usage: Usage, verdicts: Sequence[Verdict]) -> str:
+    """All that it speaks; what one of the targets does not serve stands out."""
+    gone = {(each.api, version) for verdict in verdicts for each in verdict.findings for version in each.versions}
+    rows = []
+    for api, versions in sorted(usage.apis.items()):
+        chips = "".join(
+            f"<span class='chip{' gone' if (api, version) in gone else ''}'>v{version} × {use.count:,}</span>"
+            for version, use in sorted(versions.items())
+        )
+        rows.append(f"<dt>{escape(api_name(api))}</dt><dd>{chips}</dd>")
+    return f"<h3>What it speaks</h3><dl>{''.join(rows)}</dl>"
 
 
 def _losses(losses: Losses) -> str:
     if not losses.counts:
         return ""
     rows = "".join(
-        f"<tr><td>{escape(reason)}</td><td class='number'>{count:,}</td>"
+        f"<tr><th scope='row'>{escape(reason)}</th><td class='number'>{count:,}</td>"
         f"<td>{_evidence([losses.first[reason]])}</td></tr>"
         for reason, count in losses.counts.most_common()
     )
     return (
-        "<h2>What was not understood</h2><div class='wide'><table><thead><tr><th>what</th>"
-        f"<th class='number'>how often</th><th>first</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        "<section><h2 id='left-out'>What was left out</h2>"
+        "<div class='panel' tabindex='0' role='region' aria-labelledby='left-out'><table><thead><tr>"
+        "<th scope='col'>what</th><th scope='col' class='number'>how often</th><th scope='col'>first</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table></div></section>"
     )
 
 
-def _when(time: int) -> str:
-    if time < 0:
-        return "unknown"
-    return f"{datetime.fromtimestamp(time // 1_000_000, UTC):%Y-%m-%d %H:%M}"
+def _foot() -> str:
+    return (
+        "<footer class='quiet'><p>A verdict is about what was seen: a client that was silent in the meantime is in no "
+        "list. Releases are judged by the versions that each of them serves, patch by patch, and not by the flags with "
+        "which brokers mark versions as deprecated.</p><p>Made by tagwire.</p></footer>"
+    )
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _period(first: int, last: int) -> str:
+    start, end = (datetime.fromtimestamp(time // 1_000_000, UTC) for time in (first, last))
+    if f"{start:%Y-%m-%d %H:%M}" == f"{end:%Y-%m-%d %H:%M}":
+        return f"{start:%Y-%m-%d %H:%M}"
+    same_day = start.date() == end.date()
+    return f"{start:%Y-%m-%d %H:%M} to {end.strftime('%H:%M' if same_day else '%Y-%m-%d %H:%M')}"

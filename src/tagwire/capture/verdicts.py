@@ -156,7 +156,7 @@ FEATURES: Final = {
 
 
 def _findings(usage: Usage, target: str) -> tuple[Finding, ...]:
-    served = _served(target)
+    served = served_to_clients(target)
     found = []
     for api, versions in sorted(usage.apis.items()):
         have = served.get(api)
@@ -166,8 +166,8 @@ def _findings(usage: Usage, target: str) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def _served(release: str) -> dict[int, ApiRange]:
-    """What brokers of a release that people ran served: of a ZooKeeper cluster, until KRaft was ready with 3.3."""
+def served_to_clients(release: str) -> dict[int, ApiRange]:
+    """What brokers of a release that people ran serve: of a ZooKeeper cluster, until KRaft was ready with 3.3."""
     names = releases.names()
     old = names.index("2.8") <= _index(release) < names.index("3.3")
     return releases.served(release, listener="zkBroker" if old else "broker")
@@ -207,7 +207,7 @@ def _spoken(client: Client) -> dict[int, ApiRange] | None:
 def _upgrade(usage: Usage, target: str) -> str | None:
     if usage.client.software_name != JAVA:
         return None
-    served = _served(target)
+    served = served_to_clients(target)
     needed = [api for api in usage.apis if api in served]
     for name in releases.names():
         spoken = releases.served(name)

@@ -1,0 +1,113 @@
+"""The report's page: what it says, that all of it can be read, and what a browser makes of it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tagwire.capture import Census, Endpoint, Losses, Observation, Place, judge
+from tagwire.capture.report import write_report
+
+from .traffic import key
+
+TARGETS = ("4.0.0", "4.0.2", "4.4")
+STYLE = Path(write_report.__code__.co_filename).with_name("report.css").read_text()
+PHONE = 375
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of two clients with long names, one of which breaks, over an hour."""
+    census = Census()
+    for minute in range(60):
+        for at, (name, api, version) in enumerate(
+            (("legacy-billing-exporter-" * 3, "Produce", 2), ("x" * 90, "Fetch", 12), ("x" * 90, "JoinGroup", 1))
+        ):
+            census.add(
+                Observation(
+                    time=1_760_000_000_000_000 + minute * 60_000_000,
+                    client=Endpoint("2001:db8::ffff:ffff:ffff:9", 5000 + at),
+                    broker=Endpoint("10.0.0.1", 9092),
+                    client_id=name,
+                    software_name="",
+                    software_version="",
+                    principal="User:CN=billing,OU=finance,O=example",
+                    listener="",
+                    api_key=key(api),
+                    api_version=version,
+                    place=Place("a/folder/with/a/long/name/" * 4 + "kafka-request.log", minute),
+                )
+            )
+    judged = [(usage, [judge(usage, target) for target in TARGETS]) for usage in census.usages()]
+    losses = Losses()
+    losses.add("a line that tells of no request", Place("kafka-request.log", 7), 3)
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(path, census, judged, losses, 1)
+    return path
+
+
+def test_the_page_says_what_breaks_for_which_targets_and_where_it_was_seen(page: Path) -> None:
+    text = re.sub(r"<[^>]*>", "", page.read_text())
+    assert "1 of 2 clients breaks on Kafka 4.4" in text
+    assert "4.0.0: 3-124.0.2: 3-124.4: 3-13" in text
+    assert "4.0.0: 2-9The client asks no broker" in text  # JoinGroup 0 and 1 came back with 4.0.1
+    assert "kafka-request.log at byte 0 and" in text
+    assert "2 clients, 180 requests, 1 file, 2025-10-09 08:53 to 09:52 UTC" in text
+
+
+def test_what_a_target_does_not_serve_stands_out_in_the_charts_and_comes_first(page: Path) -> None:
+    charts = re.findall(r"<figcaption>(\w+)<.*?<div class='keys'>(.*?)</div>", page.read_text())
+    assert [name for name, _ in charts] == ["Produce", "Fetch", "JoinGroup"]
+    assert ["✗" in keys for _, keys in charts] == [True, False, False]
+
+
+def test_the_page_asks_for_nothing_and_every_heading_of_a_table_says_of_what(page: Path) -> None:
+    source = page.read_text()
+    assert not re.search(r"<script|\bsrc=|https?:|url\(|@import", source)
+    assert re.findall(r"<th(?!ead| scope)", source) == []
+
+
+def contrast(one: str, other: str) -> float:
+    """As WCAG 2 has it, of two colours such as #fff or #0f6b3d."""
+
+    def luminance(colour: str) -> float:
+        digits = colour[1:] if len(colour) == 7 else "".join(digit * 2 for digit in colour[1:])
+        channels = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+        linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("theme", [0, 1, 2], ids=["light", "dark", "print"])
+def test_text_stands_out_from_what_is_behind_it(theme: int) -> None:
+    block = re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL)[theme]
+    colours = dict(re.findall(r"--([\w-]+): (#\w+);", block))
+    behind = {"ink": ("page", "card", "code"), "quiet": ("page", "card"), "accent": ("page", "card")}
+    behind |= {outcome: ("card", f"{outcome}-bg") for outcome in ("works", "uncertain", "breaks")}
+    for text, grounds in behind.items():
+        for ground in grounds:
+            assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not on the PATH")
+def test_a_phone_need_not_scroll_sideways(page: Path) -> None:
+    measured = "document.body.dataset.found = f.contentDocument.documentElement.scrollWidth"
+    frame = f"<iframe id=f src={page.name} width={PHONE} height=800></iframe><script>f.onload = () => {{ {measured} }}"
+    (page.parent / "frame.html").write_text(f"{frame}</script>")
+    dumped = browse("--allow-file-access-from-files", "--virtual-time-budget=5000", "--dump-dom", at=page.parent)
+    found = re.search(r'data-found="(\d+)"', dumped)
+    assert found is not None, dumped[-500:]
+    assert 0 < int(found[1]) <= PHONE
+
+
+def browse(*options: str, at: Path) -> str:
+    quiet = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={at / 'profile'}")
+    command = [CHROMIUM or "", *quiet, *options, f"file://{at / 'frame.html'}"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
