@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tagwire.capture import Cause, Census, Endpoint, Observation, Outcome, Place, Usage, Verdict, features_of, judge
+from tagwire.capture.census import client_of
+from tagwire.capture.software import oldest_that_works, software_of
 from tagwire.errors import ConfigError
 from tagwire.rpc.negotiation import Range
 from tagwire.spec import releases
@@ -133,8 +135,8 @@ def test_of_kafkas_own_client_its_release_is_known_and_decides(version: str, tar
 def test_the_oldest_release_of_kafkas_client_that_helps_is_named() -> None:
     used = usage(("Produce", 2), ("Fetch", 2), software_name="apache-kafka-java", software_version="0.10.0.1")
     verdict = judge(used, "4.3")
-    assert (verdict.outcome, verdict.works_until, verdict.upgrade) == (Outcome.BREAKS, "3.9", "2.8")
-    other = judge(usage(("Produce", 0), asks=False, software_name="librdkafka"), "4.3")
+    assert (verdict.outcome, verdict.works_until, verdict.upgrade) == (Outcome.BREAKS, "3.9", "apache-kafka-java 2.8")
+    other = judge(usage(("Produce", 0), asks=False, software_name="mine"), "4.3")
     assert other.upgrade is None
 
 
@@ -218,3 +220,39 @@ def test_of_two_that_share_an_id_neither_is_given_what_is_unnamed() -> None:
     for told in ({"software_name": "kgo"}, {"software_name": "librdkafka"}, {}):
         census.add(observation("Fetch", 11, **told))
     assert [usage.client.software_name for usage in census.usages()] == ["", "kgo", "librdkafka"]
+
+
+@pytest.mark.parametrize(
+    ("told", "software"),
+    [
+        ({"software_name": "librdkafka", "software_version": "2.15.0"}, ("librdkafka", "2.15.0")),
+        (
+            {"software_name": "confluent-kafka-python", "software_version": "2.16.1-rdkafka-2.16.0"},
+            ("librdkafka", "2.16.0"),
+        ),
+        ({"software_name": "kgo", "software_version": "v1.22.2"}, ("franz-go", "1.22.2")),
+        ({"client_id": "kafka-python-1.4.7"}, ("kafka-python", "1.4.7")),
+        ({"client_id": "aiokafka-0.8.1-3"}, ("aiokafka", "0.8.1")),
+        ({"client_id": "rdkafka"}, ("librdkafka", "")),
+        ({"client_id": "billing"}, ("", "")),
+        ({"client_id": None}, ("", "")),
+        ({"client_id": "rdkafka", "software_name": "mine", "software_version": "1"}, ("mine", "1")),
+    ],
+)
+def test_software_is_known_by_what_it_tells_or_by_the_client_id_it_has_by_default(
+    told: dict[str, object], software: tuple[str, str]
+) -> None:
+    assert software_of(client_of(observation("Produce", 3, **told))) == software
+
+
+def test_the_oldest_release_of_another_client_that_was_tried_and_works_is_named() -> None:
+    verdict = judge(usage(("ListOffsets", 0), ("OffsetCommit", 1), asks=False, client_id="rdkafka"), "4.3")
+    assert verdict.upgrade is not None
+    software, version = verdict.upgrade.split()
+    assert software == "librdkafka"
+    assert oldest_that_works("librdkafka", "0.11.6", "4.3") == version
+    assert oldest_that_works("librdkafka", version, "4.3") is None  # an upgrade is newer
+    assert oldest_that_works("librdkafka", "", "4.1") == version  # works on 4.0.2 and on 4.3
+    assert oldest_that_works("librdkafka", "", "3.9") is None  # not tried on that, nor before it
+    assert oldest_that_works("kafka-node", "", "4.3") is None  # the newest breaks
+    assert oldest_that_works("nobody's", "", "4.3") is None

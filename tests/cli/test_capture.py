@@ -54,7 +54,7 @@ def test_audit_says_who_breaks_why_and_where_it_was_seen(run, evidence):
     assert rows[1] == ["-", "<b>netscaler</b>", "-", "10.0.0.8", "1", "breaks", "breaks"]
     assert rows[2] == ["-", "telegraf", "-", "10.0.0.8", "1", "breaks", "works"]
     assert rows[3] == ["librdkafka", "1.2.3", "billing", "User:alice", "10.0.0.9", "4", "works", "works"]
-    assert "JoinGroup v1: 2-9 are served, the client asks no broker for its versions (1 requests" in ran.out
+    assert "JoinGroup v1: 2-9 are served, the client asks no broker for its versions (1 request," in ran.out
     assert f"{evidence}/kafka-request.log.gz at byte 6)" in ran.out
     assert "It works until Kafka 3.9." in ran.out
     assert "3 clients, 6 requests; on 4.0.0: 1 works, 2 break; on 4.0.1: 2 work, 1 breaks." in ran.out
@@ -154,6 +154,11 @@ def test_capture_show_prints_requests_with_their_answers(run, evidence):
     assert re.fullmatch(said, lines[3])
 
 
+def test_capture_show_tells_errors_by_name(run, evidence):
+    said = run("capture", "show", evidence / "a.pcap", "--api", "SaslHandshake").out
+    assert said.endswith("bytes in 1.000 ms  UNSUPPORTED_SASL_MECHANISM (33)\n")
+
+
 def test_capture_show_leaves_passwords_out_of_bodies(run, evidence):
     for form in ([], ["--json"]):
         ran = run("capture", "show", evidence / "a.pcap", "--bodies", *form)
@@ -196,5 +201,5 @@ def test_tap_listens_records_and_ends_at_a_signal(run, bootstrap, tmp_path):
     finally:
         process.kill()
     assert process.returncode == 0
-    assert re.fullmatch(r"1 connections, \d+ bytes\.\n", out)
+    assert re.fullmatch(r"1 connection, \d+ bytes\.\n", out)
     assert "ApiVersions" in run("capture", "show", tmp_path).out

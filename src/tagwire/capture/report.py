@@ -230,7 +230,7 @@ def _advice(verdicts: Sequence[Verdict]) -> dict[str, list[str]]:
         if verdict.works_until is not None:
             said.append(f"It works until Kafka {verdict.works_until}.")
         if verdict.upgrade is not None:
-            said.append(f"The oldest Kafka client that works is {verdict.upgrade}.")
+            said.append(f"The oldest release that is known to work is {verdict.upgrade}.")
         if said:
             found.setdefault(" ".join(said), []).append(verdict.target)
     return found

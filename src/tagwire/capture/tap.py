@@ -20,6 +20,7 @@ from typing import Final
 
 from tagwire.capture.observation import Endpoint
 from tagwire.capture.recording import FILE_HEADER, Recording
+from tagwire.rpc.addresses import address_text
 
 READ_BYTES: Final = 65_536
 MAX_QUEUED_BYTES: Final = 64 << 20
@@ -152,7 +153,7 @@ class Tap:
         try:
             up_reader, up_writer = await asyncio.open_connection(*self._upstream)
         except OSError as error:
-            _log.warning("%s:%s cannot be reached: %s", *self._upstream, error.strerror or error)
+            _log.warning("%s cannot be reached: %s", address_text(self._upstream), error.strerror or error)
             writer.close()
             return
         client = Endpoint(*writer.get_extra_info("peername")[:2])

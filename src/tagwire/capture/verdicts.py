@@ -20,6 +20,7 @@ from enum import Enum
 from typing import Final
 
 from tagwire.capture.census import JAVA, Client, Usage, Use
+from tagwire.capture.software import oldest_that_works, software_of
 from tagwire.errors import ConfigError
 from tagwire.rpc.names import api_name
 from tagwire.rpc.negotiation import overlap
@@ -95,7 +96,8 @@ class Verdict:
     Attributes:
         findings: what stands against it, and what only seems to.
         works_until: where it breaks: the newest release before `target` with which it works; None where there is none.
-        upgrade: where it breaks, and is Kafka's own client: the oldest release of it that works with `target`.
+        upgrade: where it breaks: the oldest release of its software that is known to work with `target`, such as
+            "librdkafka 1.9.0"; of Kafka's own client by the versions it speaks, of others by having been tried.
     """
 
     client: Client
@@ -205,14 +207,16 @@ def _spoken(client: Client) -> dict[int, ApiRange] | None:
 
 
 def _upgrade(usage: Usage, target: str) -> str | None:
-    if usage.client.software_name != JAVA:
-        return None
+    software, version = software_of(usage.client)
+    if software != JAVA:
+        tried = oldest_that_works(software, version, target)
+        return None if tried is None else f"{software} {tried}"
     served = served_to_clients(target)
     needed = [api for api in usage.apis if api in served]
     for name in releases.names():
         spoken = releases.served(name)
         if all(api in spoken and overlap(_range(spoken[api]), _range(served[api])) for api in needed):
-            return name
+            return f"{software} {name}"
     return None
 
 
@@ -231,8 +235,4 @@ def _worst(findings: tuple[Finding, ...]) -> Outcome:
 
 def _index(target: str) -> int:
     """Of the release's row: a patch belongs to its line."""
-    for at, name in enumerate(releases.names()):
-        if target == name or target in releases.patches(name):
-            return at
-    releases.served(target)  # says which there are
-    raise AssertionError(target)
+    return releases.names().index(releases.row_of(target))

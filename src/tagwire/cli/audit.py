@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -139,8 +140,8 @@ def _print(judged: list[tuple[Usage, list[Verdict]]], targets: list[str], losses
     titles = ("software", "client id", "principal", "address", "requests", *targets)
     print_rows(titles, rows, numbers=(4,))
     for _, verdicts in judged:
-        for verdict in verdicts:
-            _explain(verdict)
+        for line in _explained(verdicts):
+            print(printable(line))
     print(_summary(judged, targets))
     if left_out:
         print(f"{left_out} more look like brokers or controllers: --brokers judges them, too.")
@@ -153,22 +154,32 @@ def _names(usage: Usage) -> tuple[str, str, str, str]:
     return client.software or "-", client.client_id or "-", client.principal or "-", client.address or "-"
 
 
-def _explain(verdict: Verdict) -> None:
+def _explained(verdicts: list[Verdict]) -> Iterator[str]:
+    """What stands against a client, the targets together of which the same is to be said."""
+    said: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for verdict in verdicts:
+        if reasons := tuple(_reasons(verdict)):
+            said.setdefault((verdict.outcome.value, reasons), []).append(verdict.target)
+    for (outcome, reasons), targets in said.items():
+        yield ""
+        yield f"{verdicts[0].client}: {outcome} on {', '.join(targets)}"
+        yield from reasons
+
+
+def _reasons(verdict: Verdict) -> Iterator[str]:
     from tagwire.capture import Outcome
 
-    told = [finding for finding in verdict.findings if finding.outcome is not Outcome.WORKS]
-    if not told:
-        return
-    print()
-    print(printable(f"{verdict.client}: {verdict.outcome.value} on {verdict.target}"))
-    for finding in told:
+    for finding in verdict.findings:
+        if finding.outcome is Outcome.WORKS:
+            continue
         last = max(finding.versions.values(), key=lambda use: use.last)
         when = f", last {utc(last.last // 1000)}" if last.last >= 0 else ""
-        print(printable(f"  {finding} ({finding.count} requests{when}, {last.places[-1]})"))
+        requests = "1 request" if finding.count == 1 else f"{finding.count} requests"
+        yield f"  {finding} ({requests}{when}, {last.places[-1]})"
     if verdict.works_until is not None:
-        print(f"  It works until Kafka {verdict.works_until}.")
+        yield f"  It works until Kafka {verdict.works_until}."
     if verdict.upgrade is not None:
-        print(f"  The oldest Kafka client that works is {verdict.upgrade}.")
+        yield f"  The oldest release that is known to work is {verdict.upgrade}."
 
 
 def _summary(judged: list[tuple[Usage, list[Verdict]]], targets: list[str]) -> str:

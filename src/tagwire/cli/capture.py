@@ -54,12 +54,12 @@ def show(
     wanted = _keys(api)
     losses = Losses()
     for path in paths_of(paths):
-        for exchange in exchanged(Path(path), losses, bodies=bodies or errors):
+        for exchange in exchanged(Path(path), losses, bodies=True):
             if wanted and exchange.header.api_key not in wanted:
                 continue
             if client is not None and not any(client in text for text in _names(exchange)):
                 continue
-            codes = error_codes(exchange, losses) if bodies or errors else None
+            codes = error_codes(exchange, losses)
             if errors and exchange.response_bytes is not None and not codes:
                 continue
             if as_json:

@@ -49,7 +49,8 @@ def tap(
     finally:
         files.close()
     left_out = f", {passed.left_out} of them not recorded" if passed.left_out else ""
-    print(f"{passed.connections} connections, {passed.bytes} bytes{left_out}.")
+    connections = "1 connection" if passed.connections == 1 else f"{passed.connections} connections"
+    print(f"{connections}, {passed.bytes} bytes{left_out}.")
     if passed.failure is not None:
         print(f"Recording had ended: {passed.failure}.")
         raise typer.Exit(1)
@@ -67,4 +68,6 @@ async def _until_signalled(proxy: Tap, host: str, port: int) -> None:
 
 
 def _listening(host: str, port: int) -> None:
-    print(f"Listening on {host}:{port}.", flush=True)
+    from tagwire.rpc.addresses import address_text
+
+    print(f"Listening on {address_text((host, port))}.", flush=True)

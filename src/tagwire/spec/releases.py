@@ -59,9 +59,20 @@ def names() -> list[str]:
     return list(_table()["releases"])
 
 
+def row_of(release: str) -> str:
+    """The name of the row that a release stands in. Raises ConfigError as `served` does."""
+    rows: dict[str, list[str]] = _table()["releases"]
+    if release in rows:
+        return release
+    for name, versions in rows.items():
+        if release in versions:
+            return name
+    raise ConfigError(f"release={release!r}: the table has {', '.join(rows)}, and the patches of those")
+
+
 def patches(release: str) -> list[str]:
     """The published versions that a release's row stands for, oldest first. Raises ConfigError as `served` does."""
-    return list(_table()["releases"][_row(release)])
+    return list(_table()["releases"][row_of(release)])
 
 
 def served(release: str, *, listener: Listener = "broker", unstable: bool = False) -> dict[int, ApiRange]:
@@ -75,7 +86,7 @@ def served(release: str, *, listener: Listener = "broker", unstable: bool = Fals
     Raises:
         ConfigError: the table has no such release, or the release no such brokers.
     """
-    row = _row(release)
+    row = row_of(release)
     apis = _apis(row, listener)
     if not apis:
         raise ConfigError(f"listener={listener!r}: Kafka {row} has no such brokers: write 'broker'")
@@ -97,7 +108,7 @@ def advertised(release: str, *, listener: Listener = "broker", unstable: bool = 
         return {}
     if _PRODUCE in apis:
         apis[_PRODUCE] = replace(apis[_PRODUCE], lowest=0)
-    if _row(release) == "0.10.0":
+    if row_of(release) == "0.10.0":
         apis[_CONTROLLED_SHUTDOWN] = replace(apis[_CONTROLLED_SHUTDOWN], lowest=1)
     return apis
 
@@ -106,16 +117,6 @@ def advertised(release: str, *, listener: Listener = "broker", unstable: bool = 
 def _table() -> dict[str, Any]:
     table: dict[str, Any] = json.loads(_TABLE.read_text(encoding="utf-8"))
     return table
-
-
-def _row(release: str) -> str:
-    rows: dict[str, list[str]] = _table()["releases"]
-    if release in rows:
-        return release
-    for name, versions in rows.items():
-        if release in versions:
-            return name
-    raise ConfigError(f"release={release!r}: the table has {', '.join(rows)}, and the patches of those")
 
 
 @cache

@@ -1,0 +1,83 @@
+"""Published clients other than Kafka's own: how they are told from each other, and which of their releases work.
+
+The table beside this file is written by tests/interop/try_clients.py, which runs each release against real brokers:
+produce, consume in a group, commit, and create a topic where the client can.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from tagwire.capture.census import Client
+from tagwire.spec import releases
+
+_TABLE: Final = Path(__file__).with_name("tried.json")
+_NAMES: Final = {"kafka-python": "kafka-python", "kgo": "franz-go", "librdkafka": "librdkafka", "sarama": "sarama"}
+"""{the name that a client tells: as people call it}."""
+
+_IDS: Final = {
+    "kafka-node-client": "kafka-node",
+    "kafkajs": "kafkajs",
+    "rdkafka": "librdkafka",
+    "sarama": "sarama",
+}
+"""{the client id that a client takes where it is given none: as people call it}."""
+
+_ID: Final = re.compile(r"(kafka-python|aiokafka)-(\d[\d.]*)(?:-|$)")
+_BINDING: Final = re.compile(r".*rdkafka-(\d[\d.]*)")
+
+
+def software_of(client: Client) -> tuple[str, str]:
+    """Which software it is, and its version: as it tells, or else by the client id that it has by default; "" for what
+    neither tells. A binding of librdkafka is taken as that."""
+    name, version = client.software_name, client.software_version
+    if binding := _BINDING.fullmatch(version):
+        return "librdkafka", binding[1]
+    if name:
+        return _NAMES.get(name, name), version.removeprefix("v")
+    by_id = _ID.match(client.client_id or "")
+    return (by_id[1], by_id[2].rstrip(".")) if by_id else (_IDS.get(client.client_id or "", ""), "")
+
+
+def oldest_that_works(software: str, version: str, target: str) -> str | None:
+    """The oldest release of a software, newer than `version`, of which all that were tried from there on work with a
+    release of Kafka; None where none is known.
+
+    Args:
+        version: "" where it is not known.
+    """
+    oldest = None
+    for tried, works in reversed(_table().get(software, {}).items()):
+        if not _works(works, target):
+            break
+        oldest = tried
+    if oldest is None or (version and _number(version) >= _number(oldest)):
+        return None
+    return oldest
+
+
+def _works(works: dict[str, bool], target: str) -> bool:
+    """Whether it worked on the target's row of the table of releases; on those before and after it, where it was not
+    tried on that."""
+    names = releases.names()
+    rows = {names.index(releases.row_of(release)): worked for release, worked in works.items()}
+    at = names.index(releases.row_of(target))
+    if at in rows:
+        return rows[at]
+    before, after = [row for row in rows if row < at], [row for row in rows if row > at]
+    return bool(before and after) and rows[max(before)] and rows[min(after)]
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+@cache
+def _table() -> dict[str, dict[str, dict[str, bool]]]:
+    """{software: {version, oldest first: {release of Kafka: whether it works}}}."""
+    table: dict[str, dict[str, dict[str, bool]]] = json.loads(_TABLE.read_text(encoding="utf-8"))
+    return table
