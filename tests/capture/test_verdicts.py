@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tagwire.capture import Cause, Census, Endpoint, Observation, Outcome, Place, Usage, Verdict, features_of, judge
@@ -256,3 +259,12 @@ def test_the_oldest_release_of_another_client_that_was_tried_and_works_is_named(
     assert oldest_that_works("librdkafka", "", "3.9") is None  # not tried on that, nor before it
     assert oldest_that_works("kafka-node", "", "4.3") is None  # the newest breaks
     assert oldest_that_works("nobody's", "", "4.3") is None
+
+
+def test_the_page_lists_the_clients_that_were_tried() -> None:
+    folder = Path(__file__).parents[2]
+    page = (folder / "docs" / "audit.md").read_text(encoding="utf-8")
+    tried = json.loads((folder / "src" / "tagwire" / "capture" / "tried.json").read_text(encoding="utf-8"))
+    for software, versions in tried.items():
+        told = {fate: [v for v, works in versions.items() if all(works.values()) is fate] for fate in (False, True)}
+        assert f"| {software} | {', '.join(told[False]) or '-'} | {', '.join(told[True]) or '-'} |\n" in page
