@@ -107,6 +107,15 @@ def test_a_phone_need_not_scroll_sideways(page: Path) -> None:
     assert 0 < int(found[1]) <= PHONE
 
 
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not on the PATH")
+def test_the_page_prints_in_few_pages(page: Path) -> None:
+    printed = page.with_suffix(".pdf")
+    (page.parent / "frame.html").write_bytes(page.read_bytes())
+    browse("--no-pdf-header-footer", f"--print-to-pdf={printed}", at=page.parent)
+    pages = re.findall(rb"/Type\s*/Page\b", printed.read_bytes())
+    assert 2 <= len(pages) <= 5
+
+
 def browse(*options: str, at: Path) -> str:
     quiet = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={at / 'profile'}")
     command = [CHROMIUM or "", *quiet, *options, f"file://{at / 'frame.html'}"]
