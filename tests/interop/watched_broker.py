@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kafka_jars import MavenError, classpath
+from kafka_jars import CACHE, MavenError, classpath
 
 from ..certificates import HOST
 from .old_node import OldNode
@@ -69,6 +69,7 @@ class WatchedBroker:
         address: where clients go: the tap.
         log: its request log.
         tapped, dumped: the folders with what the tap and tcpdump wrote; `dumped` is None without tcpdump.
+        jmx: the port where its counters are told.
     """
 
     node: RealNode
@@ -80,7 +81,15 @@ class WatchedBroker:
 
     def counts(self) -> Counts:
         """How many requests the broker has counted."""
-        command = ["java", "-Xmx64m", str(SOURCES / "RequestCounts.java"), str(self.jmx)]
+        command = [
+            "java",
+            "-Xmx64m",
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            str(_compiled()),
+            "RequestCounts",
+            str(self.jmx),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
         assert done.returncode == 0, done.stderr[-2000:]
         found: Counts = {}
@@ -89,6 +98,15 @@ class WatchedBroker:
             if name not in _PARTS:
                 found[name, ANY if version == "null" else int(version)] = int(count)
         return found
+
+
+def _compiled() -> Path:
+    """The folder with the program that asks for the counters."""
+    source, folder = SOURCES / "RequestCounts.java", CACHE / "classes" / "counts"
+    made = folder / "RequestCounts.class"
+    if not made.is_file() or made.stat().st_mtime < source.stat().st_mtime:
+        subprocess.run(["javac", "-d", str(folder), str(source)], check=True, timeout=SECONDS)
+    return folder
 
 
 @contextmanager
