@@ -240,6 +240,12 @@ def test_what_is_not_kafkas_is_counted_once_a_connection_and_left_alone(
     assert dict(losses.counts) == {reason: 1}
 
 
+def test_a_name_stays_known_where_versions_are_asked_for_again_in_a_version_that_has_none() -> None:
+    spoken = Talk().open().client(asks(1)).client(request(messages.ApiVersionsRequest(), 0, 2))
+    found, _ = seen(pcap(spoken.client(request(Metadata(topics=None), 5, 3)).packets()))
+    assert [one.software_name for one in found] == ["librdkafka"] * 3
+
+
 def test_the_same_ends_may_connect_again() -> None:
     second = Talk().start_at(900_000, 7_000).open().client(asks(1, "second")).broker(offers(1))
     found, losses = seen(pcap([*talk().packets(), *second.packets()]))

@@ -142,6 +142,19 @@ def test_what_follows_the_principal_where_records_were_converted_is_not_of_it(mo
     assert one(line(body + more)).principal == "User:CN=a,OU=b"
 
 
+def test_the_text_of_an_answer_tells_what_was_offered_and_that_of_a_request_its_software() -> None:
+    asked = "RequestHeader(apiKey=API_VERSIONS, apiVersion=3, clientId=c, correlationId=1) -- "
+    software = "{client_software_name=kgo,client_software_version=v1.2,_tagged_fields={}}"
+    offers = "{api_key=0,min_version=0,max_version=8,_tagged_fields={}},{api_key=18,min_version=0,max_version=3}"
+    unknown = ",clientInformation:ClientInformation(softwareName=unknown, softwareVersion=unknown)"
+    seen = one(line(f"{asked}{software},response:{{error_code=0,api_keys=[{offers}]}}{TAIL}{unknown}"))
+    assert (seen.software_name, seen.software_version) == ("kgo", "v1.2")
+    assert seen.offered == {0: (0, 8), 18: (0, 3)}
+    assert one(line(f"{asked}{{}},response:{{error_code=35,api_versions=[]}}{TAIL}{unknown}")).offered is None
+    fetch = asked.replace("API_VERSIONS", "FETCH")
+    assert one(line(f"{fetch}{software},response:{{[{offers}]}}{TAIL}")).offered is None
+
+
 def test_a_request_that_was_handed_on_is_counted_where_it_came_in_and_not_twice() -> None:
     found, lost = read(line(kip_673(19, 7)), line(kip_673(19, 7, isForwarded=True)))
     assert (len(found), lost) == (1, {FORWARDED: 1})

@@ -140,7 +140,8 @@ class _Listener:
         except (DecodeError, UnsupportedVersionError):
             return False
         if header.api_key == API_VERSIONS:
-            known.software = (request.client_software_name, request.client_software_version)
+            if request.client_software_name:  # a client that was refused asks again in a version without it
+                known.software = (request.client_software_name, request.client_software_version)
             return True
         if header.api_key == SASL_HANDSHAKE:
             known.mechanism = request.mechanism

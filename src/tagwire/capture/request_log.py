@@ -58,6 +58,11 @@ _TEXT_TAIL: Final = re.compile(
     rb"(?:,(?:temporaryMemoryBytes|messageConversionsTime):[\d.]+)*(?: \([\w.$]+\))?\s*$"
 )
 
+_TEXT_OFFER: Final = re.compile(rb"\{api_key=(\d+),min_version=(\d+),max_version=(\d+)")
+_TEXT_SOFTWARE: Final = re.compile(
+    rb" -- \{client_software_name=(?P<name>[^,]*),client_software_version=(?P<software>[^,]*),_tagged_fields="
+)
+
 # The names of Kafka's enum, and those by which old releases called what has another name since.
 _KEYS: Final = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper(): key for key, name in API_NAMES.items()} | {
     "GROUP_COORDINATOR": 10,
@@ -211,20 +216,29 @@ def _text(body: bytes, when: int, place: Place) -> Observation | str:
     if api is None or ends is None or not _fits(api, version):
         return BROKEN
     answered = body.rfind(b"response:", 0, tail.start())
+    response = None if answered < 0 else body[answered : tail.start()]
+    # As in JSON, the request that tells the software tells it itself.
+    told = _TEXT_SOFTWARE.match(body, header.end()) if api == API_VERSIONS else None
     return Observation(
         time=when,
         client=ends[0],
         broker=ends[1],
         client_id=header["client_id"].decode("utf-8", "replace"),
-        software_name=_known(_decoded(tail["name"])),
-        software_version=_known(_decoded(tail["software"])),
+        software_name=_known(_decoded((told or tail)["name"])),
+        software_version=_known(_decoded((told or tail)["software"])),
         principal=_decoded(tail["principal"]),
         listener=_decoded(tail["listener"]),
         api_key=api,
         api_version=version,
-        error_codes=None if answered < 0 else _error_codes(body[answered : tail.start()]),
+        error_codes=None if response is None else _error_codes(response),
+        offered=_text_offered(response) if api == API_VERSIONS and response is not None else None,
         place=place,
     )
+
+
+def _text_offered(response: bytes) -> dict[int, Range] | None:
+    listed = (map(int, offer.groups()) for offer in _TEXT_OFFER.finditer(response))
+    return {api: (lowest, highest) for api, lowest, highest in listed} or None
 
 
 def _api(name: str) -> int | None:
