@@ -10,6 +10,7 @@ import pytest
 from tagwire.capture import Cause, Census, Endpoint, Observation, Outcome, Place, Usage, Verdict, features_of, judge
 from tagwire.capture.census import client_of
 from tagwire.capture.software import oldest_that_works, software_of
+from tagwire.capture.verdicts import FEATURES, since
 from tagwire.errors import ConfigError
 from tagwire.rpc.negotiation import Range
 from tagwire.spec import releases
@@ -259,6 +260,17 @@ def test_the_oldest_release_of_another_client_that_was_tried_and_works_is_named(
     assert oldest_that_works("librdkafka", "", "3.9") is None  # not tried on that, nor before it
     assert oldest_that_works("kafka-node", "", "4.3") is None  # the newest breaks
     assert oldest_that_works("nobody's", "", "4.3") is None
+
+
+def test_of_a_feature_it_is_known_since_when_brokers_have_it() -> None:
+    assert {name: first for name in FEATURES if (first := since(name)) is not None} == {
+        "transactions of KIP-890": "4.0.0",
+        "consumer groups of KIP-848": "3.7",
+        "share groups": "4.1",
+        "streams groups": "4.2",
+        "topic ids": "3.1",
+        "client metrics": "3.7",
+    }
 
 
 def test_the_page_lists_the_clients_that_were_tried() -> None:

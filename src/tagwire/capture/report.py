@@ -12,7 +12,7 @@ from typing import Final
 from tagwire.capture.census import Census, Usage
 from tagwire.capture.observation import Losses, Place
 from tagwire.capture.report_charts import charts
-from tagwire.capture.verdicts import Cause, Finding, Outcome, Verdict, features_of, judge, served_to_clients
+from tagwire.capture.verdicts import Cause, Finding, Outcome, Verdict, features_of, judge, served_to_clients, since
 from tagwire.rpc.names import api_name
 from tagwire.spec import releases
 
@@ -174,12 +174,17 @@ def _clients(judged: Judged) -> Iterator[str]:
             f"<span class='quiet'>{escape(_who(usage))}</span><span class='badges'>{badges}</span></summary>"
         )
         asks = "asks brokers for their versions" if usage.asks_versions else "was not seen to ask for versions"
-        depends = ", ".join(features_of(usage)) or "none of what came after Kafka 0.10"
+        depends = ", ".join(map(_feature, features_of(usage))) or "none of what came after Kafka 0.10"
         yield f"<div class='about'><p class='quiet'>{_many(usage.connections, 'connection')}; it {asks}.</p>"
         yield f"<p class='quiet'>It depends on: {escape(depends)}.</p>"
         yield from _explained(verdicts)
         yield f"{_versions(usage, verdicts)}</div></details>"
     yield "</section>"
+
+
+def _feature(name: str) -> str:
+    first = since(name)
+    return name if first is None else f"{name} (served from Kafka {first} on)"
 
 
 def _explained(verdicts: Sequence[Verdict]) -> Iterator[str]:

@@ -137,6 +137,15 @@ def features_of(usage: Usage) -> list[str]:
     ]
 
 
+def since(feature: str) -> str | None:
+    """The first release whose brokers serve a feature, as a preview at least; None where that is 2.8 or older, which
+    every target has."""
+    api, lowest = FEATURES[feature]
+    names = releases.names()
+    first = next(name for name in names if api in (have := served_to_clients(name)) and have[api].highest >= lowest)
+    return first if names.index(first) > names.index("2.8") else None
+
+
 FEATURES: Final = {
     "record batches and headers": (0, 3),
     "idempotent or transactional producing": (22, 0),
