@@ -95,6 +95,12 @@ def test_a_client_that_was_seen_to_use_a_served_version_too_adapts() -> None:
     assert (verdict.outcome, cause(verdict)) == (Outcome.WORKS, Cause.ADAPTS)
 
 
+def test_a_client_that_has_a_name_asked_for_versions_seen_or_not() -> None:
+    used = usage(("Fetch", 17), asks=False, software_name="librdkafka")  # logged long after it connected
+    assert used.asks_versions
+    assert outcomes(used, "2.8") == ["works"]
+
+
 def test_a_new_client_on_an_old_broker_adapts_if_it_asks_and_breaks_if_not() -> None:
     assert outcomes(usage(("Fetch", 17), offered={"Fetch": (4, 17)}), "2.8") == ["works"]
     assert outcomes(usage(("Fetch", 17), asks=False), "2.8") == ["breaks"]
@@ -260,6 +266,28 @@ def test_the_oldest_release_of_another_client_that_was_tried_and_works_is_named(
     assert oldest_that_works("librdkafka", "", "3.9") is None  # not tried on that, nor before it
     assert oldest_that_works("kafka-node", "", "4.3") is None  # the newest breaks
     assert oldest_that_works("nobody's", "", "4.3") is None
+
+
+@pytest.mark.parametrize(
+    ("version", "api", "cause"),
+    [
+        ("1.6.0", "ListOffsets", Cause.BROKE),
+        ("1.7.0", "ListOffsets", Cause.BROKE),
+        ("1.8.0", "ListOffsets", Cause.CAPPED),  # between what was tried
+        ("1.8.2", "ListOffsets", Cause.WORKED),
+        ("2.99.0", "ListOffsets", Cause.WORKED),
+        ("2.99.0", "DescribeConfigs", Cause.CAPPED),  # no part of what was tried
+        ("", "ListOffsets", Cause.CAPPED),
+    ],
+)
+def test_where_the_evidence_does_not_tell_what_was_tried_decides(version: str, api: str, cause: Cause) -> None:
+    used = usage((api, 0), software_name="librdkafka", software_version=version)
+    assert judge(used, "4.3").findings[0].cause is cause
+
+
+def test_software_that_speaks_what_it_is_told_is_not_judged_by_its_release() -> None:
+    used = usage(("ListOffsets", 0), software_name="sarama", software_version="1.43.0")
+    assert judge(used, "4.3").outcome is Outcome.UNCERTAIN
 
 
 def test_of_a_feature_it_is_known_since_when_brokers_have_it() -> None:

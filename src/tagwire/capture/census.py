@@ -123,8 +123,9 @@ class Usage:
 
     @property
     def asks_versions(self) -> bool:
-        """Whether it was seen to ask brokers which versions they serve."""
-        return API_VERSIONS in self.apis
+        """Whether it is known to ask brokers which versions they serve: it was seen to, or has a name, which brokers
+        know by that alone, and log with all that comes later."""
+        return API_VERSIONS in self.apis or bool(self.client.software_name)
 
     @property
     def is_broker(self) -> bool:

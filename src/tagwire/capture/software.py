@@ -27,6 +27,9 @@ _IDS: Final = {
 }
 """{the client id that a client takes where it is given none: as people call it}."""
 
+_TOLD: Final = frozenset({"sarama"})
+"""Software that speaks the versions of a release that it is told, whatever its own."""
+
 _ID: Final = re.compile(r"(kafka-python|aiokafka)-(\d[\d.]*)(?:-|$)")
 _BINDING: Final = re.compile(r".*rdkafka-(\d[\d.]*)")
 
@@ -50,26 +53,44 @@ def oldest_that_works(software: str, version: str, target: str) -> str | None:
     Args:
         version: "" where it is not known.
     """
-    oldest = None
-    for tried, works in reversed(_table().get(software, {}).items()):
-        if not _works(works, target):
-            break
-        oldest = tried
+    oldest = _oldest(software, target)
     if oldest is None or (version and _number(version) >= _number(oldest)):
         return None
     return oldest
 
 
-def _works(works: dict[str, bool], target: str) -> bool:
-    """Whether it worked on the target's row of the table of releases; on those before and after it, where it was not
-    tried on that."""
+def works_with(software: str, version: str, target: str) -> bool | None:
+    """Whether a release of a software works with a release of Kafka: from the oldest on that was tried and works, and
+    not up to the newest that breaks; None between them, and where nothing was tried."""
+    if software in _TOLD or not version:
+        return None
+    oldest = _oldest(software, target)
+    if oldest is not None and _number(version) >= _number(oldest):
+        return True
+    broken = [_number(tried) for tried, works in _table().get(software, {}).items() if _works(works, target) is False]
+    return False if broken and _number(version) <= max(broken) else None
+
+
+def _oldest(software: str, target: str) -> str | None:
+    oldest = None
+    for tried, works in reversed(_table().get(software, {}).items()):
+        if not _works(works, target):
+            break
+        oldest = tried
+    return oldest
+
+
+def _works(works: dict[str, bool], target: str) -> bool | None:
+    """Whether it worked on the target's row of the table of releases; where it was not tried on that, on those before
+    and after it, which must agree."""
     names = releases.names()
     rows = {names.index(releases.row_of(release)): worked for release, worked in works.items()}
     at = names.index(releases.row_of(target))
     if at in rows:
         return rows[at]
     before, after = [row for row in rows if row < at], [row for row in rows if row > at]
-    return bool(before and after) and rows[max(before)] and rows[min(after)]
+    agree = before and after and rows[max(before)] is rows[min(after)]
+    return rows[max(before)] if agree else None
 
 
 def _number(version: str) -> tuple[int, ...]:

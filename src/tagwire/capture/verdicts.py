@@ -5,7 +5,8 @@ A version that the release serves works. One that it does not serve is judged by
 - the client's software is Kafka's own, and its release is in the table: what that release's client can speak decides;
 - the client asks for versions, the broker offered more, and the client stayed at this one: it cannot more, and breaks;
 - it asks, and was seen to use a served version of the same API too: it goes with the broker;
-- it asks, and used the newest that the broker offered: whether it could more, this evidence does not tell;
+- it asks, and used the newest that the broker offered, or what was offered was not seen: where releases of its
+  software were tried, that decides; where not, this evidence does not tell whether it could more;
 - it does not ask: it sends what it sends, and breaks.
 
 Ranges are those of `tagwire.spec.releases`, per exact release (4.0.0 is not 4.0.1), never a broker's own word for what
@@ -20,7 +21,7 @@ from enum import Enum
 from typing import Final
 
 from tagwire.capture.census import JAVA, Client, Usage, Use
-from tagwire.capture.software import oldest_that_works, software_of
+from tagwire.capture.software import oldest_that_works, software_of, works_with
 from tagwire.errors import ConfigError
 from tagwire.rpc.names import api_name
 from tagwire.rpc.negotiation import overlap
@@ -39,11 +40,13 @@ class Outcome(Enum):
 class Cause(Enum):
     """Why a version that is not served is, or is not, the end of a client."""
 
-    FIXED = "the client asks no broker for its versions"
+    FIXED = "the client was not seen to ask for versions"
     STAYS = "the client was offered more, and stayed there"
-    CAPPED = "the broker offered no more, so what the client can is not known"
+    CAPPED = "the broker was seen to offer no more, so what the client can is not known"
     LACKS = "this release of the client speaks no version that is served"
     ADAPTS = "the client goes with what a broker offers"
+    WORKED = "this release of the client, or an older one, was tried, and works"
+    BROKE = "this release of the client, or a newer one, was tried, and breaks"
     GONE = "the API is not served, and the client does not ask"
     WITHOUT = "the API is not served; whether the client, which asks, does without it is not known"
 
@@ -52,11 +55,19 @@ _OUTCOMES: Final = {
     Cause.FIXED: Outcome.BREAKS,
     Cause.STAYS: Outcome.BREAKS,
     Cause.LACKS: Outcome.BREAKS,
+    Cause.BROKE: Outcome.BREAKS,
     Cause.GONE: Outcome.BREAKS,
     Cause.CAPPED: Outcome.UNCERTAIN,
     Cause.WITHOUT: Outcome.UNCERTAIN,
     Cause.ADAPTS: Outcome.WORKS,
+    Cause.WORKED: Outcome.WORKS,
 }
+
+
+_TRIED: Final = {True: Cause.WORKED, False: Cause.BROKE, None: Cause.CAPPED}
+
+WALKED: Final = frozenset({0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 19})
+"""The APIs of which clients that were tried had need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +184,7 @@ def _findings(usage: Usage, target: str) -> tuple[Finding, ...]:
         have = served.get(api)
         outside = {version: use for version, use in sorted(versions.items()) if not _serves(have, version)}
         if outside:
-            found.append(Finding(api, outside, have, _cause(usage, api, outside, have)))
+            found.append(Finding(api, outside, have, _cause(usage, api, outside, have, target)))
     return tuple(found)
 
 
@@ -184,7 +195,7 @@ def served_to_clients(release: str) -> dict[int, ApiRange]:
     return releases.served(release, listener="zkBroker" if old else "broker")
 
 
-def _cause(usage: Usage, api: int, outside: dict[int, Use], served: ApiRange | None) -> Cause:
+def _cause(usage: Usage, api: int, outside: dict[int, Use], served: ApiRange | None, target: str) -> Cause:
     if served is None:
         return Cause.WITHOUT if usage.asks_versions else Cause.GONE
     spoken = _spoken(usage.client)
@@ -196,8 +207,9 @@ def _cause(usage: Usage, api: int, outside: dict[int, Use], served: ApiRange | N
     below = {version: use for version, use in outside.items() if version < served.lowest}
     if any(_stayed(version, use) for version, use in below.items()):
         return Cause.STAYS
-    adapts = len(outside) < len(usage.apis[api]) or not below
-    return Cause.ADAPTS if adapts else Cause.CAPPED
+    if len(outside) < len(usage.apis[api]) or not below:
+        return Cause.ADAPTS
+    return _TRIED[works_with(*software_of(usage.client), target) if api in WALKED else None]
 
 
 def _stayed(version: int, use: Use) -> bool:
