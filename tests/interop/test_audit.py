@@ -193,6 +193,20 @@ def test_all_evidence_of_the_same_requests_tells_the_same(
         assert all(each[name] == told[0][name] for each in told), name
 
 
+@pytest.mark.parametrize("release", ["2.6.3", BEFORE, "4.4.0"])
+def test_a_log_that_began_after_clients_had_connected_tells_the_same(
+    release: str, evidence: Callable[[str], Evidence], walkers: list[Walker], tmp_path: Path
+) -> None:
+    """What a client asks when it connects, and is told, is not in it."""
+    found = evidence(release)
+    late = tmp_path / "late.log"
+    with open(found.log, "rb") as lines:
+        late.write_bytes(b"".join(line for line in lines if b"API_VERSIONS" not in line))
+    told, whole = predicted(late, walkers), predicted(found.log, walkers)
+    for name in (walker.name for walker in walkers if found.walked[walker.name].works):
+        assert told[name] == whole[name], name
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_verdict_is_what_happens(
     release: str, evidence: Callable[[str], Evidence], walkers: list[Walker], count: Count
