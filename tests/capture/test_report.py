@@ -66,6 +66,13 @@ def test_what_a_target_does_not_serve_stands_out_in_the_charts_and_comes_first(p
     assert ["✗" in keys for _, keys in charts] == [True, False, False]
 
 
+def test_a_page_about_nobody_says_so(tmp_path: Path) -> None:
+    write_report(tmp_path / "report.html", Census(), [], Losses(), 1)
+    source = (tmp_path / "report.html").read_text()
+    assert "<h1>No client was seen</h1>" in source
+    assert "<table" not in source
+
+
 def test_the_page_asks_for_nothing_and_every_heading_of_a_table_says_of_what(page: Path) -> None:
     source = page.read_text()
     assert not re.search(r"<script|\bsrc=|https?:|url\(|@import", source)
