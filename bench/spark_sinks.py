@@ -39,9 +39,11 @@ MICRO_BATCH = 1_000
 CHECK = "count(*)", "bit_xor(xxhash64(key, value))"
 WAITING = {"kafka.linger.ms": "20", "kafka.batch.size": str(1 << 20)}
 EXACTLY_ONCE = {"exactlyOnce": "true"}
-HEADERS = (
-    "array(named_struct('key', 'origin', 'value', X'455752'), named_struct('key', 'n', 'value', cast(id as binary)))"
+COLUMNS = (
+    "cast(lpad(id, 8, '0') as binary) as key",
+    "cast(concat(repeat('v', 92), lpad(id, 8, '0')) as binary) as value",
 )
+HEADERS = "array(named_struct('key', 'origin', 'value', X'455752'), named_struct('key', 'n', 'value', key)) as headers"
 
 
 @dataclass(frozen=True)
@@ -79,18 +81,18 @@ class Bench:
             sys.exit(f"{topic}: {found}, should be {times} times {wanted}")
 
 
-def table_of(spark: SparkSession, rows: int, headers: bool = False) -> DataFrame:
+def table_of(spark: SparkSession, rows: int, parts: int = PARTITIONS) -> DataFrame:
     """Rows that cost next to nothing to make."""
-    columns = ["cast(id as binary) as key", "concat(repeat('v', 92), lpad(id, 8, '0')) as value"]
-    frame = spark.range(0, rows, 1, PARTITIONS)
-    return frame.selectExpr(columns[0], columns[1], *([f"{HEADERS} as headers"] if headers else []))
+    return spark.range(0, rows, 1, parts).selectExpr(*COLUMNS)
 
 
 def batch(bench: Bench) -> None:
     """Batch writes."""
     for name, millions, headers in (("plain", 2, False), ("headers", 1, True)):
         rows = bench.rows(millions)
-        frame = table_of(bench.spark, rows, headers)
+        frame = table_of(bench.spark, rows)
+        if headers:
+            frame = frame.selectExpr("*", HEADERS)
 
         def write(sink: str, topic: str, frame: DataFrame = frame, **options: str) -> None:
             writer = frame.write.format(sink).option("kafka.bootstrap.servers", bench.bootstrap)
@@ -127,10 +129,7 @@ def files_of(bench: Bench, rows: int, number: int) -> Path:
     """A table as so many files."""
     path = bench.folder / f"table-{rows}-{number}"
     if not path.exists():
-        frame = bench.spark.range(0, rows, 1, number).selectExpr(
-            "cast(id as binary) as key", "cast(concat(repeat('v', 92), lpad(id, 8, '0')) as binary) as value"
-        )
-        frame.write.parquet(str(path))
+        table_of(bench.spark, rows, number).write.parquet(str(path))
     return path
 
 

@@ -151,6 +151,14 @@ class ExactlyOnceStories:
             query.commit(0, messages)
         assert query.decisions() == []
 
+    def test_a_batch_is_not_decided_without_word_of_every_task(self, query: Query) -> None:
+        messages = query.tasks(0, [b"a"])
+        with pytest.raises(UndecidedError, match="1 of its tasks say nothing"):
+            query.commit(0, [*messages, None])
+        with pytest.raises(UndecidedError, match="two of its transactions have the same id"):
+            query.commit(0, 2 * messages)
+        assert query.decisions() == []
+
     def test_a_checkpoint_that_was_rolled_back_is_refused_naming_both_batches(self, query: Query) -> None:
         for batch in range(3):
             query.run(batch, [b"%d" % batch])

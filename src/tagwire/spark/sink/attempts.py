@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from tagwire.errors import Error, KafkaError, TransactionStateError, UnsupportedVersionError
 from tagwire.spark.sink.decisions import TaskTransaction
 from tagwire.spark.sink.ids import new_task_id
+from tagwire.spark.sink.workers import shared_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,9 +60,7 @@ def write_transaction(
         TagwireError: something was not acknowledged, or the producer is no longer the one that began: the attempt has
             failed, and what it has written will be aborted.
     """
-    from tagwire.client import Client
-
-    with Client.from_properties(properties) as client:
+    with shared_client(properties) as client:
         transactional_id = _take_id(client, properties, prepared, batch)
         producer = _producer(client, transactional_id, prepared.timeout_ms)
         try:

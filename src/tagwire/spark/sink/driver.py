@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -83,7 +83,7 @@ class Driver:
     """One call of the driver's: made, used, closed.
 
     Args:
-        client_of: opens a client.
+        client_of: gives a client for as long as it is entered.
         own_id: the query's name.
         timeout_ms: of the tasks' transactions, as the option says; None is the broker's maximum.
         settled: the micro-batch whose lost rows somebody has written by other means, as `LostTransactionError` names
@@ -92,7 +92,7 @@ class Driver:
 
     def __init__(
         self,
-        client_of: Callable[[], Client],
+        client_of: Callable[[], AbstractContextManager[Client]],
         own_id: str,
         timeout_ms: int | None = None,
         settled: str | None = None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +23,11 @@ from tagwire.spark.sink.decisions import Decision, TaskTransaction
 from tagwire.spark.sink.driver import Driver, Prepared, UndecidedError
 from tagwire.spark.sink.options import SinkOptions
 from tagwire.spark.sink.rows import Rows
+from tagwire.spark.sink.workers import shared_client
 from tagwire.spark.sink.writers import send
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from tagwire.client import Client
 
 _BATCH = "streaming.sql.batchId"
 _QUERY = "sql.streaming.queryId"
@@ -101,6 +101,8 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
             UndecidedError: it is not committed. Else as `Driver.decide`.
         """
         written = _written(messages)
+        if len(written) < len(messages):
+            raise UndecidedError(f"micro-batch {batchId}: {len(messages) - len(written)} of its tasks say nothing")
         transactions = tuple(one.transaction for one in written if one.transaction is not None)
         if not transactions:
             return
@@ -118,12 +120,8 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
             self._driver(prepared.own_id).abandon(prepared, query_id, batchId, transactions)
 
     def _driver(self, own_id: str) -> Driver:
-        return Driver(self._client, own_id, self._timeout_ms(), self._options.settled)
-
-    def _client(self) -> Client:
-        from tagwire.client import Client
-
-        return Client.from_properties(self._options.client)
+        client_of = partial(shared_client, self._options.client)
+        return Driver(client_of, own_id, self._timeout_ms(), self._options.settled)
 
     def _timeout_ms(self) -> int | None:
         text = self._options.client.get(_TIMEOUT)
