@@ -41,6 +41,10 @@ def test_lag_comes_from_files_alone(spark, tmp_path, capsys):
     titles, row = capsys.readouterr().out.splitlines()
     assert titles.split() == ["group", "topic", "partition", "offset", "end", "lag"]
     assert row.split() == ["g", "flights", "0", "20", "50", "30"]
+    assert main(["lag", "--files", str(tmp_path), "--at-least", "31"]) == 0
+    assert capsys.readouterr().out == "nothing lags 31 records or more\n"
+    assert main(["lag", "--files", str(tmp_path), "--topic", "flights", "--at-least", "30", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["lag"] == 30
     assert main(["lag", "--files", str(tmp_path / "none")]) == 1
     assert "No such file" in capsys.readouterr().err
 
@@ -74,10 +78,37 @@ def test_a_replay_keeps_to_its_rate_and_refuses_what_it_cannot_write(spark, brok
     assert replay(rows, properties, topic, rate=60, times="now", keep_partitions=False) == 60
     assert time.monotonic() - begun >= 0.9
     assert batch(spark, broker, subscribe=topic).count() == 60
+    with pytest.raises(ConfigError, match="rate and speed"):
+        replay(rows, properties, topic, rate=1, speed=1)
+    with pytest.raises(ConfigError, match="no column timestamp"):
+        replay(rows.drop("timestamp"), properties, topic, speed=1)
     with pytest.raises(ConfigError, match="no column key, value"):
         replay(spark.range(1), properties, topic)
     with pytest.raises(ConfigError, match="rate=0"):
         replay(rows, properties, topic, rate=0)
+
+
+def test_records_come_again_at_the_speed_at_which_they_once_came(spark, broker, topic, tmp_path, capsys):
+    """Two partitions, a record in each every 30 seconds, one of them out of its time."""
+    for partition in (0, 1):
+        log = LogDirectory(tmp_path, f"flights-{partition}")
+        ages = [0, 30, 20, 90] if partition else [15, 45, 75, 600]
+        log.append([Record(b"k", b"%d" % age, (), NOON + 1000 * age) for age in ages])
+    again = f"{topic}-again"
+    with Admin(broker.bootstrap) as admin:
+        admin.create_topics([NewTopic(again, num_partitions=1, configs={"retention.ms": "-1"})])
+    files = ["--files", str(tmp_path), "--bootstrap", broker.bootstrap, "--to", "2013-07-04T12:05"]
+    assert main(["replay", again, *files, "--from", "2013-07-04T12:00:15", "--dry-run"]) == 0
+    assert capsys.readouterr().out == f"6 records would go to {again}\n"
+    assert main(["replay", again, *files, "--speed", "90", "--times", "now", "--by-key"]) == 0
+    rows = batch(spark, broker, subscribe=again).selectExpr("int(string(value)) as age", "unix_millis(timestamp) as at")
+    found = sorted(rows.collect(), key=lambda row: row.at)
+    assert {row.age for row in found} == {0, 15, 20, 30, 45, 75, 90}
+    ages = [row.age for row in found]
+    assert ages.index(30) < ages.index(20) < ages.index(45)
+    assert found[-1].at - found[0].at >= 900
+    assert main(["replay", again, *files, "--from", "earliest"]) == 2
+    assert "--from" in capsys.readouterr().err
 
 
 def test_topics_of_int_headers_are_read_by_the_names_of_a_register(spark, broker, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,8 @@ def test_a_segment_is_split_at_batches_and_every_record_read_once(spark, tmp_pat
     for _ in range(40):
         log.numbered(25)
     url = f"file://{tmp_path}"
-    for place in (tmp_path, url.replace("file://", "local://")):  # the second one by fsspec
+    packed = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path, "t-0")
+    for place in (tmp_path, url.replace("file://", "local://"), f"zip://t-0::file://{packed}"):  # two of them by fsspec
         frame = read(spark, place, maxPartitionBytes=str(log.segment.stat().st_size // 8))
         assert frame.rdd.getNumPartitions() >= 7
         assert offsets(frame) == list(range(1000))

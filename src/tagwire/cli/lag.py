@@ -22,6 +22,12 @@ def lag(
     group: Annotated[
         list[str] | None, typer.Option("--group", metavar="GROUP", help="Only this group; may be repeated.")
     ] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only of this topic; may be repeated.")
+    ] = None,
+    least: Annotated[
+        int | None, typer.Option("--at-least", metavar="N", min=0, help="Only where N records or more are left.")
+    ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -33,7 +39,7 @@ def lag(
     \b
     Examples:
       tagwire lag --bootstrap kafka-1:9092
-      tagwire lag --files /var/lib/kafka/data --json | jq 'select(.lag > 1000)'
+      tagwire lag --files /var/lib/kafka/data --at-least 1000 --json
     """
     from tagwire.spark.session import check_spark, session
 
@@ -43,7 +49,7 @@ def lag(
         progress("reading offsets", unit="groups"),
         session(Path(folder) / "spark.log") as spark,
     ):
-        rows = _rows(spark, files, bootstrap, group or [])
+        rows = _rows(spark, files, bootstrap, {"group": group or [], "topic": topic or []}, least)
     if as_json:
         print_json(rows)
     elif rows:
@@ -51,18 +57,23 @@ def lag(
         shown = [[_cell(row[name]) for name in _SHOWN] for row in rows]
         print_rows(titles, shown, numbers=(2, 3, 4, 5))
     else:
-        print("no committed offsets")
+        print("no committed offsets" if least is None else f"nothing lags {least:,} records or more")
 
 
-def _rows(spark: Any, files: str | None, bootstrap: str, groups: list[str]) -> list[dict[str, Any]]:
+def _rows(
+    spark: Any, files: str | None, bootstrap: str, wanted: dict[str, list[str]], least: int | None
+) -> list[dict[str, Any]]:
     from pyspark.sql import functions as F  # noqa: N812
 
     from tagwire.spark.failure import reason
     from tagwire.spark.lag import lag_of_cluster, lag_of_files
 
     found = lag_of_files(spark, files) if files else lag_of_cluster(spark, client_properties(bootstrap))
-    if groups:
-        found = found.where(F.col("group").isin(groups))
+    for column, names in wanted.items():
+        if names:
+            found = found.where(F.col(column).isin(names))
+    if least is not None:
+        found = found.where(F.col("lag") >= least)
     try:
         return [
             row.asDict() for row in found.select(*_SHOWN, "metadata").orderBy("group", "topic", "partition").collect()

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from tagwire.cli.bounds import parse_bound
 from tagwire.cli.connecting import client_properties
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, Topic
+from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Topic
 from tagwire.cli.terminal import printable, progress
 
 
@@ -25,6 +26,16 @@ def replay(
     rate: Annotated[
         float | None, typer.Option("--rate", metavar="N", help="Records per second; as many as go by default.")
     ] = None,
+    speed: Annotated[
+        float | None,
+        typer.Option("--speed", metavar="X", help="As they once came, X times as fast: 60 is an hour in a minute."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Only records from this time (UTC) on.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Only records from before this time.")
+    ] = None,
     times: Annotated[
         str, typer.Option("--times", metavar="keep|now|MS", help="Timestamps: as they are, of now, or moved by MS.")
     ] = "keep",
@@ -32,14 +43,17 @@ def replay(
         bool, typer.Option("--by-key", help="Keys say which partition, not where rows came from.")
     ] = False,
     bootstrap: Bootstrap = BOOTSTRAP,
+    dry_run: DryRun = False,
 ) -> None:
     """Write a landed table, or Kafka's files, back into a topic.
 
-    Each partition's records go in their order. A replay that is run again writes all of them again.
+    Each partition's records go in their order; with --rate or --speed those of all of them by their timestamps. A
+    replay that is run again writes all of them again.
 
     \b
     Examples:
       tagwire replay flights-again --table out --rate 10000
+      tagwire replay flights-again --table out --from 2013-07-04 --to 2013-07-05 --speed 60 --times now
       tagwire replay restored --files /backup/kafka --of flights --times keep
     """
     if (table is None) == (files is None):
@@ -47,6 +61,9 @@ def replay(
     from tagwire.spark.replay import replay as write
     from tagwire.spark.session import check_spark, session
 
+    window = [
+        (option, _time(text, option)) for option, text in (("--from", since), ("--to", until)) if text is not None
+    ]
     moved = times if times in ("keep", "now") else _milliseconds(times)
     check_spark()
     with (
@@ -55,9 +72,14 @@ def replay(
         session(Path(folder) / "spark.log") as spark,
     ):
         rows = _rows(spark, table, files, of)
+        for option, milliseconds in window:
+            rows = rows.where(f"unix_millis(timestamp) {'>=' if option == '--from' else '<'} {milliseconds}")
         properties = client_properties(bootstrap)
-        sent = write(rows, properties, topic, rate=rate, times=moved, keep_partitions=not by_key)
-    print(f"{sent:,} records to {printable(topic)}")
+        if dry_run:
+            sent = _count(rows)
+        else:
+            sent = write(rows, properties, topic, rate=rate, speed=speed, times=moved, keep_partitions=not by_key)
+    print(f"{sent:,} records {'would go' if dry_run else 'went'} to {printable(topic)}")
 
 
 def _rows(spark: Any, table: Path | None, files: str | None, of: str | None) -> Any:
@@ -71,6 +93,22 @@ def _rows(spark: Any, table: Path | None, files: str | None, of: str | None) -> 
         return (reader.option("subscribe", of) if of else reader).load(files)
     except Exception as error:
         raise reason(error) from error
+
+
+def _count(rows: Any) -> int:
+    from tagwire.spark.failure import reason
+
+    try:
+        return int(rows.count())
+    except Exception as error:
+        raise reason(error) from error
+
+
+def _time(text: str, option: str) -> int:
+    found = parse_bound(text, option).timestamp
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no time such as 2013-07-04T06:00", param_hint=f"'{option}'")
+    return found
 
 
 def _milliseconds(text: str) -> int:

@@ -1,11 +1,13 @@
 """Rows back into a topic: a landed table, log files, or any DataFrame with the columns of the format `tagwire`.
 
-Each partition's rows go in the order of their offsets. The producer is idempotent, the job is not: a task that Spark
-tries again, and a job that is run again, write what was written before once more.
+Each partition's rows go in the order of their offsets; at a rate or a speed, those of all partitions by their
+timestamps, as they once came. The producer is idempotent, the job is not: a task that Spark tries again, and a job that
+is run again, write what was written before once more.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 KEEP, NOW = "keep", "now"
 _SLICES_A_SECOND = 20
+_DUE = "_due"
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,14 @@ class Replay:
         properties: of the client, `bootstrap.servers` among them.
         topic: where the rows go.
         rate: records per second; None is as fast as brokers take them.
+        speed: seconds of the records' timestamps in a second; None is as `rate` says.
         keep_partitions: whether each row goes to the partition that it came from; else its key says where.
     """
 
     properties: Mapping[str, str]
     topic: str
     rate: float | None
+    speed: float | None
     keep_partitions: bool
 
     def __repr__(self) -> str:
@@ -48,18 +53,42 @@ class Replay:
 
         from tagwire.client import Client, Producer
 
-        sent, begun = 0, time.monotonic()
-        pace = self.rate
+        sent = 0
+        left_out = [_DUE] if self.keep_partitions else [_DUE, "partition"]
         with Client.from_properties(self.properties) as client, Producer(client) as producer:
-            for batch in batches:
-                step = batch.num_rows if pace is None else max(1, int(pace / _SLICES_A_SECOND))
-                for start in range(0, batch.num_rows, step):
-                    rows = batch.slice(start, step)
-                    producer.send_arrow(self.topic, rows if self.keep_partitions else rows.drop_columns(["partition"]))
-                    sent += rows.num_rows
-                    if pace is not None:
-                        time.sleep(max(0.0, begun + sent / pace - time.monotonic()))
+            for rows in self._paced(batches):
+                producer.send_arrow(
+                    self.topic, rows.drop_columns([name for name in left_out if name in rows.schema.names])
+                )
+                sent += rows.num_rows
         yield pa.record_batch({"sent": pa.array([sent], pa.int64())})
+
+    def _paced(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows, each when its time has come."""
+        begun, sent, first = time.monotonic(), 0, None
+        for batch in batches:
+            if self.speed is not None:
+                due = batch.column(_DUE).to_numpy(zero_copy_only=False)
+                if first is None and len(due):
+                    first = due[0]
+                at = 0
+                while at < len(due):
+                    assert first is not None
+                    elapsed = (time.monotonic() - begun) * self.speed * 1000
+                    until = max(int(due.searchsorted(first + elapsed, "right")), at)
+                    if until > at:
+                        yield batch.slice(at, until - at)
+                    elif (wait := (due[at] - first - elapsed) / self.speed / 1000) > 0:
+                        time.sleep(wait)
+                    at = until
+                continue
+            step = batch.num_rows if self.rate is None else max(1, int(self.rate / _SLICES_A_SECOND))
+            for start in range(0, batch.num_rows, step or 1):
+                rows = batch.slice(start, step)
+                yield rows
+                sent += rows.num_rows
+                if self.rate is not None:
+                    time.sleep(max(0.0, begun + sent / self.rate - time.monotonic()))
 
 
 def replay(
@@ -68,6 +97,7 @@ def replay(
     topic: str,
     *,
     rate: float | None = None,
+    speed: float | None = None,
     times: str | int = KEEP,
     keep_partitions: bool = True,
 ) -> int:
@@ -78,6 +108,7 @@ def replay(
             `headers`.
         properties: of the client, `bootstrap.servers` among them, and of the producer: acks, compression.type, ...
         rate: records per second, written by one task; None is as fast as brokers take them, by many.
+        speed: how fast the time of the records goes by: 1 as they once came, 60 an hour in a minute. By one task too.
         times: the records' timestamps: "keep" as they are, "now" the time of writing, or a number of milliseconds that
             is added to them.
         keep_partitions: whether each row goes to the partition of its number; else its key says where.
@@ -86,19 +117,21 @@ def replay(
         ConfigError: an argument is wrong, or a column is missing.
         KafkaError, ConnectError, ...: as the brokers answer.
     """
-    if rate is not None and rate <= 0:
-        raise ConfigError(f"rate={rate}: needs a number above 0")
+    for name, pace in (("rate", rate), ("speed", speed)):
+        if pace is not None and not 0 < pace < math.inf:
+            raise ConfigError(f"{name}={pace}: needs a number above 0")
+    if rate is not None and speed is not None:
+        raise ConfigError("rate and speed: both say how fast; give one")
     if not (times in (KEEP, NOW) or isinstance(times, int)):
         raise ConfigError(f"times={times!r}: needs keep, now or a number of milliseconds")
-    missing = [name for name in ("key", "value", "partition", "offset") if name not in rows.columns]
+    needed = ["key", "value", "partition", "offset", *(["timestamp"] if speed is not None else [])]
+    missing = [name for name in needed if name not in rows.columns]
     if missing:
         raise ConfigError(f"rows: no column {', '.join(missing)}; they have {', '.join(rows.columns)}")
-    places = [name for name in ("topic", "partition") if name in rows.columns]
-    tasks = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1) if rate is None else 1
-    ordered = rows.repartition(tasks, *places).sortWithinPartitions(*places, "offset")
-    job = Replay(dict(properties), topic, rate, keep_partitions)
+    ordered = _ordered(rows) if rate is None and speed is None else _as_they_came(rows)
+    job = Replay(dict(properties), topic, rate, speed, keep_partitions)
     try:
-        counted = ordered.select(*_columns(rows, times)).mapInArrow(job.write, "sent bigint").collect()
+        counted = ordered.select(*_columns(ordered, times)).mapInArrow(job.write, "sent bigint").collect()
     except Exception as error:
         raise reason(error) from error
     return sum(row.sent for row in counted)
@@ -149,11 +182,31 @@ def _written(values: Mapping[str, str]) -> Column:
     return F.coalesce(written, F.col(f"`{values['columnNameOfCorruptRecord']}`"))
 
 
+def _ordered(rows: DataFrame) -> DataFrame:
+    """Each partition's rows in one task, in their order."""
+    places = [name for name in ("topic", "partition") if name in rows.columns]
+    tasks = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    return rows.repartition(tasks, *places).sortWithinPartitions(*places, "offset")
+
+
+def _as_they_came(rows: DataFrame) -> DataFrame:
+    """All rows in one task, by their timestamps; those of a partition stay in their order, whatever these say."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    places = [name for name in ("topic", "partition") if name in rows.columns]
+    due = F.lit(0).cast("bigint")
+    if "timestamp" in rows.columns:
+        before = Window.partitionBy(*places).orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
+        due = F.coalesce(F.max(F.unix_millis("timestamp")).over(before), due)
+    return rows.withColumn(_DUE, due).repartition(1).sortWithinPartitions(_DUE, *places, "offset")
+
+
 def _columns(rows: DataFrame, times: str | int) -> list[Column]:
     from pyspark.sql import functions as F  # noqa: N812
 
     columns = [F.col(name).cast("binary").alias(name) for name in ("key", "value")]
-    columns.append(F.col("partition"))
+    columns += [F.col(name) for name in ("partition", _DUE) if name in rows.columns]
     if "headers" in rows.columns:
         columns.append(F.col("headers"))
     if "timestamp" in rows.columns and times != NOW:
