@@ -4,10 +4,15 @@ tagwire reads a topic of the embedded broker, every column, into Spark's `noop` 
 workers hold an Arrow batch of that topic in memory and hand it over: what is missing to it is fetching, checking and
 decoding. Keys of 9 bytes, values of 100 random bytes, none or two headers of about 20 bytes; two partitions, two tasks.
 `make bench WHAT=spark` compares with Spark's own connector, on a real Kafka.
+
+Then the job: `tagwire land` makes a table of the topic in micro-batches of several sizes. It is compared with a plain
+read that Spark writes as Parquet, by the same dates, from as many tasks as there are partitions: what is missing to that
+is the shuffle that makes few files, and what lands each record once.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -15,12 +20,18 @@ from pathlib import Path
 from rounds import alternate, table
 from spark_sources import Ceiling, Topic, drain, fill, read
 
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
 from tagwire.broker import Broker
+from tagwire.spark.land import land
 from tagwire.spark.session import session
 
 ROWS = 2_000_000
 WIRE_BYTES = 128 << 10  # in one record batch, as a busy producer makes them
 ROUNDS = 7
+LAND_ROUNDS = 3
+BATCHES = (250_000, 1_000_000, 4_000_000)
 
 
 def main() -> None:
@@ -46,6 +57,29 @@ def main() -> None:
             contenders = {source: lambda r=reading: drain(r()) for source, reading in contenders.items()}
             timings = alternate(contenders, rounds=ROUNDS)
             print(table(f"{headers or 'no'} headers", timings, units=rows, unit="rows"), flush=True)
+        landing(spark, broker.bootstrap, "headers-0", rows, Path(folder) / "tables")
+
+
+def landing(spark: SparkSession, bootstrap: str, topic: str, rows: int, folder: Path) -> None:
+    """Times the job; each run makes a table of its own, which is removed."""
+
+    def written() -> None:
+        frame = read(spark, "tagwire", bootstrap, topic).withColumn("date", F.to_date("timestamp"))
+        frame = frame.select("key", "value", "partition", "offset", "timestamp", "date")
+        frame.write.partitionBy("date").parquet(f"file://{folder}/plain")
+        shutil.rmtree(folder / "plain")
+
+    def landed(batch: int) -> None:
+        report = land(bootstrap, topic, folder / "landed", spark=spark, batch_offsets=batch)
+        assert report.rows == rows
+        files[batch] = report.files
+        shutil.rmtree(folder / "landed")
+
+    files: dict[int, int] = {}
+    contenders = {"Spark reads and writes": written}
+    contenders |= {f"land, {batch:,} a batch": lambda batch=batch: landed(batch) for batch in BATCHES}
+    print(table("landing", alternate(contenders, rounds=LAND_ROUNDS), units=rows, unit="rows"))
+    print(f"  files of the table: {', '.join(f'{count} by {batch:,}' for batch, count in files.items())}", flush=True)
 
 
 if __name__ == "__main__":
