@@ -6,8 +6,8 @@ decoding. Keys of 9 bytes, values of 100 random bytes, none or two headers of ab
 `make bench WHAT=spark` compares with Spark's own connector, on a real Kafka.
 
 Then the job: `tagwire land` makes a table of the topic in micro-batches of several sizes. It is compared with a plain
-read that Spark writes as Parquet, by the same dates, from as many tasks as there are partitions: what is missing to that
-is the shuffle that makes few files, and what lands each record once.
+read that Spark writes as Parquet, by the same dates, from as many tasks as there are partitions: what is missing to
+that is the shuffle that makes few files, and what lands each record once.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rounds import alternate, table
-from spark_sources import Ceiling, Topic, drain, fill, read
-
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from rounds import alternate, table
+from spark_sources import Ceiling, Topic, drain, fill, read
 
 from tagwire.broker import Broker
 from tagwire.spark.land import land

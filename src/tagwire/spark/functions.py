@@ -3,8 +3,8 @@
     from tagwire.spark.functions import from_message, header
     records.select(header("headers", "origin"), from_message("value", "FlightUpdate.json", 0).alias("flight"))
 
-They work in classic and in Connect sessions, from PySpark 4.1 on, `header` from 4.0 on. After a read with the format `tagwire`, the option
-`value.format` does the same without crossing from Python to Java and back.
+They work in classic and in Connect sessions, from PySpark 4.1 on, `header` from 4.0 on. After a read with the format
+`tagwire`, the option `value.format` does the same without crossing from Python to Java and back.
 """
 
 from __future__ import annotations
