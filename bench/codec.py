@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
 from kafka.protocol.consumer import FetchRequest as KafkaFetch
 from kafka.protocol.metadata import ApiVersionsResponse as KafkaApiVersions
 from kafka.protocol.metadata import MetadataResponse as KafkaMetadata
@@ -28,6 +29,7 @@ from rounds import alternate, table
 
 from tagwire import messages
 from tagwire.codec import MessageObject, Structure
+from tagwire.codec.arrow_writing import object_of
 from tagwire.kernel import compiled
 
 # Fewer rounds for a quick look: ROUNDS=3 make bench WHAT=codec
@@ -169,6 +171,18 @@ def bench_arrow(title: str, message: Any, version: int, kio_type: Any, times: in
     print(table(f"{title}: to columns", alternate(contenders, rounds=ROUNDS), units=times, unit="msg"), flush=True)
 
 
+def bench_column(title: str, message: MessageObject, version: int, rows: int) -> None:
+    """A column of structs as a column of messages, beside an object made and written for each row."""
+    kind = type(message)
+    column = kind.decode_many(pa.array([message.encode(version)] * rows, pa.binary()), version)
+    contenders = {
+        "columns": lambda: kind.encode_many(column, version),
+        "objects": lambda: [object_of(kind, row).encode(version) for row in column.to_pylist()],
+    }
+    assert contenders["columns"]().to_pylist() == contenders["objects"]()
+    print(table(f"{title}: from columns", alternate(contenders, rounds=ROUNDS), units=rows, unit="msg"), flush=True)
+
+
 def bench_growth() -> None:
     """Twice as many structs, each with one tagged field, must take about twice as long: nothing is copied per level."""
     kind = messages.FetchRequest
@@ -210,6 +224,9 @@ def main() -> None:
     bench_arrow("MetadataResponse v13, 200 x 10 x 3", metadata_response(), 13, KioMetadata, 20)
     bench("FetchRequest v17, 20 partitions", fetch_request(), 17, KioFetch, KafkaFetch, 2000)
     bench("ApiVersionsResponse v4, 90 keys", api_versions_response(), 4, KioApiVersions, KafkaApiVersions, 2000)
+    heartbeat = messages.HeartbeatRequest(group_id="group-7", generation_id=5, member_id="member-" + "0" * 30)
+    bench_column("HeartbeatRequest v4", heartbeat, 4, 20_000)
+    bench_column("MetadataResponse v13, 200 x 10 x 3", metadata_response(), 13, 20)
     bench_growth()
     bench_import()
 

@@ -123,6 +123,10 @@ def fill_one(client: Client, topic: str, records: list[Record]) -> None:
         ({"headers": [""]}, ConfigError, "headers: an empty name"),
         ({"to": "s3://bucket/table"}, StorageError, "s3://bucket/table"),
         ({"batch_offsets": 0}, ConfigError, "batch_offsets=0"),
+        ({"file_rows": 0}, ConfigError, "file_rows=0"),
+        ({"file_bytes": -1}, ConfigError, "file_bytes=-1"),
+        ({"spark": object()}, ConfigError, "needs a classic session"),
+        ({"properties": {"security.protocol": "NONE"}}, ConfigError, "security.protocol"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_written(broker, topic, tmp_path, change, kind, said):
