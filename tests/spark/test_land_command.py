@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from tagwire.broker import Broker
 from tagwire.cli import main
+from tagwire.client import Client, Producer
 from tagwire.records import Record
 
 NOON = 1_372_939_200_000  # 2013-07-04 12:00 UTC
@@ -25,6 +29,26 @@ def test_a_landing_is_reported_with_its_first_rows(spark, broker, topic, produce
     assert {path.name for path in (tmp_path / "out").glob("[!_]*")} == {"table", "report.html", "records.png"}
     assert main(command[:-3]) == 0
     assert "0 rows landed" in capsys.readouterr().out
+
+
+@pytest.mark.spark
+def test_a_guarded_cluster_is_landed_by_the_properties_of_the_command_line(spark, tmp_path, capsys):
+    login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-512"}
+    properties = ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=SCRAM-SHA-512", "sasl.username=alice"]
+    given = [part for each in [*properties, "isolation.level=read_committed"] for part in ("-X", each)]
+    out = tmp_path / "out"
+    with Broker(sasl="SCRAM-SHA-512", users={"alice": "wonderland"}, fsync="never") as guarded:
+        entered = Client(guarded.bootstrap, sasl_plain_username="alice", sasl_plain_password="wonderland", **login)
+        with entered as client, Producer(client) as producer:
+            producer.send("t", b"v", timestamp=NOON)
+        command = ["land", "--bootstrap", guarded.bootstrap, "--topic", "t", "--to", str(out), "--json"]
+        assert main([*given, "-X", "sasl.password=looking-glass", *command]) == 1
+        assert not out.exists()
+        assert main([*given, "-X", "sasl.password=wonderland", *command]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out.splitlines()[-1])["rows"] == 1
+    assert not any(b"wonderland" in path.read_bytes() for path in out.glob("_tagwire/*.json"))
+    assert "looking-glass" not in printed.out + printed.err
 
 
 @pytest.mark.parametrize(
