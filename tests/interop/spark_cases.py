@@ -21,6 +21,8 @@ warnings.simplefilter("ignore")
 
 CONFS = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
@@ -55,9 +57,9 @@ class Cases:
     def committed(self, topic: str) -> int:
         return self.reader(subscribe=topic, **{"kafka.isolation.level": "read_committed"}).load().count()
 
-    def written(self, name: str, topic: str, **options: str) -> None:
-        """Writes `flights` to a topic as a stream, twice from one checkpoint."""
-        for _ in range(2):
+    def written(self, name: str, topic: str, times: int = 1, **options: str) -> None:
+        """Writes `flights` to a topic as a stream, several times from one checkpoint."""
+        for _ in range(times):
             rows = self.reader(True, startingOffsets="earliest").load().select("key", "value")
             given = {
                 "kafka.bootstrap.servers": self.bootstrap,
@@ -111,7 +113,7 @@ class Cases:
         assert self.committed("copies") == before + 20
 
     def exactly_once(self) -> None:
-        self.written("exact-cp", "exact", exactlyOnce="true")
+        self.written("exact-cp", "exact", times=2, exactlyOnce="true")
         assert self.committed("exact") == 20
 
     def segments(self) -> None:
