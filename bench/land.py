@@ -40,9 +40,10 @@ def main() -> None:
         session(Path(folder) / "spark.log") as spark,
     ):
         spark.dataSource.register(Ceiling)
+        filled: dict[str, int] = {}
         for headers in (0, 2):
             topic = Topic(f"headers-{headers}", ROWS, headers=headers, batch_bytes=WIRE_BYTES)
-            rows = fill(broker.bootstrap, topic)
+            rows = filled[topic.name] = fill(broker.bootstrap, topic)
             options = {"includeHeaders": str(headers > 0).lower()}
             sources = {"ceiling": {**options, "rows": str(rows)}, "tagwire": options}
             contenders = {
@@ -56,7 +57,7 @@ def main() -> None:
             contenders = {source: lambda r=reading: drain(r()) for source, reading in contenders.items()}
             timings = alternate(contenders, rounds=ROUNDS)
             print(table(f"{headers or 'no'} headers", timings, units=rows, unit="rows"), flush=True)
-        landing(spark, broker.bootstrap, "headers-0", rows, Path(folder) / "tables")
+        landing(spark, broker.bootstrap, "headers-0", filled["headers-0"], Path(folder) / "tables")
 
 
 def landing(spark: SparkSession, bootstrap: str, topic: str, rows: int, folder: Path) -> None:
