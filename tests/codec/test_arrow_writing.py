@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,9 @@ HEARTBEAT = messages.HeartbeatRequest
 OPTIONAL = """{"type": "data", "name": "Optional", "validVersions": "0", "flexibleVersions": "none",
   "versionsWithOptional": "0+", "fields": [{"name": "Id", "type": "int8", "versions": "0+"}],
   "optionalFields": [{"name": "Text", "type": "string", "tag": 7}]}"""
+
+NUMBERS = """{"type": "data", "name": "Numbers", "validVersions": "0", "flexibleVersions": "none",
+  "fields": [{"name": "Ids", "type": "[]int32", "versions": "0+"}]}"""
 
 
 def nullable(kind: pa.DataType) -> pa.DataType:
@@ -170,6 +174,23 @@ def test_text_that_is_not_utf_8_is_refused() -> None:
     column = pa.StructArray.from_arrays([text], names=["group_id"])
     with pytest.raises(EncodeError, match="row 0: HeartbeatRequest v4: a string is not UTF-8"):
         encode_many(HEARTBEAT, column, 4)
+
+
+@pytest.mark.parametrize("ends", [(0, 9, 3), (0, -4, 3)])
+def test_a_column_whose_offsets_lead_out_of_its_data_is_refused(ends: tuple[int, ...]) -> None:
+    places = pa.py_buffer(struct.pack("=3i", *ends))
+    text = pa.Array.from_buffers(pa.string(), 2, [None, places, pa.py_buffer(b"abc")])
+    numbers = pa.array([1, 2, 3], pa.int32())
+    lists = pa.Array.from_buffers(pa.list_(pa.int32()), 2, [None, places], children=[numbers])
+    tagged = pa.StructArray.from_arrays([text], names=["text"])
+    for cls, column, version in [
+        (HEARTBEAT, pa.StructArray.from_arrays([text], names=["group_id"]), 4),
+        (message_class(NUMBERS), pa.StructArray.from_arrays([lists], names=["ids"]), 0),
+        (message_class(OPTIONAL), tagged, 0),
+    ]:
+        for errors in ("raise", "column"):
+            with pytest.raises(EncodeError, match="not within its data"):
+                encode_many(cls, column, version, errors=errors)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tagwire.kernel import message_column_writing as kernel
 from tagwire.spec import Absent, Field, Struct
 
 _Column = tuple[Any, ...]
-"""As `kernel.Writer` takes it: (validity, start, values, width, data, inside, constant)."""
+"""As `kernel.Writer` takes it: (validity, start, values, width, data, inside, constant, limit)."""
 
 
 def encode_many(
@@ -84,6 +84,10 @@ def _encoded(
 ) -> Iterator[tuple[int, EncodeError | UnsupportedVersionError | None, pa.Array | None]]:
     """Rows that cannot be written, and why; last of all the column, null in these rows."""
     program = program_of(cls, version)
+    try:
+        chunk.validate()
+    except pa.ArrowInvalid as error:
+        raise EncodeError(f"{cls.spec.name} v{version}: the column is broken: {error}") from None
     columns = _Columns(version).of_struct(cls.spec.root, chunk, schema_of(cls, version), f"{cls.spec.name} v{version}")
     writer = kernel.Writer(program, columns, len(chunk))
     there = chunk.is_valid()
@@ -162,7 +166,7 @@ class _Columns:
                 raise EncodeError(f"{path}: is {column.type}, needs a list")
             column = _cast(column, pa.list_(column.type.value_type), path)
         element = self.of_element(field, column.values, kind.value_type, f"{path}[]")
-        return _validity(column), column.offset, _buffer(column, 1), 4, None, element, False
+        return _validity(column), column.offset, _buffer(column, 1), 4, None, element, False, len(column.values)
 
     def of_element(self, field: Field, column: pa.Array, kind: pa.DataType, path: str) -> _Column:
         if pa.types.is_null(column.type):
@@ -173,7 +177,7 @@ class _Columns:
             if not pa.types.is_struct(column.type):
                 raise EncodeError(f"{path}: is {column.type}, needs a struct")
             inside = self.of_struct(field.struct, column, kind, path)
-            return _validity(column), column.offset, None, 0, None, inside, False
+            return _validity(column), column.offset, None, 0, None, inside, False, 0
         name = field.type.element
         takes, target = _TAKEN[name]
         if not takes(column.type):
@@ -183,11 +187,12 @@ class _Columns:
         elif pa.types.is_unsigned_integer(column.type):
             column = _cast(column, _SIGNED[column.type], path)
         if pa.types.is_boolean(column.type):
-            return _validity(column), column.offset, _buffer(column, 1), 0, None, None, False
+            return _validity(column), column.offset, _buffer(column, 1), 0, None, None, False, 0
         if pa.types.is_fixed_size_binary(column.type) or pa.types.is_primitive(column.type):
             width = column.type.bit_width // 8
-            return _validity(column), column.offset, _buffer(column, 1), width, None, None, False
-        return _validity(column), column.offset, _buffer(column, 1), 4, _buffer(column, 2), None, False
+            return _validity(column), column.offset, _buffer(column, 1), width, None, None, False, 0
+        data = _buffer(column, 2)
+        return _validity(column), column.offset, _buffer(column, 1), 4, data, None, False, len(data)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -241,7 +246,7 @@ def _constant(column: _Column) -> _Column:
     inside = column[5]
     if isinstance(inside, dict):
         inside = {name: _constant(each) for name, each in inside.items()}
-    return (*column[:5], inside, True)
+    return (*column[:5], inside, True, column[7])
 
 
 def _default(field: Field, version: int) -> Any:

@@ -12,6 +12,7 @@ cdef class Given:
     cdef bint constant
     cdef int absent
     cdef Py_ssize_t start
+    cdef Py_ssize_t limit
     cdef Given first
     cdef Given next
     cdef Given tags
@@ -52,6 +53,7 @@ cdef class Writer:
     cdef long long integer(self, Given field, Py_ssize_t at) noexcept
     cdef double real(self, Given field, Py_ssize_t at) noexcept
     cdef Py_ssize_t end(self, Given field, Py_ssize_t at) noexcept
+    cdef bint bounded(self, Given field, Py_ssize_t first, Py_ssize_t last) noexcept
     cdef bint is_null(self, Given field, Py_ssize_t at) noexcept
     cdef bint struct(self, Given field, Py_ssize_t index) noexcept
     cdef bint tag_section(self, Given field, Py_ssize_t index) noexcept

@@ -40,6 +40,7 @@ MAX_STRING = cython.declare(cython.longlong, 32767)
 MAX_INT32 = cython.declare(cython.longlong, 2147483647)
 _PAST_2_GIB = cython.declare(cython.int, 1)
 _NO_MEMORY = cython.declare(cython.int, 2)
+_OUT_OF_BOUNDS = cython.declare(cython.int, 3)
 
 _RANGES = {
     programs.INT8: (1, -(2**7), 2**7 - 1),
@@ -82,18 +83,20 @@ class Writer:
 
     Args:
         program: of the message and version.
-        columns: the root's fields by attribute, as tuples (validity, start, values, width, data, inside, constant).
+        columns: the root's fields by attribute, as tuples (validity, start, values, width, data, inside, constant,
+            limit). Buffers are as large as their columns say; texts and lists are checked against their limit here.
             validity: a bitmap, or None where no value is null. start: the number of the first value in the buffers.
             values: the values of `width` bytes in the machine's order, bits for a bool, or int32 ends of texts and
             lists. data: of texts. inside: the fields of a struct, by attribute, or the column of a list's elements.
-            constant: whether the first value stands for every row. A tagged field may be missing: it has its default.
+            constant: whether the first value stands for every row. limit: which end no text or list may pass. A tagged
+            field may be missing: it has its default.
         rows: how many rows there will be.
     """
 
     def __init__(self, program: Program, columns: dict, rows: cython.Py_ssize_t):
         self.program = program
         self.extension = program.extension
-        self.root = self.given(programs.STRUCT, 0, -1, (None, 0, None, 0, None, None, False), None)
+        self.root = self.given(programs.STRUCT, 0, -1, (None, 0, None, 0, None, None, False, 0), None)
         self.add_struct(self.root, 0, columns, 0)
         self.ends = array("i", bytes(4 * (rows + 1)))
         self.at = 0
@@ -133,6 +136,9 @@ class Writer:
                     self.fault = _PAST_2_GIB
                 if self.fault == _NO_MEMORY:
                     raise MemoryError
+                if self.fault == _OUT_OF_BOUNDS:
+                    name = f"{self.program.name} v{self.program.version}"
+                    raise EncodeError(f"{name}, row {row}: the offsets of a column are not within its data")
                 if self.fault == _PAST_2_GIB:
                     name = f"{self.program.name} v{self.program.version}"
                     raise EncodeError(f"{name}: the messages pass 2 GiB: write fewer rows at a time")
@@ -161,10 +167,10 @@ class Writer:
 
     @cython.cfunc
     def given(self, kind: cython.int, flags: cython.int, tag: cython.int, column: tuple, default: object) -> Given:
-        validity, start, values, width, data, _, constant = column
+        validity, start, values, width, data, _, constant, limit = column
         made: Given = Given()
         made.kind, made.flags, made.tag, made.width, made.start = kind, flags, tag, width, start
-        made.constant = constant
+        made.constant, made.limit = constant, limit
         made.validity = cython.NULL if validity is None else _address(made, validity)
         made.values = cython.NULL if values is None else _address(made, values)
         made.data = cython.NULL if data is None else _address(made, data)
@@ -367,7 +373,16 @@ class Writer:
             found: cython.int = 0
             memcpy(cython.address(found), field.values + at * 4, 4)
             return found
-        return int.from_bytes(field.values[at * 4 : at * 4 + 4], sys.byteorder)
+        return int.from_bytes(field.values[at * 4 : at * 4 + 4], sys.byteorder, signed=True)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def bounded(self, field: Given, first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> cython.bint:
+        """Whether a text or a list is where its column has data: Arrow itself does not look at every offset."""
+        if 0 <= first <= last <= field.limit:
+            return True
+        self.fault = _OUT_OF_BOUNDS
+        return False
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -487,6 +502,8 @@ class Writer:
         last: cython.Py_ssize_t = self.end(field, at + 1)
         element: Given = field.first
         i: cython.Py_ssize_t
+        if not self.bounded(field, first, last):
+            return False
         if not self.put_length(last - first, field.flags, 4):
             return False
         if cython.compiled:
@@ -508,6 +525,8 @@ class Writer:
         """A string, bytes, or the 16 bytes of a uuid."""
         first: cython.Py_ssize_t = self.end(field, at)
         size: cython.Py_ssize_t = self.end(field, at + 1) - first
+        if not self.bounded(field, first, first + size):
+            return False
         if field.kind == programs.UUID:
             return size == 16 and self.put_bytes(field.data, first, size)
         if field.kind == programs.STRING:
@@ -554,6 +573,8 @@ class Writer:
             first = self.end(field, at)
             size = self.end(field, at + 1) - first
             data = field.data
+            if not self.bounded(field, first, first + size):
+                return True
         if size != len(field.default_bytes):
             return False
         if cython.compiled:
