@@ -62,7 +62,7 @@ def agrees(cls: type[MessageObject], column: pa.Array, version: int) -> None:
         assert encode_many(cls, column, version).to_pylist() == expected
 
 
-@examples(150)
+@examples(70)
 @given(st.data())
 def test_columns_of_any_spec_become_the_bytes_they_were_read_from(data: st.DataObject) -> None:
     cls = generated.class_of(data.draw(generated.documents(), label="spec"))
@@ -77,7 +77,7 @@ def test_columns_of_any_spec_become_the_bytes_they_were_read_from(data: st.DataO
     agrees(cls, column[1:].cast(nullable(column.type)), version)
 
 
-@examples(150)
+@examples(70)
 @given(st.data())
 def test_a_column_with_holes_is_written_or_refused_as_objects_are(data: st.DataObject) -> None:
     cls = generated.class_of(data.draw(generated.documents(), label="spec"))
