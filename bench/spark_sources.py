@@ -13,13 +13,15 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from tagwire.client import Admin, NewTopic, Producer
 from tagwire.errors import Error, KafkaError
 from tagwire.records import from_arrow
 from tagwire.spark.session import SETTINGS
+from tagwire.spark.settling import settle
 from tagwire.spark.topic import TopicDataSource
 
 PARTITIONS = 2
@@ -142,28 +144,65 @@ class Ceiling(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         return CeilingReader(dict(self.options), schema)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        return CeilingStreamReader(dict(self.options), schema)
 
-class CeilingReader(DataSourceReader):
+
+class Rounds:
+    """The part of the ceiling that runs in the workers."""
+
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self.options = options
         self.schema = schema
-
-    def partitions(self) -> list[InputPartition]:
-        return [InputPartition(number) for number in range(PARTITIONS)]
+        self.rows = int(options["rows"])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        import builtins
-
-        held: dict[Any, pa.RecordBatch] = builtins.__dict__.setdefault("_ceiling", {})
-        key = self.options["subscribe"], str(self.schema), partition.value
-        if key not in held:
-            source = TopicDataSource(_without_rows(self.options)).reader(self.schema)
-            held[key] = next(iter(source.read(source.partitions()[partition.value])))
-        batch, left = held[key], int(self.options["rows"]) // PARTITIONS
+        number, left = partition.value
+        batch = self._held(number)
         while left > 0:
             yield batch.slice(0, min(left, batch.num_rows))
             left -= batch.num_rows
+        settle()
+
+    def _held(self, number: int) -> pa.RecordBatch:
+        import builtins
+
+        held: dict[Any, pa.RecordBatch] = builtins.__dict__.setdefault("_ceiling", {})
+        key = self.options["subscribe"], str(self.schema), number
+        if key not in held:
+            source = TopicDataSource(_without_rows(self.options)).reader(self.schema)
+            held[key] = next(iter(source.read(source.partitions()[number])))
+        return held[key]
+
+    def tasks(self, rows: int) -> list[InputPartition]:
+        return [InputPartition((number, rows // PARTITIONS)) for number in range(PARTITIONS)]
+
+
+class CeilingReader(Rounds, DataSourceReader):
+    def partitions(self) -> list[InputPartition]:
+        return self.tasks(self.rows)
+
+
+class CeilingStreamReader(Rounds, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Its offset is how many rows were given."""
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        return {"rows": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        most = self.options.get("maxoffsetspertrigger")
+        return ReadMaxRows(int(most)) if most else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        pass
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else self.rows
+        return {"rows": min(self.rows, start["rows"] + most)}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        return self.tasks(end["rows"] - start["rows"])
 
 
 def _without_rows(options: Any) -> dict[str, str]:
-    return {name: value for name, value in options.items() if name != "rows"}
+    return {name: value for name, value in options.items() if name.lower() not in ("rows", "startingoffsets")}

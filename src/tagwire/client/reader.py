@@ -298,7 +298,11 @@ class Reader(ClientOwner):
         self._ended = True
 
     def _is_due(self, chunks: list[Chunk]) -> bool:
-        return not chunks[0].span.more_is_there or sum(chunk.rows for chunk in chunks) >= self._batch_rows
+        return (
+            not chunks[0].span.more_is_there
+            or sum(chunk.rows for chunk in chunks) >= self._batch_rows
+            or sum(len(chunk.data) for chunk in chunks) >= self._batch_bytes
+        )
 
     def _decode(self, at: TopicPartition) -> Iterator[pa.RecordBatch]:
         chunks = self._held.pop(at, None)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
-
-from pyspark import TaskContext
 
 from tagwire.errors import Error, KafkaError
 from tagwire.spark.bounds import EARLIEST
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _clients: dict[tuple[int, frozenset[tuple[str, str]]], Client] = {}
-_settled: set[int] = set()
 
 
 def read_range(
@@ -48,7 +44,6 @@ def read_range(
     """
     from tagwire.client import Reader, TopicPartition
 
-    _settle()
     at = TopicPartition(span.topic, span.partition)
     start = span.start
     while start < span.end:
@@ -105,15 +100,3 @@ def _disconnect(properties: dict[str, str]) -> None:
     client = _clients.pop((os.getpid(), frozenset(properties.items())), None)
     if client is not None:
         client.close()
-
-
-def _settle() -> None:
-    """Take what is loaded so far out of the collector's sight, once per worker.
-
-    A worker collects garbage after every task; with Arrow and pandas loaded that costs 40 ms each time.
-    Source: facts/spark_data_source.md section 1.6.
-    """
-    if TaskContext.get() is not None and os.getpid() not in _settled:
-        _settled.add(os.getpid())
-        gc.collect()
-        gc.freeze()

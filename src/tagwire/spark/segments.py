@@ -30,6 +30,7 @@ from tagwire.spark.segment_plan import PartitionLog, partition_logs, slices, sta
 from tagwire.spark.segment_read import BATCH_SCHEMA, Wanted, read_batches, read_records
 from tagwire.spark.segment_transactions import stable_end
 from tagwire.spark.segment_windows import windows
+from tagwire.spark.settling import settled
 from tagwire.spark.shape import Shape
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class RecordsReader(DataSourceReader):
         if partition is None or partition.value is None:  # what Spark makes of a plan without tasks
             return iter(())
         piece, wanted = partition.value
-        return ahead(self.shape.shaped(read_records(piece, wanted), f"{piece.topic}-{piece.partition}"))
+        return settled(ahead(self.shape.shaped(read_records(piece, wanted), f"{piece.topic}-{piece.partition}")))
 
 
 class BatchesReader(DataSourceReader):

@@ -30,12 +30,15 @@ from tagwire.spark.fetch import read_range
 from tagwire.spark.offsets import OffsetRange, backwards, outside, plan, split
 from tagwire.spark.options import TopicOptions, batch_bounds, parse
 from tagwire.spark.pushdown import Narrowing, takes_filters
+from tagwire.spark.settling import settled
 from tagwire.spark.shape import Shape
 from tagwire.spark.sink.options import parse as parse_sink
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
+
+_SMALL = 10_000  # offsets
 
 
 class TopicDataSource(DataSource):
@@ -108,7 +111,9 @@ class SliceReader:
             dialect=self.options.dialect,
             register=self.options.register,
         )
-        return ahead(self.shape.shaped(records, f"{span.topic}-{span.partition}"))
+        rows = self.shape.shaped(records, f"{span.topic}-{span.partition}")
+        # What fits into a batch or two is read sooner than a thread starts.
+        return settled(ahead(rows) if span.size > _SMALL else rows)
 
 
 class TopicReader(SliceReader, DataSourceReader):
