@@ -7,9 +7,12 @@ import time
 
 import pytest
 
-from tagwire.client import Admin, NewTopic
+from tagwire.client import Admin, Client, NewTopic
 from tagwire.errors import ConfigError
+from tagwire.spark.columns import topic_schema
 from tagwire.spark.failure import reason
+from tagwire.spark.options import parse
+from tagwire.spark.stream import TopicStreamReader
 
 from .test_topic import NOON, Stream, batch, numbered, offsets_of, spread
 
@@ -64,6 +67,45 @@ def test_a_stream_shows_where_it_stands_in_the_group_that_groupid_names(spark, b
     with Admin(broker.bootstrap) as admin:
         stands = {at.partition: found.offset for at, found in admin.group_offsets(group).items()}
     assert stands == {0: 30, 1: 20}
+
+
+def test_a_micro_batch_no_longer_waits_once_maxtriggerdelay_is_over(broker, topic, produce):
+    produce(topic, {0: numbered(0, 5)})
+    options = {
+        "kafka.bootstrap.servers": broker.bootstrap,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "minOffsetsPerTrigger": "10",
+        "maxTriggerDelay": "1m",
+    }
+    reader = TopicStreamReader(parse(options), topic_schema(False))
+    try:
+        limit = reader.getDefaultReadLimit()
+        first = reader.latestOffset(reader.initialOffset(), limit)
+        assert first == {topic: {"0": 5, "1": 0}}
+        produce(topic, {1: numbered(0, 3)})
+        assert reader.latestOffset(first, limit) == first
+        reader.triggered -= 60
+        assert reader.latestOffset(first, limit) == {topic: {"0": 5, "1": 3}}
+    finally:
+        reader.stop()
+
+
+def test_a_micro_batch_asks_once_which_partitions_there_are(broker, topic, produce, monkeypatch):
+    produce(topic, {0: numbered(0, 5), 1: numbered(0, 5)})
+    asked, metadata = [], Client.metadata
+    monkeypatch.setattr(Client, "metadata", lambda self, *names: asked.append(names) or metadata(self, *names))
+    options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+    reader = TopicStreamReader(parse(options), topic_schema(False))
+    try:
+        start = reader.initialOffset()
+        asked.clear()
+        end = reader.latestOffset(start, reader.getDefaultReadLimit())
+        assert len(reader.partitions(start, end)) == 2
+        reader.commit(end)
+        assert len(asked) == 1
+    finally:
+        reader.stop()
 
 
 def test_a_micro_batch_waits_for_enough_offsets_or_long_enough(spark, broker, topic, produce, tmp_path):
