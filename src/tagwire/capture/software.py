@@ -1,7 +1,7 @@
 """Published clients other than Kafka's own: how they are told from each other, and which of their releases work.
 
 The table beside this file is written by tests/interop/try_clients.py, which runs each release against real brokers:
-produce, consume in a group, commit, and create a topic where the client can.
+produce, consume in a group, commit, and all but librdkafka create a topic.
 """
 
 from __future__ import annotations

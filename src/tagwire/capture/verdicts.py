@@ -66,8 +66,8 @@ _OUTCOMES: Final = {
 
 _TRIED: Final = {True: Cause.WORKED, False: Cause.BROKE, None: Cause.CAPPED}
 
-WALKED: Final = frozenset({0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 19})
-"""The APIs of which clients that were tried had need."""
+WALKED: Final = frozenset({0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14})
+"""The APIs that all clients that were tried had need of: to produce, and to consume in a group."""
 
 
 @dataclass(frozen=True, slots=True)
