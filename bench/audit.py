@@ -2,14 +2,15 @@
 
     make bench WHAT=audit
 
-All are processes, timed from their start to their end, on the same files; one core each. tshark and jq are Debian's;
-where one is not installed its part is NOT RUN. The same requests are in both files: 50 clients that ask for versions,
-then Produce with answers.
+All are processes, timed from their start to their end, on the same files, held to one core, the same for all. tshark
+and jq are Debian's; where one is not installed its part is NOT RUN. The same requests are in both files: 50 clients
+that ask for versions, then Produce with answers.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 import subprocess
@@ -26,11 +27,13 @@ from tagwire.capture import Endpoint
 from tagwire.capture.recording import FILE_HEADER, Recording
 from tagwire.rpc.headers import RequestHeader, encode_request_header, encode_response_header
 
-REQUESTS = 100_000
+REQUESTS = 500_000
+LINES = 100_000
 CLIENTS = 50
 ROUNDS = 5
 START = 1_700_000_000_000_000
 BROKER = Endpoint("10.1.0.1", 9092)
+CORE = max(os.sched_getaffinity(0))
 
 READ = """
 import sys
@@ -41,7 +44,7 @@ for seen in seen_in(Path(sys.argv[1]), Losses(), bodies=sys.argv[2] == "bodies")
     take_census(census, seen)
 assert sum(usage.count for usage in census.usages()) == int(sys.argv[3])
 """
-TSHARK = ["-d", "tcp.port==9092,kafka", "-Y", "kafka", "-T", "fields"]
+TSHARK = ["-n", "-d", "tcp.port==9092,kafka", "-Y", "kafka", "-T", "fields"]
 HEADERS = ["-e", "ip.src", "-e", "kafka.request_key", "-e", "kafka.request.version", "-e", "kafka.client_id"]
 BODIES = [*HEADERS, "-e", "kafka.topic_name", "-e", "kafka.partition_id", "-e", "kafka.error"]
 JQ = (
@@ -108,23 +111,27 @@ def write_log(path: Path) -> None:
     }
     text = json.dumps(line, separators=(",", ":"))
     with open(path, "w", encoding="utf-8") as out:
-        for at in range(REQUESTS):
+        for at in range(LINES):
             out.write(f"[2026-01-02 03:04:{at % 60:02},678] DEBUG Completed request:{text} (kafka.request.logger)\n")
 
 
+def run(command: list[str], **given: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a process, and those that it starts, on one core."""
+    return subprocess.run(["taskset", "-c", str(CORE), *command], check=True, text=True, **given)
+
+
 def tagwire(path: Path, bodies: str, count: int) -> None:
-    subprocess.run([sys.executable, "-c", READ, path, bodies, str(count)], check=True)
+    run([sys.executable, "-c", READ, str(path), bodies, str(count)])
 
 
 def tshark(path: Path, fields: list[str]) -> None:
-    command = ["tshark", "-r", path, *TSHARK, *fields]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    run(["tshark", "-r", str(path), *TSHARK, *fields], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def jq(path: Path) -> None:
     command = f"sed -n 's/^.*Completed request:\\({{.*}}\\).*$/\\1/p' '{path}' | jq -c '{JQ}' | wc -l"
-    done = subprocess.run(["bash", "-c", command], check=True, capture_output=True, text=True)
-    assert int(done.stdout) == REQUESTS
+    done = run(["bash", "-c", command], capture_output=True)
+    assert int(done.stdout) == LINES
 
 
 def main() -> None:
@@ -143,8 +150,8 @@ def main() -> None:
         else:
             print("tshark is not installed: packets NOT RUN")
         if shutil.which("jq"):
-            contenders = {"jq": partial(jq, log), "tagwire": partial(tagwire, log, "headers", REQUESTS)}
-            print(table("request log", alternate(contenders, rounds=ROUNDS), units=REQUESTS, unit="requests"))
+            contenders = {"jq": partial(jq, log), "tagwire": partial(tagwire, log, "headers", LINES)}
+            print(table("request log", alternate(contenders, rounds=ROUNDS), units=LINES, unit="requests"))
         else:
             print("jq is not installed: request log NOT RUN")
 

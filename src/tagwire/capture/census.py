@@ -240,6 +240,16 @@ class Census:
         minutes = self.timeline.setdefault(api, {}).setdefault(version, {})
         minutes[minute] = minutes.get(minute, 0) + count
 
+    def uses(self) -> Iterator[tuple[Client, int, int, Use, int]]:
+        """All that was gathered, as `add_use` takes it elsewhere: client, API, version, its use, and connections, which
+        stand with the first of a client's."""
+        for client, usage in self._usages.items():
+            connections = usage.connections
+            for api, versions in usage.apis.items():
+                for version, use in versions.items():
+                    yield client, api, version, use, connections
+                    connections = 0
+
     def usages(self) -> list[Usage]:
         """Each client once, by name.
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tagwire.capture.census import Offers, Use, client_of
+from tagwire.capture.census import Census, Offers, Use, client_of
 from tagwire.capture.connections import Speaker
-from tagwire.capture.observation import Losses, Observation
+from tagwire.capture.observation import Losses, Observation, Place
 from tagwire.capture.requests import Requests, Seen, gathered
 from tagwire.capture.verdicts import Verdict
 from tagwire.kernel.number_columns import number_column
@@ -70,6 +71,33 @@ VERDICTS: Final = pa.schema(
 """One row for each version that a target does not serve, or one without an API where there is none such."""
 
 
+_PLACE: Final = [pa.field("file", pa.string()), pa.field("position", pa.int64())]
+_CENSUS_ROWS: Final = 20_000
+
+CENSUS: Final = pa.schema(
+    [
+        pa.field("software_name", pa.string()),
+        pa.field("software_version", pa.string()),
+        pa.field("client_id", pa.string()),
+        pa.field("principal", pa.string()),
+        pa.field("address", pa.string()),
+        pa.field("api_key", pa.int32()),
+        pa.field("api_version", pa.int32()),
+        pa.field("count", pa.int64()),
+        pa.field("first", pa.struct([pa.field("unknown", pa.bool_()), pa.field("time", pa.int64()), *_PLACE])),
+        pa.field("last", pa.struct([pa.field("time", pa.int64()), *_PLACE])),
+        pa.field("highest_offered", pa.int32()),
+        pa.field("connections", pa.int64()),
+        pa.field("error_codes", pa.list_(pa.struct([pa.field("code", pa.int32()), pa.field("count", pa.int64())]))),
+        pa.field("minute", pa.int64()),
+        pa.field("loss", pa.string()),
+        pa.field("place", pa.struct(_PLACE)),
+    ]
+)
+"""Rows of three kinds: a client's use of a version of an API (see `Use`); requests in a minute since 1970 UTC, which
+has `minute`; something not understood, which has `loss`, and `place`, where it was met first."""
+
+
 def observation_batch(seen: Seen, offers: Offers) -> pa.RecordBatch:
     """What was seen as a batch of `OBSERVATIONS`.
 
@@ -127,6 +155,38 @@ def _numbers(column: memoryview, count: int, kind: pa.DataType, *, unknown: bool
     if unknown:
         numbers = pc.if_else(pc.equal(numbers, -1), pa.scalar(None, pa.int64()), numbers)
     return numbers.cast(kind)
+
+
+def census_batches(census: Census, losses: Losses) -> Iterator[pa.RecordBatch]:
+    """A census, and what was not understood, as batches of `CENSUS`, for gathering them elsewhere."""
+    rows = _census_rows(census, losses)
+    while batch := list(islice(rows, _CENSUS_ROWS)):
+        yield pa.RecordBatch.from_pylist(batch, CENSUS)
+
+
+def _census_rows(census: Census, losses: Losses) -> Iterator[dict[str, Any]]:
+    for client, api, version, use, connections in census.uses():
+        yield {
+            **client._asdict(),
+            "api_key": api,
+            "api_version": version,
+            "count": use.count,
+            "first": {"unknown": use.first < 0, "time": use.first, **_place(use.places[0])},
+            "last": {"time": use.last, **_place(use.places[-1])},
+            "highest_offered": use.highest_offered,
+            "connections": connections,
+            "error_codes": [{"code": code, "count": count} for code, count in use.error_codes.items()],
+        }
+    for api, versions in census.timeline.items():
+        for version, minutes in versions.items():
+            for minute, count in minutes.items():
+                yield {"api_key": api, "api_version": version, "minute": minute, "count": count}
+    for reason, count in losses.counts.items():
+        yield {"loss": reason, "count": count, "place": _place(losses.first[reason])}
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {"file": place.file, "position": place.position}
 
 
 def loss_batch(losses: Losses) -> pa.RecordBatch:

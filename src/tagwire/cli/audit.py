@@ -93,7 +93,7 @@ def _read(files: list[Path], out: Path | None, *, bodies: bool) -> tuple[Census,
 
 def _gathered(files: list[Path], out: Path | None, *, bodies: bool) -> tuple[Census, Losses]:
     """All observations, gathered by Spark."""
-    from tagwire.spark.audit import gathered, read, save
+    from tagwire.spark.audit import gather, save
     from tagwire.spark.session import session
 
     with (
@@ -101,10 +101,10 @@ def _gathered(files: list[Path], out: Path | None, *, bodies: bool) -> tuple[Cen
         progress("Reading", unit="files"),
         session(Path(folder) / "spark.log") as spark,
     ):
-        rows = read(spark, [str(path) for path in files], bodies=bodies)
+        paths = [str(path) for path in files]
         if out is not None:
-            save(rows, out / "observations.parquet")
-        return gathered(rows)
+            save(spark, paths, out / "observations.parquet", bodies=bodies)
+        return gather(spark, paths, bodies=bodies)
 
 
 def _kept(out: Path | None) -> Any:

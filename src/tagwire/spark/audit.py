@@ -1,24 +1,64 @@
-"""The audit at any volume: observations gathered by Spark, so that only clients and versions reach the driver.
+"""The audit at any volume: each task gathers what it reads, so that only clients, versions and minutes leave it.
 
-usages = gather(spark, ["/var/log/kafka"])
-[judge(usage, "4.3") for usage in usages.census.usages()]
+census, losses = gather(spark, ["/var/log/kafka"])
+[judge(usage, "4.3") for usage in census.usages()]
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tagwire.capture import Census, Client, Losses, Place, Use
-from tagwire.capture.census import ANONYMOUS
-from tagwire.spark.captures import CaptureDataSource
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.types import StructType
+
+from tagwire.capture import Census, Client, Losses, Piece, Place, Use, seen_in, take_census
+from tagwire.spark.captures import CaptureDataSource, CaptureReader
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
-_CLIENT = ("software_name", "software_version", "client_id", "principal", "client_address")
-_MINUTE_SECONDS = 60
+_CLIENT = ("software_name", "software_version", "client_id", "principal", "address")
+_PLACE = "file: string, position: bigint"
+_SCHEMA = f"""
+    software_name string, software_version string, client_id string, principal string, address string,
+    api_key int, api_version int, count bigint,
+    first struct<unknown: boolean, time: bigint, {_PLACE}>, last struct<time: bigint, {_PLACE}>,
+    highest_offered int, connections bigint, error_codes array<struct<code: int, count: bigint>>,
+    minute bigint, loss string, place struct<{_PLACE}>
+"""
+
+
+class CensusDataSource(DataSource):
+    """What is in captures, gathered: the rows of `tagwire.capture.tables.CENSUS`, of each task its own. The options are
+    those of `tagwire-capture`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tagwire-census"
+
+    def schema(self) -> str:
+        return _SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return CensusReader(self.options)
+
+
+class CensusReader(CaptureReader):
+    """One task for each file, or piece of a log, which gathers it."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(options, StructType())
+
+    def _batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+        from tagwire.capture.tables import census_batches
+
+        losses, census = Losses(), Census()
+        for seen in seen_in(piece, losses, bodies=self._bodies):
+            take_census(census, seen)
+        yield from census_batches(census, losses)
 
 
 def gather(spark: SparkSession, paths: Sequence[str], *, bodies: bool = False) -> tuple[Census, Losses]:
@@ -31,95 +71,63 @@ def gather(spark: SparkSession, paths: Sequence[str], *, bodies: bool = False) -
     Raises:
         CaptureError: a path names nothing.
     """
-    return gathered(read(spark, paths, bodies=bodies))
-
-
-def read(spark: SparkSession, paths: Sequence[str], *, bodies: bool = False) -> DataFrame:
-    """The observations, with rows for what was not understood."""
-    spark.dataSource.register(CaptureDataSource)
-    reader = spark.read.format(CaptureDataSource.name()).option("includeLosses", "true")
-    return reader.option("bodies", str(bodies).lower()).load(list(paths))
-
-
-def save(rows: DataFrame, path: Path) -> None:
-    """Writes the observations of rows that `read` gave as a Parquet directory, in place of one that is there."""
-    seen = rows.where(rows["loss"].isNull()).drop("loss")
-    seen.write.mode("overwrite").option("compression", "zstd").parquet(str(path))
-
-
-def gathered(rows: DataFrame) -> tuple[Census, Losses]:
-    """The same of rows that `read` gave."""
     from pyspark.sql import functions as f
 
-    rows = rows.cache()
+    rows = _read(spark, CensusDataSource, paths, bodies=str(bodies).lower()).cache()
     try:
         losses, census = Losses(), Census()
-        for row in _losses(rows).collect():
+        for row in _losses(rows.where(f.col("loss").isNotNull())).collect():
             losses.add(row.loss, Place(row.first.file, row.first.position), row["count"])
-        seen = rows.where(f.col("loss").isNull())
-        for row in _uses(seen).collect():
+        for row in _uses(rows.where(f.col("first").isNotNull())).collect():
             client = Client(*(row[name] for name in _CLIENT))
             census.add_use(client, row.api_key, row.api_version, _use(row), row.connections)
-        for row in _minutes(seen).collect():
+        for row in _minutes(rows.where(f.col("minute").isNotNull())).collect():
             census.add_minute(row.api_key, row.api_version, row.minute, row["count"])
         return census, losses
     finally:
         rows.unpersist()
 
 
+def save(spark: SparkSession, paths: Sequence[str], path: Path, *, bodies: bool = False) -> None:
+    """Writes the observations as a Parquet directory, in place of one that is there."""
+    seen = _read(spark, CaptureDataSource, paths, bodies=str(bodies).lower())
+    seen.write.mode("overwrite").option("compression", "zstd").parquet(str(path))
+
+
+def _read(spark: SparkSession, source: type[DataSource], paths: Sequence[str], **options: str) -> DataFrame:
+    spark.dataSource.register(source)
+    return spark.read.format(source.name()).options(**options).load(list(paths))
+
+
 def _losses(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as f
 
-    lost = rows.where(f.col("loss").isNotNull())
-    return lost.groupBy("loss").agg(f.sum("count").alias("count"), f.min(_place()).alias("first"))
+    return rows.groupBy("loss").agg(f.sum("count").alias("count"), f.min("place").alias("first"))
 
 
-def _uses(seen: DataFrame) -> DataFrame:
-    """A row for each client, API and version. A connection counts where it was used first."""
-    from pyspark.sql import Window
+def _uses(rows: DataFrame) -> DataFrame:
+    """A row for each client, API and version."""
     from pyspark.sql import functions as f
 
-    principal = f.when(f.col("principal") == ANONYMOUS, "").otherwise(f.col("principal"))
-    ends = ("client_address", "client_port", "broker_address", "broker_port")
-    order = Window.partitionBy("file", *ends).orderBy("position")
-    told = seen.withColumn("principal", principal).withColumn("is_first", f.row_number().over(order) == 1)
-    return told.groupBy(*_CLIENT, "api_key", "api_version").agg(
+    return rows.groupBy(*_CLIENT, "api_key", "api_version").agg(
         f.sum("count").alias("requests"),
-        f.min(f.unix_micros("time")).alias("first_time"),
-        f.max(f.unix_micros("time")).alias("last_time"),
-        f.min(f.struct("time", _place().alias("place"))).alias("first"),
-        f.max(f.struct("time", _place().alias("place"))).alias("last"),
+        f.min("first").alias("first"),
+        f.max("last").alias("last"),
         f.max("highest_offered").alias("highest_offered"),
-        f.sum(f.col("is_first").cast("long")).alias("connections"),
-        f.flatten(f.collect_list(f.transform("error_codes", lambda code: f.struct(code, "count")))).alias("errors"),
+        f.sum("connections").alias("connections"),
+        f.flatten(f.collect_list("error_codes")).alias("errors"),
     )
 
 
-def _minutes(seen: DataFrame) -> DataFrame:
+def _minutes(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as f
 
-    minute = f.floor(f.unix_seconds("time") / _MINUTE_SECONDS).cast("long").alias("minute")
-    timed = seen.where(f.col("time").isNotNull())
-    return timed.groupBy("api_key", "api_version", minute).agg(f.sum("count").alias("count"))
-
-
-def _place() -> Column:
-    from pyspark.sql import functions as f
-
-    return f.struct("file", "position")
+    return rows.groupBy("api_key", "api_version", "minute").agg(f.sum("count").alias("count"))
 
 
 def _use(row: Any) -> Use:
-    places = dict.fromkeys(Place(end.place.file, end.place.position) for end in (row.first, row.last))
+    places = dict.fromkeys(Place(end.file, end.position) for end in (row.first, row.last))
     errors: dict[int, int] = {}
     for code, count in row.errors:
         errors[code] = errors.get(code, 0) + count
-    unknown = row.first_time is None
-    return Use(
-        row.requests,
-        -1 if unknown else row.first_time,
-        -1 if unknown else row.last_time,
-        tuple(places),
-        row.highest_offered,
-        errors,
-    )
+    return Use(row.requests, row.first.time, row.last.time, tuple(places), row.highest_offered, errors)
