@@ -123,6 +123,28 @@ def test_lengths_that_no_packet_has_end_the_reading_and_allocate_nothing() -> No
     assert read(b"\x0a\x0d\x0d\x0a\x1c\x00\x00\x00what")[1] == {DAMAGED: 1}
 
 
+@pytest.mark.parametrize("size", [1, 3, 40])
+def test_packets_are_the_same_in_whatever_pieces_a_file_is_read(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [pcap(talk_frames()), section("<") + interface("<") + enhanced("<", 1, b"a" * 99) + enhanced("<", 2, b"b")]
+    whole = [read(data) for data in files]
+    monkeypatch.setattr("tagwire.capture.packets.READ_BYTES", size)
+    monkeypatch.setattr("tagwire.capture.packets.PACKETS", 2)
+    assert [read(data) for data in files] == whole
+
+
+def test_a_packet_that_is_longer_than_what_is_read_at_a_time_is_waited_for() -> None:
+    long = bytes(3 << 20)
+    assert [packet.data for packet in read(pcap([b"a", long, b"b"]))[0]] == [b"a", long, b"b"]
+
+
+@pytest.mark.parametrize("ticks", [2**63, 2**64 - 1])
+@pytest.mark.parametrize("clock", [(), ((9, b"\x00"),), ((9, b"\x12"),), ((9, b"\xbf"),), ((14, b"\x7f" * 8),)])
+def test_a_time_that_no_calendar_has_is_taken_as_not_recorded(clock: tuple[tuple[int, bytes], ...], ticks: int) -> None:
+    found, lost = read(section("<") + interface("<", *clock) + enhanced("<", ticks, b"abcde"))
+    assert all(-1 <= packet.time < 253_402_300_800_000_000 for packet in found)
+    assert not lost
+
+
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"[2026-01-01"])
 def test_another_file_is_refused_by_name(data: bytes) -> None:
     with pytest.raises(CaptureError, match="file: bytes"):

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tagwire import messages
 from tagwire.capture.ends import endpoints
 from tagwire.capture.observation import Endpoint, Losses, Place
-from tagwire.capture.packets import PACKETS, packet_columns
+from tagwire.capture.packets import PACKETS, File, packet_columns
 from tagwire.errors import DecodeError, UnsupportedVersionError
 from tagwire.kernel import conversations as kernel
 from tagwire.kernel.packets import Segments, find_segments
@@ -77,7 +77,7 @@ class Speaker(NamedTuple):
 
 
 def requests_in(
-    file: BinaryIO, name: str, losses: Losses, *, requests: bool = False, answers: bool = False
+    file: File, name: str, losses: Losses, *, requests: bool = False, answers: bool = False
 ) -> Iterator[Rows]:
     """The requests in a capture of packets, with their answers, as the answers come.
 

@@ -8,9 +8,10 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, cast
+from typing import Final, Literal, cast
 
 from tagwire.capture.connections import requests_in
 from tagwire.capture.exchange import Exchange, exchanges
@@ -114,7 +115,7 @@ def exchanged(path: Path, losses: Losses, *, bodies: bool = False) -> Iterator[E
             yield from exchanges(rows, str(path))
 
 
-def _at_line(file: BinaryIO, start: int) -> int:
+def _at_line(file: BufferedReader, start: int) -> int:
     """Goes to the first line that begins at `start` or after; its position."""
     if not start:
         return 0
@@ -122,7 +123,7 @@ def _at_line(file: BinaryIO, start: int) -> int:
     return start - 1 + len(file.readline())
 
 
-def _lines(file: BinaryIO, position: int, end: int | None) -> Iterator[bytes]:
+def _lines(file: BufferedReader, position: int, end: int | None) -> Iterator[bytes]:
     """The lines that begin before `end`. A line that is longer than any is cut up: it is one line to nobody."""
     while end is None or position < end:
         line = file.readline(MAX_LINE_BYTES + 1)
@@ -138,11 +139,11 @@ def _is_gzip(path: Path) -> bool:
 
 
 @contextmanager
-def _opened(path: Path, losses: Losses) -> Iterator[BinaryIO]:
+def _opened(path: Path, losses: Losses) -> Iterator[BufferedReader]:
     with open(path, "rb") as raw:
         if _is_gzip(path):
             with gzip.open(raw) as unpacked:
-                yield cast(BinaryIO, _UntilDamage(unpacked, path, losses))
+                yield cast(BufferedReader, _UntilDamage(unpacked, path, losses))
         else:
             yield raw
 
@@ -162,6 +163,11 @@ class _UntilDamage:
             pieces.append(piece)
             size -= len(piece)
         return b"".join(pieces)
+
+    def readinto(self, room: memoryview) -> int:
+        piece = self.read(len(room))
+        room[: len(piece)] = piece
+        return len(piece)
 
     def readline(self, size: int) -> bytes:
         return self._until_damage(self._file.readline, size)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import BinaryIO, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from tagwire.capture.observation import Losses, Place
 from tagwire.errors import CaptureError
 from tagwire.kernel.packets import DAMAGED as DAMAGE
-from tagwire.kernel.packets import MORE, OTHER, Packets, walk_pcap, walk_pcapng
+from tagwire.kernel.packets import FULL, MORE, OTHER, Packets, walk_pcap, walk_pcapng
 from tagwire.kernel.packets import UNTIMED as NO_INTERFACE
 
 CUT: Final = "a capture file that ends in the middle of a packet"
@@ -64,6 +64,13 @@ class Packet(NamedTuple):
     size: int
 
 
+class File(Protocol):
+    """A binary file, read forwards."""
+
+    def read(self, size: int, /) -> bytes: ...
+    def readinto(self, room: memoryview, /) -> int: ...
+
+
 class _Walk(Protocol):
     """Finds packets in what was read of a file."""
 
@@ -71,7 +78,7 @@ class _Walk(Protocol):
         """Adds the packets from `at` on: (why it ended, where it goes on). MORE: more of the file is needed."""
 
 
-def packets(file: BinaryIO, name: str, losses: Losses) -> Iterator[Packet]:
+def packets(file: File, name: str, losses: Losses) -> Iterator[Packet]:
     """The packets of a capture file, in their order.
 
     Args:
@@ -88,7 +95,7 @@ def packets(file: BinaryIO, name: str, losses: Losses) -> Iterator[Packet]:
             yield Packet(time, position, link, bytes(data[start : start + length]), size)
 
 
-def packet_columns(file: BinaryIO, name: str, losses: Losses) -> Iterator[tuple[memoryview, Packets]]:
+def packet_columns(file: File, name: str, losses: Losses) -> Iterator[tuple[memoryview, Packets]]:
     """The same many at a time: bytes of the file, and where packets are in them. Both are used again for the next."""
     magic = file.read(4)
     if magic in _PCAP:
@@ -111,26 +118,31 @@ def packet_columns(file: BinaryIO, name: str, losses: Losses) -> Iterator[tuple[
 
 
 def _walked(
-    file: BinaryIO, name: str, losses: Losses, walk: _Walk, origin: int, data: bytes
+    file: File, name: str, losses: Losses, walk: _Walk, origin: int, begun: bytes
 ) -> Iterator[tuple[memoryview, Packets]]:
+    """`begun`: what was read already, and belongs to the walk, from `origin` on."""
     found = Packets(PACKETS)
-    why = MORE
-    at = 0
-    while piece := file.read(READ_BYTES):
-        data, origin, at = data[at:] + piece, origin + at, 0
-        view = memoryview(data)
-        while True:
-            why, at = walk(view, at, origin, found)
+    filled = len(begun)
+    room = memoryview(bytearray(filled + 2 * READ_BYTES))
+    room[:filled] = begun
+    while count := file.readinto(room[filled : filled + READ_BYTES]):
+        filled += count
+        why, at = FULL, 0
+        while why != MORE:
+            why, at = walk(room[:filled], at, origin, found)
             if found.count:
-                yield view, found
+                yield room, found
                 found.clear()
             if why == DAMAGE:
                 losses.add(DAMAGED, Place(name, origin + at))
                 return
-            if why == MORE:
-                break
-    if at < len(data):
-        losses.add(CUT, Place(name, origin + at))
+        # What begins a packet whose end is still to come goes to the front, of a larger room if there is need.
+        rest, origin, filled = room[at:filled], origin + at, filled - at
+        if filled + READ_BYTES > len(room):
+            room = memoryview(bytearray(2 * len(room)))
+        room[:filled] = rest
+    if filled:
+        losses.add(CUT, Place(name, origin))
 
 
 class _Sections:

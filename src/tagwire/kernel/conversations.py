@@ -192,6 +192,8 @@ class Connection:
         version: cython.int
         length: cython.longlong = -1
         self.last_position = position
+        if self.told is None:
+            self.told = capture.listener.met(self.ends, self.by_higher)
         if self.raw_tokens:
             if not capture.looks_like_header(src, at, kept, size):
                 if capture.listener.token(self.told, _bytes(src, at, kept)):

@@ -48,7 +48,7 @@ class Watcher:
 
     Args:
         listener: is told, and says, in Python:
-            `met(ends, by_higher)`: what it wants to know a connection by, now that it is known which end is the client.
+            `met(ends, by_higher)`: what it wants to know a connection by, at its first request; not None.
             `learn(told, frame)`, `token(told, data)`: whether a request that tells of its client (ApiVersions,
                 SaslHandshake, SaslAuthenticate), or a token of SASL outside of requests, tells something new.
             `speaker(told, client_id)`: what it wants to know requests with this client id by.
@@ -162,7 +162,6 @@ class Watcher:
         connection.state = _followed
         connection.by_higher = by_higher
         connection.has_asked = not begun
-        connection.told = self._capture.listener.met(connection.ends, by_higher)
         connection.requests = self._capture.requests(connection)
         connection.answers = self._capture.answers(connection)
         if begun:
