@@ -1,4 +1,4 @@
-"""Requests in columns: gathered and written, they are what they are one by one."""
+"""Requests many at a time: gathered and written, they are what they are one by one."""
 
 from __future__ import annotations
 
@@ -72,3 +72,38 @@ def test_a_table_of_columns_is_that_of_their_rows(path: Path, chance: random.Ran
     rows = observation_batch(list(observe(path, losses, bodies=bodies)), Offers())
     assert whole.schema == OBSERVATIONS
     assert whole.to_pylist() == rows.to_pylist()
+
+
+LINE = (
+    "[2025-11-20 03:04:{second:02},000] DEBUG Completed request:"
+    '{{"requestHeader":{{"requestApiKey":{api},"requestApiVersion":{version},"clientId":"{client}"}},'
+    '"request":{{}},"response":{{"errorCode":{error},"apiKeys":[{{"apiKey":3,"minVersion":0,"maxVersion":{highest}}}]}},'
+    '"connection":"10.0.0.1:9092-10.0.0.{address}:{port}-0-1"}}'
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(chance=st.randoms(use_true_random=False))
+def test_a_census_of_a_log_is_that_of_its_lines(path: Path, chance: random.Random) -> None:
+    lines = [
+        LINE.format(
+            second=chance.randrange(50),
+            api=chance.choice([3, 3, 3, 18]),
+            version=chance.choice([1, 2]),
+            client=chance.choice("ab"),
+            error=chance.choice([0, 3]),
+            highest=chance.choice([8, 9]),
+            address=chance.choice([8, 9]),
+            port=chance.choice([5000, 5001]),
+        )
+        for _ in range(chance.randrange(1, 30))
+    ]
+    path.write_text("\n".join(line.replace("[2025", "[", chance.random() < 0.1) for line in lines))
+    whole, single, losses = Census(), Census(), Losses()
+    for seen in seen_in(path, losses):
+        take_census(whole, seen)
+    single.add_all(observe(path, Losses()))
+    assert whole.usages() == single.usages()
+    assert whole.timeline == single.timeline
+    assert sum(usage.count for usage in whole.usages()) == len(lines)
+    assert not losses.counts

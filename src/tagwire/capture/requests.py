@@ -1,10 +1,11 @@
-"""Requests out of captured packets as observations: many at a time as they stand in columns, or one by one."""
+"""Requests as they were seen, many at a time: out of packets in columns, out of logs as observations."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from tagwire.capture.bodies import BAD_RESPONSE, answer_in, codes_in, listed
@@ -133,11 +134,15 @@ def gathered(found: Requests, offers: Offers, numbers: memoryview) -> Iterator[t
 
 
 def take_census(census: Census, seen: Seen) -> None:
-    """Gathers what was seen: requests in columns as `Census.add` would one by one."""
-    if not isinstance(seen, Requests):
-        census.add_all(seen)
-        return
-    found, rows, file = seen, seen.rows, seen.file
+    """Gathers what was seen together, as `Census.add` would one by one, in their order."""
+    if isinstance(seen, Requests):
+        _take_requests(census, seen)
+    else:
+        _take_lines(census, seen)
+
+
+def _take_requests(census: Census, found: Requests) -> None:
+    rows, file = found.rows, found.file
     numbers = number_column(rows.count)
     coded = deque((row, codes) for row, codes in (found.error_codes or {}).items() if codes)
     for _, stop, groups in gathered(found, census.offers, numbers):
@@ -152,3 +157,42 @@ def take_census(census: Census, seen: Seen) -> None:
             census.add_use(client, group.api, group.version, use, int(is_new))
     for (api, version, minute), count in count_minutes(rows, MINUTE).items():
         census.add_minute(api, version, minute, count)
+
+
+def _take_lines(census: Census, seen: Iterable[Observation]) -> None:
+    """Alike ones are gathered together, anew from each on that tells what a broker offers."""
+    alike: dict[tuple[object, ...], list[Observation]] = {}
+    for one in seen:
+        if one.offered is not None:
+            _take_alike(census, alike.values())
+            alike.clear()
+            census.add(one)
+            continue
+        # Ends are told apart by which object they are: a log's reader makes each once, and to hash them takes long.
+        ends = (id(one.client), id(one.broker))
+        who = (one.client_id, one.software_name, one.software_version, one.principal)
+        alike.setdefault((*ends, *who, one.api_key, one.api_version, one.error_codes), []).append(one)
+    _take_alike(census, alike.values())
+
+
+_when = attrgetter("time")
+
+
+def _take_alike(census: Census, alike: Iterable[list[Observation]]) -> None:
+    """Each list is of one speaker, API and version, with one outcome, of one file and in its order."""
+    for group in alike:
+        timed = [one for one in group if one.time >= 0]
+        first, last = min(timed or group, key=_when), max(reversed(timed or group), key=_when)
+        count = sum(one.count for one in group)
+        client, api, version = client_of(first), first.api_key, first.api_version
+        is_new = census.offers.is_new(first)
+        highest = census.offers.known(client, first, api)
+        errors = dict.fromkeys(first.error_codes or (), count)
+        places = tuple(dict.fromkeys((first.place, last.place)))
+        use = Use(count, first.time, last.time, places, highest, errors)
+        census.add_use(client, api, version, use, int(is_new))
+        minutes: Counter[int] = Counter()
+        for one in timed:
+            minutes[one.time // MINUTE] += one.count
+        for minute, requests in minutes.items():
+            census.add_minute(api, version, minute, requests)
