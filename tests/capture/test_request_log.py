@@ -6,6 +6,8 @@ import json
 from datetime import timedelta, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tagwire.capture import Endpoint, Losses, Observation
 from tagwire.capture.request_log import BROKEN, FORWARDED, NOISE, observations
@@ -256,3 +258,54 @@ def test_bytes_that_are_no_text_are_counted_or_replaced_and_raise_nothing() -> N
     for at in range(0, len(whole), 3):
         found, lost = read(whole[:at] + b"\xff" + whole[at + 1 :])
         assert len(found) + sum(lost.values()) == 1
+
+
+HEADER = '{"requestHeader":{"requestApiKey":18,"requestApiVersion":3,"clientId":"c"},"connection":"h:1-h:2-0",'
+DEEP, DIGITS = "[" * 100_000 + "]" * 100_000, "9" * 10_000
+TEXT = "RequestHeader(apiKey=FETCH, apiVersion=4, clientId=c, correlationId=6) -- {}"
+HARMFUL = {
+    "nested in a body": HEADER + f'"request":{{"a":{DEEP}}}}}',
+    "nested in a header": '{"requestHeader":' * 100_000 + "}" * 100_000,
+    "nested in a shipper's object": None,
+    "a version of many digits": TEXT.replace("=4", f"={DIGITS}") + TAIL,
+    "an API of many digits": TEXT.replace("FETCH", DIGITS) + TAIL,
+    "a port of many digits": TEXT + TAIL.replace("61040", DIGITS),
+    "a long connection": TEXT + TAIL.replace("10.0.0.9", "1:1-" * 50_000),
+    "a long client id": TEXT.replace("clientId=c", "clientId=" + "c" * 40_000) + TAIL,
+}
+REPEATED = (",principal:", ",temporaryMemoryBytes:1", ",listener:L", " (a", " ", ",clientInformation:", ";", DIGITS)
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_a_line_that_means_harm_is_broken_and_the_next_one_is_read(name: str) -> None:
+    bad = HARMFUL[name]
+    harmful = json.dumps({"message": "Completed request:"})[:-1].encode() + b',"x":' + DEEP.encode() + b"}\n"
+    found, lost = read(harmful if bad is None else line(bad), line(TEXT + TAIL))
+    assert (len(found), lost) == (1, {BROKEN: 1})
+
+
+@pytest.mark.parametrize("part", REPEATED, ids=lambda part: part[:12])
+def test_a_line_that_repeats_a_part_takes_no_longer_than_it_is_long(part: str) -> None:
+    """Were it gone through for each of them, this would not end."""
+    for after in ("", "!", ")"):
+        read(line(TEXT + TAIL + part * (400_000 // len(part)) + after))
+
+
+def test_error_codes_and_versions_that_do_not_fit_are_left_out() -> None:
+    offered = [{"apiKey": 3, "minVersion": 0, "maxVersion": 10**12}, {"apiKey": 1, "minVersion": 0, "maxVersion": 9}]
+    answer = {"errorCode": 99_999, "apiKeys": offered, "a": [{"errorCode": 35}, {"errorCode": int(DIGITS[:4000])}]}
+    seen = one(line(HEADER + f'"response":{json.dumps(answer)}}}'))
+    assert (seen.error_codes, seen.offered) == ((35,), {1: (0, 9)})
+
+
+@given(st.data())
+def test_damaged_lines_raise_nothing_and_are_counted(data: st.DataObject) -> None:
+    whole = data.draw(st.sampled_from([line(kip_673(18, 3)), *(line(body) for body, told in OLD.values() if told)]))
+    bad = bytearray(whole.encode())
+    for _ in range(data.draw(st.integers(1, 8))):
+        at = data.draw(st.integers(0, len(bad) - 2))
+        piece = data.draw(st.sampled_from([b'"', b"}", b"-1", b"\xff", b";", b",", b"9" * 30, b"\\ud800", b"null"]))
+        bad[at : at + data.draw(st.integers(0, 5))] = piece
+    lines = bytes(bad).splitlines(keepends=True)
+    found, lost = read(*lines)
+    assert len(found) + sum(lost.values()) == sum(bool(one.strip()) for one in lines)

@@ -38,30 +38,48 @@ FORWARDED: Final = "a request that a broker handed on to the controller, counted
 MAX_LINE_BYTES: Final = 64 << 20
 
 _TIME: Final = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.](\d{1,9}))?\s?(Z|[+-]\d\d:?\d\d)?")
-_CONNECTION: Final = re.compile(r"(.+):(\d+)-(.+):(\d+?)(?:-\d+){0,2}")
-_ERROR_CODE: Final = re.compile(rb'"errorCode":\s*(-?\d+)|\berror_?[cC]ode=(-?\d+)')
+_CONNECTION: Final = re.compile(r"(.+):(\d{1,5})-(.+):(\d{1,5}?)(?:-\d+){0,2}", re.ASCII)
+_MAX_CONNECTION: Final = 300
+_ERROR_CODE: Final = re.compile(rb'"errorCode":\s*(-?\d{1,5})\b|\berror_?[cC]ode=(-?\d{1,5})\b')
 
 _TEXT_HEADERS: Final = (
     re.compile(
-        rb"RequestHeader\(apiKey=(?P<api>\w+), apiVersion=(?P<version>-?\d+), clientId=(?P<client_id>.*?), "
+        rb"RequestHeader\(apiKey=(?P<api>\w{1,64}), apiVersion=(?P<version>-?\d{1,5}), clientId=(?P<client_id>.*?), "
         rb"correlationId=-?\d+(?:, headerVersion=\d+)?\)"
     ),
     re.compile(
-        rb"\{api_key=(?P<api>\d+),api_version=(?P<version>-?\d+),correlation_id=-?\d+,client_id=(?P<client_id>.*?)\} --"
+        rb"\{api_key=(?P<api>\d{1,5}),api_version=(?P<version>-?\d{1,5}),correlation_id=-?\d+,"
+        rb"client_id=(?P<client_id>.*?)\} --"
     ),
-    re.compile(rb"Name: ?(?P<api>\w+?)(?:Request)?; Version: ?(?P<version>-?\d+);.*?ClientId: ?(?P<client_id>[^;]*)"),
+    re.compile(
+        rb"Name: ?(?P<api>\w{1,64}?)(?:Request)?; Version: ?(?P<version>-?\d{1,5});.*?ClientId: ?(?P<client_id>[^;]*)"
+    ),
 )
-_TEXT_TAIL: Final = re.compile(
-    rb" from connection (?P<connection>[^;]+);.*?"
-    rb"(?:,principal:(?P<principal>.*?)(?:,listener:(?P<listener>\w*))?)?"
-    rb"(?:,clientInformation:ClientInformation\(softwareName=(?P<name>[^,]*), softwareVersion=(?P<software>[^)]*)\))?"
-    rb"(?:,(?:temporaryMemoryBytes|messageConversionsTime):[\d.]+)*(?: \([\w.$]+\))?\s*$"
+_FROM: Final = b" from connection "
+_PRINCIPAL: Final = b",principal:"
+# What may end a line of the older forms, from its last part to its first: how each begins, and all of it.
+_TEXT_ENDS: Final = (
+    (b" (", re.compile(rb" \([\w.$]+\)")),  # the log's own name
+    (b",messageConversionsTime:", re.compile(rb",messageConversionsTime:[\d.]+")),
+    (b",temporaryMemoryBytes:", re.compile(rb",temporaryMemoryBytes:[\d.]+")),
+    (
+        b",clientInformation:",
+        re.compile(
+            rb",clientInformation:ClientInformation"
+            rb"\(softwareName=(?P<name>[^,]*), softwareVersion=(?P<software>[^)]*)\)"
+        ),
+    ),
+    (b",listener:", re.compile(rb",listener:(?P<listener>\w*)")),
 )
 
-_TEXT_OFFER: Final = re.compile(rb"\{api_key=(\d+),min_version=(\d+),max_version=(\d+)")
+_TEXT_OFFER: Final = re.compile(rb"\{api_key=(\d{1,5}),min_version=(\d{1,5}),max_version=(\d{1,5})")
 _TEXT_SOFTWARE: Final = re.compile(
     rb" -- \{client_software_name=(?P<name>[^,]*),client_software_version=(?P<software>[^,]*),_tagged_fields="
 )
+_LEAST: Final = -32768
+_MOST: Final = 32767
+# RecursionError: what is nested deeper than any reader goes.
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 # The names of Kafka's enum, and those by which old releases called what has another name since.
 _KEYS: Final = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper(): key for key, name in API_NAMES.items()} | {
@@ -166,10 +184,11 @@ def _json(body: bytes, when: int, place: Place) -> Observation | str:
     try:
         line = _decode_line(body[:end])
         software, offered = _software(line), _offered(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNREADABLE:
         return BROKEN
-    ends = _ends(line.connection)
-    if ends is None or not _fits(line.request_header.request_api_key, line.request_header.request_api_version):
+    ends, header = _ends(line.connection), line.request_header
+    names = (header.client_id, *software, line.principal, line.listener)
+    if ends is None or not _fits(header.request_api_key, header.request_api_version, *names):
         return BROKEN
     if line.is_forwarded:
         return FORWARDED
@@ -177,13 +196,13 @@ def _json(body: bytes, when: int, place: Place) -> Observation | str:
         time=when,
         client=ends[0],
         broker=ends[1],
-        client_id=line.request_header.client_id,
+        client_id=header.client_id,
         software_name=_known(software[0]),
         software_version=_known(software[1]),
         principal=line.principal or "",
         listener=line.listener or "",
-        api_key=line.request_header.request_api_key,
-        api_version=line.request_header.request_api_version,
+        api_key=header.request_api_key,
+        api_version=header.request_api_version,
         error_codes=_error_codes(bytes(line.response)) if line.response else None,
         offered=offered,
         place=place,
@@ -203,31 +222,39 @@ def _offered(line: _Line) -> dict[int, Range] | None:
     if line.request_header.request_api_key != API_VERSIONS or not line.response:
         return None
     listed = _decode_answered(line.response).api_keys
-    return {api.api_key: (api.min_version, api.max_version) for api in listed} or None
+    return _ranges((api.api_key, api.min_version, api.max_version) for api in listed)
+
+
+def _ranges(listed: Iterable[tuple[int, ...]]) -> dict[int, Range] | None:
+    """Of the (API, lowest, highest) that may be; None where there is none."""
+    return {api: (low, high) for api, low, high in listed if _fits(api, low) and _fits(api, high)} or None
 
 
 def _text(body: bytes, when: int, place: Place) -> Observation | str:
     header = next((match for pattern in _TEXT_HEADERS if (match := pattern.match(body))), None)
-    tail = _TEXT_TAIL.search(body, body.rfind(b" from connection "))
-    if header is None or tail is None:
+    begins = body.rfind(_FROM)
+    if header is None or begins < 0:
         return BROKEN
+    tail = _tail(body[begins + len(_FROM) :])
     api, version = _api(header["api"].decode()), int(header["version"])
-    ends = _ends(tail["connection"].decode("utf-8", "replace"))
-    if api is None or ends is None or not _fits(api, version):
+    client_id = header["client_id"].decode("utf-8", "replace")
+    ends = _ends(tail["connection"])
+    if api is None or ends is None or not _fits(api, version, client_id, tail["principal"]):
         return BROKEN
-    answered = body.rfind(b"response:", 0, tail.start())
-    response = None if answered < 0 else body[answered : tail.start()]
+    answered = body.rfind(b"response:", 0, begins)
+    response = None if answered < 0 else body[answered:begins]
     # As in JSON, the request that tells the software tells it itself.
     told = _TEXT_SOFTWARE.match(body, header.end()) if api == API_VERSIONS else None
+    software = (tail["name"], tail["software"]) if told is None else tuple(map(_decoded, told.group("name", "software")))
     return Observation(
         time=when,
         client=ends[0],
         broker=ends[1],
-        client_id=header["client_id"].decode("utf-8", "replace"),
-        software_name=_known(_decoded((told or tail)["name"])),
-        software_version=_known(_decoded((told or tail)["software"])),
-        principal=_decoded(tail["principal"]),
-        listener=_decoded(tail["listener"]),
+        client_id=client_id,
+        software_name=_known(software[0]),
+        software_version=_known(software[1]),
+        principal=tail["principal"],
+        listener=tail["listener"],
         api_key=api,
         api_version=version,
         error_codes=None if response is None else _error_codes(response),
@@ -237,8 +264,25 @@ def _text(body: bytes, when: int, place: Place) -> Observation | str:
 
 
 def _text_offered(response: bytes) -> dict[int, Range] | None:
-    listed = (map(int, offer.groups()) for offer in _TEXT_OFFER.finditer(response))
-    return {api: (lowest, highest) for api, lowest, highest in listed} or None
+    return _ranges(tuple(map(int, offer.groups())) for offer in _TEXT_OFFER.finditer(response))
+
+
+def _tail(tail: bytes) -> dict[str, str]:
+    """What stands after " from connection ". It is taken apart from its end, since a principal may have commas; each
+    part is looked for once, however long the line is."""
+    tail = tail.rstrip()
+    told: dict[str, bytes] = {}
+    end = len(tail)
+    for mark, pattern in _TEXT_ENDS:
+        at = tail.rfind(mark, 0, end)
+        part = pattern.fullmatch(tail, at, end) if at >= 0 else None
+        if part is not None:
+            told.update(part.groupdict())
+            end = at
+    told["connection"] = tail[:end].partition(b";")[0]
+    told["principal"] = tail[:end].partition(_PRINCIPAL)[2]
+    names = ("connection", "principal", "listener", "name", "software")
+    return {name: told.get(name, b"").decode("utf-8", "replace") for name in names}
 
 
 def _api(name: str) -> int | None:
@@ -249,8 +293,9 @@ def _api(name: str) -> int | None:
     return _KEYS.get(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper())
 
 
-def _fits(api: int, version: int) -> bool:
-    return 0 <= api <= 32767 and -32768 <= version <= 32767
+def _fits(api: int, version: int, *names: str | None) -> bool:
+    """Whether a request may have these: numbers have 16 bits, and no name is longer than a string of the protocol."""
+    return 0 <= api <= _MOST and _LEAST <= version <= _MOST and all(len(name or "") <= _MOST for name in names)
 
 
 def _known(text: str) -> str:
@@ -258,18 +303,22 @@ def _known(text: str) -> str:
     return "" if text == "unknown" else text
 
 
-def _decoded(text: bytes | None) -> str:
-    return (text or b"").decode("utf-8", "replace")
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
 
 
 def _error_codes(response: bytes) -> tuple[int, ...]:
     codes = {int(match[1] or match[2]) for match in _ERROR_CODE.finditer(response)}
-    return tuple(sorted(codes - {0}))
+    return tuple(sorted(code for code in codes if code and _LEAST <= code <= _MOST))
+
+
+def _ends(connection: str) -> tuple[Endpoint, Endpoint] | None:
+    """Client and broker of a connection id: broker's address, client's address, and the numbers of Kafka's own."""
+    return _known_ends(connection) if len(connection) <= _MAX_CONNECTION else None
 
 
 @lru_cache(4096)
-def _ends(connection: str) -> tuple[Endpoint, Endpoint] | None:
-    """Client and broker of a connection id: broker's address, client's address, and the numbers of Kafka's own."""
+def _known_ends(connection: str) -> tuple[Endpoint, Endpoint] | None:
     match = _CONNECTION.fullmatch(connection)
     if match is None:
         return None
@@ -303,7 +352,7 @@ def _unwrapped(line: bytes) -> bytes:
     """The log's own line out of a shipper's JSON object; the line itself where it is none."""
     try:
         outer: Any = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNREADABLE:
         return line
     if not isinstance(outer, dict):
         return line
