@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -131,6 +131,16 @@ class _Answered(msgspec.Struct, rename="camel"):
     api_keys: list[_Offered] = []
 
 
+class _Wrapped(msgspec.Struct):
+    """What a shipper's object may hold a line in."""
+
+    message: msgspec.Raw = msgspec.Raw(b"")
+    log: msgspec.Raw = msgspec.Raw(b"")
+    msg: msgspec.Raw = msgspec.Raw(b"")
+
+
+_decode_wrapped: Final = msgspec.json.Decoder(_Wrapped).decode
+_decode_text: Final = msgspec.json.Decoder(str).decode
 _decode_line: Final = msgspec.json.Decoder(_Line).decode
 _decode_asked: Final = msgspec.json.Decoder(_Asked).decode
 _decode_answered: Final = msgspec.json.Decoder(_Answered).decode
@@ -351,11 +361,11 @@ def _second(date: str, clock: str, zone: str, timezone: tzinfo) -> int | None:
 def _unwrapped(line: bytes) -> bytes:
     """The log's own line out of a shipper's JSON object; the line itself where it is none."""
     try:
-        outer: Any = msgspec.json.decode(line)
+        outer = _decode_wrapped(line)
+        texts = (
+            _decode_text(one) for one in (outer.message, outer.log, outer.msg) if bytes(memoryview(one)[:1]) == b'"'
+        )
+        text = next((text for text in texts if MARK.decode() in text), None)
     except _UNREADABLE:
         return line
-    if not isinstance(outer, dict):
-        return line
-    texts = (outer.get(key) for key in ("message", "log", "msg"))
-    text = next((text for text in texts if isinstance(text, str) and MARK.decode() in text), None)
     return line if text is None else text.encode()
