@@ -140,19 +140,20 @@ class _Listener:
         except (DecodeError, UnsupportedVersionError):
             return False
         if header.api_key == API_VERSIONS:
+            before = known.software
             if request.client_software_name:  # a client that was refused asks again in a version without it
                 known.software = (request.client_software_name, request.client_software_version)
-            return True
+            return known.software != before
         if header.api_key == SASL_HANDSHAKE:
             known.mechanism = request.mechanism
             return False
         return self.token(known, bytes(request.auth_bytes))
 
     def token(self, known: _Known, data: bytes) -> bool:
-        name = user_of(known.mechanism, data)
+        name, before = user_of(known.mechanism, data), known.principal
         if name:
             known.principal = f"User:{name}"
-        return bool(name)
+        return known.principal != before
 
     def lost(self, reason: int, position: int, count: int) -> None:
         self._losses.add(_LOST[reason], Place(self._name, position), count)

@@ -255,7 +255,9 @@ def _text(body: bytes, when: int, place: Place) -> Observation | str:
     response = None if answered < 0 else body[answered:begins]
     # As in JSON, the request that tells the software tells it itself.
     told = _TEXT_SOFTWARE.match(body, header.end()) if api == API_VERSIONS else None
-    software = (tail["name"], tail["software"]) if told is None else tuple(map(_decoded, told.group("name", "software")))
+    software = (
+        (tail["name"], tail["software"]) if told is None else tuple(map(_decoded, told.group("name", "software")))
+    )
     return Observation(
         time=when,
         client=ends[0],
