@@ -18,6 +18,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError
+from tagwire.spark.settling import settle
 from tagwire.spark.sink.attempts import write_transaction
 from tagwire.spark.sink.decisions import Decision, TaskTransaction
 from tagwire.spark.sink.driver import Driver, Prepared, UndecidedError
@@ -92,6 +93,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
             (query_id, batch_id),
             lambda producer: send(self._rows, chain([first], batches), producer),
         )
+        settle()
         return Written(prepared, query_id, transaction=transaction)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError
+from tagwire.spark.settling import settle
 from tagwire.spark.sink.options import SinkOptions
 from tagwire.spark.sink.rows import Rows
 from tagwire.spark.sink.workers import shared_producer
@@ -52,7 +53,9 @@ class AtLeastOnce:
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Writes the rows of one task."""
         with shared_producer(self._client) as producer:
-            return Sent(send(self._rows, iterator, producer))
+            sent = Sent(send(self._rows, iterator, producer))
+        settle()
+        return sent
 
 
 class TopicWriter(AtLeastOnce, DataSourceArrowWriter):
