@@ -187,7 +187,7 @@ def typed_message(bench: Bench) -> None:
         messages.HeartbeatRequest(group_id="group-of-flights", generation_id=i, member_id=f"member-{i:06}").encode(0)
         for i in range(300)
     ]
-    topic, rows = bench.topic("message", MILLION // 2, values=values)
+    topic, rows = bench.topic("message", 2 * MILLION, values=values)
     struct = f"offset bigint, value struct<{HEARTBEAT_STRUCT.replace(' ', ':').replace(',:', ',')}>"
 
     @F.udf(returnType=HEARTBEAT_STRUCT)  # type: ignore[call-overload]
