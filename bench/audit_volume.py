@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession  # noqa: E402
 
 from tagwire.capture import Endpoint  # noqa: E402
 from tagwire.capture.recording import FILE_HEADER, Recording  # noqa: E402
-from tagwire.spark.audit import gather  # noqa: E402
+from tagwire.spark.jobs.audit import gather  # noqa: E402
 
 GIB = 1 << 30
 FILE_BYTES = GIB // 2

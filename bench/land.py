@@ -23,7 +23,7 @@ from rounds import alternate, table
 from spark_sources import Ceiling, Topic, drain, fill, read
 
 from tagwire.broker import Broker
-from tagwire.spark.land import land
+from tagwire.spark.jobs.land import land
 from tagwire.spark.session import session
 
 ROWS = 2_000_000

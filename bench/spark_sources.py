@@ -22,7 +22,7 @@ from tagwire.errors import Error, KafkaError
 from tagwire.records import from_arrow
 from tagwire.spark.session import SETTINGS
 from tagwire.spark.settling import settle
-from tagwire.spark.topic import TopicDataSource
+from tagwire.spark.source.topic import TopicDataSource
 
 PARTITIONS = 2
 PRODUCER_BATCH = 16_384  # bytes: batch.size of Kafka's producer, unless it is told otherwise

@@ -7,6 +7,6 @@ Source: facts/spark_data_source.md section 1.5.
 from contextlib import suppress
 
 with suppress(ImportError):  # a PySpark without the data source API, or none at all
-    from tagwire.spark.topic import TopicDataSource as DefaultSource
+    from tagwire.spark.source.topic import TopicDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

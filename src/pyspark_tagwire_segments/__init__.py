@@ -3,6 +3,6 @@
 from contextlib import suppress
 
 with suppress(ImportError):  # a PySpark without the data source API, or none at all
-    from tagwire.spark.segments import SegmentsDataSource as DefaultSource
+    from tagwire.spark.segments.source import SegmentsDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 from tagwire.spark.sink import driver
 from tagwire.spark.sink.exactly_once import ExactlyOnceWriter
 from tagwire.spark.sink.options import parse
-from tagwire.spark.topic import TopicDataSource
+from tagwire.spark.source.topic import TopicDataSource
 
 
 class FaultySource(TopicDataSource):

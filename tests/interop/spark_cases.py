@@ -138,14 +138,14 @@ class Cases:
         assert rows.where("h = X'31'").count() == 20
 
     def lag(self) -> None:
-        from tagwire.spark.lag import lag_of_cluster, lag_of_files
+        from tagwire.spark.jobs.lag import lag_of_cluster, lag_of_files
 
         (row,) = lag_of_files(self.spark, str(self.folder / "log")).collect()
         assert (row.offset, row.lag) == (4, 6)
         assert lag_of_cluster(self.spark, {"bootstrap.servers": self.bootstrap}).where("lag < 0").count() == 0
 
     def replay(self) -> None:
-        from tagwire.spark.replay import replay
+        from tagwire.spark.jobs.replay import replay
 
         before = self.committed("copies")
         rows = self.reader(includeHeaders="true").load()
@@ -153,7 +153,7 @@ class Cases:
         assert self.committed("copies") == before + 20
 
     def land(self) -> None:
-        from tagwire.spark.land import land
+        from tagwire.spark.jobs.land import land
 
         for rows in (20, 0):
             report = land(self.bootstrap, "flights", self.folder / "landed", spark=self.spark, batch_offsets=8)

@@ -21,7 +21,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import DataFrame, SparkSession
 
 from tagwire.records.files import PartitionFiles
-from tagwire.spark.lag import lag_of_files
+from tagwire.spark.jobs.lag import lag_of_files
 from tagwire.spark.session import session
 
 from .conftest import Count

@@ -10,8 +10,8 @@ import pytest
 
 from tagwire.capture import Census, Losses, judge, observe
 from tagwire.cli import main
-from tagwire.spark.audit import gather
 from tagwire.spark.failure import reason
+from tagwire.spark.jobs.audit import gather
 
 from ..capture.traffic import Talk, asks, offers, pcap
 

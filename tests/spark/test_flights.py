@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 
-from tagwire.spark.flights import departures
+from tagwire.spark.jobs.flights import departures
 
 
 @pytest.fixture(scope="module")

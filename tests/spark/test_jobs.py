@@ -11,7 +11,7 @@ from tagwire.cli import main
 from tagwire.client import Admin, NewTopic, Producer
 from tagwire.errors import ConfigError
 from tagwire.records import Record
-from tagwire.spark.replay import replay
+from tagwire.spark.jobs.replay import replay
 
 from .log_files import LogDirectory
 from .test_segments import offset_commit

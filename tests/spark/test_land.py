@@ -15,9 +15,9 @@ from tagwire.broker import Broker
 from tagwire.client import LATEST, Admin, Client, NewTopic, Producer, Reader
 from tagwire.errors import ConfigError, ConnectError, CorruptRecordError, KafkaError, StorageError
 from tagwire.records import Record
-from tagwire.spark import flights
-from tagwire.spark.land import land
-from tagwire.spark.landed import Landed, Progress
+from tagwire.spark.jobs import flights
+from tagwire.spark.jobs.land import land
+from tagwire.spark.jobs.landed import Landed, Progress
 
 NOON = 1_372_939_200_000  # 2013-07-04 12:00 UTC
 DAY = 86_400_000

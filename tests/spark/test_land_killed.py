@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from tagwire.records import Record
-from tagwire.spark.land import land
+from tagwire.spark.jobs.land import land
 
 NOON = 1_372_939_200_000  # 2013-07-04 12:00 UTC
 DAY = 86_400_000
@@ -39,7 +39,7 @@ STEPS = [
 JOBS = """
 import os, signal, sys, threading, traceback
 from pathlib import Path
-from tagwire.spark.land import land
+from tagwire.spark.jobs.land import land
 from tagwire.spark.session import session
 
 bootstrap, topic, out, batch, *steps = sys.argv[1:]

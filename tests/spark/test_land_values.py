@@ -14,9 +14,9 @@ from tagwire.cli import main
 from tagwire.client import Admin, NewTopic
 from tagwire.errors import ConfigError, DecodeError, StorageError
 from tagwire.records import Record
-from tagwire.spark.land import land
-from tagwire.spark.landed import Batch
-from tagwire.spark.table import Table
+from tagwire.spark.jobs.land import land
+from tagwire.spark.jobs.landed import Batch
+from tagwire.spark.jobs.table import Table
 
 from .test_land import DAY, NOON, table_of
 from .test_topic import batch

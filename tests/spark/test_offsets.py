@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tagwire.errors import ConfigError
-from tagwire.spark.bounds import EARLIEST, LATEST
-from tagwire.spark.offsets import (
+from tagwire.spark.source.bounds import EARLIEST, LATEST
+from tagwire.spark.source.offsets import (
     OffsetRange,
     backwards,
     from_document,

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tagwire.spark.flights import departures
-from tagwire.spark.landed import Landed, LandReport
-from tagwire.spark.report import first_rows, partition_rows, summary, write_report
+from tagwire.spark.jobs.flights import departures
+from tagwire.spark.jobs.landed import Landed, LandReport
+from tagwire.spark.jobs.report import first_rows, partition_rows, summary, write_report
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

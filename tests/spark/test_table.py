@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tagwire.errors import StorageError
-from tagwire.spark.table import Table
+from tagwire.spark.jobs.table import Table
 
 DATES = ("2013-01-01", "2013-01-02", "2013-12-31")
 ROWS = 4

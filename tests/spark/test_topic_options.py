@@ -11,8 +11,8 @@ from tagwire.client import Admin, Client, NewTopic
 from tagwire.errors import ConfigError
 from tagwire.spark.columns import topic_schema
 from tagwire.spark.failure import reason
-from tagwire.spark.options import parse
-from tagwire.spark.stream import TopicStreamReader
+from tagwire.spark.source.options import parse
+from tagwire.spark.source.stream import TopicStreamReader
 
 from .test_topic import NOON, Stream, batch, numbered, offsets_of, spread
 

@@ -17,8 +17,8 @@ from tagwire.records import Record
 from tagwire.spark.ahead import ahead
 from tagwire.spark.ddl import parse_schema
 from tagwire.spark.failure import reason
-from tagwire.spark.json_values import decode_json
-from tagwire.spark.options import parse
+from tagwire.spark.source.options import parse
+from tagwire.spark.values.json import decode_json
 
 from .log_files import LogDirectory
 from .test_topic import NOON, batch

@@ -93,7 +93,7 @@ def _read(files: list[Path], out: Path | None, *, bodies: bool) -> tuple[Census,
 
 def _gathered(files: list[Path], out: Path | None, *, bodies: bool) -> tuple[Census, Losses]:
     """All observations, gathered by Spark."""
-    from tagwire.spark.audit import gather, save
+    from tagwire.spark.jobs.audit import gather, save
     from tagwire.spark.session import session
 
     with (

@@ -66,7 +66,7 @@ def _rows(
     from pyspark.sql import functions as F  # noqa: N812
 
     from tagwire.spark.failure import reason
-    from tagwire.spark.lag import lag_of_cluster, lag_of_files
+    from tagwire.spark.jobs.lag import lag_of_cluster, lag_of_files
 
     found = lag_of_files(spark, files) if files else lag_of_cluster(spark, client_properties(bootstrap))
     for column, names in wanted.items():

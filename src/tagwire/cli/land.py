@@ -20,7 +20,7 @@ from tagwire.cli.options import Json
 from tagwire.cli.terminal import cut, print_json, print_rows, printable
 
 if TYPE_CHECKING:
-    from tagwire.spark.landed import LandReport
+    from tagwire.spark.jobs.landed import LandReport
 
 _CELL = 40
 _NARROW = 6
@@ -111,7 +111,7 @@ def land(
     if bootstrap is None and (text is not None or decoding):
         raise typer.BadParameter("the demonstration's values are text", param_hint="'--text'")
     names = None if headers is None else [name.strip() for name in headers.split(",")]
-    from tagwire.spark import flights, land, report
+    from tagwire.spark.jobs import flights, land, report
 
     with _interruptible(), display() as shown:
         further: dict[str, Any] = {
@@ -147,7 +147,7 @@ def _print_json(document: object) -> None:
 
 
 def _print(done: LandReport) -> None:
-    from tagwire.spark.report import PARTITION_TITLES, first_rows, partition_rows, summary
+    from tagwire.spark.jobs.report import PARTITION_TITLES, first_rows, partition_rows, summary
 
     titles, rows = first_rows(done)
     if rows:

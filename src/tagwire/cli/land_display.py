@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tagwire.spark.landed import Progress
+    from tagwire.spark.jobs.landed import Progress
 
 _PLAIN_PHASES = {"locked": "starting Spark", "started": "landing"}
 _LIVE_PHASES = {
@@ -57,7 +57,7 @@ class LiveDisplay:
             self._bar.update(self._task, description=_LIVE_PHASES[name])
 
     def fill(self, records: int) -> None:
-        from tagwire.spark.flights import DEPARTURES
+        from tagwire.spark.jobs.flights import DEPARTURES
 
         said = f"{records:,} of {DEPARTURES:,} records"
         self._bar.update(self._task, description="filling", completed=records, total=DEPARTURES, said=said)

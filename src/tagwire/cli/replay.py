@@ -58,7 +58,7 @@ def replay(
     """
     if (table is None) == (files is None):
         raise typer.BadParameter("give one of --table and --files", param_hint="'--table'")
-    from tagwire.spark.replay import replay as write
+    from tagwire.spark.jobs.replay import replay as write
     from tagwire.spark.session import check_spark, session
 
     window = [
@@ -84,7 +84,7 @@ def replay(
 
 def _rows(spark: Any, table: Path | None, files: str | None, of: str | None) -> Any:
     from tagwire.spark.failure import reason
-    from tagwire.spark.replay import landed_rows
+    from tagwire.spark.jobs.replay import landed_rows
 
     if table is not None:
         return landed_rows(spark, table)

@@ -1,4 +1,4 @@
-"""The pipeline on Spark: `tagwire.spark.topic` is the data source, `tagwire.spark.land` the job that lands a topic.
+"""The pipeline on Spark: data sources in `source`, `segments` and `captures`, sinks in `sink`, their use in `jobs`.
 
 Nothing here imports PySpark or pyarrow by itself.
 """

@@ -19,8 +19,8 @@ from pyspark.sql.types import ArrayType, StructField, StructType
 from tagwire.errors import ConfigError, DecodeError, UnsupportedVersionError
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.spark.columns import arrow_schema, topic_schema
-from tagwire.spark.message_values import MessageForm, Spec, home_of
-from tagwire.spark.value_formats import FAIL, MODES, PERMISSIVE
+from tagwire.spark.values.formats import FAIL, MODES, PERMISSIVE
+from tagwire.spark.values.messages import MessageForm, Spec, home_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

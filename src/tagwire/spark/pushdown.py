@@ -18,7 +18,7 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader
 
-from tagwire.spark.bounds import Offsets, Partition
+from tagwire.spark.source.bounds import Offsets, Partition
 
 _ABOVE = {"EqualTo": 0, "EqualNullSafe": 0, "GreaterThanOrEqual": 0, "GreaterThan": 1}
 _BELOW = {"EqualTo": 1, "EqualNullSafe": 1, "LessThanOrEqual": 1, "LessThan": 0}

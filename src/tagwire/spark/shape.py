@@ -13,7 +13,7 @@ from pyspark.sql.types import BinaryType, DataType, StructField, StructType
 
 from tagwire.errors import ConfigError
 from tagwire.spark.columns import HEADERS, arrow_schema, chosen, record_name, topic_schema
-from tagwire.spark.value_formats import DROP, FAIL, ValueOptions, value_options
+from tagwire.spark.values.formats import DROP, FAIL, ValueOptions, value_options
 
 if TYPE_CHECKING:
     import pyarrow as pa

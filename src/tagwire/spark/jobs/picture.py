@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tagwire.errors import ConfigError
-from tagwire.spark.flights import NEW_YORK
+from tagwire.spark.jobs.flights import NEW_YORK
 
 if TYPE_CHECKING:
     import pyarrow as pa

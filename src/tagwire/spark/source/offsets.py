@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tagwire.errors import ConfigError
-from tagwire.spark.bounds import EARLIEST, LATEST, Offsets, Partition
+from tagwire.spark.source.bounds import EARLIEST, LATEST, Offsets, Partition
 
 Document = dict[str, dict[str, int]]
 """Offsets as they stand in a checkpoint: topic, partition as text, next offset."""

@@ -8,9 +8,9 @@ from tagwire.records.control import MARKERS
 from tagwire.records.files import kind_of
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.producer_snapshot import read_producer_snapshot
-from tagwire.spark.segment_plan import PartitionLog
-from tagwire.spark.segment_read import marker
-from tagwire.spark.segment_windows import windows
+from tagwire.spark.segments.plan import PartitionLog
+from tagwire.spark.segments.read import marker
+from tagwire.spark.segments.windows import windows
 
 
 def stable_end(log: PartitionLog, *, drop: bool) -> int | None:

@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tagwire.spark import picture
-from tagwire.spark.landed import LandReport
+from tagwire.spark.jobs import picture
+from tagwire.spark.jobs.landed import LandReport
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -148,7 +148,7 @@ def landed_rows(spark: SparkSession, out: str | Path) -> DataFrame:
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    from tagwire.spark.table import Table
+    from tagwire.spark.jobs.table import Table
 
     place = Table(out)
     known = place.identity()

@@ -11,10 +11,10 @@ import time
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from tagwire.spark.bounds import Offsets
-from tagwire.spark.offsets import Document, from_document, take, to_document, went_back
-from tagwire.spark.options import TopicOptions
-from tagwire.spark.whole_stream import WholeStreamReader
+from tagwire.spark.source.bounds import Offsets
+from tagwire.spark.source.offsets import Document, from_document, take, to_document, went_back
+from tagwire.spark.source.options import TopicOptions
+from tagwire.spark.source.whole_stream import WholeStreamReader
 
 
 class TopicStreamReader(WholeStreamReader, SupportsTriggerAvailableNow):

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tagwire.errors import ConfigError
-from tagwire.spark.bounds import (
+from tagwire.spark.option_values import count, dialect_of, flag, known_options, pattern, seconds
+from tagwire.spark.shape import LIFTED, ShapeOptions, shape_options
+from tagwire.spark.source.bounds import (
     EARLIEST,
     END_OPTIONS,
     LATEST,
@@ -25,9 +27,7 @@ from tagwire.spark.bounds import (
     start_of,
     wrong_json,
 )
-from tagwire.spark.option_values import count, dialect_of, flag, known_options, pattern, seconds
-from tagwire.spark.shape import LIFTED, ShapeOptions, shape_options
-from tagwire.spark.value_formats import OPTIONS as VALUE_OPTIONS
+from tagwire.spark.values.formats import OPTIONS as VALUE_OPTIONS
 
 if TYPE_CHECKING:
     from tagwire.records import HeaderRegister

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tagwire.errors import ConfigError, ConnectError, ConnectionLostError, Error, KafkaError, RequestTimeoutError
-from tagwire.spark.bounds import EARLIEST, LATEST, Bound, Offsets, Partition, Times
-from tagwire.spark.offsets import named, resolve
-from tagwire.spark.options import TopicOptions
+from tagwire.spark.source.bounds import EARLIEST, LATEST, Bound, Offsets, Partition, Times
+from tagwire.spark.source.offsets import named, resolve
+from tagwire.spark.source.options import TopicOptions
 
 if TYPE_CHECKING:
     from tagwire.client import Client

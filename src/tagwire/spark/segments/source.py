@@ -23,13 +23,13 @@ from tagwire.errors import ConfigError
 from tagwire.records import batch_headers
 from tagwire.spark.ahead import ahead
 from tagwire.spark.columns import arrow_schema, chosen
-from tagwire.spark.internal_state import SCHEMAS, rows_of
 from tagwire.spark.pushdown import Narrowing, takes_filters
-from tagwire.spark.segment_options import BATCHES, COMMITTED, RECORDS, SegmentOptions, parse_segment_options
-from tagwire.spark.segment_plan import PartitionLog, partition_logs, slices, start_before
-from tagwire.spark.segment_read import BATCH_SCHEMA, Wanted, read_batches, read_records
-from tagwire.spark.segment_transactions import stable_end
-from tagwire.spark.segment_windows import windows
+from tagwire.spark.segments.internal_state import SCHEMAS, rows_of
+from tagwire.spark.segments.options import BATCHES, COMMITTED, RECORDS, SegmentOptions, parse_segment_options
+from tagwire.spark.segments.plan import PartitionLog, partition_logs, slices, start_before
+from tagwire.spark.segments.read import BATCH_SCHEMA, Wanted, read_batches, read_records
+from tagwire.spark.segments.transactions import stable_end
+from tagwire.spark.segments.windows import windows
 from tagwire.spark.settling import settled
 from tagwire.spark.shape import Shape
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tagwire.errors import StorageError
 
 if TYPE_CHECKING:
-    from tagwire.spark.table import Identity, Table
+    from tagwire.spark.jobs.table import Identity, Table
 
 
 @dataclass(frozen=True)

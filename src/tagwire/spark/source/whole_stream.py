@@ -1,7 +1,7 @@
 """The streaming side of the data source `tagwire`, as every PySpark has it: offsets, and what to do about lost records.
 
 Offsets in the checkpoint have the shape that Spark's Kafka connector writes, so its checkpoints can be taken over.
-`tagwire.spark.stream` adds limits, and the end of a query that reads what is there now.
+`tagwire.spark.source.stream` adds limits, and the end of a query that reads what is there now.
 Source: facts/spark_data_source.md sections 1.3 and 4.
 """
 
@@ -13,10 +13,10 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError, Error, KafkaError
-from tagwire.spark.bounds import Offsets
-from tagwire.spark.offsets import Document, from_document, outside, plan, split, to_document, went_back
-from tagwire.spark.options import TopicOptions, stream_start
-from tagwire.spark.topic import SliceReader, TopicSlice
+from tagwire.spark.source.bounds import Offsets
+from tagwire.spark.source.offsets import Document, from_document, outside, plan, split, to_document, went_back
+from tagwire.spark.source.options import TopicOptions, stream_start
+from tagwire.spark.source.topic import SliceReader, TopicSlice
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ Columns: key, value, partition, offset, timestamp, one per named header, and the
 the directory. A header's column is the value of its last occurrence in a record; null where the record has none, or a
 null one. Header values are text; what is not UTF-8 stands as `0x` and its hexadecimal digits. Key and value are bytes,
 or with `text` written like headers. With `values` the value is a struct of typed columns, and one more column holds
-the bytes of those that could not be decoded. `tagwire.spark.table` says why nothing is lost or repeated.
+the bytes of those that could not be decoded. `tagwire.spark.jobs.table` says why nothing is lost or repeated.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from tagwire.errors import ConfigError
 from tagwire.spark.failure import reason
-from tagwire.spark.landed import Batch, LandReport, Progress, counted, report_of, write_metrics
+from tagwire.spark.jobs.landed import Batch, LandReport, Progress, counted, report_of, write_metrics
+from tagwire.spark.jobs.table import Identity, Table
 from tagwire.spark.session import check_spark, check_streams, session
-from tagwire.spark.table import Identity, Table
-from tagwire.spark.value_formats import PERMISSIVE, settled
+from tagwire.spark.values.formats import PERMISSIVE, settled
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -46,7 +46,7 @@ def lag_of_cluster(spark: SparkSession, properties: Mapping[str, str]) -> DataFr
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    from tagwire.spark.internal_state import SCHEMAS
+    from tagwire.spark.segments.internal_state import SCHEMAS
 
     if not properties.get("bootstrap.servers"):
         raise ConfigError("bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
@@ -74,7 +74,7 @@ def _decoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     from tagwire.spark.columns import arrow_schema
-    from tagwire.spark.internal_state import SCHEMAS, Kept, committed_offsets
+    from tagwire.spark.segments.internal_state import SCHEMAS, Kept, committed_offsets
 
     schema = arrow_schema(SCHEMAS["offsets"])
     for batch in batches:

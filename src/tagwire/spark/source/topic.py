@@ -25,14 +25,14 @@ from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError
 from tagwire.spark.ahead import ahead
-from tagwire.spark.cluster import Cluster
-from tagwire.spark.fetch import read_range
-from tagwire.spark.offsets import OffsetRange, backwards, outside, plan, split
-from tagwire.spark.options import TopicOptions, batch_bounds, parse
 from tagwire.spark.pushdown import Narrowing, takes_filters
 from tagwire.spark.settling import settled
 from tagwire.spark.shape import Shape
 from tagwire.spark.sink.options import parse as parse_sink
+from tagwire.spark.source.cluster import Cluster
+from tagwire.spark.source.fetch import read_range
+from tagwire.spark.source.offsets import OffsetRange, backwards, outside, plan, split
+from tagwire.spark.source.options import TopicOptions, batch_bounds, parse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,9 +61,9 @@ class TopicDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         try:
-            from tagwire.spark.stream import TopicStreamReader
+            from tagwire.spark.source.stream import TopicStreamReader
         except ImportError:  # PySpark before 4.2
-            from tagwire.spark.whole_stream import WholeStreamReader
+            from tagwire.spark.source.whole_stream import WholeStreamReader
 
             return WholeStreamReader(self.topic_options, schema)
         return TopicStreamReader(self.topic_options, schema)

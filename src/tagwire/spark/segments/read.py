@@ -15,8 +15,8 @@ from tagwire.records import AbortedTransactions, HeaderRegister, RecordBatch, ba
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.records.control import control_type
 from tagwire.records.files.transaction_index import AbortedTransaction
-from tagwire.spark.segment_plan import Slice
-from tagwire.spark.segment_windows import Window, windows
+from tagwire.spark.segments.plan import Slice
+from tagwire.spark.segments.windows import Window, windows
 
 if TYPE_CHECKING:
     import pyarrow as pa

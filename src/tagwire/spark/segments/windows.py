@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tagwire.errors import CorruptRecordError
 from tagwire.records.files.spans import spans, tail
-from tagwire.spark.segment_plan import LogFile
+from tagwire.spark.segments.plan import LogFile
 
 log = logging.getLogger(__name__)
 

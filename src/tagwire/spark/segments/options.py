@@ -13,7 +13,7 @@ from tagwire.records import HeaderRegister
 from tagwire.records.internal_topics import CLUSTER_METADATA, OFFSETS, TRANSACTIONS
 from tagwire.spark.option_values import choice, count, dialect_of, flag, known_options, pattern
 from tagwire.spark.shape import LIFTED, ShapeOptions, shape_options
-from tagwire.spark.value_formats import OPTIONS as VALUE_OPTIONS
+from tagwire.spark.values.formats import OPTIONS as VALUE_OPTIONS
 
 RECORDS, BATCHES = "records", "batches"
 STATE_VIEWS = {"offsets": OFFSETS, "groups": OFFSETS, "transactions": TRANSACTIONS, "metadata": CLUSTER_METADATA}

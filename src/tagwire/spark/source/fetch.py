@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tagwire.errors import Error, KafkaError
-from tagwire.spark.bounds import EARLIEST
-from tagwire.spark.offsets import OffsetRange
+from tagwire.spark.source.bounds import EARLIEST
+from tagwire.spark.source.offsets import OffsetRange
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ from tagwire.records.files import Segment, kind_of, partition_name
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.offset_index import OffsetEntry, read_offset_index
 from tagwire.records.files.transaction_index import AbortedTransaction, read_transaction_index
-from tagwire.spark.segment_options import SegmentOptions
+from tagwire.spark.segments.options import SegmentOptions
 from tagwire.spark.stores import Entry, LocalStore, Store, store_of
 
 _HEADER_SIZE = 61

@@ -47,13 +47,13 @@ class MessageFormat:
 
     def type(self) -> StructType:
         """The struct that a value becomes."""
-        from tagwire.spark.message_values import MessageForm
+        from tagwire.spark.values.messages import MessageForm
 
         return MessageForm(self.home, self.version).type
 
     def decoded(self, values: pa.Array, kind: StructType) -> tuple[pa.StructArray, pa.Array]:
         """The values as structs of `kind`, which names some of the fields; and which rows are no such message."""
-        from tagwire.spark.message_values import MessageForm, bad_rows
+        from tagwire.spark.values.messages import MessageForm, bad_rows
 
         structs = MessageForm(self.home, self.version, kind.fieldNames()).decoded(values, DROP)
         return structs, bad_rows(values, structs)
@@ -82,13 +82,13 @@ class JsonFormat:
 
     def decoded(self, values: pa.Array, kind: StructType) -> tuple[pa.StructArray, pa.Array]:
         """The values as structs of `kind`, which names some of the fields; and which rows are no such JSON."""
-        from tagwire.spark.json_values import decode_json
+        from tagwire.spark.values.json import decode_json
 
         return decode_json(values, arrow_schema(StructType([StructField("v", kind)])).field(0).type)
 
     def refusal(self, value: bytes) -> str:
         """Why a value is no such JSON."""
-        from tagwire.spark.json_values import json_refusal
+        from tagwire.spark.values.json import json_refusal
 
         return json_refusal(value, arrow_schema(StructType([StructField("v", self.schema)])).field(0).type)
 
@@ -160,7 +160,7 @@ def settled(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _message(given: Mapping[str, str]) -> MessageFormat:
-    from tagwire.spark.message_values import MessageForm, home_of
+    from tagwire.spark.values.messages import MessageForm, home_of
 
     text = given["value.version"].strip()
     if not text.isdecimal():
@@ -171,7 +171,7 @@ def _message(given: Mapping[str, str]) -> MessageFormat:
 
 
 def _json_schema(given: Mapping[str, str]) -> StructType:
-    from tagwire.spark.json_values import refuse_types
+    from tagwire.spark.values.json import refuse_types
 
     text = given["value.schema"]
     try:

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from tagwire.errors import ConfigError, Error, KafkaError
-from tagwire.spark.land import land
-from tagwire.spark.landed import LandReport
+from tagwire.spark.jobs.land import land
+from tagwire.spark.jobs.landed import LandReport
+from tagwire.spark.jobs.table import Table
 from tagwire.spark.session import check_spark, check_streams
-from tagwire.spark.table import Table
 
 TOPIC = "flights"
 DEPARTURES = 336_776

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 from tagwire.codec.classes import MessageObject, class_at
 from tagwire.errors import ConfigError
 from tagwire.spark.columns import arrow_schema
-from tagwire.spark.value_formats import FAIL
+from tagwire.spark.values.formats import FAIL
 from tagwire.spec import Message, catalog, load
 
 Spec = str | Path | Message

@@ -18,9 +18,9 @@ from tagwire.records import Record, read
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.records.control import control_type
 from tagwire.records.internal_topics import CLUSTER_METADATA, decode_record
-from tagwire.spark.segment_plan import PartitionLog
-from tagwire.spark.segment_read import placed_error
-from tagwire.spark.segment_windows import windows
+from tagwire.spark.segments.plan import PartitionLog
+from tagwire.spark.segments.read import placed_error
+from tagwire.spark.segments.windows import windows
 
 log = logging.getLogger(__name__)
 
