@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from tagwire.client import Admin, NewTopic  # noqa: E402
 from tests.interop.real_broker import RealBroker  # noqa: E402
 
 MILLION = 1_000_000
+_NUMBERS = count()
 MICRO_BATCHES = 30
 MICRO_BATCH = 1_000
 CHECK = "count(*)", "bit_xor(xxhash64(key, value))"
@@ -55,7 +56,6 @@ class Bench:
     folder: Path
     scale: float
     rounds: int
-    numbers: Iterator[int] = field(default_factory=count)
 
     def rows(self, millions: float) -> int:
         return int(millions * MILLION * self.scale)
@@ -63,7 +63,7 @@ class Bench:
     @contextmanager
     def topics(self, *names: str) -> Iterator[dict[str, str]]:
         """A new topic for each contender."""
-        made = {name: f"sink-{next(self.numbers)}" for name in names}
+        made = {name: f"sink-{next(_NUMBERS)}" for name in names}
         configs = {"retention.ms": "-1"}
         with Admin(self.bootstrap) as admin:
             admin.create_topics(
