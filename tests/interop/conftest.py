@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -42,6 +43,15 @@ Peers = Callable[[str], Peer]
 Programs = Callable[[str], RealBroker]
 
 
+@contextmanager
+def not_run_without() -> Iterator[None]:
+    """What is fetched inside is needed: a test that cannot have it is skipped as NOT RUN."""
+    try:
+        yield
+    except NotRunError as error:
+        pytest.skip(f"NOT RUN: {error}")
+
+
 @pytest.fixture(scope="session")
 def count() -> Count:
     """Keeps a line for the end of the run."""
@@ -55,10 +65,8 @@ def peers() -> Peers:
 
     def of(release: str) -> Peer:
         if release not in fetched:
-            try:
+            with not_run_without():
                 fetched[release] = Peer.fetch(release, MODULES[release])
-            except NotRunError as error:
-                pytest.skip(f"NOT RUN: {error}")
         return fetched[release]
 
     return of
@@ -69,12 +77,17 @@ def programs() -> Programs:
     """Release -> its broker's programs. A test whose jars cannot be had is skipped as NOT RUN."""
 
     def of(release: str) -> RealBroker:
-        try:
+        with not_run_without():
             return RealBroker.fetch(release)
-        except NotRunError as error:
-            pytest.skip(f"NOT RUN: {error}")
 
     return of
+
+
+@pytest.fixture(scope="session")
+def kafka() -> RealBroker:
+    """A broker of the newest release, with its command-line tools."""
+    with not_run_without():
+        return RealBroker.fetch(tools=True)
 
 
 @pytest.fixture(scope="session", params=RELEASES)

@@ -17,7 +17,7 @@ from tagwire.capture import Losses, Outcome, observe
 from tagwire.capture.request_log import FORWARDED
 from tagwire.rpc.names import api_name
 
-from .conftest import Count
+from .conftest import Count, not_run_without
 from .peer import NotRunError
 from .try_clients import RELEASES as TRIED_ON
 from .try_clients import TABLE
@@ -123,14 +123,11 @@ def evidence(
     def of(release: str) -> Evidence:
         if release not in known:
             folder = tmp_path_factory.mktemp(f"watched-{release}")
-            try:
-                with watched(release, folder, level=RELEASES[release]) as broker:
-                    walked = walk_all(walkers, broker.address, partial(again, release))
-                    before = broker.counts()
-                    logged = read(broker.log)
-                    counts = before, broker.counts()
-            except NotRunError as error:
-                pytest.skip(f"NOT RUN: {error}")
+            with not_run_without(), watched(release, folder, level=RELEASES[release]) as broker:
+                walked = walk_all(walkers, broker.address, partial(again, release))
+                before = broker.counts()
+                logged = read(broker.log)
+                counts = before, broker.counts()
             known[release] = Evidence(walked, broker.log, broker.tapped, broker.dumped, logged, counts)
         return known[release]
 

@@ -26,7 +26,6 @@ from tagwire.records.internal_topics import CLUSTER_METADATA, HIDDEN, decode_key
 
 from .conftest import Count
 from .dumped import as_text, canonical, dumped
-from .peer import NotRunError
 from .real_broker import RELEASE, RealBroker
 from .real_node import SECONDS
 
@@ -56,14 +55,6 @@ PRODUCER: Final = {
     "offsetDelta": "offsetDelta",
 }
 """What kafka-dump-log prints of a producer, by the names of its message."""
-
-
-@pytest.fixture(scope="session")
-def kafka() -> RealBroker:
-    try:
-        return RealBroker.fetch(tools=True)
-    except NotRunError as error:
-        pytest.skip(f"NOT RUN: {error}")
 
 
 @pytest.fixture(scope="session")

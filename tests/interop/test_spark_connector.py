@@ -27,7 +27,7 @@ from tagwire.client import Admin, NewTopic, Producer  # noqa: E402
 from tagwire.errors import TagwireError  # noqa: E402
 from tagwire.spark.failure import reason  # noqa: E402
 
-from .peer import NotRunError  # noqa: E402
+from .conftest import not_run_without  # noqa: E402
 from .real_broker import RealBroker  # noqa: E402
 
 # A call into Java that a timeout cuts short spoils the session for the tests after it.
@@ -41,10 +41,8 @@ COLUMNS = ("partition", "offset", "topic", "key", "value", "timestamp", "timesta
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory) -> Iterator[str]:
-    try:
+    with not_run_without():
         broker = RealBroker.fetch()
-    except NotRunError as error:
-        pytest.skip(f"NOT RUN: {error}")
     with broker.running(tmp_path_factory.mktemp("kafka")) as address:
         fill(address)
         yield address

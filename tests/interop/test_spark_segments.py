@@ -25,7 +25,6 @@ from tagwire.spark.jobs.lag import lag_of_files
 from tagwire.spark.session import session
 
 from .conftest import Count
-from .peer import NotRunError
 from .real_broker import RELEASE, RealBroker
 from .real_node import SECONDS
 
@@ -43,14 +42,6 @@ class Left:
     states: list[list[str]]
     transactions: list[list[str]]
     metadata: list[dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def kafka() -> RealBroker:
-    try:
-        return RealBroker.fetch(tools=True)
-    except NotRunError as error:
-        pytest.skip(f"NOT RUN: {error}")
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,7 @@ from tagwire.client import Admin, NewTopic, Producer
 
 from ..spark.log_files import NOON, LogDirectory
 from ..spark.test_segments import offset_commit
-from .conftest import Count
-from .peer import NotRunError
+from .conftest import Count, not_run_without
 from .python_packages import fetched
 
 HERE = Path(__file__).parent
@@ -104,10 +103,8 @@ def as_expected(found: dict[str, str | None], lacking: dict[str, str]) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("version", [name for name in LACKING if name[0] == "4"])
 def test_a_pyspark_does_all_but_what_it_is_known_to_lack(version: str, topics: Topics, count: Count) -> None:
-    try:
+    with not_run_without():
         packages = [fetched(f"pyspark-{version}", [f"pyspark=={version}", "py4j==0.10.9.9"], alone=True)]
-    except NotRunError as error:
-        pytest.skip(f"NOT RUN: {error}")
     ran, found = run(topics, packages)
     assert ran == version
     as_expected(found, LACKING[version])
@@ -116,10 +113,8 @@ def test_a_pyspark_does_all_but_what_it_is_known_to_lack(version: str, topics: T
 
 @pytest.mark.timeout(600)
 def test_spark_connect_does_all_but_what_it_is_known_to_lack(topics: Topics, count: Count) -> None:
-    try:
+    with not_run_without():
         packages = [fetched("connect", CONNECT)]
-    except NotRunError as error:
-        pytest.skip(f"NOT RUN: {error}")
     _, found = run(topics, packages, "connect")
     as_expected(found, LACKING["connect"])
     count(f"Spark Connect: {len(found) - len(LACKING['connect'])} of {len(found)} cases work")

@@ -13,11 +13,14 @@ cdef class Asked:
     cdef Speaker _speaker
     cdef bytes _request
 
-cdef class Requests(Stream):
+cdef class Side(Stream):
     cdef Connection _connection
 
-cdef class Answers(Stream):
-    cdef Connection _connection
+cdef class Requests(Side):
+    pass
+
+cdef class Answers(Side):
+    pass
 
 cdef class Connection:
     cdef readonly bytes ends

@@ -88,22 +88,27 @@ class Asked:
 
 
 @cython.cclass
-class Requests(Stream):
-    """What the client sends."""
+class Side(Stream):
+    """What one end of a connection sends."""
 
     def __init__(self, connection: Connection, held: Held, keep: int, max_frame: int) -> None:
         Stream.__init__(self, held, keep, max_frame)
         self._connection = connection
 
     @cython.cfunc
+    def _lost(self, size: cython.longlong) -> cython.int:
+        return self._connection._capture.lose(_out_of_step, self._connection.last_position, max(size, 1))
+
+
+@cython.cclass
+class Requests(Side):
+    """What the client sends."""
+
+    @cython.cfunc
     def _begins(
         self, src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t
     ) -> cython.bint:
         return self._connection._capture.looks_like_request(src, at, end - at)
-
-    @cython.cfunc
-    def _lost(self, size: cython.longlong) -> cython.int:
-        return self._connection._capture.lose(_out_of_step, self._connection.last_position, max(size, 1))
 
     @cython.cfunc
     def _frame(
@@ -119,12 +124,8 @@ class Requests(Stream):
 
 
 @cython.cclass
-class Answers(Stream):
+class Answers(Side):
     """What the broker sends."""
-
-    def __init__(self, connection: Connection, held: Held, keep: int, max_frame: int) -> None:
-        Stream.__init__(self, held, keep, max_frame)
-        self._connection = connection
 
     @cython.cfunc
     def _begins(
@@ -133,10 +134,6 @@ class Answers(Stream):
         if end - at < 8 or not 4 <= int32_at(src, at) <= self._max_frame:
             return False
         return self._connection._awaits(int32_at(src, at + 4))
-
-    @cython.cfunc
-    def _lost(self, size: cython.longlong) -> cython.int:
-        return self._connection._capture.lose(_out_of_step, self._connection.last_position, max(size, 1))
 
     @cython.cfunc
     def _frame(
