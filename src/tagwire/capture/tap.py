@@ -20,7 +20,8 @@ from typing import Final
 
 from tagwire.capture.observation import Endpoint
 from tagwire.capture.recording import FILE_HEADER, Recording
-from tagwire.rpc.addresses import address_text
+from tagwire.errors import ConfigError
+from tagwire.rpc.addresses import address_fault, address_text
 
 READ_BYTES: Final = 65_536
 MAX_QUEUED_BYTES: Final = 64 << 20
@@ -119,9 +120,14 @@ class Tap:
         upstream: the broker's host and port.
         files: where packets are written.
         passed: counts what goes through.
+
+    Raises:
+        ConfigError: `upstream` can be no address.
     """
 
     def __init__(self, upstream: tuple[str, int], files: Files, passed: Passed) -> None:
+        if fault := address_fault(upstream):
+            raise ConfigError(f"upstream {address_text(upstream)}: {fault}")
         self._upstream = upstream
         self._files = files
         self._passed = passed

@@ -14,18 +14,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-ELLIPSIS = "…"
+from tagwire.escaping import cut, printable
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 # Printable to Python's eye, yet able to reorder or hide what stands beside them: in JSON only these and C1 need care.
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
-
-
-def printable(text: str) -> str:
-    r"""`text` with every control, format and separator character but the space written as an escape, such as `\x1b`."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else _NAMED.get(char) or _escape(char) for char in text)
 
 
 def readable(data: bytes | None, limit: int | None = None) -> str:
@@ -39,13 +32,6 @@ def readable(data: bytes | None, limit: int | None = None) -> str:
     if limit is not None:
         data = data[: 4 * limit + 4]  # enough bytes for limit characters and one more, whatever they are
     return cut(printable(data.decode("utf-8", "backslashreplace")), limit)
-
-
-def cut(text: str, limit: int | None) -> str:
-    """`text`, or its first `limit - 1` characters and an ellipsis."""
-    if limit is None or len(text) <= limit:
-        return text
-    return text[: max(limit - 1, 0)] + ELLIPSIS
 
 
 def safe_json(line: str) -> str:
@@ -143,10 +129,3 @@ def progress(
             bar.update(task, rate=f"{speed:,.0f}/s" if speed else "")
 
         yield advance
-
-
-def _escape(char: str) -> str:
-    code = ord(char)
-    if code < 0x80:
-        return f"\\x{code:02x}"  # from 0x80 on this form is left to bytes that are not UTF-8
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

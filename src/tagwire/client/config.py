@@ -29,7 +29,9 @@ from typing import Any, Final
 from tagwire.client.security_properties import READ as SECURITY
 from tagwire.client.security_properties import security_options
 from tagwire.errors import ConfigError
+from tagwire.escaping import told
 from tagwire.records import CODECS
+from tagwire.rpc.addresses import host_fault
 
 MAX_INT: Final = 2**31 - 1
 
@@ -186,7 +188,10 @@ def _address(entry: str, bootstrap: str) -> tuple[str, int]:
     match = re.fullmatch(r"(?:\[([^\[\]\s]+)\]|([^:\s\[\]]+)):(\d{1,5})", entry, re.ASCII)
     if match is None or not 0 < int(match[3]) < 65536:
         raise wrong("bootstrap.servers", repr(bootstrap), f"HOST:PORT,HOST:PORT, which {entry!r} is not")
-    return match[1] or match[2], int(match[3])
+    host = match[1] or match[2]
+    if fault := host_fault(host):
+        raise ConfigError(f"bootstrap.servers: {told(entry)!r}: {fault}")
+    return host, int(match[3])
 
 
 def _bootstrap(name: str, text: str) -> str:

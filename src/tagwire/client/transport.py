@@ -41,6 +41,7 @@ from tagwire.rpc import (
     api_name,
     pause_after,
 )
+from tagwire.rpc.addresses import address_fault, address_text
 from tagwire.rpc.apis import Apis
 
 LIMITS: Final = Limits(max_frame_bytes=MAX_FRAME_BYTES)
@@ -394,12 +395,15 @@ def connected_socket(host: str, port: int, deadline: float) -> socket.socket:
     """A TCP connection, every address of `host` tried in turn.
 
     Raises:
-        ConnectError: naming each address and why it failed.
+        ConnectError: naming each address and why it failed, or why `host` and `port` can be none.
     """
+    where = address_text((host, port))
+    if fault := address_fault((host, port)):
+        raise ConnectError(f"{where} ({fault})")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise ConnectError(f"{host}:{port} ({error.strerror or error})") from None
+        raise ConnectError(f"{where} ({error.strerror or error})") from None
     failures: list[str] = []
     for family, kind, protocol, _, address in found:
         sock = socket.socket(family, kind, protocol)
@@ -413,7 +417,7 @@ def connected_socket(host: str, port: int, deadline: float) -> socket.socket:
             failures.append(_failure(host, address, error))
         else:
             return sock
-    raise ConnectError(f"{host}:{port} ({'; '.join(failures)})")
+    raise ConnectError(f"{where} ({'; '.join(failures)})")
 
 
 def _failure(host: str, address: Sequence[Any], error: OSError) -> str:

@@ -8,8 +8,9 @@ from os import PathLike
 from typing import Final
 
 from tagwire.errors import ConfigError
+from tagwire.escaping import told
 from tagwire.rpc import SCRAM_HASHES
-from tagwire.rpc.addresses import Address
+from tagwire.rpc.addresses import Address, host_fault
 
 MECHANISMS: Final = ("PLAIN", *SCRAM_HASHES)
 
@@ -74,9 +75,12 @@ class Listener:
     sasl: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, port in (("port", self.port), ("advertise", (self.advertise or ("", 0))[1])):
+        here = ("host", "port", (self.host, self.port))
+        for host_name, port_name, (host, port) in (here, ("advertise", "advertise", self.advertise or here[2])):
+            if fault := host_fault(host):
+                raise ConfigError(f"{host_name}={told(host)!r}: {fault}")
             if not 0 <= port <= 65535:
-                raise ConfigError(f"{name}={port!r} is not 0 to 65535")
+                raise ConfigError(f"{port_name}={port!r} is not 0 to 65535")
         for mechanism in self.sasl:
             if mechanism not in MECHANISMS:
                 raise ConfigError(f"sasl={mechanism!r} is not {' or '.join(MECHANISMS)}")
