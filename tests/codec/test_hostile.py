@@ -106,6 +106,19 @@ def test_what_is_malformed_is_refused_or_read_as_kafka_does(
 
 
 @pytest.mark.parametrize("lenient", [False, True])
+@pytest.mark.parametrize(("kind", "size"), [("int16", 2), ("int32", 4), ("int64", 8)])
+def test_a_number_cut_short_is_no_array_whatever_its_first_byte(
+    build: Build, kind: str, size: int, lenient: bool
+) -> None:
+    """01 is an empty compact array, and the length prefix of one would be all that is left."""
+    foo = build({"name": "Before", "type": "int8"}, {"name": "A", "type": kind})
+    for left in range(1, size):
+        for rest in (b"\1" + b"\0" * (left - 1), b"\0" * left, b"\1" * left):
+            with pytest.raises(DecodeError, match=f"v1, a at byte 1: needs {size} bytes, {left} are left"):
+                foo.decode(b"\7" + rest, 1, lenient=lenient)
+
+
+@pytest.mark.parametrize("lenient", [False, True])
 @pytest.mark.parametrize(
     ("kind", "version", "data", "value"),
     [

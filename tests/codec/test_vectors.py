@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tagwire import message_class, messages
+from tagwire import kernel, message_class, messages
 from tagwire.codec import MessageObject
-from tagwire.errors import EncodeError
+from tagwire.errors import DecodeError, EncodeError
 from tagwire.spec import Versions, catalog
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -90,6 +90,21 @@ def test_lenient_reading_of_good_bytes_gives_the_same_message() -> None:
         if kind.decode(data, version, lenient=True) != kind.decode(data, version):
             different.append(title(line))
     assert different == []
+
+
+def test_every_message_cut_short_anywhere_is_refused() -> None:
+    """At every byte of every vector; uncompiled, which is slow, at one in 50 of them."""
+    read = []
+    for line in WRITTEN:
+        kind, version, data = class_of(line), line["version"], bytes.fromhex(line["hex"])
+        for size in range(len(line["message"]) % 50, len(data), 50) if not kernel.compiled else range(len(data)):
+            for lenient in (False, True):
+                try:
+                    message = kind.decode(data[:size], version, lenient=lenient)
+                except DecodeError:
+                    continue
+                read.append((title(line), size, lenient, message))
+    assert read == []
 
 
 def test_the_json_form_of_every_message_survives_json_text() -> None:

@@ -317,6 +317,7 @@ class Decoder:
                     at += 8
                 elif (
                     code[0] == programs.INT32
+                    and code[1] & programs.ARRAY
                     and code[1] & programs.COMPACT
                     and end > at
                     and 0 < data[at] < 128
