@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from tagwire import messages
 from tagwire.errors import Error
 from tagwire.records import next_offset, read
 
@@ -33,7 +34,7 @@ def test_a_topic_is_read_by_its_id(wire, make, version):
     wire.produce("t", make.records(b"a"))
     assert values(wire.fetch(topic_id, 0, version=version)) == [b"a"]
     assert wire.fetch(uuid4(), 0, version=version, max_wait_ms=FAR).error_code == Error.UNKNOWN_TOPIC_ID
-    assert wire.fetch(topic_id, 0, partition=1, version=version).error_code == Error.UNKNOWN_TOPIC_ID
+    assert wire.fetch(topic_id, 0, partition=1, version=version).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_at_the_end_there_is_nothing_and_past_it_is_out_of_range(wire, make):
@@ -88,8 +89,6 @@ def test_a_waiting_fetch_ends_when_its_topic_is_deleted(wire, make, broker, conn
 
 
 def delete_request(name):
-    from tagwire import messages
-
     return messages.DeleteTopicsRequest(topic_names=[name], timeout_ms=1000)
 
 
@@ -128,14 +127,17 @@ def test_a_reader_of_committed_records_gets_an_empty_list_of_aborted_transaction
     assert wire.fetch("t", 0, isolation_level=0).aborted_transactions is None
 
 
-def test_there_are_no_sessions(wire, make):
+def test_a_fetch_of_nothing_is_answered_at_once(wire):
+    for version in (4, 12, 16):
+        answer = wire.ask(messages.FetchRequest(max_wait_ms=FAR, min_bytes=1), version)
+        assert (answer.error_code, answer.responses) == (0, [])
+
+
+def test_no_fetch_waits_for_more_than_its_answer_may_hold(wire, make):
     wire.create("t")
-    answer = wire.ask(make.fetch("t", 0, session_epoch=0), 12)
-    assert (answer.error_code, answer.session_id, len(answer.responses)) == (0, 0, 1)
-    assert (
-        wire.ask(make.fetch("t", 0, session_id=5, session_epoch=1), 12).error_code == Error.FETCH_SESSION_ID_NOT_FOUND
-    )
-    assert wire.ask(make.fetch("t", 0, session_epoch=1), 12).error_code == Error.INVALID_FETCH_SESSION_EPOCH
+    wire.produce("t", make.records(b"v" * 500))
+    assert values(wire.fetch("t", 0, max_wait_ms=FAR, min_bytes=10_000, max_bytes=100)) == [b"v" * 500]
+    assert values(wire.fetch("t", 1, max_wait_ms=FAR, min_bytes=0)) == []
 
 
 def test_another_leader_epoch_than_the_present_one_is_refused(wire, make):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Final
 
+from tagwire.broker.fetch_sessions import MAX_SESSIONS
 from tagwire.broker.node import Node
 from tagwire.broker.settings import Settings
 from tagwire.broker.topic_config import DIALECT, TopicConfig
@@ -155,6 +156,13 @@ def _identity(node: Node) -> list[_Row]:
         ("sasl.enabled.mechanisms", Type.LIST, ",".join(mechanisms), "", "How clients say who they are."),
         ("default.replication.factor", Type.INT, "1", "1", "There is one broker."),
         ("min.insync.replicas", Type.INT, "1", "1", "There is one broker."),
+        (
+            "max.incremental.fetch.session.cache.slots",
+            Type.INT,
+            str(MAX_SESSIONS),
+            str(MAX_SESSIONS),
+            "How many fetch sessions there may be.",
+        ),
         ("delete.topic.enable", Type.BOOLEAN, "true", "true", "Whether topics can be deleted."),
     ]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tagwire.broker import upkeep
+from tagwire.broker.fetch_sessions import FetchSessions
 from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.instruments import Instruments
 from tagwire.broker.producer_ids import ProducerIds
@@ -48,6 +49,7 @@ class Node:
         topics: its topics.
         groups, transactions: its consumer groups and transactional ids.
         producer_ids: where producers get their ids.
+        fetch_sessions: what readers have asked for.
         disk: threads for reading files.
     """
 
@@ -65,6 +67,7 @@ class Node:
         self._temporary = tempfile.mkdtemp(prefix="tagwire-broker-") if settings.data_dir is None else None
         self._commits = ThreadPoolExecutor(COMMIT_THREADS, "tagwire-commit")
         self.disk = ThreadPoolExecutor(DISK_THREADS, "tagwire-disk")
+        self.fetch_sessions = FetchSessions()
         self._stopping = asyncio.Event()
         self._coming = 0, 0
         self._upkeep: list[asyncio.Task[None]] = []

@@ -4,9 +4,9 @@ Versions 4-16; from version 13 topics are named by their ids. Whole batches are 
 one that holds the offset asked for; the very first one even if it is larger than every limit, so that a reader never
 gets stuck. Readers of committed records get nothing from the oldest open transaction on, and are told which
 transactions were aborted. With less than `min_bytes` at hand the answer waits for more, at most `max_wait_ms`; an error
-is answered at once. Sessions are not kept: each answer is full, with session id 0, which a client takes as "no
-session". Of a topic that keeps a record dialect, a client that speaks it gets what is stored, any other record batches
-made of it. Source: facts/kafka_protocol.md 3.1, facts/brokers.md B.4.
+is answered at once, and so is a request for no partition. From version 7 a request may be one of a session, whose
+answers tell only what has changed (see `broker.fetch_sessions`). Of a topic that keeps a record dialect, a client that
+speaks it gets what is stored, any other record batches made of it. Source: KIP-227, KIP-516; Kafka's ReplicaManager.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import Any
 
 from tagwire import messages
 from tagwire.broker.dialects import to_record_batches
+from tagwire.broker.fetch_sessions import FetchPartition
 from tagwire.broker.partition import Partition
 from tagwire.broker.served import Call, handles
 from tagwire.broker.storage.log import OffsetOutOfRangeError
@@ -34,49 +36,58 @@ MAX_WAIT_MS = 60_000
 """The longest an answer waits for records, whatever the client asks for: a client that is gone is found out by then."""
 
 READ_COMMITTED = 1
-NO_SESSION_EPOCHS = (0, -1)
 
-Asked = tuple[Partition | None, Any]
+Found = Partition | Error
+"""A partition, or why there is none."""
+
+Asked = tuple[FetchPartition, Found]
 
 
 @handles(messages.FetchRequest, versions="4-16", waits=True)
 async def fetch(call: Call) -> Any:
-    request = call.request
-    if request.session_id != 0:
-        return Response(error_code=Error.FETCH_SESSION_ID_NOT_FOUND)
-    if request.session_epoch not in NO_SESSION_EPOCHS:
-        return Response(error_code=Error.INVALID_FETCH_SESSION_EPOCH)
-    asked = [
-        (_partition(call, topic, wanted.partition), wanted) for topic in request.topics for wanted in topic.partitions
-    ]
-    answers = iter(await _answers(call, asked))
+    try:
+        context = call.broker.fetch_sessions.begin(call.request, call.version)
+        asked = [(wanted, _find(call, wanted)) for wanted in context.partitions]
+        session_id, told = context.answer(await _answers(call, asked))
+    except KafkaError as error:
+        return Response(error_code=error.code)
     return Response(
+        session_id=session_id,
         responses=[
             Response.FetchableTopicResponse(
-                topic=topic.topic, topic_id=topic.topic_id, partitions=[next(answers) for _ in topic.partitions]
+                topic=topic, topic_id=topic_id, partitions=[answer for _, answer in partitions]
             )
-            for topic in request.topics
-        ]
+            for (topic, topic_id), partitions in groupby(told, lambda one: (one[0].topic, one[0].topic_id))
+        ],
     )
 
 
-def _partition(call: Call, topic: Any, index: int) -> Partition | None:
+def _find(call: Call, wanted: FetchPartition) -> Found:
+    topics = call.broker.topics
     if call.version < FETCH_TOPIC_IDS:
-        return call.broker.topics.partition(topic.topic, index)
-    found = call.broker.topics.by_id(topic.topic_id)
-    return found.partitions[index] if found and 0 <= index < len(found.partitions) else None
+        return topics.partition(wanted.topic, wanted.index) or Error.UNKNOWN_TOPIC_OR_PARTITION
+    topic = topics.by_id(wanted.topic_id)
+    if topic is not None:
+        wanted.topic = topic.name
+        return topics.partition(topic.name, wanted.index) or Error.UNKNOWN_TOPIC_OR_PARTITION
+    if not wanted.topic:
+        return Error.UNKNOWN_TOPIC_ID
+    # A session had it: it was deleted since then, and perhaps made anew.
+    made_anew = topics.partition(wanted.topic, wanted.index) is not None
+    return Error.INCONSISTENT_TOPIC_ID if made_anew else Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def _answers(call: Call, asked: Sequence[Asked]) -> list[Any]:
-    partitions = [partition for partition, _ in asked if partition is not None]
+    partitions = [partition for _, partition in asked if isinstance(partition, Partition)]
     more = asyncio.Event()
     for partition in partitions:
         partition.watch(more)
     try:
         before = _published(partitions)
         answers = await _read(call, asked)
-        missing = call.request.min_bytes - sum(len(answer.records) for answer in answers)
-        if missing <= 0 or any(answer.error_code for answer in answers):
+        least = min(call.request.min_bytes, call.request.max_bytes, MAX_RESPONSE_BYTES)
+        missing = least - sum(len(answer.records) for answer in answers)
+        if not asked or missing <= 0 or any(answer.error_code for answer in answers):
             return answers
         with suppress(TimeoutError):
             async with asyncio.timeout(min(call.request.max_wait_ms, MAX_WAIT_MS) / 1000):
@@ -94,7 +105,7 @@ def _published(partitions: Sequence[Partition]) -> int:
 
 
 async def _read(call: Call, asked: Sequence[Asked]) -> list[Any]:
-    if any(partition and partition.log.end_offset > wanted.fetch_offset for partition, wanted in asked):
+    if any(isinstance(found, Partition) and found.log.end_offset > wanted.fetch_offset for wanted, found in asked):
         return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _read_all, call, asked)
     return _read_all(call, asked)  # nothing there: no file is touched
 
@@ -103,24 +114,25 @@ def _read_all(call: Call, asked: Sequence[Asked]) -> list[Any]:
     left = min(call.request.max_bytes, MAX_RESPONSE_BYTES, call.session.answer_bytes())
     nothing_yet = True
     answers = []
-    for partition, wanted in asked:
-        answer = _read_one(call, partition, wanted, left, nothing_yet)
+    for wanted, found in asked:
+        answer = _read_one(call, found, wanted, left, nothing_yet)
         answers.append(answer)
         left -= len(answer.records)
         nothing_yet = nothing_yet and not answer.records
     return answers
 
 
-def _read_one(call: Call, partition: Partition | None, wanted: Any, left: int, whole_first: bool) -> Any:
+def _read_one(call: Call, partition: Found, wanted: FetchPartition, left: int, whole_first: bool) -> Any:
     try:
-        if partition is None or partition.deleted:
-            by_id = call.version >= FETCH_TOPIC_IDS
-            raise KafkaError(Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION)
+        if isinstance(partition, Error):
+            raise KafkaError(partition)
+        if partition.deleted:
+            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
         log = partition.log
-        log.check_leader_epoch(wanted.current_leader_epoch)
+        log.check_leader_epoch(wanted.leader_epoch)
         committed = call.request.isolation_level == READ_COMMITTED
         start, end, stable = log.start_offset, log.end_offset, log.stable_offset
-        most = min(wanted.partition_max_bytes, left)
+        most = min(wanted.max_bytes, left)
         records = log.read(wanted.fetch_offset, most, whole_first=whole_first, committed=committed)
         aborted = log.aborted(wanted.fetch_offset, records) if committed else None
         as_kept = dialect_of(call.request) == log.dialect
@@ -136,7 +148,7 @@ def _read_one(call: Call, partition: Partition | None, wanted: Any, left: int, w
     except CorruptRecordError:
         return _refusal(wanted, Error.CORRUPT_MESSAGE)
     answer = Response.PartitionData(
-        partition_index=wanted.partition,
+        partition_index=wanted.index,
         high_watermark=end,
         last_stable_offset=stable,
         log_start_offset=start,
@@ -152,9 +164,9 @@ def _read_one(call: Call, partition: Partition | None, wanted: Any, left: int, w
     return answer
 
 
-def _refusal(wanted: Any, error: Error) -> Any:
+def _refusal(wanted: FetchPartition, error: Error) -> Any:
     return Response.PartitionData(
-        partition_index=wanted.partition,
+        partition_index=wanted.index,
         error_code=error,
         high_watermark=-1,
         aborted_transactions=None,
