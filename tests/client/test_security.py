@@ -181,3 +181,31 @@ def test_no_repr_tells_a_secret() -> None:
     assert "hunter" not in repr(Security(**login("PLAIN")))
     mechanism = Security(**login("SCRAM-SHA-256")).mechanism()
     assert "hunter" not in repr(mechanism)
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("challenges", [[b""], [b"r=x", b""], [b"v=AAAA"]], ids=["empty", "no nonce", "the last first"])
+def test_a_broker_cannot_keep_scram_going(mechanism: str, challenges: list[bytes]) -> None:
+    class Pingpong:
+        username = None
+
+        def respond(self, token: bytes) -> bytes:
+            asked.append(token)
+            return challenges[min(len(asked), len(challenges)) - 1]
+
+    asked: list[bytes] = []
+    with FakeCluster(sasl={mechanism: Pingpong}) as cluster:
+        refused(cluster.bootstrap, **login(mechanism), timeout=20, kind=AuthenticationError, match="the broker's first")
+    assert len(asked) == 1
+
+
+def test_a_broker_ends_scram_with_its_proof(guarded: FakeCluster) -> None:
+    class Silent(ScramServer):
+        def respond(self, token: bytes) -> bytes:
+            answer = super().respond(token)
+            return b"" if self.username else answer
+
+    sasl = {"SCRAM-SHA-256": lambda: Silent("SCRAM-SHA-256", {"alice": USERS["SCRAM-SHA-256"]}.get)}
+    with FakeCluster(sasl=sasl) as cluster:
+        said = refused(cluster.bootstrap, **login("SCRAM-SHA-256"), timeout=20, kind=AuthenticationError)
+    assert "the broker's last message is empty" in said

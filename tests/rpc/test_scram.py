@@ -85,6 +85,8 @@ HOSTILE_FIRST = [
     ("an attribute twice", b"r=" + NONCE + b"x,r=y,s=AAAA,i=4096", "no list of attributes"),
     ("no attributes", b"hello", "no list of attributes"),
     ("no UTF-8", b"r=\xff", "no UTF-8"),
+    ("nothing", b"", "message is empty"),
+    ("a megabyte", b"r=" + NONCE + b"x" * 2**20 + b",s=AAAA,i=4096", "are the most"),
 ]
 
 
@@ -103,6 +105,7 @@ def test_a_first_message_of_a_hostile_broker_is_refused(name: str, challenge: by
         (b"v=", "lacks 'v'"),
         (b"e=other-error", "refused SCRAM-SHA-256: 'other-error'"),
         (b"x=1", "no place"),
+        (b"", "message is empty"),
     ],
 )
 def test_a_broker_that_does_not_know_the_password_is_not_believed(last: bytes, says: str) -> None:
@@ -113,9 +116,24 @@ def test_a_broker_that_does_not_know_the_password_is_not_believed(last: bytes, s
         client.respond(last)
 
 
+def test_a_broker_that_goes_on_after_the_end_is_refused() -> None:
+    client = ScramClient("SCRAM-SHA-256", "user", "pencil")
+    server = ScramServer("SCRAM-SHA-256", {"user": scram_credential("SCRAM-SHA-256", "pencil")}.get)
+    exchange(client, server)
+    for challenge in (b"", b"v=AAAA"):
+        with pytest.raises(AuthenticationError, match="after the end"):
+            client.respond(challenge)
+
+
+def test_a_broker_does_not_speak_first() -> None:
+    with pytest.raises(AuthenticationError, match="speaks first"):
+        ScramClient("SCRAM-SHA-256", "user", "pencil").respond(SERVER_FIRST)
+
+
 HOSTILE_CLIENTS = [
     ("channel binding", b"p=tls-unique,,n=user,r=a", "channel binding"),
-    ("nothing", b"", "channel binding"),
+    ("nothing", b"", "message is empty"),
+    ("a megabyte", b"n,,n=user,r=" + b"a" * 2**20, "are the most"),
     ("no name", b"n,,r=a", "lacks a name or a nonce"),
     ("no nonce", b"n,,n=user,r=", "lacks a name or a nonce"),
     ("an extension that must be understood", b"n,,n=user,r=a,m=x", "holds 'm'"),

@@ -10,7 +10,7 @@ import binascii
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,6 +21,9 @@ SCRAM_HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 # Fewer iterations make a stolen exchange cheap to guess from (RFC 7677); more are a peer that wants our time.
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 1_000_000
+
+MAX_TOKEN: Final = 64 * 1024
+"""Bytes of the longest message of an exchange that is read; honest ones have a few hundred."""
 
 _NONCE_BYTES: Final = 24
 _SALT_BYTES: Final = 24
@@ -69,24 +72,32 @@ class ScramClient:
         self._password = password
         self._nonce = _new_nonce() if nonce is None else nonce
         self._first = f"n={username.replace('=', '=3D').replace(',', '=2C')},r={self._nonce}"
-        self._signature: bytes | None = None
+        self._signature = b""
+        self._steps: Iterator[Callable[[bytes], bytes | None]] = iter((self._begin, self._prove, self._believe))
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """The next token to send; None when the broker has proved that it knows the password too.
+        """The next token to send; None when the broker has proved that it knows the password too. Each of the three
+        steps is taken once, whatever the broker sends.
 
         Raises:
             AuthenticationError: the broker refuses, breaks the exchange, or cannot prove itself.
         """
-        if not challenge:
-            return f"{_GS2_HEADER}{self._first}".encode()
-        if self._signature is None:
-            return self._prove(challenge)
+        step = next(self._steps, None)
+        if step is None:
+            raise AuthenticationError(f"the broker goes on after the end of {self.mechanism}")
+        return step(challenge)
+
+    def _begin(self, challenge: bytes) -> bytes:
+        if challenge:
+            raise AuthenticationError(f"the broker speaks first, which {self.mechanism} does not have")
+        return f"{_GS2_HEADER}{self._first}".encode()
+
+    def _believe(self, challenge: bytes) -> None:
         fields = _fields(challenge, "the broker's last message", allowed="ve")
         if "e" in fields:
             raise AuthenticationError(f"the broker refused {self.mechanism}: {fields['e'][:100]!r}")
         if not hmac.compare_digest(_bytes(fields, "v", "the broker's last message"), self._signature):
             raise AuthenticationError(f"the broker could not prove by {self.mechanism} that it knows the password")
-        return None
 
     def _prove(self, challenge: bytes) -> bytes:
         what = "the broker's first message"
@@ -192,6 +203,10 @@ def _new_nonce() -> str:
 
 
 def _text(data: bytes, what: str) -> str:
+    if not data:
+        raise AuthenticationError(f"{what} is empty")
+    if len(data) > MAX_TOKEN:
+        raise AuthenticationError(f"{what} has {len(data)} bytes; {MAX_TOKEN} are the most")
     try:
         return data.decode()
     except UnicodeDecodeError:
