@@ -9,13 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
+from tagwire.escaping import printable
+
 
 class TagwireError(Exception):
-    """Root of every error tagwire raises."""
+    """Root of every error tagwire raises. Its text is one line that can steer no terminal, whatever a peer or a file
+    put into it: see `tagwire.escaping`."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class SpecError(TagwireError):
-    """A message specification breaks a rule of the spec language. The text names file, field and rule."""
+    """A message specification breaks a rule of the spec language. The text has a line for each that is broken, naming
+    file, field and rule."""
+
+    def __str__(self) -> str:
+        return _printable_lines(self)
 
 
 class SchemaError(SpecError):
@@ -78,6 +88,9 @@ class HeaderRegisterError(TagwireError):
         self.problems = tuple(problems)
         super().__init__("\n".join(self.problems))
 
+    def __str__(self) -> str:
+        return _printable_lines(self)
+
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.problems,)
 
@@ -130,12 +143,13 @@ class KafkaError(TagwireError):
     Attributes:
         error: the `Error`; `UNKNOWN_SERVER_ERROR` for a code that is in no table.
         code: the code as received.
+        message: what is known besides, in one line; "" where nothing is.
     """
 
     def __init__(self, code: int, message: str = "") -> None:
         self.code = int(code)
         self.error = Error.of(code)
-        self.message = message
+        self.message = printable(message)
         super().__init__(f"{self.error.name} ({self.code})" + (f": {message}" if message else ""))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -312,6 +326,10 @@ class Error(IntEnum):
     GROUP_DELETION_FAILED = 134, ""
     STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135, ""
     CONTROLLER_ID_NOT_REGISTERED = 136, ""
+
+
+def _printable_lines(error: Exception) -> str:
+    return "\n".join(map(printable, Exception.__str__(error).split("\n")))
 
 
 _BY_CODE: dict[int, Error] = {int(member): member for member in Error}

@@ -29,6 +29,13 @@ def told(text: str, limit: int = MAX_TOLD) -> str:
     return cut(printable(text[: limit + 1]), limit)
 
 
+def html_text(text: str) -> str:
+    """`text` as HTML shows it: printable, so that none of it reorders what stands beside it, and no markup."""
+    from html import escape  # its table of entities is large, and only reports need it
+
+    return escape(printable(text))
+
+
 def cut(text: str, limit: int | None) -> str:
     """`text`, or its first `limit - 1` characters and an ellipsis. None cuts nothing."""
     if limit is None or len(text) <= limit:

@@ -36,7 +36,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     client_id=name,
                     software_name="",
                     software_version="",
-                    principal="User:CN=billing,OU=finance,O=example",
+                    principal="User:evil\u202e\x1b<b>,CN=billing,OU=finance,O=example",
                     listener="",
                     api_key=key(api),
                     api_version=version,
@@ -49,6 +49,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(path, census, judged, losses, 1)
     return path
+
+
+def test_no_name_reorders_or_hides_what_stands_beside_it(page: Path) -> None:
+    text = page.read_text()
+    assert r"evil\u202e\x1b&lt;b&gt;" in text
+    assert not set("\u202e\x1b") & set(text)
 
 
 def test_the_page_says_what_breaks_for_which_targets_and_where_it_was_seen(page: Path) -> None:

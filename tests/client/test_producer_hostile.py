@@ -53,6 +53,7 @@ LIES: list[tuple[str, Callable[[Any], Any], type[TagwireError], str]] = [
     ("the same partition twice", told_twice, ProtocolError, "what became of t-1"),
     ("offset -1", lambda message: produced(message, base_offset=-1), ProtocolError, "t-1 is said .* offset -1"),
     ("offset -2^63", lambda message: produced(message, base_offset=-(2**63)), ProtocolError, "offset -9223"),
+    ("offset 2^63-1", lambda message: produced(message, base_offset=2**63 - 1), ProtocolError, "offset 9223"),
     ("an unknown error", lambda message: produced(message, error_code=9999), KafkaError, r"\(9999\): 1 record"),
     ("the error -2", lambda message: produced(message, error_code=-2), KafkaError, r"\(-2\): 1 record"),
     ("an error with an offset", lambda m: produced(m, error_code=87, base_offset=5), KafkaError, "INVALID_RECORD"),

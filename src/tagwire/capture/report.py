@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +12,7 @@ from tagwire.capture.census import Census, Usage
 from tagwire.capture.observation import Losses, Place
 from tagwire.capture.report_charts import charts
 from tagwire.capture.verdicts import Cause, Finding, Outcome, Verdict, features_of, judge, served_to_clients, since
+from tagwire.escaping import html_text
 from tagwire.rpc.names import api_name
 from tagwire.spec import releases
 
@@ -71,7 +71,7 @@ def _headline(judged: Judged, targets: Sequence[str]) -> str:
     """The answer for the last of the targets."""
     if not judged:
         return "No client was seen"
-    target = escape(targets[-1])
+    target = html_text(targets[-1])
     counts = Counter(verdicts[-1].outcome for _, verdicts in judged)
     if breaking := counts[Outcome.BREAKS]:
         verb = "breaks" if breaking == 1 else "break"
@@ -89,7 +89,7 @@ def _card(target: str, counts: Counter[Outcome]) -> str:
         for each in told
     )
     return (
-        f"<li><b>Kafka {escape(target)}</b><div class='share' aria-hidden='true'>{share}</div>"
+        f"<li><b>Kafka {html_text(target)}</b><div class='share' aria-hidden='true'>{share}</div>"
         f"<div class='tally'>{tally}</div></li>"
     )
 
@@ -107,15 +107,15 @@ def _span(judged: Judged) -> str:
 
 def _matrix(judged: Judged, targets: Sequence[str]) -> str:
     shown = _columns(targets)
-    heads = "".join(f"<th scope='col' class='release {_kind(name, targets)}'>{escape(name)}</th>" for name in shown)
+    heads = "".join(f"<th scope='col' class='release {_kind(name, targets)}'>{html_text(name)}</th>" for name in shown)
     rows = []
     for at, (usage, _) in enumerate(judged):
         cells = "".join(
             f"<td class='release {_kind(name, targets)}'>{_mark(judge(usage, name).outcome)}</td>" for name in shown
         )
         rows.append(
-            f"<tr><th scope='row'><a href='#client-{at}'>{escape(_name(usage))}</a>"
-            f"<span class='who'>{escape(_who(usage))}</span></th>{cells}<td class='number'>{usage.count:,}</td></tr>"
+            f"<tr><th scope='row'><a href='#client-{at}'>{html_text(_name(usage))}</a>"
+            f"<span class='who'>{html_text(_who(usage))}</span></th>{cells}<td class='number'>{usage.count:,}</td></tr>"
         )
     return (
         "<section><h2 id='matrix'>Clients and releases</h2>"
@@ -165,17 +165,17 @@ def _clients(judged: Judged) -> Iterator[str]:
     for at, (usage, verdicts) in enumerate(judged):
         opened = " open" if any(verdict.outcome is not Outcome.WORKS for verdict in verdicts) else ""
         badges = "".join(
-            f"<span class='badge {verdict.outcome.value}'>{escape(verdict.target)} {verdict.outcome.value}</span>"
+            f"<span class='badge {verdict.outcome.value}'>{html_text(verdict.target)} {verdict.outcome.value}</span>"
             for verdict in verdicts
         )
         yield (
-            f"<details id='client-{at}'{opened}><summary><strong>{escape(_name(usage))}</strong>"
-            f"<span class='quiet'>{escape(_who(usage))}</span><span class='badges'>{badges}</span></summary>"
+            f"<details id='client-{at}'{opened}><summary><strong>{html_text(_name(usage))}</strong>"
+            f"<span class='quiet'>{html_text(_who(usage))}</span><span class='badges'>{badges}</span></summary>"
         )
         asks = "asks brokers for their versions" if usage.asks_versions else "was not seen to ask for versions"
         depends = ", ".join(map(_feature, features_of(usage))) or "none of what came after Kafka 0.10"
         yield f"<div class='about'><p class='quiet'>{_many(usage.connections, 'connection')}; it {asks}.</p>"
-        yield f"<p class='quiet'>It depends on: {escape(depends)}.</p>"
+        yield f"<p class='quiet'>It depends on: {html_text(depends)}.</p>"
         yield from _explained(verdicts)
         yield f"{_versions(usage, verdicts)}</div></details>"
     yield "</section>"
@@ -198,8 +198,8 @@ def _explained(verdicts: Sequence[Verdict]) -> Iterator[str]:
     listed = "".join(_finding(api, version, told) for (api, version, _), told in sorted(found.items(), key=_by_api))
     yield f"<h3>What is not served</h3><ul class='findings'>{listed}</ul>"
     for advice, targets in _advice(verdicts).items():
-        on = f"<b>{escape(', '.join(targets))}</b>: " if len(verdicts) > 1 else ""
-        yield f"<p class='advice'>{on}{escape(advice)}</p>"
+        on = f"<b>{html_text(', '.join(targets))}</b>: " if len(verdicts) > 1 else ""
+        yield f"<p class='advice'>{on}{html_text(advice)}</p>"
 
 
 def _by_api(item: tuple[tuple[int, int, Cause], object]) -> tuple[int, int, str]:
@@ -211,12 +211,12 @@ def _finding(api: int, version: int, told: Sequence[tuple[str, Finding]]) -> str
     finding = told[0][1]
     use = finding.versions[version]
     served = "".join(
-        f"<span class='chip'>{escape(target)}: {each.served.versions if each.served is not None else 'none'}</span>"
+        f"<span class='chip'>{html_text(target)}: {each.served.versions if each.served is not None else 'none'}</span>"
         for target, each in told
     )
     return (
-        f"<li class='{finding.outcome.value}'><b>{escape(api_name(api))} v{version}</b>"
-        f"<p class='served'><span class='quiet'>served:</span> {served}</p><p>{escape(_sentence(finding.cause))}</p>"
+        f"<li class='{finding.outcome.value}'><b>{html_text(api_name(api))} v{version}</b>"
+        f"<p class='served'><span class='quiet'>served:</span> {served}</p><p>{html_text(_sentence(finding.cause))}</p>"
         f"<p class='quiet'>{_many(use.count, 'request')}{_when_used(use.first, use.last)}, seen in "
         f"{_evidence(use.places)}</p></li>"
     )
@@ -245,7 +245,7 @@ def _when_used(first: int, last: int) -> str:
 
 
 def _evidence(places: Iterable[Place]) -> str:
-    return " and ".join(f"<code>{escape(place.file)}</code> at byte {place.position:,}" for place in places)
+    return " and ".join(f"<code>{html_text(place.file)}</code> at byte {place.position:,}" for place in places)
 
 
 def _versions(usage: Usage, verdicts: Sequence[Verdict]) -> str:
@@ -257,7 +257,7 @@ def _versions(usage: Usage, verdicts: Sequence[Verdict]) -> str:
             f"<span class='chip{' gone' if (api, version) in gone else ''}'>v{version} × {use.count:,}</span>"
             for version, use in sorted(versions.items())
         )
-        rows.append(f"<dt>{escape(api_name(api))}</dt><dd>{chips}</dd>")
+        rows.append(f"<dt>{html_text(api_name(api))}</dt><dd>{chips}</dd>")
     return f"<h3>What it speaks</h3><dl>{''.join(rows)}</dl>"
 
 
@@ -265,7 +265,7 @@ def _losses(losses: Losses) -> str:
     if not losses.counts:
         return ""
     rows = "".join(
-        f"<tr><th scope='row'>{escape(reason)}</th><td class='number'>{count:,}</td>"
+        f"<tr><th scope='row'>{html_text(reason)}</th><td class='number'>{count:,}</td>"
         f"<td>{_evidence([losses.first[reason]])}</td></tr>"
         for reason, count in losses.counts.most_common()
     )

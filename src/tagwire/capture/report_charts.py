@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from html import escape
 from typing import Final
 
 from tagwire.capture.census import MINUTE, Census
+from tagwire.escaping import html_text
 from tagwire.rpc.names import api_name
 from tagwire.spec.releases import ApiRange
 
@@ -36,8 +36,8 @@ def charts(census: Census, apis: Collection[int], served: Mapping[int, ApiRange]
     ]
     return (
         "<section><h2>Versions in use over time</h2>"
-        f"<p class='quiet'>Requests in {_minutes(step)}. Darker is newer; what Kafka {escape(release)} does not serve "
-        "is red, and marked ✗.</p>"
+        f"<p class='quiet'>Requests in {_minutes(step)}. Darker is newer; what Kafka {html_text(release)} does not "
+        "serve is red, and marked ✗.</p>"
         f"<div class='charts'>{''.join(drawn)}</div></section>"
     )
 
@@ -50,7 +50,7 @@ def _figure(
         for minute, count in counts.items():
             bins[(minute - first) // step][version] += count
     shades = _shades(sorted(versions), served)
-    name, highest = escape(api_name(api)), max(sum(found.values()) for found in bins)
+    name, highest = html_text(api_name(api)), max(sum(found.values()) for found in bins)
     keys = "".join(
         f"<span class='{'' if _serves(served, version) else 'breaks'}'><i class='{shades[version]}'></i>"
         f"{'' if _serves(served, version) else '✗ '}v{version}: {sum(counts.values()):,}</span>"

@@ -78,7 +78,7 @@ def describe(groups: Groups, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = F
             table = [["-" if row[name] is None else str(row[name]) for name in shown] for row in rows[group]]
             print_rows(("topic", "partition", "offset", "end", "lag", "client", "host"), table, numbers=(1, 2, 3, 4))
         lag = sum(row["lag"] or 0 for row in rows[group])
-        is_in = f"{printable(group)} is {found[group].state} ({found[group].type})"
+        is_in = printable(f"{group} is {found[group].state} ({found[group].type})")
         print(f"{is_in}, {_members(found[group])}, {lag:,} records behind.")
 
 

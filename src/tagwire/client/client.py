@@ -189,6 +189,7 @@ class Client:
 
         Raises:
             KafkaError: naming the partition; UNKNOWN_TOPIC_OR_PARTITION for one that does not exist.
+            RemoteProtocolError: the broker tells an offset that none can be, or of what was not asked for.
             ConfigError: there is no such isolation.
         """
         return list_offsets(self, partitions, self.deadline(), isolation or self.fetch_settings.isolation)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tagwire import messages
 from tagwire.client.retry import Retry
-from tagwire.errors import KafkaError
+from tagwire.errors import KafkaError, RemoteProtocolError
 from tagwire.rpc.since import FIND_COORDINATOR_KEYS
 
 if TYPE_CHECKING:
@@ -28,14 +28,19 @@ def coordinators(client: Client, keys: Iterable[str], kind: int, deadline: float
         kind: `GROUP` or `TRANSACTION`.
 
     Raises:
-        KafkaError: naming the key. UnsupportedVersionError, ConnectError, ...: nobody can be asked.
+        KafkaError: naming the key. RemoteProtocolError: told of another key, or of no broker.
+        UnsupportedVersionError, ConnectError, ...: nobody can be asked.
     """
     found: dict[str, int] = {}
     left, retry = list(keys), Retry(deadline)
     while left:
-        later = None
+        later, asked = None, set(left)
         for key, node, error in _ask(client, left, kind, deadline):
+            if key not in asked or key in found:
+                raise RemoteProtocolError(f"coordinator of {_NAMES[kind]} {key!r}: told, and not asked for, or twice")
             if not error:
+                if node < 0:
+                    raise RemoteProtocolError(f"coordinator of {_NAMES[kind]} {key!r}: told to be broker {node}")
                 found[key] = node
                 continue
             refusal = KafkaError(error, f"coordinator of {_NAMES[kind]} {key!r}")

@@ -109,21 +109,23 @@ class FetchSession:
     def take(self, response: Any) -> list[tuple[TopicPartition, Any]]:
         """The partitions of an answer without an error code.
 
-        Raises RemoteProtocolError: one was not asked for; the session is lost then.
+        Raises RemoteProtocolError: one was not asked for, or is told of twice; the session is lost then.
         """
         names = {one.topic_id: at.topic for at, one in self._known.items()} if self._by_id else {}
         found: list[tuple[TopicPartition, Any]] = []
+        told: set[TopicPartition] = set()
         for topic in response.responses:
             name = names.get(topic.topic_id, str(topic.topic_id)) if self._by_id else topic.topic
             for partition in topic.partitions:
                 at = TopicPartition(name, partition.partition_index)
-                if at not in self._known:
+                if at not in self._known or at in told:
                     self.lost()
-                    raise RemoteProtocolError(f"{at}, which was not asked for")
+                    raise RemoteProtocolError(f"{at}, which was not asked for, or twice")
+                told.add(at)
                 found.append((at, partition))
         if self.is_new:
             self._id = response.session_id
-            whole = len({at for at, _ in found}) == len(self._known)
+            whole = len(told) == len(self._known)
             # Of a partition that a full answer leaves out, a session would never tell again.
             self._epoch = FIRST_EPOCH + 1 if self.is_open and whole else FIRST_EPOCH
         elif response.session_id != self._id:

@@ -18,7 +18,7 @@ from tagwire.client.config import ISOLATIONS, NO_RESET, READ_COMMITTED, FetchSet
 from tagwire.client.fetch_sessions import REFUSALS, FetchSession, Wanted
 from tagwire.client.metadata import NO_TOPIC_ID, TopicPartition, nodes_of
 from tagwire.client.offsets import EARLIEST, LATEST
-from tagwire.client.spans import Chunk, Span, broken
+from tagwire.client.spans import UNKNOWN, Chunk, Span, broken
 from tagwire.client.transport import Link, Pending, wait_any
 from tagwire.errors import (
     CorruptRecordError,
@@ -242,14 +242,20 @@ class Fetcher:
     def _partition(self, span: Span, partition: Any, asked: _Asked, response: Any) -> Chunk | None:
         if partition.error_code:
             return self._refused(span, partition, response)
+        # A high watermark may be unknown, which costs no more than to ask for it; what is committed has to be known.
+        name, end, least = "high watermark", partition.high_watermark, UNKNOWN
+        if self._committed:
+            name, end, least = "last stable offset", partition.last_stable_offset, 0
+        if end < least:
+            raise RemoteProtocolError(f"{asked.link.broker} told {end} as the {name} of {span.at}")
         span.succeeded()
-        span.log_end = partition.last_stable_offset if self._committed else partition.high_watermark
+        span.log_end = end
         return self._chunk(span, partition) if partition.records else None
 
     def _chunk(self, span: Span, partition: Any) -> Chunk | None:
         data = partition.records
         # Of what lies beyond the last stable offset nobody knows yet what becomes.
-        limit = span.log_end if self._committed and span.log_end >= 0 else MAX_OFFSET
+        limit = span.log_end if self._committed else MAX_OFFSET
         size, rows, after = (0, 0, span.next) if self._dialect else pass_batches(data, span.next, limit)
         failure: TagwireError | None = None
         try:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from tagwire import messages
-from tagwire.errors import Error
+from tagwire.errors import Error, RemoteProtocolError
 from tagwire.rpc.addresses import address_text
 
 NO_NODE: Final = -1
@@ -92,12 +92,17 @@ class ClusterMetadata:
 def metadata_request(topics: Iterable[str] | None, *, allow_auto_create: bool = False) -> Any:
     """The request about these topics, None for all."""
     kind = messages.MetadataRequest
-    named = None if topics is None else [kind.MetadataRequestTopic(name=name) for name in topics]
+    named = None if topics is None else [kind.MetadataRequestTopic(name=name) for name in dict.fromkeys(topics)]
     return kind(topics=named, allow_auto_topic_creation=allow_auto_create)
 
 
 def cluster_metadata(response: Any) -> ClusterMetadata:
-    """What a MetadataResponse says. Topics without a name, which only answers by topic id have, are left out."""
+    """What a MetadataResponse says. Topics without a name, which only answers by topic id have, are left out.
+
+    Raises RemoteProtocolError: a broker, topic or partition is told of twice, or under a number that none has.
+    """
+    each_once((node.node_id for node in response.brokers), "broker")
+    each_once((topic.name for topic in response.topics if topic.name is not None), "topic")
     return ClusterMetadata(
         cluster_id=response.cluster_id,
         controller_id=response.controller_id,
@@ -106,12 +111,23 @@ def cluster_metadata(response: Any) -> ClusterMetadata:
     )
 
 
+def each_once(found: Iterable[int | str], what: str) -> None:
+    """Raises RemoteProtocolError where an answer tells of something twice, or under a negative number."""
+    known: set[int | str] = set()
+    for one in found:
+        if one in known or (isinstance(one, int) and one < 0):
+            problem = "told twice" if one in known else "which none can be"
+            raise RemoteProtocolError(f"the answer tells of {what} {one!r}, {problem}")
+        known.add(one)
+
+
 def nodes_of(entries: Iterable[Any]) -> list[Node]:
     """The brokers that a list in an answer tells of, whichever answer it is."""
     return [Node(entry.node_id, entry.host, entry.port) for entry in entries]
 
 
 def _topic(topic: Any) -> TopicMetadata:
+    each_once((partition.partition_index for partition in topic.partitions), f"topic {topic.name!r}, partition")
     partitions = {
         partition.partition_index: PartitionMetadata(
             partition.partition_index,

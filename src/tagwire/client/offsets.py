@@ -10,13 +10,14 @@ from tagwire import messages
 from tagwire.client.config import ISOLATIONS, isolation_of
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.retry import Retry, is_retriable
-from tagwire.errors import Error, KafkaError, RequestTimeoutError, TagwireError
+from tagwire.errors import Error, KafkaError, RemoteProtocolError, RequestTimeoutError, TagwireError
 
 if TYPE_CHECKING:
     from tagwire.client.client import Client
 
 EARLIEST: Final = -2
 LATEST: Final = -1
+NONE_THERE: Final = -1
 
 
 def list_offsets(
@@ -44,13 +45,13 @@ def _ask_leaders(
     for node, partitions in by_leader(client, wanted, deadline).items():
         try:
             link = client.link(node, deadline)
-            message = _request({at: wanted[at] for at in partitions}, level)
-            asked.append((link, client.send(link, message, deadline)))
+            questions = {at: wanted[at] for at in partitions}
+            asked.append((link, questions, client.send(link, _request(questions, level), deadline)))
         except TagwireError as error:
             failed = _retriable(error)
-    for link, pending in asked:
+    for link, questions, pending in asked:
         try:
-            failed = _take(link.wait(pending, deadline), found) or failed
+            failed = _take(link.wait(pending, deadline), questions, found, link.broker) or failed
         except TagwireError as error:
             failed = _retriable(error)
     return failed
@@ -88,11 +89,19 @@ def _request(wanted: Mapping[TopicPartition, int], level: int) -> Any:
     )
 
 
-def _take(response: Any, found: dict[TopicPartition, int]) -> TagwireError | None:
+def _take(
+    response: Any, questions: Mapping[TopicPartition, int], found: dict[TopicPartition, int], broker: str
+) -> TagwireError | None:
     failed: TagwireError | None = None
     for topic in response.topics:
         for partition in topic.partitions:
             at = TopicPartition(topic.name, partition.partition_index)
+            if at not in questions or at in found:
+                raise RemoteProtocolError(f"{broker} told an offset of {at}, which was not asked for, or twice")
+            # Every partition has a first and a next offset; a record of some age it may have none.
+            least = 0 if questions[at] in (EARLIEST, LATEST) else NONE_THERE
+            if not partition.error_code and partition.offset < least:
+                raise RemoteProtocolError(f"{broker} told offset {partition.offset} of {at}, which none can be")
             if partition.error_code:
                 failed = _retriable(KafkaError(partition.error_code, f"offsets of partition {at}"))
             else:

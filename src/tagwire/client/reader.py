@@ -12,11 +12,11 @@ from tagwire.client.config import FetchSettings, at_least, isolation_of, offset_
 from tagwire.client.decoding import arrow_batches, record_batches
 from tagwire.client.fetching import Fetcher
 from tagwire.client.metadata import TopicPartition
-from tagwire.client.offsets import LATEST
+from tagwire.client.offsets import EARLIEST, LATEST
 from tagwire.client.owning import ClientOwner
 from tagwire.client.positions import Lag, Position, resolved
 from tagwire.client.spans import UNKNOWN, Chunk, Span
-from tagwire.errors import ConfigError, TagwireError
+from tagwire.errors import ConfigError, RemoteProtocolError, TagwireError
 from tagwire.records import HeaderRegister, HeaderSerdes, Record
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.records.entries import check_dialect
@@ -341,6 +341,9 @@ class Reader(ClientOwner):
             )
             for bounds in (starts, ends)
         )
+        for at, end in last.items():
+            if end < first[at] and starts[at] in (EARLIEST, LATEST) and ends[at] == LATEST:
+                raise RemoteProtocolError(f"{at} is told to begin at offset {first[at]} and to end at {end}")
         return [Span(at, start, last.get(at)) for at, start in first.items()]
 
     def _named_group(self) -> str:

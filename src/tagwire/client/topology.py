@@ -59,7 +59,7 @@ class Topology:
         Returns:
             Whether that is news, and the leader a broker whose address is known.
         """
-        self.nodes = {**self.nodes, **{node.id: node for node in nodes}}
+        self.nodes = {**self.nodes, **{node.id: node for node in nodes if node.id > NO_NODE}}
         topic = self._topics.get(at.topic)
         known = topic.partitions.get(at.partition) if topic is not None else None
         if topic is None or known is None or epoch <= known.leader_epoch or leader not in self.nodes:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
+from tagwire.escaping import cut
 from tagwire.rpc.apis import Apis, request_class
 from tagwire.rpc.headers import RequestHeader
 from tagwire.rpc.names import api_name
+
+SHOWN_OF_A_NAME: Final = 200
+"""Characters of a client's name for itself, which may be 32767 long, that a log or an error shows."""
 
 
 class Signal(Enum):
@@ -49,7 +53,7 @@ class AnyRequest:
         return self.header.client_id or ""
 
     def __str__(self) -> str:
-        return f"{api_name(self.api_key)} v{self.version} from client {self.client_id!r}"
+        return f"{api_name(self.api_key)} v{self.version} from client {cut(self.client_id, SHOWN_OF_A_NAME)!r}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

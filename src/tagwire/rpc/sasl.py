@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from tagwire import messages
 from tagwire.errors import AuthenticationError, Error, LocalProtocolError, UnsupportedVersionError
+from tagwire.escaping import told
 from tagwire.rpc.connection import Connection
 from tagwire.rpc.events import Response, Unsupported
 from tagwire.rpc.negotiation import Excluded, Ranges, choose
@@ -21,6 +22,9 @@ SASL_AUTHENTICATE: Final = 36
 
 # SaslHandshake 0 is followed by bare tokens outside any request, which only Kafka 0.10 needs.
 OURS: Final[Ranges] = {SASL_HANDSHAKE: (1, 1), SASL_AUTHENTICATE: (0, 2)}
+
+MAX_OFFERED: Final = 20
+"""Mechanisms of a broker's that an error names."""
 
 _NOTHING: Excluded = {}
 
@@ -149,9 +153,9 @@ class Authentication:
     def _refusal(self, message: Any) -> str:
         error = Error.of(message.error_code).name
         if not self._agreed:
-            offered = ", ".join(message.mechanisms) or "none"
+            offered = told(", ".join(message.mechanisms[:MAX_OFFERED]), 200) or "none"
             return f"mechanism {self._mechanism.mechanism}: {error}; it offers {offered}"
-        said = f": {message.error_message[:200]}" if message.error_message else ""
+        said = f": {told(message.error_message, 200)}" if message.error_message else ""
         return f"the credentials ({self._mechanism.mechanism}): {error}{said}"
 
     def _send(self, message: Any) -> bytes:
@@ -192,7 +196,7 @@ class Gate:
     def authenticate(self, request: Any) -> Any:
         """The response to a SaslAuthenticateRequest."""
         kind = messages.SaslAuthenticateResponse
-        if self._exchange is None or self.username is not None:
+        if self._exchange is None or self.username is not None or self.failed:
             self.failed = True
             return kind(error_code=Error.ILLEGAL_SASL_STATE, error_message="no mechanism was agreed on")
         try:

@@ -21,6 +21,7 @@ from tagwire.broker.groups.offsets import CommittedOffset, GroupOffsets, TopicPa
 from tagwire.broker.state_log import StateLog
 from tagwire.broker.storage.batch import origin_of
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError, UnsupportedVersionError
+from tagwire.escaping import told
 from tagwire.records import BatchOptions, Record, RecordBatch, write
 
 logger = logging.getLogger("tagwire.broker")
@@ -336,7 +337,7 @@ class Groups:
         try:
             await self._log.append([stored.group_record(entry.group, wall_ms())])
         except KafkaError as error:
-            logger.error("group %s: %s", entry.group.group_id, error)
+            logger.error("group %s: %s", told(entry.group.group_id), error)
             due = [(future, replace(answer, error=error.error)) for future, answer in due]
         _give(due)
 

@@ -10,10 +10,23 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Literal
 
+from tagwire.escaping import printable
+
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 TEXT = "%(asctime)s %(levelname)s %(message)s"
+
+
+class TextLines(logging.Formatter):
+    """A line for each record, and tracebacks below: a client's name for itself ends no line and steers no terminal."""
+
+    def __init__(self) -> None:
+        super().__init__(TEXT)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        record.message = printable(record.message)
+        return super().formatMessage(record)
 
 
 class JsonLines(logging.Formatter):
@@ -37,7 +50,7 @@ class JsonLines(logging.Formatter):
 def logging_to_stderr(form: LogFormat, level: LogLevel) -> Iterator[None]:
     """Sends what this program logs to stderr, inside the `with` block."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if form == "json" else logging.Formatter(TEXT))
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
     ours = logging.getLogger("tagwire")
     before = ours.level
     logging.getLogger().addHandler(handler)

@@ -22,6 +22,7 @@ from tagwire.broker.topics import Topics
 from tagwire.broker.transactions import stored
 from tagwire.broker.transactions.transaction import LAST_EPOCH, State, TopicPartition, Transaction
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError, UnsupportedVersionError
+from tagwire.escaping import told
 from tagwire.records import Record, batch_headers, write_end_transaction
 from tagwire.records.internal_topics import OFFSETS
 
@@ -211,7 +212,8 @@ class Transactions:
             if name in self._turns:
                 continue  # something is being done with it: that may take as long as a disk does
             if transaction.is_overdue(now):
-                logger.info("transaction %s is aborted: it was open for %d ms", name, now - transaction.started_ms)
+                open_ms = now - transaction.started_ms
+                logger.info("transaction %s is aborted: it was open for %d ms", told(name), open_ms)
                 await self._begin(name, self._logged(self._abort_overdue(transaction)))
             elif transaction.is_ending:
                 await self._begin(name, self._logged(self._finish(transaction)))

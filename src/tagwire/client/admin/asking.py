@@ -14,6 +14,7 @@ from tagwire.client.retry import Retry
 from tagwire.client.transport import Link
 from tagwire.client.versions import range_of
 from tagwire.errors import ConnectError, ConnectionLostError, KafkaError, RemoteProtocolError
+from tagwire.escaping import told
 from tagwire.rpc import choose
 
 K = TypeVar("K", bound=Hashable)
@@ -142,4 +143,4 @@ def _grouped(nodes: dict[str, int]) -> dict[int, list[str]]:
 
 def _told(verb: str, outcome: Outcome) -> str:
     name = repr(outcome.key) if isinstance(outcome.key, str) else str(outcome.key)
-    return f"{verb} {name}{f': {outcome.said}' if outcome.said else ''}"
+    return f"{verb} {name}{f': {told(outcome.said)}' if outcome.said else ''}"

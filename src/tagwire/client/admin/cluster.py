@@ -8,7 +8,7 @@ from typing import Any
 
 from tagwire import messages
 from tagwire.client.admin.asking import Asker, Outcome
-from tagwire.client.metadata import Node
+from tagwire.client.metadata import Node, each_once
 
 _ADDS_FENCED_FROM = 2
 
@@ -53,6 +53,7 @@ class Cluster(Asker):
                 return
             fenced = link.version(kind.api_key) >= _ADDS_FENCED_FROM
             answer: Any = self._exchange(link, kind(include_fenced_brokers=fenced), deadline)
+            each_once((each.broker_id for each in answer.brokers), "broker")
             brokers = {
                 each.broker_id: BrokerDescription(Node(each.broker_id, each.host, each.port), each.rack, each.is_fenced)
                 for each in answer.brokers

@@ -17,6 +17,7 @@ from tagwire.rpc.since import OFFSET_FETCH_GROUPS
 # From this version on OffsetFetch asks about several groups.
 
 NO_OFFSET: Final = -1
+NO_EPOCH: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,8 @@ class GroupOffsets(Asker):
                 for each in answer.groups if several else [answer]:
                     error = each.error_code
                     if error in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
-                        silent = (places or set()) - _told(each.topics) if not error else ()
-                        if silent:
-                            missing = ", ".join(map(str, sorted(silent)))
-                            raise RemoteProtocolError(f"offsets of group {group!r}: no word of {missing} in the answer")
+                        if not error:
+                            _check_told(each.topics, places, group)
                         error = _take(each.topics, found)
                     yield Outcome(each.group_id if several else group, error)
 
@@ -140,8 +139,22 @@ def _fetch_request(link: Link, group: str, wanted: dict[str, list[int]] | None) 
     return kind(group_id=group, topics=topics)
 
 
-def _told(topics: list[Any]) -> set[TopicPartition]:
-    return {TopicPartition(topic.name, each.partition_index) for topic in topics for each in topic.partitions}
+def _check_told(topics: list[Any], places: set[TopicPartition] | None, group: str) -> None:
+    """Raises RemoteProtocolError where an answer leaves out a partition that was asked for, tells of another or of one
+    twice, or tells an offset that none can be."""
+    told: set[TopicPartition] = set()
+    for topic in topics:
+        for each in topic.partitions:
+            at = TopicPartition(topic.name, each.partition_index)
+            if at in told or at.partition < 0 or (places is not None and at not in places):
+                raise RemoteProtocolError(f"offsets of group {group!r}: {at} is told, and not asked for, or twice")
+            if each.committed_offset < NO_OFFSET or each.committed_leader_epoch < NO_EPOCH:
+                told_of = f"offset {each.committed_offset} of leader epoch {each.committed_leader_epoch}"
+                raise RemoteProtocolError(f"offsets of group {group!r}: {at} is told to stand at {told_of}")
+            told.add(at)
+    if silent := (places or set()) - told:
+        missing = ", ".join(map(str, sorted(silent)))
+        raise RemoteProtocolError(f"offsets of group {group!r}: no word of {missing} in the answer")
 
 
 def _take(topics: list[Any], found: dict[TopicPartition, CommittedOffset]) -> int:

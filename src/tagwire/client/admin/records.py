@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from tagwire import messages
 from tagwire.client.admin.asking import Asker, Outcome
 from tagwire.client.metadata import TopicPartition
+from tagwire.errors import RemoteProtocolError
 
 
 class Records(Asker):
@@ -47,6 +48,8 @@ class Records(Asker):
                 for topic in self._exchange(link, request, deadline).topics:
                     for found in topic.partitions:
                         at = TopicPartition(topic.name, found.partition_index)
+                        if not found.error_code and found.low_watermark < 0:
+                            raise RemoteProtocolError(f"{at} is said to begin at offset {found.low_watermark}")
                         yield Outcome(at, found.error_code, value=found.low_watermark)
 
         return self._settle(list(offsets), ask, "delete records of partition")

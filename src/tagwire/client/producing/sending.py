@@ -34,6 +34,7 @@ from tagwire.errors import (
     TagwireError,
     UnsupportedVersionError,
 )
+from tagwire.escaping import told
 from tagwire.rpc.dialects import say_dialect
 from tagwire.rpc.since import PRODUCE_TOPIC_IDS, PRODUCE_ZSTD
 
@@ -44,6 +45,8 @@ PRODUCE: Final = 0
 
 # A thread that has nothing to wait for looks around this often (seconds).
 LONGEST_SLEEP: Final = 60.0
+
+MAX_OFFSET: Final = 2**63 - 1
 
 # Refusals of a numbered batch because of its numbers.
 _OUT_OF_STEP: Final = (
@@ -278,7 +281,7 @@ class Sender:
                 delivered.append((batch, NO_OFFSET))
             elif answer is None:
                 self._give_up(batch, _broken(f"the answer to Produce does not say once what became of {batch.at}"))
-            elif answer.error_code == Error.NONE and answer.base_offset < 0:
+            elif answer.error_code == Error.NONE and not 0 <= answer.base_offset <= MAX_OFFSET - batch.count:
                 self._give_up(batch, _broken(f"{batch.at} is said to be written at offset {answer.base_offset}"))
             elif answer.error_code == Error.NONE:
                 delivered.append((batch, answer.base_offset))
@@ -307,9 +310,9 @@ class Sender:
             else:
                 self._give_up(batch, error)
             return
-        told = answer.current_leader
+        leader = answer.current_leader
         if error.refreshes_metadata and self._client.moved(
-            batch.at, told.leader_id, told.leader_epoch, nodes_of(response.node_endpoints)
+            batch.at, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)
         ):
             self._put_off(batch, error, stays=True)
         else:
@@ -410,8 +413,11 @@ def _broken(problem: str) -> RemoteProtocolError:
 
 
 def _refusal(batch: Batch, answer: Any) -> KafkaError:
-    said = [answer.error_message] if answer.error_message else []
-    said += [f"record {entry.batch_index}: {entry.batch_index_error_message}" for entry in answer.record_errors[:1]]
+    said = [told(answer.error_message)] if answer.error_message else []
+    said += [
+        f"record {entry.batch_index}: {told(entry.batch_index_error_message or 'refused')}"
+        for entry in answer.record_errors[:1]
+    ]
     size = f"{len(batch.data)} bytes"
     return KafkaError(answer.error_code, "; ".join([f"{_counted(batch)}, {size}, for {batch.at}", *said]))
 

@@ -32,6 +32,7 @@ from tagwire.errors import (
     Error,
     KafkaError,
     ProducerFencedError,
+    RemoteProtocolError,
     RequestTimeoutError,
     TagwireError,
     TransactionStateError,
@@ -206,12 +207,14 @@ class Transactional(Numbering):
                     kind.AddPartitionsToTxnTopic(name=name, partitions=own) for name, own in topics.items()
                 ],
             ),
-            lambda answer: [
-                found.partition_error_code
-                for topic in answer.results_by_topic_v3_and_below
-                for found in topic.results_by_partition
-                if found.partition_error_code != Error.OPERATION_NOT_ATTEMPTED
-            ],
+            lambda answer: _codes(
+                partitions,
+                (
+                    (TopicPartition(topic.name, found.partition_index), found.partition_error_code)
+                    for topic in answer.results_by_topic_v3_and_below
+                    for found in topic.results_by_partition
+                ),
+            ),
             deadline,
             "add partitions to the transaction",
         )
@@ -273,7 +276,14 @@ class Transactional(Numbering):
             self._is_begun = True
             self._groups.setdefault(group.group, Asked(self._client, GROUP, group.group)).ask(
                 lambda link: self._offset_commit(offsets, group),
-                lambda answer: [found.error_code for topic in answer.topics for found in topic.partitions],
+                lambda answer: _codes(
+                    offsets,
+                    (
+                        (TopicPartition(topic.name, found.partition_index), found.error_code)
+                        for topic in answer.topics
+                        for found in topic.partitions
+                    ),
+                ),
                 deadline,
                 f"commit offsets of group {group.group!r} in the transaction",
                 highest=TXN_OFFSET_COMMIT_SECOND_TRANSACTIONS - (self.version == 1),
@@ -355,3 +365,14 @@ class Transactional(Numbering):
         return self._coordinator.ask(
             message, errors, deadline, f"{what}, transactional id {self.transactional_id!r}", highest=None
         )
+
+
+def _codes(asked: Iterable[TopicPartition], told: Iterable[tuple[TopicPartition, int]]) -> list[int]:
+    """The error codes of an answer about partitions, 0 for none; of one partition that is refused, not also those of
+    the others, which were not attempted. Raises RemoteProtocolError where all that it tells of went well, and a
+    partition is left out."""
+    codes = dict(told)
+    refused = [code for code in codes.values() if code]
+    if not refused and (silent := set(asked) - codes.keys()):
+        raise RemoteProtocolError(f"no word of {min(silent)} in the answer")
+    return [code for code in refused if code != Error.OPERATION_NOT_ATTEMPTED] or refused

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tagwire.escaping import html_text
 from tagwire.spark.jobs import picture
 from tagwire.spark.jobs.landed import LandReport
 
@@ -87,29 +87,29 @@ def _page(report: LandReport, picture_name: str) -> str:
     names, rows = first_rows(report)
     keys = [[key, f"{count:,}", "yes" if key in report.headers else ""] for key, count in report.header_keys.items()]
     versions = [[api, str(version)] for api, version in report.versions.items()]
-    lead = f"{escape(summary(report))} The table holds {report.table_rows:,} rows in {report.table_files:,} files."
+    lead = f"{html_text(summary(report))} The table holds {report.table_rows:,} rows in {report.table_files:,} files."
     sections = [
-        f"<h1>{escape(report.topic)}</h1><p class=lead>{lead}</p>",
-        f'<p><img src="{escape(picture_name)}" alt="picture of the table"></p>',
+        f"<h1>{html_text(report.topic)}</h1><p class=lead>{lead}</p>",
+        f'<p><img src="{html_text(picture_name)}" alt="picture of the table"></p>',
         _section("Landed by this run", PARTITION_TITLES, partition_rows(report), numbers=(0, 1, 2, 3)),
         _section("Header keys seen", ("key", "records", "a column"), keys, numbers=(1,)),
         _section("Protocol versions negotiated", ("API", "version"), versions, numbers=(1,)),
         _section("First rows", names, rows),
-        f"<p>Table: <code>{escape(str(report.out / 'table'))}</code></p>",
+        f"<p>Table: <code>{html_text(str(report.out / 'table'))}</code></p>",
     ]
-    head = f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(report.topic)} - tagwire</title>"
+    head = f"<!doctype html><html lang=en><meta charset=utf-8><title>{html_text(report.topic)} - tagwire</title>"
     return f"{head}<style>{_STYLE}</style><body>{''.join(sections)}</body></html>\n"
 
 
 def _section(title: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> str:
     def line(tag: str, cells: Sequence[str]) -> str:
         kinds = [" class=number" if column in numbers else "" for column in range(len(cells))]
-        return "<tr>" + "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells)) + "</tr>"
+        return "<tr>" + "".join(f"<{tag}{kind}>{html_text(cell)}</{tag}>" for kind, cell in zip(kinds, cells)) + "</tr>"
 
     body = "".join(line("td", row) for row in rows)
     if not body:
-        return f"<h2>{escape(title)}</h2><p>None.</p>"
-    return f"<h2>{escape(title)}</h2><div class=wide><table>{line('th', titles)}{body}</table></div>"
+        return f"<h2>{html_text(title)}</h2><p>None.</p>"
+    return f"<h2>{html_text(title)}</h2><div class=wide><table>{line('th', titles)}{body}</table></div>"
 
 
 def _texts(column: pa.Array) -> list[str]:
