@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import hypothesis
 import pytest
+
+# Before the broker is imported, and for brokers that tests start as processes: see tagwire.broker.storage.log_lock.
+os.environ["TAGWIRE_CHECK_LOCKS"] = "1"
 
 from tagwire import kernel
 

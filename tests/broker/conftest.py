@@ -15,6 +15,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker
+from tagwire.broker.storage import log_lock
 from tagwire.broker.storage.batch import Batch
 from tagwire.broker.storage.files import Files
 from tagwire.broker.testing.disk import Disk
@@ -252,3 +253,11 @@ def start() -> Iterator[Callable[..., Process]]:
     for process in running:
         if process.is_running():
             process.end(signal.SIGKILL)
+
+
+@pytest.fixture(autouse=True)
+def _guarded_state_is_touched_with_its_lock_alone() -> Iterator[None]:
+    """What is raised in a thread of upkeep, or for a client, is only logged."""
+    yield
+    found, log_lock.unguarded[:] = list(log_lock.unguarded), []
+    assert not found

@@ -244,9 +244,9 @@ class Story:
         log = self.topics.partition(name, 0).log
         if written.start < log.start_offset:
             return None
-        data = log.read(written.start, 1 << 20, committed=True)
-        first = next(read(data), None)
-        aborted = {transaction.first_offset for transaction in log.aborted(written.start, data)}
+        fetched = log.fetch(written.start, 1 << 20, committed=True)
+        first = next(read(fetched.records), None)
+        aborted = {transaction.first_offset for transaction in fetched.aborted()}
         return first is not None and first.base_offset == written.start and written.start not in aborted
 
     def check(self):

@@ -9,6 +9,7 @@ from tagwire.broker.group_commit import GroupCommit, MakeBatch
 from tagwire.broker.storage.batch import Appended
 from tagwire.broker.storage.checkpoints import OffsetCheckpoint
 from tagwire.broker.storage.log import PartitionLog
+from tagwire.broker.storage.producers import Producer
 from tagwire.broker.storage.retention import expired_before
 
 
@@ -78,6 +79,15 @@ class Partition:
 
     def _remember_start(self, offset: int) -> None:
         self._starts.raise_to({(self.topic, self.index): offset})
+
+    async def producers(self) -> list[Producer]:
+        """What is known of the producers that number their batches.
+
+        Raises:
+            StorageError: the log is offline.
+        """
+        known = await asyncio.get_running_loop().run_in_executor(self._commits, self.log.known_producers)
+        return list(known.values())
 
     async def settle(self) -> None:
         """Wait until every append has been carried out."""

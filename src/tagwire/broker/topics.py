@@ -342,8 +342,12 @@ class Topics:
             for partition in topic.partitions:
                 partition.mark_deleted()
                 await partition.settle()
-                partition.log.abandon("its topic was deleted")
-            await loop.run_in_executor(self._disk, self._discard, topic.name, range(len(topic.partitions)))
+            await loop.run_in_executor(self._disk, self._discard_deleted, topic)
+
+    def _discard_deleted(self, topic: Topic) -> None:
+        for partition in topic.partitions:
+            partition.log.abandon("its topic was deleted")
+        self._discard(topic.name, range(len(topic.partitions)))
 
     def _discard(self, name: str, partitions: range) -> None:
         for index in partitions:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -109,16 +111,16 @@ def test_an_open_transaction_holds_back_readers_of_committed_records_until_its_m
     assert [h.base_offset for h in batch_headers(log.read(0, 10_000))] == [0, 1, 2]
     add(log, marker(True))
     assert (log.stable_offset, log.end_offset) == (4, 4)
-    assert log.aborted(0, log.read(0, 10_000)) == []
+    assert log.fetch(0, 10_000).aborted() == []
 
 
 def test_an_aborted_transaction_is_told_to_whoever_reads_its_range(log):
     add(log, data_batch(0, pid=8), data_batch(0, 2, transactional=True), marker(False), data_batch(1, pid=8))
-    (aborted,) = log.aborted(0, log.read(0, 10_000))
+    (aborted,) = log.fetch(0, 10_000).aborted()
     assert tuple(aborted) == (PID, 1, 3, 4)
-    assert log.aborted(2, log.read(2, 10_000)) == [aborted]
-    assert log.aborted(4, log.read(4, 10_000)) == []
-    assert log.aborted(0, log.read(0, 1)) == []
+    assert log.fetch(2, 10_000).aborted() == [aborted]
+    assert log.fetch(4, 10_000).aborted() == []
+    assert log.fetch(0, 1).aborted() == []
 
 
 def test_until_it_is_safe_a_marker_frees_nothing(log):
@@ -158,11 +160,12 @@ def test_producers_that_are_silent_for_a_day_are_forgotten_unless_a_transaction_
 
 
 def known(log):
-    """What a snapshot would hold of a log's producers, and its aborted transactions."""
-    entries = [(e.producer_id, e.epoch, e.last_sequence, e.last_offset, e.offset_delta, e.coordinator_epoch,
-                e.current_txn_first_offset) for e in log.producers.snapshot().producer_entries]  # fmt: skip
-    aborted = log.aborted(log.start_offset, log.read(log.end_offset - 1, 1)) if log.end_offset else []
-    return sorted(entries), aborted
+    """What a log knows of its producers, their last batches alone, and its aborted transactions."""
+    producers = [
+        replace(producer, sent=tuple(replace(sent, append_time_ms=-1) for sent in producer.sent[-1:]))
+        for _, producer in sorted(log.known_producers().items())
+    ]
+    return producers, log.fetch(log.start_offset, 1 << 20).aborted() if log.end_offset else []
 
 
 STEPS = st.lists(
@@ -190,7 +193,7 @@ def test_what_is_known_of_producers_survives_restarts_and_kills(tmp_path_factory
                     path.unlink()
             logs[1] = open_log(Files(), directories[1], SMALL, clean=what == "restart")
             continue
-        known_producer = logs[0].producers.get(pid)
+        known_producer = logs[0].known_producers().get(pid)
         is_open = known_producer is not None and known_producer.transaction_start is not None
         if what in ("commit", "abort"):
             batch: Batch = marker(what == "commit", pid=pid)

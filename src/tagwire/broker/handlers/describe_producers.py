@@ -9,7 +9,7 @@ from typing import Any
 
 from tagwire import messages
 from tagwire.broker.served import Call, handles
-from tagwire.errors import Error
+from tagwire.errors import Error, StorageError
 
 Response = messages.DescribeProducersResponse
 
@@ -20,17 +20,23 @@ async def describe_producers(call: Call) -> Any:
         topics=[
             Response.TopicResponse(
                 name=topic.name,
-                partitions=[_describe(call, topic.name, index) for index in dict.fromkeys(topic.partition_indexes)],
+                partitions=[
+                    await _describe(call, topic.name, index) for index in dict.fromkeys(topic.partition_indexes)
+                ],
             )
             for topic in {topic.name: topic for topic in call.request.topics}.values()
         ]
     )
 
 
-def _describe(call: Call, topic: str, index: int) -> Any:
+async def _describe(call: Call, topic: str, index: int) -> Any:
     partition = call.broker.topics.partition(topic, index)
     if partition is None:
         return Response.PartitionResponse(partition_index=index, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)
+    try:
+        producers = await partition.producers()
+    except StorageError:
+        return Response.PartitionResponse(partition_index=index, error_code=Error.KAFKA_STORAGE_ERROR)
     return Response.PartitionResponse(
         partition_index=index,
         active_producers=[
@@ -42,6 +48,6 @@ def _describe(call: Call, topic: str, index: int) -> Any:
                 coordinator_epoch=producer.coordinator_epoch,
                 current_txn_start_offset=-1 if producer.transaction_start is None else producer.transaction_start,
             )
-            for producer in partition.log.producers
+            for producer in producers
         ],
     )

@@ -131,10 +131,10 @@ def _read_one(call: Call, partition: Found, wanted: FetchPartition, left: int, w
         log = partition.log
         log.check_leader_epoch(wanted.leader_epoch)
         committed = call.request.isolation_level == READ_COMMITTED
-        start, end, stable = log.start_offset, log.end_offset, log.stable_offset
         most = min(wanted.max_bytes, left)
-        records = log.read(wanted.fetch_offset, most, whole_first=whole_first, committed=committed)
-        aborted = log.aborted(wanted.fetch_offset, records) if committed else None
+        fetched = log.fetch(wanted.fetch_offset, most, whole_first=whole_first, committed=committed)
+        records, view = fetched.records, fetched.view
+        aborted = fetched.aborted() if committed else None
         as_kept = dialect_of(call.request) == log.dialect
         if log.dialect is not None and not as_kept:
             epoch = log.epochs.at(wanted.fetch_offset)
@@ -149,9 +149,9 @@ def _read_one(call: Call, partition: Found, wanted: FetchPartition, left: int, w
         return _refusal(wanted, Error.CORRUPT_MESSAGE)
     answer = Response.PartitionData(
         partition_index=wanted.index,
-        high_watermark=end,
-        last_stable_offset=stable,
-        log_start_offset=start,
+        high_watermark=view.end.offset,
+        last_stable_offset=view.end.stable,
+        log_start_offset=view.start,
         aborted_transactions=None
         if aborted is None
         else [

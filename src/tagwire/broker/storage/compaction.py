@@ -106,12 +106,13 @@ class Compaction:
             StorageError: the disk refused, a batch cannot be read, or the log is offline. What was done stays done.
         """
         log, before = self._log, self._log.size_bytes
-        log.flush()  # with gaps allowed, what a crash takes from the middle would not be noticed
+        # With gaps allowed, what a crash takes from the middle would not be noticed. And what is known of producers
+        # decides which batches may go: a crash must not take what it is known from.
+        producers = log.settled_producers()
         try:
             last_of = self._map(dirt)
             if not last_of.next_offset:
                 return
-            producers = {producer.producer_id: producer for producer in log.producers}
             transactions = CleanedTransactions(log.all_aborted())
             cleaning = Cleaning(last_of, transactions, producers, now_ms, log.config.delete_retention_ms)
             segments = [segment for segment in log.closed_segments() if segment.base_offset < last_of.next_offset]
@@ -120,7 +121,7 @@ class Compaction:
                 if not done:
                     return
                 segments = segments[done:]
-            self._cleaned.raise_to({self._where: last_of.next_offset})
+            log.note(lambda: self._cleaned.raise_to({self._where: last_of.next_offset}))
             sizes = before, log.size_bytes
             logger.info("%s: compacted up to %d, %d bytes to %d", log.directory.name, last_of.next_offset, *sizes)
         except FileNotFoundError:

@@ -5,14 +5,14 @@ where the topic says LogAppendTime, its timestamp type and greatest timestamp). 
 end*: the end of what is as safe as an acknowledgement promises. With fsync before ack that is the end of what is on
 the disk.
 
-Threads: methods that add to the log hold one lock, so writers take turns, and those that take segments away another;
-readers take none, they work on a view (see `log_reading`). Source: facts/kafka_protocol.md 5.3, 5.7.
+Threads: whoever changes the log, or asks what is known of its producers, holds its lock (see `log_lock`), and whoever
+takes segments away another one first. Both may be held for as long as the disk takes, so nothing on the event loop
+takes them. Readers take none, they work on a view (see `log_reading`). Source: facts/kafka_protocol.md 5.3, 5.7.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -21,10 +21,11 @@ from tagwire.broker.clock import wall_ms
 from tagwire.broker.storage.batch import Appended, Batch
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
-from tagwire.broker.storage.log_reading import LogView, OffsetOutOfRangeError, VisibleEnd
+from tagwire.broker.storage.log_lock import guarded, log_lock
+from tagwire.broker.storage.log_reading import Fetched, LogView, OffsetOutOfRangeError, VisibleEnd
 from tagwire.broker.storage.placing import placed
 from tagwire.broker.storage.producer_snapshots import drop_snapshots, save_snapshot
-from tagwire.broker.storage.producers import Producers
+from tagwire.broker.storage.producers import Producer, Producers
 from tagwire.broker.storage.retention import is_expired, is_overdue
 from tagwire.broker.storage.segment import SWAP, Placed, Segment
 from tagwire.broker.topic_config import TopicConfig
@@ -36,6 +37,11 @@ logger = logging.getLogger("tagwire.broker")
 Seen = TypeVar("Seen")
 
 
+@guarded(
+    "_writing",
+    changed=("_segments", "_start", "_visible", "_published_bytes", "_offline", "recovery_point"),
+    used=("_producers", "_unsynced", "_new_names"),
+)
 class PartitionLog:
     """A partition's records on disk.
 
@@ -43,7 +49,7 @@ class PartitionLog:
         directory: where its files are.
         config: the topic's configuration; another one takes effect from the next append on.
         epochs: its leader epochs; the latest is written into every batch that is added.
-        producers: what is known of the producers that number their batches.
+        recovery_point: up to which offset all is on the disk.
         not_compacted_before: until when (ms) it is left alone, because it could not be compacted.
     """
 
@@ -64,19 +70,22 @@ class PartitionLog:
         self.config = config
         self.epochs = epochs
         self._files = files
+        # Taken before `_writing` by whoever takes segments away, so that appends need not wait for that.
+        self._restructuring = log_lock()
+        self._writing = log_lock()
         self._start = start_offset
         self._segments = tuple(segments)
-        self.producers = producers or Producers()
+        self._producers = producers or Producers()
         self._unsynced: dict[int, Segment] = {}
         self._new_names = False
         self._offline: str | None = None
-        # Taken before `_writing` by whoever takes segments away, so that appends need not wait for that.
-        self._restructuring = threading.Lock()
-        self._writing = threading.Lock()
         self._published_bytes = 0
-        self._visible = self._written_end()
+        with self._writing:
+            self._visible = self._written_end()
         self.recovery_point = self._visible.offset
         self.not_compacted_before = 0
+        for segment in segments:
+            segment.owner = self._writing
 
     @property
     def dialect(self) -> str | None:
@@ -134,13 +143,12 @@ class PartitionLog:
         from for the others; a StorageError once a write failed, which every batch after it gets too: order is kept. A
         failed write is undone; if even that fails, the log is offline.
         """
-        now = wall_ms()
-        stamp = now if self.config.message_timestamp_type == "LogAppendTime" else -1
+        now, config = wall_ms(), self.config
         outcome: dict[int, Appended | TagwireError] = {}
         failure: StorageError | None = None
         with self._writing:
             try:
-                self._append(batches, now, stamp, outcome)
+                self._append(batches, now, config, outcome)
             except OSError as error:
                 logger.error("%s: %s", self.directory.name, error)
                 failure = StorageError(f"{self.directory}: write failed: {error}")
@@ -148,21 +156,23 @@ class PartitionLog:
                 self._go_offline(str(error))
                 failure = error
             if failure is not None:
-                self.producers.undo()
+                self._producers.undo()
                 for number in range(len(batches)):
                     if self._is_unwritten(outcome.get(number)):
                         outcome[number] = failure
         return [outcome[number] for number in range(len(batches))]
 
     def _append(
-        self, batches: Sequence[Batch], now_ms: int, stamp: int, outcome: dict[int, Appended | TagwireError]
+        self, batches: Sequence[Batch], now_ms: int, config: TopicConfig, outcome: dict[int, Appended | TagwireError]
     ) -> None:
+        self._check_online()
+        stamp = now_ms if config.message_timestamp_type == "LogAppendTime" else -1
         run: list[Placed] = []
         aborted: list[AbortedTransaction] = []
         next_offset, size = self._active.next_offset, self._active.size
         for number, batch in enumerate(batches):
             try:
-                duplicate = self.producers.check(batch.origin)
+                duplicate = self._producers.check(batch.origin)
             except KafkaError as refusal:
                 outcome[number] = refusal
                 continue
@@ -170,15 +180,15 @@ class PartitionLog:
                 outcome[number] = duplicate
                 continue
             last_offset, grown = next_offset + batch.last_offset_delta, size + len(batch.data)
-            full = grown > self.config.segment_bytes or not self._active.can_hold(last_offset)
-            if size and (full or is_overdue(self._active, self.config, now_ms)):
+            full = grown > config.segment_bytes or not self._active.can_hold(last_offset)
+            if size and (full or is_overdue(self._active, config, now_ms)):
                 self._write(run, aborted)
                 run, aborted = [], []
                 self._roll()
                 grown = len(batch.data)
             outcome[number] = Appended(next_offset, stamp)
             run += placed(batch, next_offset, self.leader_epoch, stamp, self.dialect)
-            ended = self.producers.take(batch.origin, next_offset, last_offset, run[-1].max_timestamp, stamp)
+            ended = self._producers.take(batch.origin, next_offset, last_offset, run[-1].max_timestamp, stamp)
             if ended is not None:
                 aborted.append(ended)
             next_offset, size = last_offset + 1, grown
@@ -220,9 +230,13 @@ class PartitionLog:
         """
         return self._viewed(lambda view: view.read(offset, max_bytes, whole_first=whole_first, committed=committed))
 
-    def aborted(self, offset: int, data: memoryview) -> list[AbortedTransaction]:
-        """The aborted transactions whose records may be in `data`, what `read` gave from `offset` on."""
-        return self._view().aborted(offset, data)
+    def fetch(self, offset: int, max_bytes: int, *, whole_first: bool = True, committed: bool = False) -> Fetched:
+        """As `read`; with what else the log could tell at the moment that was read."""
+
+        def look(view: LogView) -> Fetched:
+            return Fetched(offset, view.read(offset, max_bytes, whole_first=whole_first, committed=committed), view)
+
+        return self._viewed(look)
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
         """The first record that is not older than `timestamp`: its (timestamp, offset); None when all are older.
@@ -253,6 +267,7 @@ class PartitionLog:
             except FileNotFoundError:
                 with self._restructuring:
                     pass  # whoever took the file away has said so by now
+                self._check_online()
                 if self._segments is view.segments:
                     raise OffsetOutOfRangeError(f"{self.directory.name}: a segment has just been deleted") from None
             except OSError as error:
@@ -289,10 +304,10 @@ class PartitionLog:
             try:
                 with self._writing:
                     self._check_online()
-                if offset > self.start_offset:
+                if is_later := offset > self.start_offset:
                     remember(offset)
-                    self._start = offset
                 with self._writing:
+                    self._start = offset if is_later else self._start
                     gone = self._take_before_start()
                 for segment in gone:
                     segment.remove()
@@ -317,6 +332,29 @@ class PartitionLog:
                     self._flush()
             except OSError as error:
                 raise StorageError(f"{self.directory}: closing a segment failed: {error}") from error
+
+    def known_producers(self) -> dict[int, Producer]:
+        """What is known of each producer that numbers its batches, by its id.
+
+        Not for the event loop: it waits for whoever is writing.
+
+        Raises:
+            StorageError: the log is offline.
+        """
+        with self._writing:
+            self._check_online()
+            return {producer.producer_id: producer for producer in self._producers}
+
+    def settled_producers(self) -> dict[int, Producer]:
+        """As `known_producers`, when all that is known is on the disk. Raises as `flush`."""
+        with self._writing:
+            self._flush()
+            return {producer.producer_id: producer for producer in self._producers}
+
+    def expire_producers(self, now_ms: int) -> None:
+        """Forget the producers that have been silent for too long; see `Producers.expire`."""
+        with self._writing:
+            self._producers.expire(now_ms)
 
     def closed_segments(self) -> tuple[Segment, ...]:
         """The segments that are not written to any more and whose every byte can be read, in order."""
@@ -357,19 +395,30 @@ class PartitionLog:
                 with self._writing:
                     for segment in old:
                         segment.retired = True
-                        self._unsynced.pop(segment.base_offset, None)
+                        self._let_go(segment)
                 for segment in old:
                     segment.remove()
                 self._files.sync_directory(self.directory)
                 new.rename("")
                 self._files.sync_directory(self.directory)
                 with self._writing:
+                    new.owner = self._writing
                     self._segments = (*self._segments[:first], new, *self._segments[first + len(old) :])
             except OSError as error:
                 with self._writing:
                     self._go_offline(f"replacing segments failed: {error}")
                 raise StorageError(f"{self.directory}: compaction failed: {error}") from error
         return True
+
+    def note(self, remember: Callable[[], None]) -> None:
+        """Write something down of this log, which is not deleted meanwhile.
+
+        Raises:
+            StorageError: the log is offline: another of its name may be there by now.
+        """
+        with self._restructuring:
+            self._check_online()
+            remember()
 
     def close(self) -> None:
         """Bring everything to the disk, indexes too, and close the files.
@@ -407,6 +456,8 @@ class PartitionLog:
             raise StorageError(f"{self.directory} is offline: {self._offline}")
 
     def _go_offline(self, reason: str) -> None:
+        if self._offline is not None:
+            return
         logger.error("%s is offline until the next start: %s", self.directory.name, reason)
         self._offline = reason
         self._release()
@@ -421,15 +472,16 @@ class PartitionLog:
             self._unsynced[self._active.base_offset] = self._active
             self._active.append(run)
             self._active.aborted.extend(aborted)
-        self.producers.keep()
+        self._producers.keep()
 
     def _roll(self) -> None:
         active = self._active
         active.finish()
-        save_snapshot(self._files, self.directory, active.next_offset, self.producers.snapshot())
+        save_snapshot(self._files, self.directory, active.next_offset, self._producers.snapshot())
         fresh = Segment.create(
             self._files, self.directory, active.next_offset, self.config.index_interval_bytes, self.dialect
         )
+        fresh.owner = self._writing
         self._segments = (*self._segments, fresh)
         self._new_names = True
         self._unsynced[active.base_offset] = active
@@ -465,7 +517,7 @@ class PartitionLog:
 
     def _written_end(self) -> VisibleEnd:
         active = self._active
-        open_from = self.producers.first_open
+        open_from = self._producers.first_open
         stable = active.next_offset if open_from is None else open_from
         return VisibleEnd(active.next_offset, active.base_offset, active.size, active.newest[0], stable)
 
@@ -483,7 +535,7 @@ class PartitionLog:
 
     def _save_producers(self) -> None:
         end = self._active.next_offset
-        save_snapshot(self._files, self.directory, end, self.producers.snapshot())
+        save_snapshot(self._files, self.directory, end, self._producers.snapshot())
         drop_snapshots(self._files, self.directory, keep={end, *(segment.base_offset for segment in self._segments)})
 
     def _take_before_start(self) -> list[Segment]:
@@ -492,6 +544,11 @@ class PartitionLog:
             if self._segments[0].base_offset >= self._visible.segment:
                 break
             gone.append(self._segments[0])
-            self._unsynced.pop(gone[-1].base_offset, None)
+            self._let_go(gone[-1])
             self._segments = self._segments[1:]
         return gone
+
+    def _let_go(self, segment: Segment) -> None:
+        """Leave a segment to whoever deletes it, without the lock."""
+        self._unsynced.pop(segment.base_offset, None)
+        segment.owner = None

@@ -73,7 +73,7 @@ class LogView:
         return EMPTY
 
     def aborted(self, offset: int, data: memoryview) -> list[AbortedTransaction]:
-        """See `PartitionLog.aborted`."""
+        """See `Fetched.aborted`."""
         found = [a for segment in self.segments for a in segment.aborted if a.last_offset >= offset]
         if not found:
             return []
@@ -101,3 +101,24 @@ class LogView:
 
     def _limit(self, segment: Segment) -> int:
         return self.end.position if segment.base_offset == self.end.segment else segment.size
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What was read of a log, and the log as it was at that moment.
+
+    What is asked of the log again may be of another moment: its segments may have been replaced or deleted since.
+
+    Attributes:
+        offset: where it was read from.
+        records: whole batches from the one that holds `offset` on.
+        view: the log.
+    """
+
+    offset: int
+    records: memoryview
+    view: LogView
+
+    def aborted(self) -> list[AbortedTransaction]:
+        """The aborted transactions whose records may be in `records`."""
+        return self.view.aborted(self.offset, self.records)

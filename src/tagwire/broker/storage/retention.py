@@ -33,7 +33,7 @@ def expired_before(log: PartitionLog, now_ms: int) -> int:
         StorageError: the disk refused, or the log is offline.
     """
     log.roll_if_due(now_ms)
-    log.producers.expire(now_ms)
+    log.expire_producers(now_ms)
     closed, config = log.closed_segments(), log.config
     surplus = log.size_bytes - config.retention_bytes
     start = log.start_offset

@@ -18,6 +18,7 @@ from pathlib import Path
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.storage.files import Buffer, Files
 from tagwire.broker.storage.index import OffsetIndex, TimeIndex
+from tagwire.broker.storage.log_lock import LogLock, guarded
 from tagwire.broker.storage.scan import batches, spans
 from tagwire.broker.storage.transaction_index import load_transaction_index, save_transaction_index
 from tagwire.errors import CorruptRecordError, StorageError, UnsupportedVersionError
@@ -62,6 +63,7 @@ def _paths(directory: Path, base_offset: int, state: str) -> dict[str, Path]:
     return {suffix: directory / f"{offset_name(base_offset)}{suffix}{state}" for suffix in SUFFIXES}
 
 
+@guarded("owner", changed=("size", "next_offset", "aborted", "retired", "_newest", "_unindexed"), used=("_fd",))
 class Segment:
     """A segment's files and what is known about them.
 
@@ -70,6 +72,7 @@ class Segment:
         size: bytes of whole batches in the `.log` file.
         next_offset: one past the last offset in it.
         aborted: the aborted transactions whose markers are in it, in their order.
+        owner: the lock of the log that it is in; None for one that is in none.
         retired: whether other files take its files' names, or will: what is opened by name then is not its own.
     """
 
@@ -84,6 +87,7 @@ class Segment:
         state: str = "",
     ) -> None:
         """The segment of that offset in a directory; `state` is what its files' names end with."""
+        self.owner: LogLock | None = None
         self._files = files
         self._index_interval = index_interval
         self._dialect = dialect
@@ -390,6 +394,7 @@ class Segment:
         for _, batch in batches(self._files, fd, 0, self.size, self._dialect):
             fresh._note(batch.last_offset, batch.max_timestamp, batch.size)
         fresh.finish()
+        # An entry that a writer adds meanwhile is lost: an index is sparse anyway, and `newest` is kept apart from it.
         self._offsets, self._times = fresh._offsets, fresh._times
 
     def _reset(self) -> None:
