@@ -62,6 +62,8 @@ class LogView:
         segments, end = self.segments, self.end
         if not self.start <= offset <= max(end.offset, segments[-1].next_offset):
             raise OffsetOutOfRangeError(f"{self.name} has offsets {self.start}-{end.offset}, not {offset}")
+        if offset >= end.offset:
+            return EMPTY
         holding = bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
         for segment in segments[max(holding, 0) :]:
             if segment.base_offset > end.segment:
