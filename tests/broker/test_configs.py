@@ -53,6 +53,7 @@ def test_every_configuration_of_a_topic_is_known_with_its_type():
     types = {field.name.replace("_", "."): field.type for field in fields(TopicConfig)}
     for name, known in TOPIC_CONFIGS.items():
         expected = {"int": {Type.INT, Type.LONG}, "float": {Type.DOUBLE}, "str": {Type.STRING, Type.LIST}}
+        expected["bool"] = {Type.BOOLEAN}
         assert known.type in expected[types[name]], name
 
 
@@ -87,7 +88,7 @@ def test_documentation_is_told_when_it_is_asked_for(wire, topic):
     assert all(config.documentation for config in configs(wire, topic, include_documentation=True).values())
 
 
-@pytest.mark.parametrize(("keys", "count"), [(["retention.ms", "no.such"], 1), ([], len(TOPIC_CONFIGS)), (None, 14)])
+@pytest.mark.parametrize(("keys", "count"), [(["retention.ms", "no.such"], 1), ([], len(TOPIC_CONFIGS)), (None, 34)])
 def test_some_configurations_can_be_asked_for(wire, topic, keys, count):
     assert len(configs(wire, topic, keys=keys)) == count
 
@@ -119,7 +120,6 @@ NOT_THERE = [
     (TOPIC, "../etc", Error.INVALID_TOPIC_EXCEPTION),
     (BROKER, "2", Error.INVALID_REQUEST),
     (8, "1", Error.INVALID_REQUEST),
-    (32, "group", Error.INVALID_REQUEST),
     (0, "", Error.INVALID_REQUEST),
 ]
 
@@ -165,7 +165,6 @@ REFUSED = [
     ([("retention.ms", 4, "1")], Error.INVALID_REQUEST),
     ([("retention.ms", SET, "1"), ("retention.ms", SET, "2")], Error.INVALID_REQUEST),
     ([("segment.bytes", SET, "2000"), ("retention.ms", SET, "soon")], Error.INVALID_CONFIG),
-    ([("cleanup.policy", SUBTRACT, "delete")], Error.INVALID_CONFIG),
 ]
 
 
@@ -176,6 +175,33 @@ def test_what_cannot_be_changed_is_refused_and_nothing_is(wire, topic, changes, 
     assert answer.error_code == error
     assert answer.error_message
     assert configs(wire, topic) == before
+
+
+def test_a_list_is_taken_from_until_it_is_empty_and_added_to_again(wire, topic):
+    assert alter(wire, topic, ("cleanup.policy", SUBTRACT, "delete")).error_code == 0
+    assert configs(wire, topic)["cleanup.policy"].value == ""
+    assert alter(wire, topic, ("cleanup.policy", APPEND, "compact")).error_code == 0
+    assert configs(wire, topic)["cleanup.policy"].value == "compact"
+
+
+def test_a_configuration_that_the_broker_has_no_name_for_has_no_synonym_there(wire, topic):
+    assert configs(wire, topic, include_synonyms=True)["remote.storage.enable"].synonyms == []
+
+
+@pytest.mark.parametrize("kind", [16, 32])
+def test_groups_and_client_metrics_have_no_configurations(wire, kind):
+    answer = describe(wire, "any", kind=kind)
+    assert (answer.error_code, answer.configs) == (0, [])
+    assert alter(wire, "any", ("interval.ms", SET, "1"), kind=kind).error_code == Error.INVALID_REQUEST
+
+
+def test_a_setting_of_the_broker_may_be_set_to_what_it_is(wire):
+    same = [("num.partitions", SET, "1"), ("log.retention.ms", DELETE, None), ("min.insync.replicas", SET, "1")]
+    for name in ("1", ""):
+        assert alter(wire, name, *same, kind=BROKER).error_code == 0
+    assert alter(wire, "1", ("no.such", SET, "1"), kind=BROKER).error_code == Error.INVALID_CONFIG
+    answer = alter(wire, "1", ("log.retention.ms", SET, "1"), kind=BROKER)
+    assert (answer.error_code, "log.retention.ms is 604800000" in answer.error_message) == (Error.INVALID_REQUEST, True)
 
 
 def test_the_brokers_own_topics_and_settings_stay_as_they_are(wire):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 
 import pytest
 from crc32c import crc32c
@@ -75,7 +76,7 @@ HOSTILE_BATCHES = [
     ("magic 3", ONE[:16] + b"\3" + ONE[17:], Error.CORRUPT_MESSAGE),
     ("magic -1", ONE[:16] + b"\xff" + ONE[17:], Error.CORRUPT_MESSAGE),
     ("compression 5", changed(ONE, 21, ">h", 5), Error.CORRUPT_MESSAGE),
-    ("append time", changed(ONE, 21, ">h", 8), Error.INVALID_RECORD),
+    ("append time", changed(ONE, 21, ">h", 8), Error.INVALID_TIMESTAMP),
     ("transactional without a producer", changed(ONE, 21, ">h", 16), Error.INVALID_RECORD),
     ("a producer without an epoch", changed(ONE, 43, ">q", 5), Error.INVALID_RECORD),
     ("a producer without a sequence", changed(ONE, 43, ">qh", 5, 0), Error.INVALID_RECORD),
@@ -95,7 +96,7 @@ HOSTILE_BATCHES = [
     ("compressed by name only", changed(ONE, 21, ">h", 1), Error.INVALID_RECORD),
     ("a broken stream", sealed(GZIPPED[:80] + b"\0" + GZIPPED[81:]), Error.INVALID_RECORD),
     ("base timestamp -2", changed(ONE, 27, ">q", -2), Error.INVALID_TIMESTAMP),
-    ("max timestamp -2", changed(ONE, 35, ">q", -2), Error.INVALID_TIMESTAMP),
+    ("a timestamp below -1 by its delta", changed(changed(ONE, 27, ">q", 0), 63, ">b", 9), Error.INVALID_TIMESTAMP),
 ]
 
 
@@ -109,6 +110,46 @@ def test_a_bad_batch_is_refused_and_nothing_is_written(wire, make, data, error):
     assert outcome.base_offset == -1
     assert outcome.error_message
     assert wire.produce("t", make.records(b"good")).base_offset == 0
+
+
+@pytest.mark.parametrize("wrong", [-2, -1, 5, 1000, 2**62])
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_the_greatest_timestamp_is_what_the_records_say_not_the_header(wire, wrong, compression):
+    wire.create("t")
+    sent = write([Record(b"k", b"v", timestamp=1001), Record(b"k", b"w", timestamp=1000)], compression=compression)
+    assert wire.produce("t", changed(sent, 35, ">q", wrong)).error_code == 0
+    stored = bytes(wire.fetch("t", 0).records)
+    assert stored[16:] == sent[16:]
+    assert (wire.offset_at("t", -3).offset, wire.offset_at("t", 1001).offset) == (0, 0)
+    assert wire.offset_at("t", 1002).offset == -1
+
+
+def test_records_too_far_from_the_brokers_clock_are_refused_and_named(wire):
+    wire.create("t")
+    wire.create("narrow", message_timestamp_before_max_ms="1000", message_timestamp_after_max_ms="0")
+    wire.create("wide", message_timestamp_after_max_ms=str(2**63 - 1))
+    wire.create("dated", message_timestamp_type="LogAppendTime")
+    now = int(time.time() * 1000)
+    data = write([Record(None, b"v", timestamp=at) for at in (now + 7_200_000, now, now - 60_000, -1, now + 2**40)])
+    outcome = wire.produce("t", data)
+    assert (outcome.error_code, outcome.base_offset) == (Error.INVALID_TIMESTAMP, -1)
+    assert [error.batch_index for error in outcome.record_errors] == [0, 4]
+    assert "message.timestamp.after.max.ms=3600000" in outcome.record_errors[0].batch_index_error_message
+    assert outcome.error_message.startswith("record 0 has timestamp")
+    outcome = wire.produce("narrow", write([Record(None, b"v", timestamp=at) for at in (-1, now - 60_000)]))
+    assert outcome.error_code == Error.INVALID_TIMESTAMP
+    assert [error.batch_index for error in outcome.record_errors] == [1]
+    assert wire.produce("narrow", write([Record(None, b"v", timestamp=int(time.time() * 1000))])).error_code == 0
+    assert wire.produce("narrow", data, version=7).error_code == Error.INVALID_TIMESTAMP
+    for topic in ("wide", "dated"):
+        assert wire.produce(topic, data).error_code == 0
+
+
+def test_of_very_many_refused_records_only_the_first_thousand_are_named(wire):
+    wire.create("t", cleanup_policy="compact")
+    outcome = wire.produce("t", write([Record(None, b"") for _ in range(3000)]))
+    assert outcome.error_code == Error.INVALID_RECORD
+    assert [error.batch_index for error in outcome.record_errors] == list(range(1000))
 
 
 def test_a_batch_that_the_broker_fails_at_is_refused_alone(wire, make, monkeypatch, caplog):

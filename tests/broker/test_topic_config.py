@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tagwire import messages
+from tagwire.broker import Broker
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import ConfigError, Error
 from tagwire.records import Record, read, write
@@ -21,7 +23,27 @@ DEFAULTS = {
     "min.compaction.lag.ms": "0",
     "max.compaction.lag.ms": "9223372036854775807",
     "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": "9223372036854775807",
+    "message.timestamp.after.max.ms": "3600000",
     "compression.type": "producer",
+    "compression.gzip.level": "-1",
+    "compression.lz4.level": "9",
+    "compression.zstd.level": "3",
+    "segment.jitter.ms": "0",
+    "segment.index.bytes": "10485760",
+    "flush.messages": "9223372036854775807",
+    "flush.ms": "9223372036854775807",
+    "file.delete.delay.ms": "60000",
+    "preallocate": "false",
+    "min.insync.replicas": "1",
+    "unclean.leader.election.enable": "false",
+    "remote.storage.enable": "false",
+    "remote.log.copy.disable": "false",
+    "remote.log.delete.on.disable": "false",
+    "local.retention.ms": "-2",
+    "local.retention.bytes": "-2",
+    "leader.replication.throttled.replicas": "",
+    "follower.replication.throttled.replicas": "",
     "tagwire.record.dialect": "none",
 }
 
@@ -44,9 +66,11 @@ def test_every_configuration_is_taken_as_it_is_told():
         ("compact", False, True),
         ("compact,delete", True, True),
         ("delete, compact", True, True),
+        ("compact,compact", False, True),
+        ("", False, False),
     ],
 )
-def test_a_cleanup_policy_is_one_or_both(policy, deletes, compacts):
+def test_a_cleanup_policy_is_one_or_both_or_neither(policy, deletes, compacts):
     config = TopicConfig.of({"cleanup.policy": policy})
     assert (config.deletes, config.compacts) == (deletes, compacts)
 
@@ -57,25 +81,92 @@ def test_a_cleanup_policy_is_one_or_both(policy, deletes, compacts):
         ("segment.bytes", "1023"),
         ("segment.bytes", "2147483648"),
         ("segment.bytes", "1_000_000"),
-        ("segment.bytes", " 2000"),
         ("segment.bytes", ""),
         ("segment.ms", "0"),
         ("retention.ms", "9" * 30),
         ("retention.bytes", "1.5"),
         ("message.timestamp.type", "createtime"),
         ("cleanup.policy", "compact,keep"),
-        ("cleanup.policy", "compact,compact"),
-        ("cleanup.policy", ""),
+        ("cleanup.policy", "compact,"),
         ("compression.type", "zip"),
         ("min.cleanable.dirty.ratio", "1.5"),
         ("min.cleanable.dirty.ratio", "nan"),
         ("tagwire.record.dialect", "optional"),
-        ("min.insync.replicas", "1"),
+        ("min.insync.replicas", "0"),
+        ("min.insync.replicas", "2147483648"),
+        ("preallocate", "yes"),
+        ("remote.storage.enable", "true"),
+        ("local.retention.ms", "-3"),
+        ("segment.index.bytes", "3"),
+        ("flush.messages", "0"),
+        ("file.delete.delay.ms", "-1"),
+        ("compression.gzip.level", "0"),
+        ("compression.gzip.level", "10"),
+        ("compression.lz4.level", "18"),
+        ("compression.zstd.level", "-131073"),
+        ("leader.replication.throttled.replicas", "none"),
+        ("leader.replication.throttled.replicas", "0-1"),
+        ("follower.replication.throttled.replicas", r"0:1,\*"),
+        ("message.format.version", "2.8"),
+        ("message.downconversion.enable", "false"),
     ],
 )
-def test_a_configuration_that_is_not_implemented_is_named(name, value):
-    with pytest.raises(ConfigError, match=rf"{name}(={value}| is not)"):
-        TopicConfig.of({name: value})
+def test_a_name_or_value_that_kafka_refuses_is_named(name, value):
+    with pytest.raises(ConfigError, match=rf"{name}(={value}| is unknown)"):
+        TopicConfig.of({name: value.replace("\\", "")})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("min.insync.replicas", "2", "2"),
+        ("unclean.leader.election.enable", "TRUE", "true"),
+        ("preallocate", " false ", "false"),
+        ("segment.bytes", " +2000", "2000"),
+        ("retention.bytes", "-5", "-5"),
+        ("remote.log.copy.disable", "true", "true"),
+        ("local.retention.bytes", "5", "5"),
+        ("leader.replication.throttled.replicas", "0:1, 1:1", "0:1,1:1"),
+        ("follower.replication.throttled.replicas", "*", "*"),
+        ("min.cleanable.dirty.ratio", "1e-1", "0.1"),
+        ("min.cleanable.dirty.ratio", ".5", "0.5"),
+        ("compression.zstd.level", "-7", "-7"),
+        ("cleanup.policy", "", ""),
+    ],
+)
+def test_what_kafka_takes_is_taken_kept_and_described(tmp_path, connect, name, value, told):
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        assert wire.create("t", **{name: value}).error_code == 0
+        default = wire.create("other", **{name: TopicConfig().as_strings()[name]})
+        assert default.error_code == 0
+    with Broker(tmp_path / "data") as broker:
+        request = messages.DescribeConfigsRequest
+        asked = request.DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=[name])
+        (config,) = connect(broker.bootstrap).ask(request(resources=[asked]), 4).results[0].configs
+        assert (config.name, config.value, config.config_source) == (name, told, 1)
+
+
+def test_compaction_lags_that_exclude_each_other_are_refused():
+    with pytest.raises(ConfigError, match=r"min.compaction.lag.ms=5 is over max.compaction.lag.ms=4"):
+        TopicConfig.of({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"})
+
+
+def test_more_in_sync_replicas_than_there_are_count_as_those_there_are(wire, make):
+    wire.create("t", min_insync_replicas="2")
+    assert wire.produce("t", make.records(b"v"), acks=-1).error_code == 0
+
+
+@pytest.mark.parametrize(("codec", "least", "most"), [("gzip", "1", "9"), ("lz4", "9", "17"), ("zstd", "-50", "19")])
+def test_batches_are_compressed_at_the_level_that_is_asked_for(wire, codec, least, most):
+    words = [b"%x" % (number * number % 9973) for number in range(20_000)]
+    data = write([Record(None, b" ".join(words))])
+    sizes = []
+    for level in (least, most):
+        wire.create(f"t{level}", **{"compression_type": codec, f"compression_{codec}_level": level})
+        assert wire.produce(f"t{level}", data).error_code == 0
+        sizes.append(len(wire.fetch(f"t{level}", 0).records))
+    assert sizes[0] > sizes[1]
 
 
 def test_a_topic_of_a_dialect_cannot_be_compacted():

@@ -1,20 +1,24 @@
 """What a producer's batch must be before it may enter a log.
 
 A batch that is stored is served to every reader for as long as it is kept, so whatever would stop a reader is found
-here, before anything is written: header, checksum, compression and every record in it. Source: facts/kafka_protocol.md
-5.1, 5.3; facts/hostile_inputs.md E.3.
+here, before anything is written: header, checksum, compression and every record in it. What the header says of the
+greatest timestamp is not taken on trust: like Kafka, the broker writes what the records say. Source: Kafka's
+LogValidator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 
+from tagwire.broker.clock import wall_ms
 from tagwire.broker.message_sets import to_record_batch
+from tagwire.broker.record_refusals import MOST_TOLD, refuse, untimely
 from tagwire.broker.storage.batch import Batch, batch_of
-from tagwire.broker.topic_config import TopicConfig
+from tagwire.broker.topic_config import CREATE_TIME, TopicConfig
 from tagwire.errors import CorruptRecordError, Error, KafkaError
 from tagwire.kernel import records as kernel
-from tagwire.records import BatchHeader, RecordBatch, batch_headers, rewrite
+from tagwire.records import BatchHeader, RecordBatch, batch_headers, rewrite, set_max_timestamp
 from tagwire.records.batch import HEADER_SIZE
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.rpc.since import PRODUCE_RECORD_BATCHES, PRODUCE_ZSTD
@@ -31,7 +35,8 @@ def check_batch(
             that is not of an open transaction.
 
     Raises:
-        KafkaError: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE or
+        RecordsRefusedError: INVALID_TIMESTAMP or INVALID_RECORD, for what some of its records are.
+        KafkaError: INVALID_RECORD, INVALID_TIMESTAMP, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE or
             UNSUPPORTED_COMPRESSION_TYPE, with what is wrong; as `check_transaction`.
     """
     if not records:
@@ -65,26 +70,34 @@ def check_batch(
     if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
         numbers = f"epoch {header.producer_epoch} and sequence {header.base_sequence}"
         raise KafkaError(Error.INVALID_RECORD, f"a batch of producer {header.producer_id} cannot have {numbers}")
-    if header.has_delete_horizon or header.timestamp_type != "CreateTime":
-        raise KafkaError(Error.INVALID_RECORD, "a producer's batch cannot have append time or a delete horizon")
-    if header.base_timestamp < -1 or header.max_timestamp < -1:
-        raise KafkaError(Error.INVALID_TIMESTAMP, "a timestamp is below -1")
+    if header.has_delete_horizon:
+        raise KafkaError(Error.INVALID_RECORD, "a producer's batch cannot have a delete horizon")
+    if header.timestamp_type != CREATE_TIME:
+        raise KafkaError(Error.INVALID_TIMESTAMP, "a producer's batch cannot have append time")
     if header.compression == "zstd" and version < PRODUCE_ZSTD:
         raise KafkaError(
             Error.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {PRODUCE_ZSTD} or newer, not {version}"
         )
-    _check_records(header, records)
-    if config.compacts:
-        _check_keys(records)
+    times = _times(header, records)
+    greatest = max(times)
+    refuse(
+        {} if config.dates_records else untimely(times, greatest, config, wall_ms()),
+        _without_key(records) if config.compacts else {},
+    )
+    if header.max_timestamp != greatest and not config.dates_records:
+        records = memoryview(bytearray(records))
+        set_max_timestamp(records, greatest)
+        header = next(batch_headers(records))
     if header.is_transactional:
         check_transaction(header.producer_id, header.producer_epoch)
     return batch_of(header, _compressed(records, header, config))
 
 
-def _check_keys(data: memoryview) -> None:
-    for number, record in enumerate(RecordBatch(data, 0).records(max_decompressed=MAX_DECOMPRESSED)):
-        if record.key is None:
-            raise KafkaError(Error.INVALID_RECORD, f"record {number} has no key, and the topic is compacted")
+def _without_key(data: memoryview) -> dict[int, str]:
+    records = RecordBatch(data, 0).records(max_decompressed=MAX_DECOMPRESSED)
+    problem = "has no key, and the topic is compacted"
+    found = ((number, problem) for number, record in enumerate(records) if record.key is None)
+    return dict(islice(found, MOST_TOLD))
 
 
 def _compressed(data: memoryview, header: BatchHeader, config: TopicConfig) -> memoryview:
@@ -95,27 +108,33 @@ def _compressed(data: memoryview, header: BatchHeader, config: TopicConfig) -> m
     if header.compression == wanted:
         return data
     batch = RecordBatch(data, 0)
-    rewritten = rewrite(batch, batch.records(max_decompressed=MAX_DECOMPRESSED), compression=wanted)
+    records = batch.records(max_decompressed=MAX_DECOMPRESSED)
+    rewritten = rewrite(batch, records, compression=wanted, level=config.level_of(wanted))
     config.check_size(len(rewritten))
     return memoryview(rewritten)
 
 
-def _check_records(header: BatchHeader, data: memoryview) -> None:
+def _times(header: BatchHeader, data: memoryview) -> list[int]:
+    """The timestamps of the records, every one of which is read."""
     origin = 0 if header.compression != "none" else HEADER_SIZE
-    nothing_kept = kernel.Columns(None, None, None, None, None, None, None, None)
     try:
-        nothing_kept.decode(
-            header.payload(data, MAX_DECOMPRESSED),
+        payload = header.payload(data, MAX_DECOMPRESSED)
+        # A count that is too large is found out before the last of these is needed.
+        times = memoryview(bytearray(8 * min(header.count, len(payload) // kernel.MIN_RECORD_SIZE))).cast("q")
+        columns = kernel.Columns(None, times, None, None, None, None, None, None)
+        columns.decode(
+            payload,
             header.count,
             origin,
             0,
             header.last_offset_delta,
-            0,
+            header.base_timestamp,
             0,
             False,
             0,
-            0,
+            header.count,
             False,
         )
     except CorruptRecordError as error:
         raise KafkaError(Error.INVALID_RECORD, str(error)) from None
+    return times.tolist()

@@ -1,8 +1,8 @@
 """Configurations as admin tools want to see them: value, type, where it comes from, and what it would be otherwise.
 
-A topic's configuration falls back on one of the broker's, under another name, as in Kafka: `retention.ms` on
+A topic's configuration falls back on one of the broker's, most under another name, as in Kafka: `retention.ms` on
 `log.retention.ms`. Here that is always the default; the broker's own settings are said when it is started, and told
-read-only. Source: facts/kafka_protocol.md 4, KIP-226, KIP-569.
+read-only. Source: KIP-226, KIP-569; Kafka's ServerTopicConfigSynonyms.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """What is known of a topic's configuration; `fallback` is the broker's name for it."""
+    """What is known of a topic's configuration; `fallback` is the broker's name for it, None where it has none."""
 
     type: Type
-    fallback: str
+    fallback: str | None
     documentation: str
 
 
@@ -94,7 +94,55 @@ TOPIC_CONFIGS: Final[Mapping[str, _Definition]] = {
     "message.timestamp.type": _Definition(
         Type.STRING, "log.message.timestamp.type", "Whose clock dates a record: CreateTime or LogAppendTime."
     ),
+    "message.timestamp.before.max.ms": _Definition(
+        Type.LONG, "log.message.timestamp.before.max.ms", "How far a producer's timestamp may be in the past."
+    ),
+    "message.timestamp.after.max.ms": _Definition(
+        Type.LONG, "log.message.timestamp.after.max.ms", "How far a producer's timestamp may be in the future."
+    ),
     "compression.type": _Definition(Type.STRING, "compression.type", "What batches are compressed with."),
+    "compression.gzip.level": _Definition(
+        Type.INT, "compression.gzip.level", "At which level, where compression.type is gzip."
+    ),
+    "compression.lz4.level": _Definition(
+        Type.INT, "compression.lz4.level", "At which level, where compression.type is lz4; 9 is the fastest."
+    ),
+    "compression.zstd.level": _Definition(
+        Type.INT, "compression.zstd.level", "At which level, where compression.type is zstd."
+    ),
+    "segment.jitter.ms": _Definition(Type.LONG, "log.roll.jitter.ms", "Without effect: segment.ms alone counts."),
+    "segment.index.bytes": _Definition(
+        Type.INT, "log.index.size.max.bytes", "Without effect: an index grows with its segment."
+    ),
+    "flush.messages": _Definition(
+        Type.LONG,
+        "log.flush.interval.messages",
+        "Without effect: fsync, of the whole broker, says what is on the disk.",
+    ),
+    "flush.ms": _Definition(
+        Type.LONG, "log.flush.interval.ms", "Without effect: fsync, of the whole broker, says what is on the disk."
+    ),
+    "file.delete.delay.ms": _Definition(
+        Type.LONG, "log.segment.delete.delay.ms", "Without effect: files go at once, and readers keep what they read."
+    ),
+    "preallocate": _Definition(Type.BOOLEAN, "log.preallocate", "Without effect: a segment grows as it is written."),
+    "min.insync.replicas": _Definition(
+        Type.INT, "min.insync.replicas", "Counts as the replicas that there are, where it is more: one."
+    ),
+    "unclean.leader.election.enable": _Definition(
+        Type.BOOLEAN, "unclean.leader.election.enable", "Without effect: there is one replica."
+    ),
+    "remote.storage.enable": _Definition(Type.BOOLEAN, None, "False: there is no remote storage."),
+    "remote.log.copy.disable": _Definition(Type.BOOLEAN, None, "Without effect: there is no remote storage."),
+    "remote.log.delete.on.disable": _Definition(Type.BOOLEAN, None, "Without effect: there is no remote storage."),
+    "local.retention.ms": _Definition(
+        Type.LONG, "log.local.retention.ms", "Without effect: there is no remote storage."
+    ),
+    "local.retention.bytes": _Definition(
+        Type.LONG, "log.local.retention.bytes", "Without effect: there is no remote storage."
+    ),
+    "leader.replication.throttled.replicas": _Definition(Type.LIST, None, "Without effect: nothing is replicated."),
+    "follower.replication.throttled.replicas": _Definition(Type.LIST, None, "Without effect: nothing is replicated."),
     DIALECT: _Definition(Type.STRING, DIALECT, "The format of what is stored; set when a topic is created."),
 }
 
@@ -112,7 +160,7 @@ def config_entries(config: TopicConfig, given: Mapping[str, str | None]) -> list
 
 def _topic_entry(name: str, value: str, default: str, given: bool) -> Entry:
     known = TOPIC_CONFIGS[name]
-    synonyms = [(known.fallback, default, Source.DEFAULT)]
+    synonyms = [] if known.fallback is None else [(known.fallback, default, Source.DEFAULT)]
     if given:
         synonyms.insert(0, (name, value, Source.TOPIC))
     source = Source.TOPIC if given else Source.DEFAULT
@@ -125,7 +173,7 @@ def broker_entries(node: Node) -> list[Entry]:
     names = {name for name, *_ in told}
     for topic_name, default in TopicConfig().as_strings().items():
         known = TOPIC_CONFIGS[topic_name]
-        if known.fallback not in names and topic_name != DIALECT:
+        if known.fallback is not None and known.fallback not in names and topic_name != DIALECT:
             told.append((known.fallback, known.type, default, default, known.documentation))
     return [_broker_entry(*row) for row in sorted(told, key=lambda row: row[0])]
 
@@ -155,7 +203,6 @@ def _identity(node: Node) -> list[_Row]:
         ("advertised.listeners", Type.LIST, ",".join(advertise), "", "Where clients are told to connect."),
         ("sasl.enabled.mechanisms", Type.LIST, ",".join(mechanisms), "", "How clients say who they are."),
         ("default.replication.factor", Type.INT, "1", "1", "There is one broker."),
-        ("min.insync.replicas", Type.INT, "1", "1", "There is one broker."),
         (
             "max.incremental.fetch.session.cache.slots",
             Type.INT,

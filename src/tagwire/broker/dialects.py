@@ -7,11 +7,14 @@ altered to fit: what cannot be said in the other format is refused. Source: draf
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from struct import Struct
 from typing import Final
 
+from tagwire.broker.clock import wall_ms
+from tagwire.broker.record_refusals import refuse, untimely
 from tagwire.broker.storage.batch import Batch
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import CorruptRecordError, EncodeError, Error, KafkaError
@@ -50,12 +53,12 @@ def check_for_dialect(
     if not records:
         raise KafkaError(Error.INVALID_RECORD, "there is no message")
     config.check_size(len(records))
-    return _checked(bytearray(records), spoken)
+    return _checked(bytearray(records), spoken, config)
 
 
-def _checked(data: bytearray, dialect: str) -> Batch:
+def _checked(data: bytearray, dialect: str, config: TopicConfig) -> Batch:
     """The message set in `data`, whose offsets then count from 0."""
-    count, end, newest = 0, 0, -1
+    count, end, times = 0, 0, array("q")
     try:
         for entry in read(data, dialect):
             first, rows = count, _records(entry)
@@ -63,16 +66,20 @@ def _checked(data: bytearray, dialect: str) -> Batch:
                 raise KafkaError(Error.INVALID_RECORD, "a producer's message cannot have append time")
             if entry.last_offset_delta != len(rows) - 1:
                 raise KafkaError(Error.INVALID_RECORD, "the offsets in a compressed message set have gaps")
-            latest = max(row.timestamp for row in rows)
-            if latest != entry.max_timestamp or min(row.timestamp for row in rows) < -1:
+            times.extend(row.timestamp for row in rows)
+            latest = max(times[first:])
+            if latest != entry.max_timestamp:
                 problem = f"a message says {entry.max_timestamp} is its greatest timestamp, and it is {latest}"
                 raise KafkaError(Error.INVALID_TIMESTAMP, problem)
-            count, end, newest = first + len(rows), entry.position + entry.size, max(newest, latest)
+            count, end = first + len(rows), entry.position + entry.size
             _INT64.pack_into(data, entry.position, count - 1)
     except CorruptRecordError as error:
         raise KafkaError(Error.CORRUPT_MESSAGE, str(error)) from None
     if end != len(data):
         raise KafkaError(Error.CORRUPT_MESSAGE, f"{len(data) - end} bytes end inside a message")
+    newest = max(times, default=-1)
+    if times and not config.dates_records:
+        refuse(untimely(times, newest, config, wall_ms()), {})
     return Batch(memoryview(data), count - 1, newest)
 
 

@@ -254,7 +254,7 @@ class Topics:
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION; INVALID_TOPIC_EXCEPTION for one of the broker's own; INVALID_CONFIG
-                for a name or value that is not implemented.
+                for a name that there is not, or a value that it does not take.
         """
         topic = self._changeable(name)
         configs = {key: value for key, value in {**topic.configs, **changes}.items() if value is not None}

@@ -18,7 +18,16 @@ from tagwire.records.batch import BatchHeader, DecompressedBatch, RecordBatch, n
 from tagwire.records.compression import CODECS, compress, decompress
 from tagwire.records.control import ControlRecord, decode_control
 from tagwire.records.control_writer import write_control, write_end_transaction
-from tagwire.records.entries import batch_headers, claim, next_offset, place, read, read_together, restamp
+from tagwire.records.entries import (
+    batch_headers,
+    claim,
+    next_offset,
+    place,
+    read,
+    read_together,
+    restamp,
+    set_max_timestamp,
+)
 from tagwire.records.header_keys import HeaderKeys, namespace_of
 from tagwire.records.header_serdes import HeaderSerdes
 from tagwire.records.message_set import MessageEntry
@@ -68,6 +77,7 @@ __all__ = [
     "read_together",
     "restamp",
     "rewrite",
+    "set_max_timestamp",
     "to_arrow",
     "write",
     "write_control",

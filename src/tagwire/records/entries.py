@@ -185,6 +185,19 @@ def restamp(batch: bytearray | memoryview, timestamp: int, rest: Data = b"", dia
     _CRC.pack_into(batch, _MESSAGE_CRC_AT, entry.checksum())
 
 
+def set_max_timestamp(batch: bytearray | memoryview, timestamp: int) -> None:
+    """Makes `timestamp` (ms) what the record batch that is all of `batch`, which must be writable, says is the greatest
+    of its records. The checksum changes with it; the records stay as they are.
+
+    Raises CorruptRecordError for what is too short for a header, or of another magic.
+    """
+    view = _writable(batch, None)
+    if view[_MAGIC_AT] != 2:
+        raise CorruptRecordError(f"a message set of magic {view[_MAGIC_AT]} has no header of a record batch")
+    _INT64.pack_into(view, _MAX_TIMESTAMP_AT, timestamp)
+    _CRC.pack_into(view, CRC_AT, checksum(view[CRC_FROM:]))
+
+
 def claim(
     batch: bytearray | memoryview, producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool
 ) -> None:

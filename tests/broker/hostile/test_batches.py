@@ -138,8 +138,8 @@ def test_a_batch_whose_offsets_do_not_begin_at_0_is_refused(wire, base_offset):
 
 
 def test_the_latest_timestamp_there_is_can_be_stored_and_found(wire, make):
-    wire.create("t")
     latest = 2**63 - 1
+    wire.create("t", message_timestamp_after_max_ms=str(latest))
     assert wire.produce("t", batch(record(), timestamps=(latest, latest))).error_code == 0
     wire.produce("t", make.records(b"later"))
     assert wire.offset_at("t", latest).offset == 0

@@ -108,7 +108,7 @@ def test_a_topic_with_a_configuration_this_version_does_not_know_is_refused(data
     document = json.loads(path.read_text())
     document["topics"][0]["configs"] = {"no.such.thing": "1"}
     path.write_text(json.dumps(document))
-    assert "no.such.thing is not implemented" in refusal(data)
+    assert "no.such.thing is unknown" in refusal(data)
 
 
 def test_after_a_refusal_the_directory_can_be_used_once_it_is_mended(data):

@@ -1,7 +1,7 @@
 """CreateTopics (key 19): create topics, each with its own outcome.
 
 Versions 2-7. -1 partitions (from version 4) means the broker's default; there is one replica, on this broker. A
-configuration that is not implemented is refused, not ignored. With validate_only everything is checked and nothing
+configuration that Kafka does not know is refused, not ignored. With validate_only everything is checked and nothing
 created. A topic is on the disk when it is answered. Source: facts/kafka_protocol.md 4, facts/hostile_inputs.md E.3.
 """
 

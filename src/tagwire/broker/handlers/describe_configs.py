@@ -1,8 +1,8 @@
 """DescribeConfigs (key 32): tell the configurations of topics and of the broker.
 
 Versions 1-4. Every configuration is told, with its value, its default, and where its value comes from; from version 3
-with its type and, when asked for, a sentence about it. The broker's own are read-only. Of other kinds of resources
-there are none. Source: facts/kafka_protocol.md 4, facts/brokers.md B.3.
+with its type and, when asked for, a sentence about it. The broker's own are read-only. Groups and client metrics can be
+asked about, and have none; there are no other kinds of resources. Source: KIP-133, KIP-569.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tagwire.errors import Error, KafkaError
 
 Response = messages.DescribeConfigsResponse
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 
 
 @handles(messages.DescribeConfigsRequest, versions="1-4")
@@ -48,6 +48,8 @@ def _entries(call: Call, resource: Any) -> list[Entry]:
         if topic is None:
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
         return topic_entries(topic)
+    if resource.resource_type in (CLIENT_METRICS, GROUP):
+        return []
     check_resource(call, resource)
     return broker_entries(call.broker) if name else []  # "" is the default of all brokers: there is none
 

@@ -2,8 +2,8 @@
 
 Versions 0-1. A configuration is set, taken back to its default, or, where it is a list, added to and taken from. All
 changes of one topic are made, or none; they are on the disk when they are answered. With validate_only they are checked
-and not made. The broker's own configurations are said when it is started, and cannot be changed.
-Source: facts/kafka_protocol.md 4.
+and not made. The broker's own configurations are said when it is started, and cannot be changed; to set one to what it
+is changes nothing, and is no error. Source: KIP-339.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tagwire import messages
-from tagwire.broker.config_entries import TOPIC_CONFIGS, Type
+from tagwire.broker.config_entries import TOPIC_CONFIGS, Type, broker_entries
 from tagwire.broker.handlers.describe_configs import TOPIC, check_resource
 from tagwire.broker.served import Call, handles
 from tagwire.broker.topics import Topic, check_topic_name
@@ -52,7 +52,8 @@ async def _alter(call: Call, resource: Any, changes: Changes) -> None:
     name, topics = resource.resource_name, call.broker.topics
     if resource.resource_type != TOPIC:
         check_resource(call, resource)
-        raise KafkaError(Error.INVALID_REQUEST, "the broker's configurations are said when it is started")
+        _check_unchanged(call, once(resource.configs))
+        return
     check_topic_name(name)
     topic = topics.get(name)
     if topic is None:
@@ -62,6 +63,19 @@ async def _alter(call: Call, resource: Any, changes: Changes) -> None:
         topics.check_alteration(name, wanted)
     else:
         await topics.alter(name, wanted)
+
+
+def _check_unchanged(call: Call, configs: list[Any]) -> None:
+    """Refuse what would change the broker's own configurations, which are as the broker was started with."""
+    held = {entry.name: entry.value for entry in broker_entries(call.broker)}
+    for config in configs:
+        if config.name not in held:
+            raise KafkaError(Error.INVALID_CONFIG, f"the broker has no configuration {config.name}")
+        operation = getattr(config, "config_operation", SET)  # AlterConfigs can only set
+        is_set = operation == SET and config.value is not None and config.value.strip() == held[config.name]
+        if operation != DELETE and not is_set:
+            problem = f"{config.name} is {held[config.name]}, as the broker was started, and cannot be changed"
+            raise KafkaError(Error.INVALID_REQUEST, problem)
 
 
 def once(configs: list[Any]) -> list[Any]:
@@ -88,7 +102,8 @@ def _value(topic: Topic, config: Any) -> str | None:
         raise KafkaError(Error.INVALID_REQUEST, f"operation {operation} of {name} is not 0 to 3")
     if name not in TOPIC_CONFIGS or TOPIC_CONFIGS[name].type is not Type.LIST:
         raise KafkaError(Error.INVALID_CONFIG, f"{name} is no list that could be added to or taken from")
-    held = topic.config.as_strings()[name].split(",")
+    told = topic.config.as_strings()[name]
+    held = told.split(",") if told else []
     asked = [part.strip() for part in value.split(",")]
     if operation == APPEND:
         return ",".join([*held, *(part for part in asked if part not in held)])

@@ -6,8 +6,8 @@ Versions 0-2 carry message sets of magic 0 and 1, which are stored as one batch 
 are answered when the batch is as safe as the broker's `fsync` promises. acks=0 is not answered at all, so a refusal
 closes the connection: nothing else would tell the client. A batch of an idempotent producer that is in the log already
 is answered with the offset it got then. Where a topic keeps a record dialect, a producer that speaks it says so and is
-taken at its word; what any other sends is bridged, or refused (see `broker.dialects`). Source: facts/kafka_protocol.md
-3.3, 5.1, 5.2.
+taken at its word; what any other sends is bridged, or refused (see `broker.dialects`). From version 8 it is told which
+records a batch is refused for. Source: KIP-98, KIP-467.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 from tagwire import messages
 from tagwire.broker.batch_checks import check_batch
 from tagwire.broker.dialects import check_for_dialect
+from tagwire.broker.record_refusals import RecordsRefusedError
 from tagwire.broker.served import Call, HangUp, handles
 from tagwire.broker.storage.batch import Appended
 from tagwire.errors import Error, KafkaError, StorageError
@@ -90,7 +91,16 @@ async def _settled(begun: asyncio.Future[Appended] | KafkaError) -> Outcome:
 def _answer(call: Call, topic: str, index: int, outcome: Outcome) -> Any:
     if isinstance(outcome, KafkaError):
         return Response.PartitionProduceResponse(
-            index=index, error_code=outcome.code, base_offset=-1, error_message=outcome.message or None
+            index=index,
+            error_code=outcome.code,
+            base_offset=-1,
+            error_message=outcome.message or None,
+            record_errors=[
+                Response.BatchIndexAndErrorMessage(batch_index=number, batch_index_error_message=problem)
+                for number, problem in outcome.problems.items()
+            ]
+            if isinstance(outcome, RecordsRefusedError)
+            else [],
         )
     partition = call.broker.topics.partition(topic, index)
     return Response.PartitionProduceResponse(
