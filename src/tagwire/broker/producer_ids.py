@@ -50,6 +50,10 @@ class ProducerIds:
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE: the disk refused.
         """
+        # Shielded: a client that goes away must not leave a thread behind that writes the file beside the next one.
+        return await asyncio.shield(asyncio.ensure_future(self._take()))
+
+    async def _take(self) -> int:
         async with self._taking:
             if self._next == self._end:
                 try:

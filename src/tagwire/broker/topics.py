@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 
 from tagwire.broker.partition import Partition
 from tagwire.broker.storage.data_directory import DataDirectory, StoredTopic
-from tagwire.broker.storage.files import Files
+from tagwire.broker.storage.files import Files, UnsettledError
 from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.topic_config import DIALECT, TopicConfig
@@ -91,6 +91,9 @@ class Topics:
         self._disk = disk
         self._sync = fsync == "batch"
         self._changing = asyncio.Lock()
+        # Set while nobody can know which topics the directory lists; then what may be listed and is not known of.
+        self._unsettled = False
+        self._left: list[tuple[str, range]] = []
         self.partition_count = 0
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
@@ -194,6 +197,7 @@ class Topics:
             return await self._create_checked(name, partitions, configs)
 
     async def _create_checked(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> Topic:
+        await self._settle()
         config = self._check_new(name, partitions, configs)
         fresh = Topic(name, uuid4(), dict(configs), config, ())
         return await self._on_disk(self._grow, fresh, partitions, [topic.stored for topic in self])
@@ -215,9 +219,12 @@ class Topics:
                 made.append(self._partition(topic.name, index, create_log(self._files, path, topic.config)))
             self._data.sync()
             grown = replace(topic, partitions=(*topic.partitions, *made))
-            self._data.save_topics([*others, grown.stored])
+            self._save([*others, grown.stored])
         except OSError as error:
-            self._discard(topic.name, new)
+            if self._unsettled:  # they may be listed, and a start would need them then
+                self._left.append((topic.name, new))
+            else:
+                self._discard(topic.name, new)
             problem = f"partitions {new.start} to {new.stop - 1} of topic {topic.name} were not created: {error}"
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, problem) from error
         return grown
@@ -233,6 +240,7 @@ class Topics:
 
     async def _add_partitions(self, name: str, count: int) -> Topic:
         async with self._changing:
+            await self._settle()
             topic = self.check_more_partitions(name, count)
             return await self._on_disk(self._grow, topic, count, self._others(topic))
 
@@ -282,17 +290,52 @@ class Topics:
 
     async def _alter(self, name: str, changes: Mapping[str, str | None]) -> Topic:
         async with self._changing:
+            await self._settle()
             altered = self.check_alteration(name, changes)
             return await self._on_disk(self._save_altered, altered, self._others(altered))
 
     def _save_altered(self, altered: Topic, others: list[StoredTopic]) -> Topic:
         try:
-            self._data.save_topics([*others, altered.stored])
+            self._save([*others, altered.stored])
         except OSError as error:
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"topic {altered.name} was not altered: {error}") from error
         for partition in altered.partitions:
             partition.log.config = altered.config
         return altered
+
+    def _save(self, topics: list[StoredTopic]) -> None:
+        """Make `topics` what the directory lists.
+
+        Raises:
+            UnsettledError: a start may find these topics, or those before; nothing is changed before that is settled.
+            OSError: the disk refused, and the list is as it was.
+        """
+        try:
+            self._data.save_topics(topics)
+        except UnsettledError:
+            self._unsettled = True
+            raise
+
+    async def _settle(self) -> None:
+        """Before anything is changed: make the directory list the topics that are known, if it may list others.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        if self._unsettled:
+            known = [topic.stored for topic in self]
+            await asyncio.get_running_loop().run_in_executor(self._disk, self._list_known, known)
+
+    def _list_known(self, known: list[StoredTopic]) -> None:
+        try:
+            self._data.save_topics(known)
+        except OSError as error:
+            raise KafkaError(
+                Error.KAFKA_STORAGE_ERROR, f"which topics there are could not be stored: {error}"
+            ) from error
+        self._unsettled = False
+        while self._left:
+            self._discard(*self._left.pop())
 
     def _others(self, topic: Topic) -> list[StoredTopic]:
         return [other.stored for other in self if other.name != topic.name]
@@ -329,24 +372,28 @@ class Topics:
     async def _delete(self, name: str, topic_id: UUID) -> None:
         loop = asyncio.get_running_loop()
         async with self._changing:
+            await self._settle()
             topic = self._by_id.get(topic_id)  # as it is now: it may have been altered
             if topic is None:
                 raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has just been deleted")
+            try:
+                await loop.run_in_executor(self._disk, self._save, self._others(topic))
+            except UnsettledError as error:
+                # What was acknowledged from now on might be gone at the next start.
+                await loop.run_in_executor(self._disk, _abandon, topic, "its topic was deleted, or will be there again")
+                problem = f"topic {topic.name} was deleted or not: {error}"
+                raise KafkaError(Error.KAFKA_STORAGE_ERROR, problem) from error
+            except OSError as error:
+                raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"topic {topic.name} was not deleted: {error}") from error
             del self._by_name[topic.name], self._by_id[topic.topic_id]
             self.partition_count -= len(topic.partitions)
-            try:
-                await loop.run_in_executor(self._disk, self._data.save_topics, [other.stored for other in self])
-            except OSError as error:
-                self._add(topic)
-                raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"topic {topic.name} was not deleted: {error}") from error
             for partition in topic.partitions:
                 partition.mark_deleted()
                 await partition.settle()
             await loop.run_in_executor(self._disk, self._discard_deleted, topic)
 
     def _discard_deleted(self, topic: Topic) -> None:
-        for partition in topic.partitions:
-            partition.log.abandon("its topic was deleted")
+        _abandon(topic, "its topic was deleted")
         self._discard(topic.name, range(len(topic.partitions)))
 
     def _discard(self, name: str, partitions: range) -> None:
@@ -383,3 +430,8 @@ class Topics:
         """Close every log as it is."""
         for partition in self.partitions():
             partition.log.abandon("the broker did not start")
+
+
+def _abandon(topic: Topic, reason: str) -> None:
+    for partition in topic.partitions:
+        partition.log.abandon(reason)

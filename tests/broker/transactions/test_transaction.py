@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError, replace
+
 import pytest
 
 from tagwire.broker.transactions.transaction import State, Transaction
@@ -12,44 +14,49 @@ T0, T1 = ("t", 0), ("t", 1)
 
 @pytest.fixture
 def transaction():
-    return Transaction("tx", 5, 3, 1000, now_ms=100)
+    return Transaction("tx", 5, 3, 1000, updated_ms=100)
 
 
 def test_the_first_partition_begins_a_transaction_and_more_are_added(transaction):
-    assert transaction.add([T0], 200)
-    assert (transaction.state, transaction.started_ms) == (State.ONGOING, 200)
-    assert not transaction.add([T0], 300)
-    assert transaction.add([T0, T1], 400)
-    assert (transaction.partitions, transaction.started_ms) == ({T0, T1}, 200)
+    first = transaction.added([T0], 200)
+    assert (first.state, first.started_ms) == (State.ONGOING, 200)
+    assert first.added([T0], 300) is first
+    more = first.added([T0, T1], 400)
+    assert (more.partitions, more.started_ms) == ({T0, T1}, 200)
+
+
+def test_what_follows_changes_nothing_of_what_was(transaction):
+    before = replace(transaction)
+    transaction.added([T0], 200).fenced(300).completed(400).initialized(5, 5, 2000, 500)
+    assert transaction == before
+    with pytest.raises(FrozenInstanceError):
+        transaction.epoch += 1
 
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_an_outcome_is_decided_and_then_carried_out(transaction, commit):
-    transaction.add([T0], 200)
-    assert transaction.end(commit=commit, now_ms=300)
-    assert transaction.is_ending
-    assert transaction.commits == commit
-    for early in (lambda: transaction.add([T1], 300), lambda: transaction.end(commit=commit, now_ms=300)):
+    ending = transaction.added([T0], 200).ended(commit=commit, now_ms=300)
+    assert ending.is_ending
+    assert ending.commits == commit
+    for early in (lambda: ending.added([T1], 300), lambda: ending.ended(commit=commit, now_ms=300)):
         with pytest.raises(KafkaError, match="CONCURRENT_TRANSACTIONS"):
             early()
-    transaction.complete(400)
-    assert transaction.state is (State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT)
-    assert (transaction.partitions, transaction.started_ms) == (set(), -1)
+    done = ending.completed(400)
+    assert done.state is (State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT)
+    assert (done.partitions, done.started_ms) == (set(), -1)
 
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_ending_again_is_nothing_new_and_ending_otherwise_is_wrong(transaction, commit):
-    transaction.add([T0], 200)
-    transaction.end(commit=commit, now_ms=300)
-    transaction.complete(400)
-    assert not transaction.end(commit=commit, now_ms=500)
+    done = transaction.added([T0], 200).ended(commit=commit, now_ms=300).completed(400)
+    assert done.ended(commit=commit, now_ms=500) is done
     with pytest.raises(KafkaError, match="INVALID_TXN_STATE"):
-        transaction.end(commit=not commit, now_ms=500)
+        done.ended(commit=not commit, now_ms=500)
 
 
 def test_without_a_transaction_there_is_nothing_to_end(transaction):
     with pytest.raises(KafkaError, match="INVALID_TXN_STATE"):
-        transaction.end(commit=True, now_ms=200)
+        transaction.ended(commit=True, now_ms=200)
 
 
 @pytest.mark.parametrize(
@@ -59,30 +66,28 @@ def test_without_a_transaction_there_is_nothing_to_end(transaction):
 def test_another_producer_or_epoch_is_refused(transaction, producer_id, epoch, error):
     with pytest.raises(KafkaError, match=error):
         transaction.check_producer(producer_id, epoch)
-    transaction.add([T0], 200)
     with pytest.raises(KafkaError, match=error.replace("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")):
-        transaction.check_open(producer_id, epoch, T0)
+        transaction.added([T0], 200).check_open(producer_id, epoch, T0)
 
 
 def test_records_belong_to_an_open_transaction_that_was_told_of_their_partition(transaction):
     with pytest.raises(KafkaError, match="INVALID_TXN_STATE"):
         transaction.check_open(5, 3, T0)
-    transaction.add([T0], 200)
-    transaction.check_open(5, 3, T0)
+    begun = transaction.added([T0], 200)
+    begun.check_open(5, 3, T0)
     with pytest.raises(KafkaError, match="INVALID_TXN_STATE"):
-        transaction.check_open(5, 3, T1)
-    transaction.end(commit=True, now_ms=300)
+        begun.check_open(5, 3, T1)
     with pytest.raises(KafkaError, match="INVALID_TXN_STATE"):
-        transaction.check_open(5, 3, T0)
+        begun.ended(commit=True, now_ms=300).check_open(5, 3, T0)
 
 
 def test_a_transaction_is_overdue_after_its_timeout_and_fenced_by_the_next_epoch(transaction):
     assert not transaction.is_overdue(10_000)
-    transaction.add([T0], 200)
-    assert not transaction.is_overdue(1199)
-    assert transaction.is_overdue(1200)
-    transaction.fence(1200)
-    assert (transaction.state, transaction.epoch) == (State.PREPARE_ABORT, 4)
+    begun = transaction.added([T0], 200)
+    assert not begun.is_overdue(1199)
+    assert begun.is_overdue(1200)
+    fenced = begun.fenced(1200)
+    assert (fenced.state, fenced.epoch) == (State.PREPARE_ABORT, 4)
 
 
 def test_names_of_states_are_kafkas():

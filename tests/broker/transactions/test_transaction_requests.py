@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker, upkeep
 from tagwire.broker.network import server
-from tagwire.broker.producer_ids import FILE
+from tagwire.broker.producer_ids import FILE, ProducerIds
+from tagwire.broker.storage.files import Files
 from tagwire.errors import Error
 from tagwire.records import Record, read, write
 from tagwire.records.internal_topics import TRANSACTIONS, decode_record
@@ -413,3 +416,33 @@ def test_readers_of_committed_records_are_told_the_stable_end(wire, topic):
     assert [p.offset for p in wire.ask(message, 7).topics[0].partitions] == [0, -1, -1]
     end(wire, who)
     assert [p.offset for p in wire.ask(message, 7).topics[0].partitions] == [2, 0, 1]
+
+
+def test_a_client_that_goes_away_leaves_no_second_writer_of_the_file_of_ids(tmp_path):
+    files, pool = Files(), ThreadPoolExecutor(4)
+    under_way, most, go_on = [], [], threading.Event()
+    really = files.rename
+
+    def rename(source, target):
+        under_way.append(target)
+        most.append(len(under_way))
+        go_on.wait(20)
+        really(source, target)
+        under_way.pop()
+
+    files.rename = rename
+
+    async def scenario():
+        ids = ProducerIds(files, tmp_path, pool)
+        gone = asyncio.ensure_future(ids.take())
+        while not under_way:
+            await asyncio.sleep(0.001)
+        gone.cancel()
+        others = [asyncio.ensure_future(ids.take()) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        go_on.set()
+        assert len({await other for other in others}) == 3
+
+    with pool:
+        asyncio.run(scenario())
+    assert max(most) == 1

@@ -116,8 +116,38 @@ def read_file(files: Files, path: Path) -> bytes:
         files.close(fd)
 
 
+class UnsettledError(OSError):
+    """A file was to be replaced, the disk refused, and then refused to put back what was there: it may hold either."""
+
+
 def replace_file(files: Files, path: Path, data: bytes) -> None:
-    """Make `path` hold `data` in one step: after a crash it holds the old content or the new, never a mixture."""
+    """Make `path` hold `data` in one step: after a crash it holds the old content or the new, never a mixture.
+
+    Raises:
+        UnsettledError: nobody can know which of the two the next start will find.
+        OSError: any other: `path` is as it was.
+    """
+    try:
+        before = read_file(files, path)
+    except FileNotFoundError:
+        before = None
+    _rename_onto(files, path, data)
+    try:
+        files.sync_directory(path.parent)
+    except OSError as error:
+        try:
+            if before is None:
+                files.remove(path)
+            else:
+                _rename_onto(files, path, before)
+            files.sync_directory(path.parent)
+        except OSError:
+            problem = f"{error.strerror}; {path.name} may hold its old content or the new"
+            raise UnsettledError(error.errno, problem) from error
+        raise
+
+
+def _rename_onto(files: Files, path: Path, data: bytes) -> None:
     temporary = path.with_name(path.name + ".tmp")
     fd = files.open(temporary, write=True)
     try:
@@ -127,4 +157,3 @@ def replace_file(files: Files, path: Path, data: bytes) -> None:
     finally:
         files.close(fd)
     files.rename(temporary, path)
-    files.sync_directory(path.parent)

@@ -1,17 +1,15 @@
-"""The transactional ids of a broker: found by name, stored in __transaction_state, and there again after a restart.
+"""The transactional ids of a broker: what their producers ask, what time asks, and the markers that follow from it.
 
-Everything runs on the event loop, one step at a time for each id. Each step is stored before it is answered, and
-before a step that follows from it is taken. A transaction that was ending when the broker stopped is brought to its end
-when it starts again.
+Everything runs on the event loop, one step at a time for each id: whoever asks meanwhile waits. Each step is stored
+before it is answered, and before a step that follows from it is taken. A transaction that was ending when the broker
+stopped is brought to its end when it starts again.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from typing import Any, TypeVar
-from weakref import WeakValueDictionary
+from typing import Any
 
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.groups.coordinator import Groups
@@ -19,11 +17,12 @@ from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.state_log import StateLog
 from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.topics import Topics
-from tagwire.broker.transactions import stored
+from tagwire.broker.transactions.states import TransactionStates
 from tagwire.broker.transactions.transaction import LAST_EPOCH, State, TopicPartition, Transaction
-from tagwire.errors import DecodeError, Error, KafkaError, StorageError, UnsupportedVersionError
+from tagwire.broker.turns import Turns
+from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.escaping import told
-from tagwire.records import Record, batch_headers, write_end_transaction
+from tagwire.records import batch_headers, write_end_transaction
 from tagwire.records.internal_topics import OFFSETS
 
 logger = logging.getLogger("tagwire.broker")
@@ -31,15 +30,10 @@ logger = logging.getLogger("tagwire.broker")
 MAX_TIMEOUT_MS = 900_000
 """The longest that a producer may keep a transaction open, as in Kafka by default."""
 
-MAX_TRANSACTIONAL_IDS = 10_000
-"""Transactional ids that may exist at a time; the next one is refused."""
-
 IDS_EXPIRE_AFTER_MS = 7 * 86_400_000
 """A transactional id that nobody used for this long is forgotten, as Kafka does by default."""
 
 COORDINATOR_EPOCH = 0
-
-Result = TypeVar("Result")
 
 
 class Transactions:
@@ -61,21 +55,20 @@ class Transactions:
         producer_ids: ProducerIds,
         clock: Callable[[], int] = wall_ms,
     ) -> None:
-        self._log = log
+        self._states = TransactionStates(log)
         self._topics = topics
         self._groups = groups
         self._producer_ids = producer_ids
         self._clock = clock
-        self._known: dict[str, Transaction] = {}
-        # Held by whoever waits for its turn: a lock that nobody waits for is gone.
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._turns = Turns()
+        # Of transactions that are ending: the partitions that have their marker, as long as others have not.
+        self._marked: dict[str, set[TopicPartition]] = {}
 
     def __iter__(self) -> Iterator[Transaction]:
-        return iter([transaction for _, transaction in sorted(self._known.items())])
+        return iter(self._states)
 
     def get(self, transactional_id: str) -> Transaction | None:
-        return self._known.get(transactional_id)
+        return self._states.get(transactional_id)
 
     def load(self) -> None:
         """Take over what is stored.
@@ -83,33 +76,18 @@ class Transactions:
         Raises:
             StorageError: it cannot be read.
         """
-        for batch in self._log.replay():
-            try:
-                for record in batch.records():
-                    self._take(record)
-            except (DecodeError, UnsupportedVersionError, ValueError) as error:
-                raise StorageError(f"{self._log.name}, {batch!r}: {error}") from None
-
-    def _take(self, record: Record) -> None:
-        found = stored.read_record(record)
-        if found is None:
-            return
-        transactional_id, transaction = found
-        if transaction is None:
-            self._known.pop(transactional_id, None)
-        else:
-            self._known[transactional_id] = transaction
+        self._states.load()
 
     def start(self) -> None:
         """Bring to their end the transactions that were ending when the broker stopped."""
         for transaction in self:
             if transaction.is_ending:
-                self._background(self._in_turn(transaction.transactional_id, self._logged(self._finish(transaction))))
+                name = transaction.transactional_id
+                self._turns.begin(name, self._logged(self._finish_if_ending(name)))
 
     async def close(self) -> None:
         """Finish what is under way."""
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._turns.close()
 
     # What producers ask --------------------------------------------------------------------------------------------
 
@@ -126,34 +104,34 @@ class Transactions:
         if not 0 < timeout_ms <= MAX_TIMEOUT_MS:
             problem = f"a transaction timeout of {timeout_ms} ms is not 1 to {MAX_TIMEOUT_MS}"
             raise KafkaError(Error.INVALID_TRANSACTION_TIMEOUT, problem)
-        return await self._begin(transactional_id, self._initialize(transactional_id, timeout_ms, producer_id, epoch))
+        return await self._turns.take(
+            transactional_id, self._initialize(transactional_id, timeout_ms, producer_id, epoch)
+        )
 
     async def _initialize(
         self, transactional_id: str, timeout_ms: int, producer_id: int, epoch: int
     ) -> tuple[int, int]:
-        transaction = self._known.get(transactional_id)
+        transaction, asking = self._states.get(transactional_id), (producer_id, epoch)
         if transaction is None:
-            if len(self._known) >= MAX_TRANSACTIONAL_IDS:
-                raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, f"there are {MAX_TRANSACTIONAL_IDS} ids")
+            self._states.check_new(transactional_id)
             new_id = await self._producer_ids.take()
-            transaction = Transaction(transactional_id, new_id, 0, timeout_ms, self._clock())
-            await self._store(transaction)
-            self._known[transactional_id] = transaction
-            return transaction.producer_id, transaction.epoch
-        if producer_id >= 0 and (producer_id, epoch) != (transaction.producer_id, transaction.epoch):
-            if (producer_id, epoch) == transaction.renewed and transaction.state is State.EMPTY:
+            await self._states.store(Transaction(transactional_id, new_id, 0, timeout_ms, self._clock()))
+            return new_id, 0
+        owner = None
+        if producer_id >= 0:
+            if asking == transaction.renewed and transaction.state is State.EMPTY:
                 return transaction.producer_id, transaction.epoch  # the answer was lost: it is asked again (KIP-360)
-            raise KafkaError(Error.PRODUCER_FENCED, f"{transactional_id} is of another producer by now")
+            if asking not in ((transaction.producer_id, transaction.epoch), transaction.renewed):
+                raise KafkaError(Error.PRODUCER_FENCED, f"{transactional_id} is of another producer by now")
+            owner = asking
         if transaction.is_ending:
-            await self._finish(transaction)
+            transaction = await self._finish(transaction)
         if transaction.state is State.ONGOING:
-            await self._abort(transaction)
+            transaction = await self._abort(transaction, owner)
         next_id, next_epoch = transaction.producer_id, transaction.epoch + 1
         if next_epoch > LAST_EPOCH:
             next_id, next_epoch = await self._producer_ids.take(), 0
-        transaction.initialize(next_id, next_epoch, timeout_ms, self._clock())
-        await self._store(transaction)
-        transaction.renewed = (producer_id, epoch) if producer_id >= 0 else None
+        await self._states.store(transaction.initialized(next_id, next_epoch, timeout_ms, self._clock(), owner))
         return next_id, next_epoch
 
     async def add(
@@ -165,12 +143,13 @@ class Transactions:
             KafkaError: as `Transaction.check_producer` and `add`; COORDINATOR_NOT_AVAILABLE.
         """
         added = list(partitions)
-        await self._begin(transactional_id, self._add(transactional_id, producer_id, epoch, added))
+        await self._turns.take(transactional_id, self._add(transactional_id, producer_id, epoch, added))
 
     async def _add(self, transactional_id: str, producer_id: int, epoch: int, partitions: list[TopicPartition]) -> None:
         transaction = self._owned(transactional_id, producer_id, epoch)
-        if transaction.add(partitions, self._clock()):
-            await self._store(transaction)
+        following = transaction.added(partitions, self._clock())
+        if following is not transaction:
+            await self._states.store(following)
 
     async def add_offsets(self, transactional_id: str, producer_id: int, epoch: int) -> None:
         """Let a transaction commit offsets of groups; as `add`."""
@@ -182,25 +161,32 @@ class Transactions:
         Raises:
             KafkaError: as `Transaction.check_producer` and `end`; COORDINATOR_NOT_AVAILABLE.
         """
-        await self._begin(transactional_id, self._end(transactional_id, producer_id, epoch, commit))
+        await self._turns.take(transactional_id, self._end(transactional_id, producer_id, epoch, commit))
 
     async def _end(self, transactional_id: str, producer_id: int, epoch: int, commit: bool) -> None:
         transaction = self._owned(transactional_id, producer_id, epoch)
-        if transaction.end(commit=commit, now_ms=self._clock()):
-            await self._decided(transaction)
+        following = transaction.ended(commit=commit, now_ms=self._clock())
+        if following is not transaction:
+            await self._finish(await self._states.store(following))
 
     def check_batch(
         self, transactional_id: str | None, producer_id: int, epoch: int, partition: TopicPartition
     ) -> None:
-        """Refuse a transactional batch that is not of an open transaction which was told of its partition.
+        """Refuse a transactional batch that is not of an open transaction which was told of its partition. Any thread
+        may ask.
 
         Raises:
             KafkaError: as `Transaction.check_open`; INVALID_PRODUCER_ID_MAPPING for an id that does not exist.
         """
-        transaction = self._known.get(transactional_id or "")
+        name = transactional_id or ""
+        # What is being stored may end the transaction: no batch may slip in between that and its marker. It is looked
+        # at first: it may be stored between the two.
+        coming, transaction = self._states.coming(name), self._states.get(name)
         if transaction is None:
             raise KafkaError(Error.INVALID_PRODUCER_ID_MAPPING, f"there is no transactional id {transactional_id}")
         transaction.check_open(producer_id, epoch, partition)
+        if coming is not None:
+            coming.check_open(producer_id, epoch, partition)
 
     # What time asks ------------------------------------------------------------------------------------------------
 
@@ -209,54 +195,67 @@ class Transactions:
         now = self._clock()
         for transaction in self:
             name = transaction.transactional_id
-            if name in self._turns:
+            if self._turns.is_taken(name):
                 continue  # something is being done with it: that may take as long as a disk does
             if transaction.is_overdue(now):
                 open_ms = now - transaction.started_ms
                 logger.info("transaction %s is aborted: it was open for %d ms", told(name), open_ms)
-                await self._begin(name, self._logged(self._abort_overdue(transaction)))
+                await self._turns.take(name, self._logged(self._abort_if_overdue(name)))
             elif transaction.is_ending:
-                await self._begin(name, self._logged(self._finish(transaction)))
-            elif transaction.state is not State.ONGOING and transaction.updated_ms < now - IDS_EXPIRE_AFTER_MS:
-                await self._begin(name, self._logged(self._forget(transaction)))
+                await self._turns.take(name, self._logged(self._finish_if_ending(name)))
+            elif self._is_unused(transaction):
+                await self._turns.take(name, self._logged(self._forget_if_unused(name)))
 
-    async def _abort_overdue(self, transaction: Transaction) -> None:
-        if transaction.is_overdue(self._clock()):
+    async def _abort_if_overdue(self, transactional_id: str) -> None:
+        transaction = self._states.get(transactional_id)
+        if transaction is not None and transaction.is_overdue(self._clock()):
             await self._abort(transaction)
 
-    async def _forget(self, transaction: Transaction) -> None:
-        await self._log.append([stored.no_transaction_record(transaction.transactional_id, wall_ms())])
-        self._known.pop(transaction.transactional_id, None)
+    async def _finish_if_ending(self, transactional_id: str) -> None:
+        transaction = self._states.get(transactional_id)
+        if transaction is not None and transaction.is_ending:
+            await self._finish(transaction)
+
+    async def _forget_if_unused(self, transactional_id: str) -> None:
+        transaction = self._states.get(transactional_id)
+        if transaction is not None and self._is_unused(transaction):
+            await self._states.forget(transactional_id)
+
+    def _is_unused(self, transaction: Transaction) -> bool:
+        is_over = transaction.state is not State.ONGOING and not transaction.is_ending
+        return is_over and transaction.updated_ms < self._clock() - IDS_EXPIRE_AFTER_MS
 
     # Steps ---------------------------------------------------------------------------------------------------------
 
     def _owned(self, transactional_id: str, producer_id: int, epoch: int) -> Transaction:
-        transaction = self._known.get(transactional_id)
+        transaction = self._states.get(transactional_id)
         if transaction is None:
             raise KafkaError(Error.INVALID_PRODUCER_ID_MAPPING, f"there is no transactional id {transactional_id}")
         transaction.check_producer(producer_id, epoch)
         return transaction
 
-    async def _abort(self, transaction: Transaction) -> None:
-        transaction.fence(self._clock())
-        await self._decided(transaction)
+    async def _abort(self, transaction: Transaction, owner: tuple[int, int] | None = None) -> Transaction:
+        """Abort an open transaction; its owner, if it asks for that, may ask again."""
+        return await self._finish(await self._states.store(transaction.fenced(self._clock(), owner)))
 
-    async def _decided(self, transaction: Transaction) -> None:
-        try:
-            await self._store(transaction)
-        except KafkaError:
-            transaction.state = State.ONGOING  # what is not stored is not decided: no marker may tell of it
-            raise
-        await self._finish(transaction)
+    async def _finish(self, transaction: Transaction) -> Transaction:
+        """Write the markers of a transaction whose outcome is decided, and store that they are written.
 
-    async def _finish(self, transaction: Transaction) -> None:
-        """Write the markers of a transaction whose outcome is decided, and store that they are written."""
-        if not transaction.is_ending:
-            return
-        for partition in sorted(transaction.partitions):
-            await self.mark(partition, transaction.producer_id, transaction.epoch, commit=transaction.commits)
-        transaction.complete(self._clock())
-        await self._store(transaction)
+        A partition that cannot be marked keeps the others waiting for nothing: they are, and only once.
+        """
+        marked = self._marked.setdefault(transaction.transactional_id, set())
+        failure: KafkaError | None = None
+        for partition in sorted(transaction.partitions - marked):
+            try:
+                await self.mark(partition, transaction.producer_id, transaction.epoch, commit=transaction.commits)
+                marked.add(partition)
+            except KafkaError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        done = await self._states.store(transaction.completed(self._clock()))
+        del self._marked[transaction.transactional_id]
+        return done
 
     async def mark(
         self,
@@ -290,24 +289,6 @@ class Transactions:
                 raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, str(error)) from error
         if where[0] == OFFSETS:
             self._groups.end_transaction(producer_id, committed=commit)
-
-    async def _store(self, transaction: Transaction) -> None:
-        await self._log.append([stored.transaction_record(transaction, wall_ms())])
-
-    async def _begin(self, transactional_id: str, work: Coroutine[Any, Any, Result]) -> Result:
-        # Shielded: a client that goes away must not leave half a step behind.
-        return await asyncio.shield(self._background(self._in_turn(transactional_id, work)))
-
-    async def _in_turn(self, transactional_id: str, work: Coroutine[Any, Any, Result]) -> Result:
-        turn = self._turns.setdefault(transactional_id, asyncio.Lock())
-        async with turn:
-            return await work
-
-    def _background(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
     @staticmethod
     async def _logged(work: Coroutine[Any, Any, None]) -> None:

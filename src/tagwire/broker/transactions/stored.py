@@ -1,4 +1,4 @@
-"""Transactional ids as records of __transaction_state, in Kafka's own format. Source: facts/kafka_protocol.md 6."""
+"""Transactional ids as records of __transaction_state, in Kafka's own format. Source: TransactionLogValue."""
 
 from __future__ import annotations
 
@@ -55,19 +55,18 @@ def read_record(record: Record) -> tuple[str, Transaction | None] | None:
         return key.transactional_id, None
     value = decoded.message
     assert isinstance(value, messages.TransactionLogValue)
+    aborts = value.transaction_status == _PREPARE_EPOCH_FENCE
+    topics = value.transaction_partitions or ()
     transaction = Transaction(
         key.transactional_id,
         value.producer_id,
         value.producer_epoch,
         value.transaction_timeout_ms,
         value.transaction_last_update_timestamp_ms,
+        State.PREPARE_ABORT if aborts else State(value.transaction_status),
+        frozenset((topic.topic, index) for topic in topics for index in topic.partition_ids),
+        value.transaction_start_timestamp_ms,
     )
-    aborts = value.transaction_status == _PREPARE_EPOCH_FENCE
-    transaction.state = State.PREPARE_ABORT if aborts else State(value.transaction_status)
-    transaction.started_ms = value.transaction_start_timestamp_ms
-    transaction.partitions = {
-        (topic.topic, index) for topic in value.transaction_partitions or () for index in topic.partition_ids
-    }
     return key.transactional_id, transaction
 
 

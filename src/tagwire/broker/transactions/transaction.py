@@ -1,16 +1,17 @@
-"""One transactional id, as a state machine: no IO, and the time is told to it.
+"""One transactional id, as a state machine of immutable states: no IO, and the time is told to it.
 
     Empty --a partition or a group is added--> Ongoing --the producer ends it--> PrepareCommit or PrepareAbort
     Prepare... --a marker is in every partition of it--> CompleteCommit or CompleteAbort --as Empty--
 
 From Prepare... on the outcome is decided: it is stored before the first marker is written, and whatever crashes then,
 the markers are written. The producer's epoch tells which process owns the id: each that initializes takes a higher
-one, and what comes with a lower one is fenced. Source: facts/kafka_protocol.md 6, 9.
+one, and what comes with a lower one is fenced. Source: KIP-98, KIP-360, Kafka's TransactionMetadata.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from tagwire.errors import Error, KafkaError
@@ -19,6 +20,10 @@ TopicPartition = tuple[str, int]
 
 LAST_EPOCH = 32_766
 """The highest epoch that a producer gets; after it comes another producer id. One more is left for fencing it."""
+
+ID_BYTES = 1000
+PARTITION_BYTES = 200
+"""About what an id, and a partition of its transaction, take in memory."""
 
 
 class State(Enum):
@@ -41,27 +46,34 @@ class State(Enum):
 _COMPLETED = {State.PREPARE_COMMIT: State.COMPLETE_COMMIT, State.PREPARE_ABORT: State.COMPLETE_ABORT}
 
 
+@dataclass(frozen=True, slots=True)
 class Transaction:
-    """A transactional id and its current transaction.
+    """A transactional id and its current transaction, at one moment: what changes it gives the next state.
 
     Attributes:
         producer_id, epoch: who may write as it. timeout_ms: how long a transaction may be open.
-        renewed: the producer id and epoch that its producer gave up for these; None where nobody did.
+        updated_ms: when anything changed.
         state: where it stands.
         partitions: what it has written to, by (topic, partition); groups by the partition that holds their offsets.
-        started_ms, updated_ms: when the transaction was begun, -1 without one, and when anything changed.
+        started_ms: when the transaction was begun, -1 without one.
+        renewed: the producer id and epoch that its producer gave up for these; None where nobody did, or this cannot
+            matter any more. It is not stored.
     """
 
-    def __init__(self, transactional_id: str, producer_id: int, epoch: int, timeout_ms: int, now_ms: int) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.epoch = epoch
-        self.renewed: tuple[int, int] | None = None
-        self.timeout_ms = timeout_ms
-        self.state = State.EMPTY
-        self.partitions: set[TopicPartition] = set()
-        self.started_ms = -1
-        self.updated_ms = now_ms
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    updated_ms: int
+    state: State = State.EMPTY
+    partitions: frozenset[TopicPartition] = frozenset()
+    started_ms: int = -1
+    renewed: tuple[int, int] | None = field(default=None, compare=False)
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it takes."""
+        return ID_BYTES + len(self.transactional_id) + PARTITION_BYTES * len(self.partitions)
 
     @property
     def is_ending(self) -> bool:
@@ -110,32 +122,28 @@ class Transaction:
         if self.is_ending:
             raise KafkaError(Error.CONCURRENT_TRANSACTIONS, f"a transaction of {self.transactional_id} is ending")
 
-    def initialize(self, producer_id: int, epoch: int, timeout_ms: int, now_ms: int) -> None:
+    def initialized(
+        self, producer_id: int, epoch: int, timeout_ms: int, now_ms: int, renewed: tuple[int, int] | None = None
+    ) -> Transaction:
         """A process takes the id over. Its last transaction has ended."""
-        self.producer_id, self.epoch, self.timeout_ms = producer_id, epoch, timeout_ms
-        self.state, self.started_ms, self.updated_ms = State.EMPTY, -1, now_ms
-        self.partitions.clear()
+        return Transaction(self.transactional_id, producer_id, epoch, timeout_ms, now_ms, renewed=renewed)
 
-    def add(self, partitions: Iterable[TopicPartition], now_ms: int) -> bool:
-        """Let the transaction, begun if need be, write to more partitions; whether that changed anything.
+    def added(self, partitions: Iterable[TopicPartition], now_ms: int) -> Transaction:
+        """Let the transaction, begun if need be, write to more partitions; itself, if it may already.
 
         Raises:
             KafkaError: CONCURRENT_TRANSACTIONS.
         """
         self.check_not_ending()
-        added = set(partitions)
+        added = frozenset(partitions)
         if self.state is State.ONGOING:
             if added <= self.partitions:
-                return False
-        else:
-            self.partitions = set()
-            self.state, self.started_ms = State.ONGOING, now_ms
-        self.partitions |= added
-        self.updated_ms = now_ms
-        return True
+                return self
+            return replace(self, partitions=self.partitions | added, updated_ms=now_ms)
+        return replace(self, state=State.ONGOING, partitions=added, started_ms=now_ms, updated_ms=now_ms, renewed=None)
 
-    def end(self, *, commit: bool, now_ms: int) -> bool:
-        """Decide the outcome; False if it had been decided so, and carried out, before.
+    def ended(self, *, commit: bool, now_ms: int) -> Transaction:
+        """Decide the outcome; itself, if it had been decided so, and carried out, before.
 
         Raises:
             KafkaError: INVALID_TXN_STATE when there is nothing to end, or it ended otherwise;
@@ -143,20 +151,17 @@ class Transaction:
         """
         self.check_not_ending()
         if self.state is (State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT):
-            return False
+            return self
         if self.state is not State.ONGOING:
             problem = f"{self.transactional_id} is {self.state.label}: there is no transaction to end"
             raise KafkaError(Error.INVALID_TXN_STATE, problem)
-        self.state = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
-        self.updated_ms = now_ms
-        return True
+        return replace(self, state=State.PREPARE_COMMIT if commit else State.PREPARE_ABORT, updated_ms=now_ms)
 
-    def fence(self, now_ms: int) -> None:
+    def fenced(self, now_ms: int, renewed: tuple[int, int] | None = None) -> Transaction:
         """Abort the open transaction in the name of a higher epoch, which takes it out of its producer's hands."""
-        self.epoch += 1
-        self.end(commit=False, now_ms=now_ms)
+        return replace(self.ended(commit=False, now_ms=now_ms), epoch=self.epoch + 1, renewed=renewed)
 
-    def complete(self, now_ms: int) -> None:
+    def completed(self, now_ms: int) -> Transaction:
         """Every partition has been told."""
-        self.state = _COMPLETED[self.state]
-        self.partitions, self.updated_ms, self.started_ms = set(), now_ms, -1
+        state = _COMPLETED[self.state]
+        return replace(self, state=state, partitions=frozenset(), started_ms=-1, updated_ms=now_ms)
