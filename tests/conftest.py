@@ -13,6 +13,7 @@ os.environ["TAGWIRE_CHECK_LOCKS"] = "1"
 from tagwire import kernel
 
 from .certificates import Certificates
+from .kernel.differential.seed import SEED, seed_of_environment
 
 # Tests that others inherit: without this their failures would not tell the values.
 pytest.register_assert_rewrite(
@@ -36,4 +37,4 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     mode = "compiled" if kernel.compiled else "uncompiled (TAGWIRE_PURE=1)"
-    terminalreporter.write_line(f"This suite ran on kernels that are {mode}.")
+    terminalreporter.write_line(f"This suite ran on kernels that are {mode}; {SEED}={seed_of_environment()}.")
