@@ -152,6 +152,7 @@ BAD_RECORDS: list[tuple[str, dict[str, Any], str]] = [
     ("a key that is a number", {"value": b"", "key": 7}, "key must be bytes or None, not int"),
     ("a header value that is text", {"value": b"", "headers": [("h", "text")]}, "value of a header must be bytes"),
     ("a header key that is bytes", {"value": b"", "headers": [(b"h", b"")]}, "headers of a record must be pairs"),
+    ("headers that are a number", {"value": b"", "headers": 5}, "record for t: headers are int, not"),
     ("headers that are no pairs", {"value": b"", "headers": ["h"]}, "headers of a record must be pairs"),
     ("a header key of half a character", {"value": b"", "headers": [("\ud800", b"")]}, "headers of a record must be"),
     ("a time before time", {"value": b"", "timestamp": -2}, "timestamp -2"),

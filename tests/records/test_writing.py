@@ -3,12 +3,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tagwire import records
 from tagwire.errors import ConfigError, EncodeError
 from tagwire.records import Record
+
+from .message_sets import message
 
 LONG = st.integers(-1, 2**63 - 1)
 MAYBE_BYTES = st.none() | st.binary(max_size=300)
@@ -94,6 +97,15 @@ def test_any_bytes_like_is_written(kind: type) -> None:
     assert records.write([row]) == records.write([Record(b"key", b"value", [("h", b"data")])])
 
 
+def test_bytes_with_gaps_are_written_and_those_that_are_gone_refused() -> None:
+    gone = memoryview(b"gone")
+    gone.release()
+    assert records.write([Record(None, memoryview(b"a_b_")[::2])]) == records.write([Record(None, b"ab")])
+    for row in (Record(gone, None), Record(None, gone), Record(None, None, [("k", gone)])):  # type: ignore[arg-type]
+        with pytest.raises(EncodeError, match=r"record 0: .* cannot be read: operation forbidden on released"):
+            records.write([row])
+
+
 @pytest.mark.parametrize(
     ("row", "error"),
     [
@@ -105,6 +117,8 @@ def test_any_bytes_like_is_written(kind: type) -> None:
         (Record(None, None, ["abc"]), "record 1: header 'abc' is not a .key, value. pair"),  # type: ignore[list-item]
         (Record(None, None, [5]), "record 1: header 5 is not a .key, value. pair"),  # type: ignore[list-item]
         (Record(None, None, [("\ud800", b"v")]), "record 1: header key '.ud800' is not valid text"),
+        (Record(None, None, 5), "record 1: headers are int, not .key, value. pairs"),  # type: ignore[arg-type]
+        (Record(None, None, None), "record 1: headers are NoneType, not .key, value. pairs"),  # type: ignore[arg-type]
         (Record(None, None, timestamp=-2), "record 1: timestamp -2 is not -1"),
         (Record(None, None, timestamp=2**63), "record 1: timestamp 9223372036854775808"),
         (Record(None, None, timestamp="now"), "record 1: timestamp 'now'"),  # type: ignore[arg-type]
@@ -115,6 +129,57 @@ def test_any_bytes_like_is_written(kind: type) -> None:
 def test_a_record_that_cannot_be_written_is_named(row: Record, error: str) -> None:
     with pytest.raises(EncodeError, match=error):
         records.write([Record(b"fine", b"fine"), row])
+
+
+@pytest.mark.parametrize("options", [{"magic": 0}, {"magic": 1}, {"dialect": "int-headers"}])
+def test_headers_that_are_none_are_refused_in_every_format(options: dict[str, Any]) -> None:
+    with pytest.raises(EncodeError, match=r"record 1: headers are int, not .key, value. pairs"):
+        records.write([Record(None, None), Record(None, None, 5)], **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("appended", [False, True])
+@pytest.mark.parametrize("times", [(-5, 7), (7, -(2**40)), (-2, -3), (-(2**63), 2**63 - 1)])
+def test_a_batch_is_rewritten_with_whatever_timestamps_it_has(times: tuple[int, int], appended: bool) -> None:
+    """Others write times below -1, which `write` refuses; compaction keeps them."""
+    good = records.write([Record(b"a", b"1", (), 0), Record(b"b", b"2", (), 0)])
+    payload = b"".join(row(number, time, key) for number, (time, key) in enumerate(zip(times, (b"a", b"b"))))
+    data = bytearray(good[:61] + payload)
+    data[8:12] = (len(data) - 12).to_bytes(4, "big")
+    if appended:
+        records.restamp(data, 1000)
+    else:
+        data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
+    (batch,) = records.read(data)
+    read = list(batch.records())
+    assert [record.timestamp for record in read] == ([1000, 1000] if appended else list(times))
+    (again,) = records.read(records.rewrite(batch, read))
+    assert list(again.records()) == read
+    assert [record.timestamp for record in again.decompress().records(created=True)] == list(times)
+    assert again.max_timestamp == (1000 if appended else max(times))
+
+
+@pytest.mark.parametrize("magic", [1, 2])
+def test_a_message_is_rewritten_with_whatever_timestamp_it_has(magic: int) -> None:
+    dialect = "int-headers" if magic == 2 else None
+    (entry,) = records.read(message(3, b"k", magic=magic, timestamp=-77), dialect)
+    for codec in ("none", "gzip"):
+        (again,) = records.read(records.rewrite(entry, entry.records(), compression=codec), dialect)
+        assert [(record.offset, record.timestamp) for record in again.records()] == [(3, -77)]
+
+
+def row(delta: int, time: int, key: bytes) -> bytes:
+    """A record of a batch: offset and time are relative to 0."""
+    body = b"\0" + varint(time) + varint(delta) + varint(len(key)) + key + varint(-1) + varint(0)
+    return varint(len(body)) + body
+
+
+def varint(value: int) -> bytes:
+    raw = (value << 1 ^ value >> 63) & (1 << 64) - 1
+    out = bytearray()
+    while raw > 127:
+        out.append(raw & 127 | 128)
+        raw >>= 7
+    return bytes([*out, raw])
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def messages_of(
         size = zlib.crc32(view[start + 16 : to])
         _put_number(out, start + 12, size - 4294967296 if size > 2147483647 else size, 4)
         last = base_offset + delta
-        greatest = max(greatest, time)
+        greatest = max(greatest, time) if made else time
         made += 1
         at = cython.cast(cython.Py_ssize_t, stop)
     view.release()

@@ -129,9 +129,20 @@ def _bytes_size(data: object) -> cython.Py_ssize_t:
 def as_bytes(data: object, what: str) -> bytes:
     """The bytes of anything bytes-like. Raises EncodeError naming `what` it is."""
     try:
-        return bytes(memoryview(data).cast("B"))
+        return memoryview(data).tobytes()
     except TypeError:
         raise EncodeError(f"{what} is {type(data).__name__}, not bytes or None") from None
+    except ValueError as error:  # a memoryview that was released
+        raise EncodeError(f"{what} cannot be read: {error}") from None
+
+
+def as_headers(headers: Any, where: str) -> tuple[Any, ...]:
+    """Headers, whatever they come in, as a tuple. Raises EncodeError, which begins with `where`."""
+    try:
+        pairs = iter(headers)
+    except TypeError:
+        raise EncodeError(f"{where}: headers are {type(headers).__name__}, not (key, value) pairs") from None
+    return tuple(pairs)
 
 
 def as_pair(pair: object, where: str = "") -> tuple[Any, Any]:
@@ -160,17 +171,20 @@ def encode(
     deltas: list[int] | None = None,
     base_timestamp: int | None = None,
     bare: bool = False,
+    as_read: bool = False,
 ) -> tuple[bytearray, int, int]:
     """Records as a payload: (bytes, timestamp that deltas are relative to, greatest timestamp). At least one record.
 
     A record has key, value (bytes-like or None), headers (pairs of str and bytes-like or None) and timestamp (ms, -1
     for none). Offset deltas are `deltas`, or 0, 1, 2, ...; timestamps are relative to `base_timestamp`, or to the first
-    record's. `bare`: without their headers. Raises EncodeError naming the record whose field cannot be written.
+    record's. `bare`: without their headers. `as_read`: timestamps may be below -1, as in what others wrote. Raises
+    EncodeError naming the record whose field cannot be written.
     """
     index: cython.Py_ssize_t
     timestamp: cython.longlong
     base: cython.longlong = 0
-    greatest: cython.longlong = -1
+    greatest: cython.longlong = 0
+    fits: cython.bint
     room: cython.Py_ssize_t = 0
     # key, value, header key, header value, header key, ... of every record, as bytes or None
     parts: list = []
@@ -191,7 +205,10 @@ def encode(
         parts.append(key)
         parts.append(value)
         before = len(parts)
-        for pair in () if bare else record.headers:
+        headers = () if bare else record.headers
+        if type(headers) is not tuple and type(headers) is not list:
+            headers = as_headers(headers, f"record {index}")
+        for pair in headers:
             if type(pair) is not tuple or len(cython.cast(tuple, pair)) != 2:
                 pair = as_pair(pair, f"record {index}: ")
             name, data = cython.cast(tuple, pair)
@@ -206,12 +223,15 @@ def encode(
         stamp = record.timestamp
         try:
             timestamp = stamp if type(stamp) is int else operator.index(stamp)
+            fits = cython.compiled or -(1 << 63) <= timestamp < 1 << 63
         except (TypeError, OverflowError):
-            timestamp = -2
-        if timestamp < -1 or (not cython.compiled and timestamp >= 1 << 63):
+            timestamp = 0
+            fits = False
+        if not fits or (timestamp < -1 and not as_read):
             raise EncodeError(f"record {index}: timestamp {stamp!r} is not -1 (none) or 0..2^63-1 ms")
         if index == 0:
             base = timestamp if base_timestamp is None else base_timestamp
+            greatest = timestamp
         greatest = max(greatest, timestamp)
         shapes.append(timestamp)
         shapes.append((len(parts) - before) // 2)

@@ -12,7 +12,7 @@ from tagwire.kernel import record_writing as kernel
 from tagwire.kernel.message_set_writing import HeadersOf, messages_of
 from tagwire.kernel.message_sets import integer
 from tagwire.kernel.record_objects import text
-from tagwire.kernel.record_writing import as_bytes, as_pair
+from tagwire.kernel.record_writing import as_bytes, as_headers, as_pair
 from tagwire.records.batch import APPEND_TIME, CODEC_MASK
 from tagwire.records.compression import CODECS, compress
 from tagwire.records.message_set import TIMESTAMP
@@ -49,14 +49,17 @@ class Encoded(NamedTuple):
     latest: int
 
 
-def write_message_set(rows: Sequence[Record], offsets: Sequence[int], form: SetFormat) -> bytes:
+def write_message_set(
+    rows: Sequence[Record], offsets: Sequence[int], form: SetFormat, *, as_read: bool = False
+) -> bytes:
     """The message set of `rows` at `offsets`, which ascend; wrapped where the attributes name a codec.
 
-    With LogAppendTime among the attributes every message has the greatest timestamp. Raises EncodeError naming the
-    record that cannot be written.
+    With LogAppendTime among the attributes every message has the greatest timestamp. `as_read`: timestamps are what
+    they were read as, below -1 too. Raises EncodeError naming the record that cannot be written.
     """
-    ready = [_headers(row.headers, f"record {index}", form) if row.headers else b"" for index, row in enumerate(rows)]
-    payload, base_timestamp, latest = kernel.encode(list(rows), [offset - offsets[0] for offset in offsets], bare=True)
+    ready = [_ready(row, f"record {index}", form) for index, row in enumerate(rows)]
+    deltas = [offset - offsets[0] for offset in offsets]
+    payload, base_timestamp, latest = kernel.encode(list(rows), deltas, bare=True, as_read=as_read)
     encoded = Encoded(memoryview(payload), len(rows), offsets[0], base_timestamp, latest)
     return _written(encoded, form, _UNBOUNDED, ready, None)[0]
 
@@ -100,6 +103,11 @@ def _written(
         return bytes(messages), made
     wrapped = compress(codec, messages, form.level, magic=form.magic)
     return _wrapper(last + encoded.base_offset if relative else last, form, greatest, wrapped), made
+
+
+def _ready(row: Record, of: str, form: SetFormat) -> bytes:
+    headers = as_headers(row.headers, of)
+    return _headers(headers, of, form) if headers else b""
 
 
 def _headers(headers: Headers, of: str, form: SetFormat, *, decimal: bool = False) -> bytes:

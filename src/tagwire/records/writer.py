@@ -107,8 +107,8 @@ def rewrite(
     """`batch` with those of its records that compaction keeps, at their own offsets, or in another compression.
 
     Offset range, producer, sequence, leader epoch and attributes stay. `delete_horizon`: when its tombstones may go
-    (ms); timestamps stay what they are. `compression`: None for the batch's own. Without records a record batch remains
-    as an emptied one, and of a message set nothing.
+    (ms); timestamps stay what they are, below -1 too. `compression`: None for the batch's own. Without records a record
+    batch remains as an emptied one, and of a message set nothing.
 
     Raises EncodeError for a record that cannot be written or whose offset is not of the batch or not above the one
     before; ConfigError for a wrong compression or level, and for a delete horizon of a message set.
@@ -125,7 +125,7 @@ def rewrite(
             raise ConfigError("a message set has no delete horizon")
         _check_zstd(codec, batch.magic)
         form = SetFormat(batch.magic, attributes, level, batch.register)
-        return write_message_set(rows, offsets, form) if rows else b""
+        return write_message_set(rows, offsets, form, as_read=True) if rows else b""
     payload, base_timestamp, greatest = bytearray(), -1, batch.max_timestamp
     if not rows:
         attributes &= ~(CODEC_MASK | DELETE_HORIZON)
@@ -136,7 +136,7 @@ def rewrite(
             times = {row.offset: row.timestamp for row in batch.decompress().records(created=True)}
             rows = [row.replace(timestamp=times.get(row.offset, row.timestamp)) for row in rows]
         deltas = [offset - batch.base_offset for offset in offsets]
-        payload, _, latest = kernel.encode(rows, deltas, base_timestamp)
+        payload, _, latest = kernel.encode(rows, deltas, base_timestamp, as_read=True)
         greatest = greatest if attributes & APPEND_TIME else latest
     stored = _stored(payload, attributes, level)
     header = _head(

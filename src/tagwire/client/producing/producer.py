@@ -26,6 +26,7 @@ from tagwire.client.producing.thread import Alarm, ProducerThread
 from tagwire.client.producing.topics import Topics
 from tagwire.client.producing.transactions import GroupMetadata, Stage, Transactional
 from tagwire.errors import EncodeError, TagwireError, TransactionStateError
+from tagwire.kernel.record_writing import as_headers
 from tagwire.records import HeaderRegister, HeaderSerdes, Record
 from tagwire.records.entries import check_dialect
 from tagwire.records.interceptors import ProducerInterceptor, before_encoding
@@ -172,7 +173,7 @@ class Producer(ClientOwner):
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
         if headers:
-            headers = tuple(headers)  # the caller may go on with the list
+            headers = as_headers(headers, f"record for {topic}")  # the caller may go on with the list
         record = Record(key, value, headers, timestamp)
         if self._prepares:
             record = self._prepared(topic, record)
