@@ -1,38 +1,21 @@
-"""A client of a cluster: finds brokers, keeps one connection to each, routes requests."""
+"""A client of a cluster: what users call, each call to its end."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
-from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
+from tagwire.client.cluster import Cluster
 from tagwire.client.config import FetchSettings, ProduceSettings, Settings, addresses_of, parse
-from tagwire.client.metadata import (
-    NO_NODE,
-    ClusterMetadata,
-    Node,
-    PartitionMetadata,
-    TopicMetadata,
-    TopicPartition,
-    cluster_metadata,
-    metadata_request,
-)
+from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata, TopicPartition
 from tagwire.client.offsets import list_offsets
-from tagwire.client.retry import Retry
+from tagwire.client.scheduling import run
 from tagwire.client.security import security_of
-from tagwire.client.topology import Topology
-from tagwire.client.transport import CONNECT_TIMEOUT, Link, Setup
+from tagwire.client.transport import Link, Pending, Setup
 from tagwire.client.versions import policy, speakable
-from tagwire.errors import ConnectError, ConnectionLostError, Error, KafkaError, TagwireError
 from tagwire.rpc import Api, BrokerFeatures, Features, Range, Usability, api_name
-from tagwire.rpc.addresses import address_text
-
-# A topic that was just created may still be unknown to the broker that is asked; one that is unknown for longer is
-# missing.
-UNKNOWN_TOPIC_PATIENCE: Final = 2.0
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -75,17 +58,11 @@ class Client:
         apis: Collection[Api] = (),
         **security: Any,
     ) -> None:
-        self.timeout = timeout
         self.fetch_settings = FetchSettings()
         self.produce_settings = ProduceSettings()
-        self._bootstrap = addresses_of(bootstrap)
         added = {api.key: api for api in apis}
-        self._setup = Setup(client_id, policy(exclude, versions, fallback, added), security_of(security), added)
-        self._links: dict[tuple[str, int], Link] = {}
-        self._topology = Topology()
-        self._finalized = BrokerFeatures()
-        self._negotiated: dict[int, int] = {}
-        self._met = False
+        setup = Setup(client_id, policy(exclude, versions, fallback, added), security_of(security), added)
+        self.cluster = Cluster(addresses_of(bootstrap), setup, timeout)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Self:
@@ -102,10 +79,7 @@ class Client:
 
     def close(self) -> None:
         """Closes every connection. The client may be used again; it connects anew."""
-        for link in self._links.values():
-            link.close()
-        self._links.clear()
-        self._met = False
+        self.cluster.close()
 
     def __enter__(self) -> Self:
         return self
@@ -149,7 +123,7 @@ class Client:
     def finalized_features(self) -> Mapping[str, int]:
         """{feature: level} that the cluster has settled on, as the newest answer of any broker told: the one with the
         highest epoch. Empty before the first connection, and where brokers do not tell (before Kafka 2.7)."""
-        return self._finalized.finalized
+        return self.cluster.finalized.finalized
 
     def usable(self, features: Features, feature: str) -> Usability:
         """Whether every broker of the cluster and this client can do `feature`; if not, what stands against it.
@@ -164,7 +138,7 @@ class Client:
 
     def negotiated(self) -> dict[str, int]:
         """{API name: version} of what was asked so far; the lowest where brokers differ."""
-        return {api_name(api): version for api, version in sorted(self._negotiated.items())}
+        return {api_name(api): version for api, version in sorted(self.cluster.negotiated.items())}
 
     def metadata(self, topics: Iterable[str] | None = None, *, allow_auto_create: bool = False) -> ClusterMetadata:
         """The cluster, and these topics; None asks for all topics. What a topic lacks is in its `error`, not raised.
@@ -200,217 +174,59 @@ class Client:
         It is not closed with this one.
         """
         twin = copy(self)
-        twin._links, twin._topology, twin._met = {}, Topology(), False
+        twin.cluster = self.cluster.sibling()
         return twin
 
-    # What Producer, Reader and Admin build on ----------------------------------------------------------------------
+    # What Reader and Admin build on --------------------------------------------------------------------------------
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that one operation may take, its retries included."""
+        return self.cluster.timeout
 
     def deadline(self) -> float:
         """The `time.monotonic` second at which an operation that starts now has to be done."""
-        return time.monotonic() + self.timeout
+        return self.cluster.deadline()
 
     def link(self, node: int | None, deadline: float) -> Link:
-        """The connection to a broker, opened where there is none; None takes any broker.
-
-        Raises ConnectError, ConnectionLostError, RequestTimeoutError, ProtocolError, UnsupportedVersionError.
-        """
-        if node is None:
-            return self._any_link(deadline)
-        found = self._node(node, deadline)
-        link = self._link_to((found.host, found.port), found, deadline)
-        link.node = node
-        return link
-
-    def ready_link(self, node: int) -> Link | None:
-        """The connection to a broker, where there is one that still stands."""
-        link = self.standing_link(node)
-        return link if link is not None and _stands(link) else None
-
-    def opening(self, node: int, deadline: float) -> tuple[Node, Callable[[], Link]]:
-        """A broker, and what opens a connection to it in any thread: it touches nothing of the client. `opened` takes
-        what comes of it.
-
-        Raises ConnectError for a broker that the cluster does not have, which is asked where it is not known.
-        """
-        found = self._node(node, deadline)
-        return found, self._opener((found.host, found.port), found, deadline)
-
-    def opened(self, node: Node, outcome: Callable[[], Link]) -> Link:
-        """Takes the connection to a broker that `outcome` gives. Raises what that raises."""
-        link = self._adopt((node.host, node.port), str(node), outcome)
-        link.node = node.id
-        return link
+        """As `Cluster.link`."""
+        return run(self.cluster.link(node, deadline))
 
     def standing_link(self, node: int) -> Link | None:
-        """The connection to a broker, where there is one now."""
-        found = self._topology.nodes.get(node)
-        link = None if found is None else self._links.get((found.host, found.port))
-        return None if link is None or link.closed else link
+        """As `Cluster.standing_link`."""
+        return self.cluster.standing_link(node)
 
-    def send(self, link: Link, message: Any, deadline: float, version: int | None = None) -> Any:
-        """Sends on `link`, remembering the version. Returns what `link.wait` takes; raises as `Link.send`."""
-        pending = link.send(message, deadline, version)
-        lowest = self._negotiated.get(message.api_key, pending.version)
-        self._negotiated[message.api_key] = min(lowest, pending.version)
-        return pending
+    def send(self, link: Link, message: Any, deadline: float, version: int | None = None) -> Pending:
+        """Sends on `link`, which may have to wait, and remembers the version. `link.wait` gives the answer. Raises as
+        `Cluster.put`."""
+        return run(self.cluster.put(link, message, deadline, version))
 
     def controller(self, deadline: float) -> Link:
-        """The connection to the broker that takes changes of topics: any one where the cluster names none (KRaft)."""
-        if self._topology.controller not in self._topology.nodes:
-            self.refresh([], deadline)
-        known = self._topology
-        return self.link(known.controller if known.controller in known.nodes else None, deadline)
+        """As `Cluster.controller`."""
+        return run(self.cluster.controller(deadline))
 
     def refresh(
         self, topics: Iterable[str] | None, deadline: float, *, allow_auto_create: bool = False
     ) -> ClusterMetadata:
-        """Asks Metadata, trying other brokers and other times until the deadline, and remembers the answer."""
-        message = metadata_request(topics, allow_auto_create=allow_auto_create)
-        retry = Retry(deadline)
-        while True:
-            try:
-                link = self._any_link(deadline)
-                response = link.wait(self.send(link, message, deadline), deadline)
-                if response.error_code == Error.REBOOTSTRAP_REQUIRED:
-                    raise self._rebootstrapped(link.broker)
-                if response.error_code:
-                    raise KafkaError(response.error_code, "metadata")
-                break
-            except TagwireError as error:
-                if not self._met:
-                    raise
-                retry.wait(error)
-        cluster = cluster_metadata(response)
-        self._topology.take(cluster)
-        return cluster
+        """As `Cluster.refresh`."""
+        return run(self.cluster.refresh(topics, deadline, allow_auto_create=allow_auto_create))
 
-    def topic(self, name: str, deadline: float, *, allow_auto_create: bool = False) -> TopicMetadata:
-        """A topic that exists, as last heard or asked now.
-
-        Raises:
-            KafkaError: it does not exist, or may not be used; the text names it.
-        """
-        retry = Retry(deadline)
-        missing_until = min(deadline, time.monotonic() + UNKNOWN_TOPIC_PATIENCE)
-        while True:
-            usable = self._topology.topic(name)
-            if usable is not None:
-                return usable
-            found = self.refresh([name], deadline, allow_auto_create=allow_auto_create).topics.get(name)
-            if (usable := self._topology.topic(name)) is not None:
-                return usable
-            error = KafkaError(found.error if found else Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
-            if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION and time.monotonic() >= missing_until:
-                raise error
-            retry.wait(error)
+    def topic(self, name: str, deadline: float) -> TopicMetadata:
+        """As `Cluster.topic`."""
+        return self.cluster.known_topic(name) or run(self.cluster.topic(name, deadline))
 
     def leader(self, at: TopicPartition, deadline: float) -> int:
-        """The node that leads a partition, as last heard or asked now. Raises as `partition`."""
+        """The node that leads a partition. Raises as `partition`."""
         return self.partition(at, deadline).leader
 
     def partition(self, at: TopicPartition, deadline: float) -> PartitionMetadata:
-        """A partition that has a leader, as last heard or asked now.
-
-        Raises:
-            KafkaError: LEADER_NOT_AVAILABLE while it has none, which is worth another attempt; otherwise as `topic`.
-        """
-        topic = self.topic(at.topic, deadline)
-        if at.partition not in topic.partitions:
-            self.forget([at.topic])  # it may have got more partitions since it was asked about
-            topic = self.topic(at.topic, deadline)
-        partition = topic.partitions.get(at.partition)
-        if partition is None:
-            raise KafkaError(
-                Error.UNKNOWN_TOPIC_OR_PARTITION,
-                f"partition {at}: topic {at.topic!r} has {len(topic.partitions)} partitions",
-            )
-        if partition.leader == NO_NODE:
-            self.forget([at.topic])
-            raise KafkaError(Error.LEADER_NOT_AVAILABLE, f"partition {at} has no leader")
-        return partition
+        """As `Cluster.partition`."""
+        return self.cluster.known_partition(at) or run(self.cluster.partition(at, deadline))
 
     def moved(self, at: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
-        """Takes what a broker's refusal tells of a partition's new leader (KIP-951: `current_leader` of a partition,
-        `node_endpoints` of the answer). Whether that is news that another attempt can use, without asking Metadata."""
-        return self._topology.moved(at, leader, epoch, nodes)
+        """As `Cluster.moved`."""
+        return self.cluster.moved(at, leader, epoch, nodes)
 
     def forget(self, topics: Iterable[str]) -> None:
-        """Doubts what is known of these topics: the next question about them asks the cluster."""
-        self._topology.doubt(topics)
-
-    def _any_link(self, deadline: float) -> Link:
-        for link in self._links.values():
-            if _stands(link):
-                return link
-        known: dict[tuple[str, int], Node | None] = {
-            (node.host, node.port): node for node in self._topology.nodes.values()
-        }
-        known = {**known, **{address: None for address in self._bootstrap if address not in known}}
-        failures: list[TagwireError] = []
-        for address, node in known.items():
-            # One that accepts and then keeps silent leaves time for the next.
-            is_last = len(failures) == len(known) - 1
-            until = deadline if is_last else min(deadline, time.monotonic() + CONNECT_TIMEOUT)
-            try:
-                return self._link_to(address, node, until)
-            except TagwireError as error:
-                failures.append(error)
-        if len(failures) == 1 and not isinstance(failures[0], ConnectError):
-            raise failures[0]
-        raise ConnectError(f"no broker can be reached: {', '.join(map(str, failures))}")
-
-    def _node(self, node: int, deadline: float) -> Node:
-        if node not in self._topology.nodes:
-            self.refresh([], deadline)
-        found = self._topology.nodes.get(node)
-        if found is None:
-            known = ", ".join(map(str, self._topology.nodes.values())) or "none"
-            raise ConnectError(f"no broker {node} in the cluster; known: {known}")
-        return found
-
-    def _link_to(self, address: tuple[str, int], node: Node | None, deadline: float) -> Link:
-        """The connection to an address; `node`: the broker that is meant, None for whoever answers."""
-        name = _name(address, node)
-        link = self._links.get(address)
-        if link is None or not _stands(link):
-            link = self._adopt(address, name, self._opener(address, node, deadline))
-        link.broker = name
-        return link
-
-    def _opener(self, address: tuple[str, int], node: Node | None, deadline: float) -> Callable[[], Link]:
-        cluster = self._topology.cluster_id
-        identity = None if node is None or cluster is None else (cluster, node.id)
-        broker = _name(address, node)
-        return partial(Link.open, *address, broker=broker, setup=self._setup, deadline=deadline, identity=identity)
-
-    def _adopt(self, address: tuple[str, int], name: str, outcome: Callable[[], Link]) -> Link:
-        try:
-            link = outcome()
-        except KafkaError as error:
-            raise self._rebootstrapped(name) if error.error is Error.REBOOTSTRAP_REQUIRED else error from None
-        self._links[address] = link
-        self._met = True
-        if link.features.epoch > self._finalized.epoch:
-            self._finalized = link.features
-        return link
-
-    def _rebootstrapped(self, broker: str) -> ConnectionLostError:
-        """Forgets the cluster, which is to be found anew from the bootstrap addresses (KIP-1102); the error that says
-        so, which is worth another attempt."""
-        for link in self._links.values():
-            link.close()
-        self._links.clear()
-        self._topology, self._finalized = Topology(), BrokerFeatures()
-        return ConnectionLostError(f"{broker}: the cluster is to be found anew (REBOOTSTRAP_REQUIRED)")
-
-
-def _name(address: tuple[str, int], node: Node | None) -> str:
-    """What errors call the broker."""
-    return f"broker at {address_text(address)}" if node is None else str(node)
-
-
-def _stands(link: Link) -> bool:
-    """Whether a connection can be used: a broker ends one that was idle for long without a word."""
-    if not link.in_flight:
-        link.poll()
-    return not link.closed
+        """As `Cluster.forget`."""
+        self.cluster.forget(topics)

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tagwire import messages
+from tagwire.client.cluster import Cluster
 from tagwire.client.retry import Retry
+from tagwire.client.scheduling import sleep
 from tagwire.errors import KafkaError, RemoteProtocolError
 from tagwire.rpc.since import FIND_COORDINATOR_KEYS
-
-if TYPE_CHECKING:
-    from tagwire.client.client import Client
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
 
-# From this version on one question may be about several keys.
-
 _NAMES: Final = {GROUP: "group", TRANSACTION: "transactional id"}
 
 
-def coordinators(client: Client, keys: Iterable[str], kind: int, deadline: float) -> dict[str, int]:
+async def coordinators(cluster: Cluster, keys: Iterable[str], kind: int, deadline: float) -> dict[str, int]:
     """{key: node id}; waits for coordinators that are not there yet.
 
     Args:
@@ -35,7 +32,7 @@ def coordinators(client: Client, keys: Iterable[str], kind: int, deadline: float
     left, retry = list(keys), Retry(deadline)
     while left:
         later, asked = None, set(left)
-        for key, node, error in _ask(client, left, kind, deadline):
+        for key, node, error in await _ask(cluster, left, kind, deadline):
             if key not in asked or key in found:
                 raise RemoteProtocolError(f"coordinator of {_NAMES[kind]} {key!r}: told, and not asked for, or twice")
             if not error:
@@ -49,19 +46,20 @@ def coordinators(client: Client, keys: Iterable[str], kind: int, deadline: float
             later = refusal
         left = [key for key in left if key not in found]
         if left:
-            retry.wait(later or KafkaError(-1, f"no coordinator of {_NAMES[kind]} {left[0]!r} in the answer"))
+            missing = later or KafkaError(-1, f"no coordinator of {_NAMES[kind]} {left[0]!r} in the answer")
+            await sleep(retry.pause_until(missing))
     return found
 
 
-def _ask(client: Client, keys: list[str], kind: int, deadline: float) -> list[tuple[str, int, int]]:
+async def _ask(cluster: Cluster, keys: list[str], kind: int, deadline: float) -> list[tuple[str, int, int]]:
     """(key, node id, error code) of each."""
     request = messages.FindCoordinatorRequest
-    link = client.link(None, deadline)
-    if link.version(request.api_key) >= FIND_COORDINATOR_KEYS:
-        answer: Any = link.wait(client.send(link, request(key_type=kind, coordinator_keys=keys), deadline), deadline)
+    link = await cluster.link(None, deadline)
+    if link.version(request.api_key) >= FIND_COORDINATOR_KEYS:  # one question may be about several keys
+        answer: Any = await cluster.ask(link, request(key_type=kind, coordinator_keys=keys), deadline)
         return [(found.key, found.node_id, found.error_code) for found in answer.coordinators]
     answers = []
     for key in keys:
-        answer = link.wait(client.send(link, request(key=key, key_type=kind), deadline), deadline)
+        answer = await cluster.ask(link, request(key=key, key_type=kind), deadline)
         answers.append((key, answer.node_id, answer.error_code))
     return answers

@@ -35,12 +35,16 @@ class Retry:
         self.deadline = deadline
         self.attempts = 0
 
-    def wait(self, error: TagwireError) -> None:
-        """Sleeps before the next attempt. Raises `error` when it is not worth one, or when the time is up."""
+    def pause_until(self, error: TagwireError) -> float:
+        """When the next attempt is due. Raises `error` when it is not worth one, or when the time is up."""
         if not is_retriable(error):
             raise error
         self.attempts += 1
-        pause = pause_before(self.attempts)
-        if time.monotonic() + pause >= self.deadline:
+        again = time.monotonic() + pause_before(self.attempts)
+        if again >= self.deadline:
             raise error
-        time.sleep(pause)
+        return again
+
+    def wait(self, error: TagwireError) -> None:
+        """Sleeps until the next attempt is due. Raises as `pause_until`."""
+        time.sleep(max(self.pause_until(error) - time.monotonic(), 0.0))

@@ -1,6 +1,7 @@
 """A connection to one broker: TCP or TLS, versions asked, authenticated, requests pipelined, answers in order.
 
-This is the one place where errors of sockets become errors of tagwire. All deadlines are `time.monotonic` seconds.
+This is the one place where errors of sockets become errors of tagwire. Once it is open, nothing but `wait` blocks: what
+the broker does not take yet is kept, and written when it does. All deadlines are `time.monotonic` seconds.
 """
 
 from __future__ import annotations
@@ -50,6 +51,13 @@ LIMITS: Final = Limits(max_frame_bytes=MAX_FRAME_BYTES)
 # (socket.connection.setup.timeout.ms of Java's clients).
 CONNECT_TIMEOUT: Final = 10.0
 
+# Bytes that may wait for a broker to take them before the next request has to wait itself: with them no connection
+# keeps more than this and one request.
+WRITE_BUFFER: Final = 1024 * 1024
+
+# Seconds that one wait for descriptors takes at most: more milliseconds than an int holds are an error of the system's.
+_LONGEST_POLL: Final = 3600.0
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -66,14 +74,20 @@ class Pending:
 
     Attributes:
         name: the request and its version, such as "Fetch v12".
+        since: when it was sent (`time.monotonic`).
+        is_written: whether all of it was handed to the system: before, the broker cannot have read it.
+        has_answer: False for a request that brokers do not answer, which is done when it is written.
         done: whether it is answered, or will never be.
     """
 
-    __slots__ = ("_answer", "_error", "done", "name", "version")
+    __slots__ = ("_answer", "_error", "done", "has_answer", "is_written", "name", "since", "version")
 
     def __init__(self, name: str, version: int) -> None:
-        self.name = f"{name} v{version}"
+        self.name = name
         self.version = version
+        self.since = time.monotonic()
+        self.is_written = False
+        self.has_answer = True
         self.done = False
         self._answer: Any = None
         self._error: TagwireError | None = None
@@ -112,6 +126,9 @@ class Link:
         self._versions = setup.versions
         self._connection = Connection("client", LIMITS, client_id=setup.client_id, apis=setup.apis)
         self._pending: deque[Pending] = deque()
+        self._unwritten: deque[tuple[memoryview, Pending]] = deque()
+        self._unwritten_bytes = 0
+        self._write_needs_read = False  # TLS wants to read before it goes on writing
         self._closed = False
 
     @classmethod
@@ -162,6 +179,7 @@ class Link:
         identity: tuple[str, int] | None = None,
     ) -> Link:
         sock = setup.security.wrap(connected_socket(host, port, deadline), host, broker, deadline)
+        sock.setblocking(False)
         link = cls(sock, broker=broker, setup=setup)
         try:
             if ranges is None:
@@ -191,6 +209,21 @@ class Link:
         """Requests sent and not yet answered."""
         return len(self._pending)
 
+    @property
+    def silent_since(self) -> float:
+        """When the oldest request was sent that is not answered yet; infinity where all are."""
+        return self._pending[0].since if self._pending else float("inf")
+
+    @property
+    def wants_to_write(self) -> bool:
+        """Whether bytes wait for the broker to take them."""
+        return bool(self._unwritten) and not self._write_needs_read
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another request may be sent; also where the link is closed, and sending it fails."""
+        return self._unwritten_bytes <= WRITE_BUFFER or self._closed
+
     def fileno(self) -> int:
         """The socket's descriptor, for waiting on several links."""
         return self._socket.fileno()
@@ -217,25 +250,25 @@ class Link:
             raise RequestTimeoutError(f"{self.broker} asked to be left alone for {left:.1f} s more; {name} cannot wait")
         return max(left, 0.0)
 
-    def send(self, message: Any, deadline: float, version: int | None = None) -> Pending:
-        """Sends a request, after the pause that the broker has asked for; `wait` gives its answer.
+    def send(self, message: Any, version: int | None = None) -> Pending:
+        """Puts a request on its way; `wait` gives its answer. It never waits: `has_room` and `pause` tell whether to
+        send now.
 
         Raises:
             UnsupportedVersionError, EncodeError: nothing was sent.
-            ConnectionLostError: the link is closed. RequestTimeoutError: the link is closed, or nothing was sent
-                because the pause is longer than the deadline.
+            ConnectionLostError: the link is closed.
         """
         if version is None:
             version = self.version(message.api_key)
-        if pause := self.pause(api_name(message.api_key), deadline):
-            time.sleep(pause)
+        if self._closed:
+            raise ConnectionLostError(f"{self.broker}: the connection is closed")
         data = self._connection.send(message, version)
-        pending = Pending(api_name(message.api_key), version)
-        self._write(data, deadline, pending.name)
+        pending = Pending(f"{api_name(message.api_key)} v{version}", version)
         if self._connection.due > len(self._pending):
             self._pending.append(pending)
         else:
-            pending.settle()
+            pending.has_answer = False
+        self._put(data, pending)
         return pending
 
     def wait(self, pending: Pending, deadline: float) -> Any:
@@ -248,20 +281,22 @@ class Link:
         """
         started = time.monotonic()
         while not pending.done:
-            self._read(deadline, pending.name, started)
+            self._read(deadline, pending, started)
         return pending.result()
 
+    def expire(self, pending: Pending) -> TagwireError:
+        """Closes the link on which `pending` was not answered in time; the error that says so."""
+        return self._fail(self._late(pending, time.monotonic() - pending.since))
+
     def poll(self) -> None:
-        """Takes what has arrived, without waiting. What went wrong shows in the pending requests and in `closed`."""
+        """Takes what has arrived and writes what the broker takes, without waiting. What went wrong shows in the
+        pending requests and in `closed`."""
         if self._closed:
             return
         try:
-            self._socket.settimeout(0)
-            while True:
-                self._connection.received(self._socket.recv_into(self._connection.space()))
+            while self._receive_some():
                 self._take_events()
-        except (BlockingIOError, ssl.SSLWantReadError):
-            return
+            self._write_some()
         except OSError as error:
             self._fail(self._lost(error))
         except TagwireError as error:
@@ -286,41 +321,73 @@ class Link:
         """One question at a time until the exchange is done."""
         data = exchange.request()
         while not exchange.done:
-            self._write(data, deadline, name)
-            started = time.monotonic()
+            pending = Pending(name, version=0)
+            self._put(data, pending)
             while (event := self._next_event()) is None:
-                self._receive(deadline, name, started)
+                self._wait_for_bytes(deadline, pending, pending.since)
             data = exchange.answer(event)  # type: ignore[arg-type]
 
-    def _write(self, data: bytes, deadline: float, name: str) -> None:
-        if self._closed:
-            raise ConnectionLostError(f"{self.broker}: the connection is closed")
+    def _put(self, data: bytes, pending: Pending) -> None:
+        """Writes what the broker takes now, keeps the rest."""
+        self._unwritten.append((memoryview(data), pending))
+        self._unwritten_bytes += len(data)
         try:
-            self._socket.settimeout(_left(deadline))
-            self._socket.sendall(data)
-        except TimeoutError:
-            raise self._fail(RequestTimeoutError(f"{self.broker} did not take {name} in time")) from None
+            self._write_some()
         except OSError as error:
             raise self._fail(self._lost(error)) from error
 
-    def _read(self, deadline: float, name: str, started: float) -> None:
+    def _write_some(self) -> None:
+        while self._unwritten:
+            data, pending = self._unwritten[0]
+            try:
+                count = self._socket.send(data)
+            except ssl.SSLWantReadError:
+                self._write_needs_read = True
+                return
+            except (BlockingIOError, ssl.SSLWantWriteError):
+                return
+            self._unwritten_bytes -= count
+            if count < len(data):
+                self._unwritten[0] = data[count:], pending
+                continue
+            self._unwritten.popleft()
+            pending.is_written = True
+            if not pending.has_answer:
+                pending.settle()
+
+    def _receive_some(self) -> bool:
+        """Whether any bytes had arrived; they are with the connection now."""
+        try:
+            self._connection.received(self._socket.recv_into(self._connection.space()))
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return False
+        self._write_needs_read = False
+        return True
+
+    def _read(self, deadline: float, pending: Pending, started: float) -> None:
         """Waits for bytes and settles what they answer."""
         if self._closed:
             raise ConnectionLostError(f"{self.broker}: the connection is closed")
         try:
-            self._receive(deadline, name, started)
+            self._wait_for_bytes(deadline, pending, started)
             self._take_events()
         except TagwireError as error:
             raise self._fail(error) from error.__cause__
 
-    def _receive(self, deadline: float, name: str, started: float) -> None:
-        if (now := time.monotonic()) > max(deadline, started):  # though bytes of something may still drip in
-            raise self._late(name, now - started)
+    def _wait_for_bytes(self, deadline: float, pending: Pending, started: float) -> None:
+        """Receives something, writing meanwhile what the broker takes."""
         try:
-            self._socket.settimeout(_left(deadline))
-            self._connection.received(self._socket.recv_into(self._connection.space()))
-        except TimeoutError:
-            raise self._late(name, time.monotonic() - started) from None
+            while True:
+                if (now := time.monotonic()) > max(deadline, started):  # though bytes of something may still drip in
+                    raise self._late(pending, now - started)
+                self._write_some()
+                if pending.done:
+                    return
+                if self.has_unread or _ready([self], deadline):
+                    if self._receive_some():
+                        return
+                elif time.monotonic() >= deadline:
+                    raise self._late(pending, time.monotonic() - started)
         except OSError as error:
             raise self._lost(error) from error
 
@@ -344,8 +411,9 @@ class Link:
             self.quiet_until = max(self.quiet_until, time.monotonic() + pause) if pause else self.quiet_until
         return None if event is NEED_DATA else event  # type: ignore[return-value]
 
-    def _late(self, name: str, waited: float) -> RequestTimeoutError:
-        return RequestTimeoutError(f"{self.broker} did not answer {name} within {waited:.1f} s")
+    def _late(self, pending: Pending, waited: float) -> RequestTimeoutError:
+        failed = "answer" if pending.is_written else "take"
+        return RequestTimeoutError(f"{self.broker} did not {failed} {pending.name} within {waited:.1f} s")
 
     def _lost(self, error: OSError) -> ConnectionLostError:
         due = f"; {self._pending[0].name} was still to be answered" if self._pending else ""
@@ -354,8 +422,12 @@ class Link:
     def _fail(self, error: TagwireError) -> TagwireError:
         self._closed = True
         self._socket.close()
-        while self._pending:
-            self._pending.popleft().settle(error=error)
+        lost = [*self._pending, *(pending for _, pending in self._unwritten if not pending.has_answer)]
+        self._pending.clear()
+        self._unwritten.clear()
+        self._unwritten_bytes = 0
+        for pending in lost:
+            pending.settle(error=error)
         return error
 
 
@@ -368,27 +440,32 @@ class Waitable(Protocol):
     @property
     def has_unread(self) -> bool: ...
 
+    @property
+    def wants_to_write(self) -> bool: ...
+
     def fileno(self) -> int: ...
 
     def poll(self) -> None: ...
 
 
 def wait_any(links: Iterable[Waitable], deadline: float) -> bool:
-    """Waits until something has arrived on one of the links, and takes it. False when the deadline passed first."""
+    """Waits until something has arrived on one of the links or can be written to it, and does that. False when the
+    deadline passed first."""
     links = [link for link in links if not link.closed]
-    unread = [link for link in links if link.has_unread]
-    for link in unread:
+    ready = [link for link in links if link.has_unread] or _ready(links, deadline)
+    for link in ready:
         link.poll()
-    if unread:
-        return True
+    return bool(ready)
+
+
+def _ready(links: Iterable[Waitable], deadline: float) -> list[Waitable]:
+    """Waits for the descriptors of the links; those on which something can be done."""
     poller = select.poll()
     by_descriptor = {link.fileno(): link for link in links}
-    for descriptor in by_descriptor:
-        poller.register(descriptor, select.POLLIN)
-    ready = poller.poll(max(0.0, deadline - time.monotonic()) * 1000)
-    for descriptor, _ in ready:
-        by_descriptor[descriptor].poll()
-    return bool(ready)
+    for descriptor, link in by_descriptor.items():
+        poller.register(descriptor, select.POLLIN | select.POLLOUT if link.wants_to_write else select.POLLIN)
+    left = min(max(deadline - time.monotonic(), 0.0), _LONGEST_POLL)
+    return [by_descriptor[descriptor] for descriptor, _ in poller.poll(left * 1000)]
 
 
 def connected_socket(host: str, port: int, deadline: float) -> socket.socket:

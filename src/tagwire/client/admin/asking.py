@@ -11,6 +11,7 @@ from tagwire.client.metadata import TopicPartition
 from tagwire.client.offsets import by_leader
 from tagwire.client.owning import ClientOwner
 from tagwire.client.retry import Retry
+from tagwire.client.scheduling import run
 from tagwire.client.transport import Link
 from tagwire.client.versions import range_of
 from tagwire.errors import ConnectError, ConnectionLostError, KafkaError, RemoteProtocolError
@@ -107,7 +108,7 @@ class Asker(ClientOwner):
 
     def _by_coordinator(self, keys: Iterable[str], kind: int, deadline: float) -> Iterator[tuple[Link, list[str]]]:
         """The keys of each coordinator, with the connection to it."""
-        for node, own in _grouped(coordinators(self._client, keys, kind, deadline)).items():
+        for node, own in _grouped(run(coordinators(self._client.cluster, keys, kind, deadline))).items():
             yield self._client.link(node, deadline), own
 
     def _by_leader(

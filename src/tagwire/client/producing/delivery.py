@@ -56,7 +56,8 @@ class Batch:
         created: `time.monotonic` of the first record.
         data: the encoded batch, once it is closed; from `number` on as it is sent.
         identity, sequence: how it is numbered; `NOBODY` and `NO_SEQUENCE` before.
-        order: its place among the batches of its partition.
+        may_be_stored: whether it was sent and nobody knows what became of that.
+        order: its place among the batches of its partition; parts of one that was split keep theirs within its place.
         attempts: how many times it was sent. retry_at: `time.monotonic` before which it is not sent again.
         last_error: why it was not delivered when it was last sent. error: why it was given up.
         parts: what a batch that was too large was split into; they are decided instead of it.
@@ -78,6 +79,7 @@ class Batch:
         "identity",
         "is_sealed",
         "last_error",
+        "may_be_stored",
         "order",
         "parts",
         "records",
@@ -103,9 +105,10 @@ class Batch:
         self.count = 0
         self.data: bytes | bytearray = b""
         self.is_sealed = False
-        self.order = 0
+        self.order: tuple[int, ...] = ()
         self.identity = NOBODY
         self.sequence = NO_SEQUENCE
+        self.may_be_stored = False
         self.attempts = 0
         self.retry_at = 0.0
         self.done = False
@@ -181,6 +184,7 @@ class Batch:
         for own in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):
             part = Batch(self.at, self.changed, self.compression, self.dialect)
             part.created, part.records, part.count = self.created, own, len(own)
+            part.order = (*self.order, len(parts))
             part.size = self.size * len(own) // len(rows)
             part.encode()
             if self.sequence != NO_SEQUENCE:

@@ -13,7 +13,8 @@ from tagwire.client.client import Client
 from tagwire.client.coordinators import TRANSACTION
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.delivery import Identity
-from tagwire.client.producing.numbering import Asked
+from tagwire.client.producing.numbering import Coordinator
+from tagwire.client.scheduling import run
 from tagwire.client.transport import Link
 from tagwire.errors import ConfigError, UnsupportedVersionError
 from tagwire.rpc.since import END_TXN_SECOND_TRANSACTIONS
@@ -69,13 +70,15 @@ def end_transaction(
     """
     check_protocol(transactions)
     with Client(client) if isinstance(client, str) else nullcontext(client) as used:
-        ended = end(
-            Asked(used, TRANSACTION, transactional_id),
-            transactional_id,
-            Identity(producer_id, producer_epoch),
-            commit=commit,
-            version=transactions,
-            deadline=used.deadline() if timeout is None else time.monotonic() + timeout,
+        ended = run(
+            end(
+                Coordinator(used.cluster, TRANSACTION, transactional_id),
+                transactional_id,
+                Identity(producer_id, producer_epoch),
+                commit=commit,
+                version=transactions,
+                deadline=used.deadline() if timeout is None else time.monotonic() + timeout,
+            )
         )
     return ProducerIdentity(ended.producer_id, ended.epoch, transactions)
 
@@ -86,8 +89,8 @@ def check_protocol(transactions: int) -> None:
         raise ConfigError(f"transactions={transactions}: allowed is 1 or 2, as the identity of a producer has it")
 
 
-def end(
-    coordinator: Asked, transactional_id: str, identity: Identity, *, commit: bool, version: int, deadline: float
+async def end(
+    coordinator: Coordinator, transactional_id: str, identity: Identity, *, commit: bool, version: int, deadline: float
 ) -> Identity:
     """Ends the transaction of `identity`; the identity that comes after it."""
 
@@ -104,7 +107,7 @@ def end(
             committed=commit,
         )
 
-    answer = coordinator.ask(
+    answer = await coordinator.ask(
         request,
         lambda answer: [answer.error_code],
         deadline,

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from tagwire import messages
-from tagwire.client.client import Client
+from tagwire.client.cluster import Cluster
 from tagwire.client.coordinators import coordinators
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.delivery import NOBODY, Identity
 from tagwire.client.producing.lanes import Lane, next_epoch
 from tagwire.client.retry import Retry
+from tagwire.client.scheduling import sleep
 from tagwire.client.transport import Link
 from tagwire.errors import (
     Error,
@@ -29,26 +30,26 @@ WINDOW: Final = 5
 _LOST_COORDINATOR: Final = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE)
 
 
-class Asked:
-    """A broker that is asked until it answers: the one that coordinates a group or a transactional id, or any.
+class Coordinator:
+    """The broker that coordinates a group or a transactional id, which is asked until it answers.
 
     Args:
-        kind: `coordinators.GROUP` or `TRANSACTION`. key: the group or the id; None asks any broker.
+        kind: `coordinators.GROUP` or `TRANSACTION`. key: the group or the id.
     """
 
-    def __init__(self, client: Client, kind: int = 0, key: str | None = None) -> None:
-        self._client = client
+    def __init__(self, cluster: Cluster, kind: int, key: str) -> None:
+        self._cluster = cluster
         self._kind = kind
         self._key = key
         self._node: int | None = None
 
-    def link(self, deadline: float) -> Link:
+    async def link(self, deadline: float) -> Link:
         """The connection to it."""
-        if self._key is not None and self._node is None:
-            self._node = coordinators(self._client, [self._key], self._kind, deadline)[self._key]
-        return self._client.link(self._node, deadline)
+        if self._node is None:
+            self._node = (await coordinators(self._cluster, [self._key], self._kind, deadline))[self._key]
+        return await self._cluster.link(self._node, deadline)
 
-    def ask(
+    async def ask(
         self,
         message: Callable[[Link], Any],
         errors: Callable[[Any], Iterable[int]],
@@ -69,23 +70,24 @@ class Asked:
         """
         retry = Retry(deadline)
         while True:
-            soon = min(deadline, self._client.deadline())
+            soon = min(deadline, self._cluster.deadline())
             try:
-                link = self.link(soon)
+                link = await self.link(soon)
                 request = message(link)
                 version = link.version(request.api_key, highest)
-                answer = link.wait(self._client.send(link, request, soon, version), soon)
+                answer = await self._cluster.ask(link, request, soon, version)
             except TagwireError as error:
                 self._node = None
                 if not isinstance(error, RequestTimeoutError) or time.monotonic() >= deadline:
-                    retry.wait(error)
+                    await sleep(retry.pause_until(error))
                 continue
             refusals = [KafkaError(code, what) for code in errors(answer) if code]
             if not refusals:
                 return answer
             if any(refusal.error in _LOST_COORDINATOR for refusal in refusals):
                 self._node = None
-            retry.wait(next((refusal for refusal in refusals if not refusal.retriable), refusals[0]))
+            worst = next((refusal for refusal in refusals if not refusal.retriable), refusals[0])
+            await sleep(retry.pause_until(worst))
 
 
 def identity_in(answer: Any) -> Identity:
@@ -101,6 +103,7 @@ class Numbering:
 
     Attributes:
         identity: `NOBODY` where there is none, or none yet.
+        is_missing: whether an identity is needed before anything can be sent; `ensure` gets it.
         window: how many batches of a partition may be under way.
         transactional_id: None without transactions.
         doom: why nothing more is sent; None while there is no reason.
@@ -111,22 +114,30 @@ class Numbering:
     transactional_id: str | None = None
     doom: TagwireError | None = None
 
+    @property
+    def is_missing(self) -> bool:
+        return False
+
     def produce_version(self, link: Link, api: int, highest: int | None) -> int:
         """The version of Produce to speak."""
         return link.version(api, highest)
 
-    def ensure(self, deadline: float) -> None:
-        """Gets an identity where one is needed. Raises TagwireError."""
+    async def ensure(self, deadline: float) -> None:
+        """Gets an identity. Raises TagwireError."""
 
-    def admit(self, partitions: Iterable[TopicPartition], deadline: float) -> None:
-        """Partitions are about to be written to. Raises TagwireError."""
+    def unannounced(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Of partitions that are about to be written to, those that have to be announced before."""
+        return []
+
+    async def announce(self, partitions: list[TopicPartition], deadline: float) -> None:
+        """Announces partitions. Raises TagwireError."""
 
     def lost(self, lane: Lane, error: TagwireError) -> TagwireError:
         """A batch of the partition is given up. Returns what to say of it."""
         return error
 
     def renew(self, lane: Lane, error: KafkaError) -> bool:
-        """The broker does not go on with the partition's numbers. Whether the batch can be tried under others."""
+        """The broker does not go on with the partition's numbers. Whether others can be tried."""
         return False
 
 
@@ -135,22 +146,29 @@ class Idempotent(Numbering):
 
     window = WINDOW
 
-    def __init__(self, client: Client) -> None:
-        self._asked = Asked(client)
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
 
-    def ensure(self, deadline: float) -> None:
-        if self.identity != NOBODY:
-            return
-        try:
-            answer = self._asked.ask(
-                lambda link: messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1),
-                lambda answer: [answer.error_code],
-                deadline,
-                "ask for a producer id",
-            )
-        except UnsupportedVersionError as error:
-            hint = "Producer(idempotence=False) does without, but a batch whose answer is lost may then stand twice"
-            raise UnsupportedVersionError(f"{error}; {hint}") from error
+    @property
+    def is_missing(self) -> bool:
+        return self.identity == NOBODY
+
+    async def ensure(self, deadline: float) -> None:
+        request = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+        retry = Retry(deadline)
+        while True:
+            error: TagwireError
+            try:
+                _, answer = await self._cluster.ask_any(request, min(deadline, self._cluster.deadline()))
+                if not answer.error_code:
+                    break
+                error = KafkaError(answer.error_code, "ask for a producer id")
+            except UnsupportedVersionError as unsupported:
+                hint = "Producer(idempotence=False) does without, but a batch whose answer is lost may then stand twice"
+                raise UnsupportedVersionError(f"{unsupported}; {hint}") from unsupported
+            except TagwireError as failure:
+                error = failure
+            await sleep(retry.pause_until(error))
         self.identity = identity_in(answer)
 
     def lost(self, lane: Lane, error: TagwireError) -> TagwireError:
@@ -161,6 +179,7 @@ class Idempotent(Numbering):
 
     def renew(self, lane: Lane, error: KafkaError) -> bool:
         self.lost(lane, error)
+        lane.has_gap = True
         if error.error is Error.INVALID_PRODUCER_EPOCH:  # somebody else has the id at a later epoch
             self.identity = NOBODY
         return True

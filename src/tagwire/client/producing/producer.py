@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tagwire.client.admin.group_offsets import CommittedOffset
 from tagwire.client.client import Client
+from tagwire.client.cluster import Cluster
 from tagwire.client.config import ProduceSettings
-from tagwire.client.dialing import Dialing
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.owning import ClientOwner
 from tagwire.client.producing.delivery import Batch, Delivery, RowsDelivery, size_of
@@ -25,6 +25,7 @@ from tagwire.client.producing.settings import settings_of
 from tagwire.client.producing.thread import Alarm, ProducerThread
 from tagwire.client.producing.topics import Topics
 from tagwire.client.producing.transactions import GroupMetadata, Stage, Transactional
+from tagwire.client.scheduling import Tasks, Work
 from tagwire.errors import EncodeError, TagwireError, TransactionStateError
 from tagwire.kernel.record_writing import as_headers
 from tagwire.records import HeaderRegister, HeaderSerdes, Record
@@ -135,14 +136,14 @@ class Producer(ClientOwner):
         self._register = register
         self._header_keys = str if dialect is None else int
         self._prepares = bool(interceptors) or header_serdes is not None or register is not None
-        sending_client = self._client.sibling()
-        self._topics = Topics(sending_client, settings)
+        cluster = self._client.cluster.sibling()
+        self._topics = Topics(cluster, settings)
         alarm = Alarm()
+        tasks = Tasks(alarm.ring)
         self._gathering = Gathering(settings, lambda: thread.wake(), lambda: thread.require_waitable())
-        self._numbering = _numbering(sending_client, settings, self._gathering)
-        dialing = Dialing(sending_client, alarm.ring)
-        self._sender = Sender(sending_client, dialing, settings, self._topics, self._gathering, self._numbering)
-        self._thread = thread = ProducerThread(self._sender, alarm)
+        self._numbering = _numbering(cluster, settings, self._gathering)
+        self._sender = Sender(cluster, tasks, settings, self._topics, self._gathering, self._numbering)
+        self._thread = thread = ProducerThread(self._sender, tasks, alarm)
         self._collected = weakref.finalize(self, thread.stop, wait=False)
         self._collected.atexit = False
 
@@ -280,7 +281,7 @@ class Producer(ClientOwner):
         `end_transaction` needs to end it from another process. It can be pickled.
         """
         numbering = self._numbering
-        sequences = self._call(lambda deadline: self._sender.sequences(), None)
+        sequences = self._call(lambda deadline: _at_once(self._sender.sequences), None)
         version = numbering.version if isinstance(numbering, Transactional) else 0
         return ProducerIdentity(*numbering.identity, version, sequences)
 
@@ -301,7 +302,8 @@ class Producer(ClientOwner):
             self._call(transactions.initialize, timeout)
         else:
             transactions.adopt(resume)
-            self._call(lambda deadline: self._sender.resume(transactions.identity, resume.sequences), timeout)
+            identity = transactions.identity
+            self._call(lambda deadline: _at_once(self._sender.resume, identity, resume.sequences), timeout)
 
     def begin_transaction(self) -> None:
         """Opens a transaction: what is sent from now on belongs to it. Raises TransactionStateError while one is open,
@@ -403,17 +405,21 @@ class Producer(ClientOwner):
         known: TopicPlaces | None = self._topics.get(name)
         return known or self._call(lambda deadline: self._topics.ask(name, deadline), None)
 
-    def _call(self, function: Callable[[float], Result], timeout: float | None) -> Result:
-        """Lets the thread run `function` with its deadline."""
+    def _call(self, function: Callable[[float], Work[Result]], timeout: float | None) -> Result:
+        """Lets the thread run what `function` begins, with its deadline."""
         deadline = time.monotonic() + (self._settings.max_block if timeout is None else timeout)
         return self._thread.call(lambda: function(deadline), deadline)
 
 
-def _numbering(client: Client, settings: ProduceSettings, gathering: Gathering) -> Numbering:
+async def _at_once(function: Callable[..., Result], *arguments: Any) -> Result:
+    return function(*arguments)
+
+
+def _numbering(cluster: Cluster, settings: ProduceSettings, gathering: Gathering) -> Numbering:
     if settings.transactional_id is not None:
         timeout_ms = int(settings.transaction_timeout * 1000)
-        return Transactional(client, gathering, settings.transactional_id, timeout_ms)
-    return Idempotent(client) if settings.idempotence else Numbering()
+        return Transactional(cluster, gathering, settings.transactional_id, timeout_ms)
+    return Idempotent(cluster) if settings.idempotence else Numbering()
 
 
 def _committed(offset: int | CommittedOffset) -> tuple[int, int, str]:

@@ -2,20 +2,23 @@
 
 One request carries a batch of each of many partitions; several requests may be on their way to one leader. What an
 error means to a numbered batch follows Kafka's producer; the rules of numbering itself are in `lanes`.
+
+Nothing here waits for a broker: what is missing before a batch can go (its leader, the connection, a producer id) is
+got beside (`tagwire.client.scheduling`), and only the batches that need it stay in their queues meanwhile.
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 from tagwire import messages
-from tagwire.client.client import Client
+from tagwire.client.cluster import Cluster
 from tagwire.client.config import ProduceSettings
-from tagwire.client.dialing import Dialing
 from tagwire.client.metadata import NO_TOPIC_ID, TopicPartition, nodes_of
 from tagwire.client.producing.delivery import NO_OFFSET, NO_SEQUENCE, Batch, Identity
 from tagwire.client.producing.gathering import Gathering
@@ -24,6 +27,7 @@ from tagwire.client.producing.numbering import Numbering
 from tagwire.client.producing.thread import Alarm
 from tagwire.client.producing.topics import Topics
 from tagwire.client.retry import is_retriable, pause_before
+from tagwire.client.scheduling import Tasks, Work
 from tagwire.client.transport import Link, Pending, wait_any
 from tagwire.errors import (
     EncodeError,
@@ -55,6 +59,32 @@ _OUT_OF_STEP: Final = (
     Error.INVALID_PRODUCER_EPOCH,
 )
 
+# What a leader only says of a batch that it has not appended. After any other error it may have: the batch was not
+# replicated in time, or the leader lost the partition meanwhile.
+_NOT_APPENDED: Final = frozenset(
+    (
+        *_OUT_OF_STEP,
+        Error.CLUSTER_AUTHORIZATION_FAILED,
+        Error.CORRUPT_MESSAGE,
+        Error.INVALID_PRODUCER_ID_MAPPING,
+        Error.INVALID_RECORD,
+        Error.INVALID_REQUIRED_ACKS,
+        Error.INVALID_TIMESTAMP,
+        Error.INVALID_TOPIC_EXCEPTION,
+        Error.INVALID_TXN_STATE,
+        Error.MESSAGE_TOO_LARGE,
+        Error.NOT_ENOUGH_REPLICAS,
+        Error.POLICY_VIOLATION,
+        Error.PRODUCER_FENCED,
+        Error.RECORD_LIST_TOO_LARGE,
+        Error.TOPIC_AUTHORIZATION_FAILED,
+        Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        Error.UNSUPPORTED_COMPRESSION_TYPE,
+        Error.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        Error.UNSUPPORTED_VERSION,
+    )
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Request:
@@ -73,15 +103,15 @@ class Sender:
 
     def __init__(
         self,
-        client: Client,
-        dialing: Dialing,
+        cluster: Cluster,
+        tasks: Tasks,
         settings: ProduceSettings,
         topics: Topics,
         gathering: Gathering,
         numbering: Numbering,
     ) -> None:
-        self._client = client
-        self._dialing = dialing
+        self._cluster = cluster
+        self._tasks = tasks
         self._settings = settings
         self._topics = topics
         self._gathering = gathering
@@ -95,29 +125,32 @@ class Sender:
     def step(self) -> None:
         """Takes the answers that are there and sends what can go."""
         self._collect()
+        self._tasks.step()
         doom = self._numbering.doom
         for batch in self._gathering.take(time.monotonic(), everything=doom is not None):
             self._lane(batch.at).append(batch)
         if doom is not None:
             self._drop(doom)
         self._drop_expired()
-        self._topics.renew()
+        if self._topics.is_due and "topics" not in self._tasks:
+            self._tasks.start("topics", self._topics.renew(), _leave_to_sending)
         while self._send_round():
             self._collect()
 
     def wait(self, alarm: Alarm) -> None:
         """Until an answer has come, a request's time is up, or a batch may be sent."""
-        if any(request.pending.done for request in self._under_way):
+        if self._tasks.is_any_over or any(request.pending.done for request in self._under_way):
             return
         now = time.monotonic()
-        times = [self._gathering.due(), now + LONGEST_SLEEP, *(request.deadline for request in self._under_way)]
+        times = [self._gathering.due(), self._tasks.until, now + LONGEST_SLEEP]
+        times += [request.deadline for request in self._under_way]
         for lane in self._lanes.values():
             if lane.queue:
                 head = lane.queue[0]
                 times.append(self._expiry(head))
                 if head.retry_at > self._looked_at:  # what could be sent then waits for answers to others
                     times.append(head.retry_at)
-        wait_any([alarm, *{request.link for request in self._under_way}], min(times))
+        wait_any([alarm, *{request.link for request in self._under_way} | self._tasks.links], min(times))
 
     def failed(self, error: BaseException) -> None:
         """Gives everything up."""
@@ -128,8 +161,8 @@ class Sender:
 
     def close(self) -> None:
         """What is not sent by now is given up."""
-        self._dialing.close()
-        self._client.close()
+        self._tasks.close()
+        self._cluster.close()
         reason = TagwireError("the producer was closed before this was delivered")
         self._gathering.refuse(TagwireError("the producer is closed"))
         self._gathering.decided([(batch, NO_OFFSET, reason) for batch in self._gathering.rest()])
@@ -140,7 +173,9 @@ class Sender:
         """The next sequence number of each partition that has got any under the current identity."""
         identity = self._numbering.identity
         return {
-            at: lane.next_sequence for at, lane in self._lanes.items() if lane.identity == identity and not lane.queue
+            at: lane.next_sequence
+            for at, lane in self._lanes.items()
+            if lane.identity == identity and lane.is_empty and not lane.must_restart
         }
 
     def resume(self, identity: Identity, sequences: Mapping[TopicPartition, int]) -> None:
@@ -161,50 +196,100 @@ class Sender:
         ready = self._ready()
         if not ready:
             return False
-        deadline = min(self._client.deadline(), *(self._expiry(batch) for batch in ready))
-        try:
-            self._numbering.ensure(deadline)
-        except TagwireError as error:
-            self._put_off_all(ready, error)
+        if self._numbering.is_missing:
+            deadline = self._deadline(ready)
+            self._get("identity", lambda: self._numbering.ensure(deadline), lambda: self._ready())
             return False
         by_node: dict[int, list[Batch]] = defaultdict(list)
-        for batch in self._ready():  # again: an identity that is new starts partitions anew
-            try:
-                by_node[self._client.leader(batch.at, deadline)].append(batch)
-            except KafkaError as error:
-                missing = error.error is Error.UNKNOWN_TOPIC_OR_PARTITION  # which was waited for already
-                self._give_up(batch, error) if missing else self._put_off(batch, error)
-            except TagwireError as error:
-                self._put_off(batch, error)
-        sent = [self._send_to(node, found, deadline) for node, found in by_node.items()]
+        unled: dict[str, list[Batch]] = defaultdict(list)
+        for batch in ready:
+            partition = self._cluster.known_partition(batch.at)
+            (unled[batch.at.topic] if partition is None else by_node[partition.leader]).append(batch)
+        for topic, batches in unled.items():
+            self._look_up(topic, batches)
+        sent = [self._send_to(node, found) for node, found in by_node.items()]
         return any(sent)
 
     def _ready(self) -> list[Batch]:
         self._looked_at = now = time.monotonic()
         numbering = self._numbering
+        for lane in self._lanes.values():
+            for batch in lane.lost():
+                self._give_up(batch, batch.last_error or TagwireError(f"{batch.at}: nobody knows if it is stored"))
         found = (lane.next_batch(now, numbering.window, numbering.identity) for lane in self._lanes.values())
         return [batch for batch in found if batch is not None]
 
-    def _send_to(self, node: int, batches: list[Batch], deadline: float) -> bool:
+    def _deadline(self, batches: Iterable[Batch]) -> float:
+        return min(self._cluster.deadline(), *(self._expiry(batch) for batch in batches))
+
+    def _get(self, key: Hashable, work: Callable[[], Work[None]], waiting: Callable[[], list[Batch]]) -> None:
+        """Begins to get what batches lack, unless that is under way. Where it fails, those that are `waiting` by then
+        are put off."""
+        if key not in self._tasks:
+            self._tasks.start(key, work(), lambda found, error: self._put_off_all(waiting(), _expected(error)))
+
+    def _look_up(self, topic: str, batches: list[Batch]) -> None:
+        """Begins to ask who leads the partitions of these batches of a topic."""
+
+        def found(partitions: Any, error: Exception | None) -> None:
+            failed = {} if partitions is None else partitions
+            missing = _expected(error)
+            for batch in self._ready():
+                if batch.at.topic == topic:
+                    refusal = missing or failed.get(batch.at.partition)
+                    if isinstance(refusal, KafkaError) and refusal.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+                        self._give_up(batch, refusal)  # which was waited for already
+                    elif isinstance(refusal, TagwireError):
+                        self._put_off(batch, refusal)
+
+        key = "leaders", topic
+        if key not in self._tasks:
+            wanted = {batch.at.partition for batch in batches}
+            self._tasks.start(key, self._cluster.partitions(topic, wanted, self._deadline(batches)), found)
+
+    def _led_by(self, node: int) -> list[Batch]:
+        """The batches that can go to a broker now."""
+        led = ((batch, self._cluster.known_partition(batch.at)) for batch in self._ready())
+        return [batch for batch, partition in led if partition is not None and partition.leader == node]
+
+    def _send_to(self, node: int, batches: list[Batch]) -> bool:
         free = self._settings.in_flight - sum(request.node == node for request in self._under_way)
         if free <= 0:
             return False
-        try:
-            link = self._dialing.link(node, deadline)
-            if link is None:
-                return False
-            if link.quiet_until > time.monotonic():  # it asked to be left alone; others are not
-                for batch in batches:
-                    batch.retry_at = link.quiet_until
-                return False
-            self._numbering.admit([batch.at for batch in batches], deadline)
-        except TagwireError as error:
-            self._put_off_all(batches, error)
+        link = self._cluster.ready_link(node)
+        if link is None:
+            deadline = self._deadline(batches)
+            self._get(("link", node), lambda: _done(self._cluster.link(node, deadline)), lambda: self._led_by(node))
             return False
+        link.node = node
+        if link.quiet_until > time.monotonic():  # it asked to be left alone; others are not
+            for batch in batches:
+                batch.retry_at = link.quiet_until
+            return False
+        if not link.has_room:
+            return False
+        batches = self._announced(batches)
         groups = list(_groups(self._prepared(batches, link)))
+        sent = 0
         for group in groups[:free]:
+            if not link.has_room:
+                break
             self._send(node, link, group)
-        return bool(groups)
+            sent += 1
+        return sent > 0
+
+    def _announced(self, batches: list[Batch]) -> list[Batch]:
+        """The batches whose partitions the transaction knows; it is told of the others."""
+        unannounced = self._numbering.unannounced([batch.at for batch in batches])
+        if unannounced:
+            waiting = [batch for batch in batches if batch.at in unannounced]
+            deadline = self._deadline(waiting)
+            self._get(
+                "partitions",
+                lambda: self._numbering.announce(unannounced, deadline),
+                lambda: [batch for batch in self._ready() if batch.at in unannounced],
+            )
+        return [batch for batch in batches if batch.at not in unannounced]
 
     def _prepared(self, batches: Iterable[Batch], link: Link) -> Iterator[Batch]:
         """The batches as they are to be sent; one that cannot be is given up."""
@@ -223,9 +308,9 @@ class Sender:
     def _send(self, node: int, link: Link, batches: list[Batch]) -> None:
         now = time.monotonic()
         # A batch that expires under way is not waited for any longer; what it stands with is tried again.
-        deadline = max(now, min(now + self._client.timeout, *(self._expiry(batch) for batch in batches)))
+        deadline = max(now, self._deadline(batches))
         try:
-            ids = {batch.at.topic: self._client.topic(batch.at.topic, deadline).topic_id for batch in batches}
+            ids = {batch.at.topic: self._topic_id(batch.at.topic) for batch in batches}
             highest = None if NO_TOPIC_ID not in ids.values() else PRODUCE_TOPIC_IDS - 1
             version = self._numbering.produce_version(link, PRODUCE, highest)
             for batch in batches:
@@ -234,12 +319,16 @@ class Sender:
                 lane.sent(batch)
             message = self._message(batches, ids)
             say_dialect(message, self._settings.dialect, PRODUCE, version)
-            pending = self._client.send(link, message, deadline, version)
+            pending = self._cluster.send(link, message, version)
         except TagwireError as error:
             self._put_off_all(batches, error)
             return
         names = {topic_id if version >= PRODUCE_TOPIC_IDS else name: name for name, topic_id in ids.items()}
         self._under_way.append(_Request(node, link, pending, batches, names, deadline))
+
+    def _topic_id(self, name: str) -> UUID:
+        topic = self._cluster.known_topic(name)
+        return NO_TOPIC_ID if topic is None else topic.topic_id
 
     def _message(self, batches: list[Batch], ids: Mapping[str, Any]) -> Any:
         kind = messages.ProduceRequest
@@ -250,7 +339,7 @@ class Sender:
         return kind(
             transactional_id=self._numbering.transactional_id,
             acks=self._settings.acks,
-            timeout_ms=int(self._client.timeout * 1000),
+            timeout_ms=int(self._cluster.timeout * 1000),
             topic_data=[
                 kind.TopicProduceData(name=name, topic_id=ids[name], partition_data=data)
                 for name, data in topics.items()
@@ -265,9 +354,13 @@ class Sender:
         now = time.monotonic()
         for request in [request for request in self._under_way if request.pending.done or request.deadline <= now]:
             self._under_way.remove(request)
+            if not request.pending.done:
+                request.link.expire(request.pending)
             try:
-                answer = request.link.wait(request.pending, request.deadline)
+                answer = request.pending.result()
             except TagwireError as error:
+                for batch in request.batches:
+                    batch.may_be_stored |= request.pending.is_written
                 self._put_off_all(request.batches, error)
             else:
                 self._settle(request, answer)
@@ -280,6 +373,7 @@ class Sender:
             if response is None:
                 delivered.append((batch, NO_OFFSET))
             elif answer is None:
+                batch.may_be_stored = True
                 self._give_up(batch, _broken(f"the answer to Produce does not say once what became of {batch.at}"))
             elif answer.error_code == Error.NONE and not 0 <= answer.base_offset <= MAX_OFFSET - batch.count:
                 self._give_up(batch, _broken(f"{batch.at} is said to be written at offset {answer.base_offset}"))
@@ -299,36 +393,41 @@ class Sender:
     def _refused(self, batch: Batch, answer: Any, response: Any) -> None:
         error = _refusal(batch, answer)
         lane = self._lanes[batch.at]
-        if error.error is Error.MESSAGE_TOO_LARGE and batch.count > 1 and not batch.is_sealed:
+        if error.error is Error.MESSAGE_TOO_LARGE and self._can_be_split(batch):
             self._split(lane, batch)
             return
         if error.error in _OUT_OF_STEP and batch.sequence != NO_SEQUENCE:
-            behind = error.error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and not lane.is_expected(batch)
             # Behind another that has to be tried again, it is in order as soon as that one is stored.
-            if behind or self._numbering.renew(lane, error):
+            behind = error.error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and not lane.is_first(batch)
+            renewed = not behind and self._numbering.renew(lane, error)
+            if behind or (renewed and not batch.may_be_stored):
                 self._put_off(batch, error, again=True)
             else:
                 self._give_up(batch, error)
             return
+        batch.may_be_stored |= error.error not in _NOT_APPENDED
         leader = answer.current_leader
-        if error.refreshes_metadata and self._client.moved(
+        if error.refreshes_metadata and self._cluster.moved(
             batch.at, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)
         ):
             self._put_off(batch, error, stays=True)
         else:
             self._put_off(batch, error)
 
+    def _can_be_split(self, batch: Batch) -> bool:
+        return batch.count > 1 and not batch.is_sealed and not batch.may_be_stored
+
     def _split(self, lane: Lane, batch: Batch) -> None:
         parts = batch.split()
         self._gathering.split(batch, parts)
         lane.flying.remove(batch)
-        for part in reversed(parts):
-            part.order = batch.order
+        for part in parts:
             lane.put_back(part)
 
-    def _put_off_all(self, batches: Iterable[Batch], error: TagwireError) -> None:
-        for batch in batches:
-            self._put_off(batch, error)
+    def _put_off_all(self, batches: Iterable[Batch], error: TagwireError | None) -> None:
+        if error is not None:
+            for batch in batches:
+                self._put_off(batch, error)
 
     def _put_off(self, batch: Batch, error: TagwireError, *, again: bool = False, stays: bool = False) -> None:
         """Lets the batch be tried again later, or gives it up.
@@ -350,7 +449,7 @@ class Sender:
             lane.put_back(batch)
         batch.retry_at = now if stays else now + pause_before(batch.attempts)
         if not stays and (not isinstance(error, KafkaError) or error.refreshes_metadata):
-            self._client.forget([batch.at.topic])
+            self._cluster.forget([batch.at.topic])
 
     def _give_up(self, batch: Batch, error: TagwireError) -> None:
         lane = self._lanes[batch.at]
@@ -380,6 +479,22 @@ class Sender:
             lane.queue.clear()
         if dropped:
             self._gathering.decided([(batch, NO_OFFSET, error) for batch in dropped])
+
+
+async def _done(work: Work[Any]) -> None:
+    await work
+
+
+def _leave_to_sending(found: None, error: Exception | None) -> None:
+    """What goes wrong with a topic shows when something is sent to it."""
+    _expected(error)
+
+
+def _expected(error: Exception | None) -> TagwireError | None:
+    """The error, where it is one that work may end with. Raises any other."""
+    if error is None or isinstance(error, TagwireError):
+        return error
+    raise error
 
 
 def _groups(batches: Iterable[Batch]) -> Iterator[list[Batch]]:

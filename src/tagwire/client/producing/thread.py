@@ -15,8 +15,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from typing import Final, Protocol, TypeVar
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
+from tagwire.client.scheduling import Tasks
+from tagwire.client.scheduling import Work as Coroutine
 from tagwire.errors import RequestTimeoutError, TagwireError
 
 logger = logging.getLogger("tagwire.client")
@@ -35,6 +38,7 @@ class Alarm:
 
     closed = False
     has_unread = False
+    wants_to_write = False
 
     def __init__(self) -> None:
         self._ours, self._theirs = socket.socketpair()
@@ -80,12 +84,18 @@ class Work(Protocol):
 
 
 class ProducerThread:
-    """A daemon thread that begins when it is first needed. Methods are for any thread."""
+    """A daemon thread that begins when it is first needed. Methods are for any thread.
 
-    def __init__(self, work: Work, alarm: Alarm) -> None:
+    Args:
+        tasks: where what callers ask of it runs, beside the work.
+    """
+
+    def __init__(self, work: Work, tasks: Tasks, alarm: Alarm) -> None:
         self._work = work
+        self._tasks = tasks
         self._alarm = alarm
-        self._calls: deque[tuple[Callable[[], object], Future[object]]] = deque()
+        self._calls: deque[tuple[Callable[[], Coroutine[Any]], Future[Any]]] = deque()
+        self._answered: set[Future[Any]] = set()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopping = False
@@ -104,15 +114,15 @@ class ProducerThread:
         if os.getpid() != self._process:
             raise TagwireError("the producer was made before this process was forked off; each process makes its own")
 
-    def call(self, function: Callable[[], Result], deadline: float) -> Result:
-        """What `function` gives or raises when the thread runs it.
+    def call(self, function: Callable[[], Coroutine[Result]], deadline: float) -> Result:
+        """What the coroutine that `function` begins gives or raises when the thread runs it.
 
         Raises:
             RequestTimeoutError: the thread did not come to it by the deadline.
         """
         self.require_waitable()
         future: Future[Result] = Future()
-        self._calls.append((function, future))  # type: ignore[arg-type]
+        self._calls.append((function, future))
         self.wake()
         if self._stopping:
             self._refuse_calls()
@@ -159,21 +169,28 @@ class ProducerThread:
         finally:
             self._stopping = True
             self._refuse_calls()
+            for future in self._answered:
+                future.set_exception(TagwireError("the producer is closed"))
             self._work.close()
             self._alarm.close()
 
     def _answer_calls(self) -> None:
         for function, future in self._waiting_calls():
-            try:
-                future.set_result(function())
-            except Exception as error:  # it is the caller's
-                future.set_exception(error)
+            self._answered.add(future)
+            self._tasks.start(future, function(), partial(self._answer, future))
+
+    def _answer(self, future: Future[Any], result: Any, error: Exception | None) -> None:
+        self._answered.discard(future)
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)  # it is the caller's
 
     def _refuse_calls(self) -> None:
         for _, future in self._waiting_calls():
             future.set_exception(TagwireError("the producer is closed"))
 
-    def _waiting_calls(self) -> Iterator[tuple[Callable[[], object], Future[object]]]:
+    def _waiting_calls(self) -> Iterator[tuple[Callable[[], Coroutine[Any]], Future[Any]]]:
         """Takes what callers still wait for. At the end several threads may do so at a time."""
         while True:
             try:

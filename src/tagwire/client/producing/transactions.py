@@ -18,15 +18,16 @@ from enum import Enum
 from typing import Any, Final
 
 from tagwire import messages
-from tagwire.client.client import Client
+from tagwire.client.cluster import Cluster
 from tagwire.client.coordinators import GROUP, TRANSACTION
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.delivery import NOBODY, Identity
 from tagwire.client.producing.ending import END_TXN, ProducerIdentity, check_protocol, end
 from tagwire.client.producing.gathering import Gathering
 from tagwire.client.producing.lanes import Lane
-from tagwire.client.producing.numbering import WINDOW, Asked, Numbering, identity_in
+from tagwire.client.producing.numbering import WINDOW, Coordinator, Numbering, identity_in
 from tagwire.client.retry import is_retriable
+from tagwire.client.scheduling import Turn
 from tagwire.client.transport import Link
 from tagwire.errors import (
     Error,
@@ -45,8 +46,6 @@ from tagwire.rpc.since import (
 )
 
 FEATURE: Final = "transaction.version"
-
-# The first versions that belong to the second protocol; the first one ends before them.
 
 # From this version on a producer may ask for a new epoch of its own (KIP-360).
 RENEW_FROM: Final = 3
@@ -106,16 +105,17 @@ class Transactional(Numbering):
 
     window = WINDOW
 
-    def __init__(self, client: Client, gathering: Gathering, transactional_id: str, timeout_ms: int) -> None:
+    def __init__(self, cluster: Cluster, gathering: Gathering, transactional_id: str, timeout_ms: int) -> None:
         self.transactional_id: str = transactional_id
         self.stage = Stage.NEW
         self.error: TagwireError | None = None
         self.version = 1
-        self._client = client
+        self._cluster = cluster
         self._gathering = gathering
         self._timeout_ms = timeout_ms
-        self._coordinator = Asked(client, TRANSACTION, transactional_id)
-        self._groups: dict[str, Asked] = {}
+        self._coordinator = Coordinator(cluster, TRANSACTION, transactional_id)
+        self._turn = Turn()  # the coordinator is asked one thing at a time, in the order in which it was wanted
+        self._groups: dict[str, Coordinator] = {}
         self._told: set[TopicPartition] = set()
         self._is_begun = False
         self._needs_epoch = False
@@ -181,24 +181,31 @@ class Transactional(Numbering):
             )
         return version
 
-    def admit(self, partitions: Iterable[TopicPartition], deadline: float) -> None:
+    def unannounced(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         new = [at for at in partitions if at not in self._told]
-        if not new:
-            return
-        if self.version == 1:
+        if self.version == 1 or not new:
+            return new
+        self._told.update(new)  # writing to them is announcing them
+        self._is_begun = True
+        return []
+
+    async def announce(self, partitions: list[TopicPartition], deadline: float) -> None:
+        async with self._turn:
+            if self.doom is not None:  # the transaction may have ended meanwhile: this would begin another
+                raise self.doom
             try:
-                self._add(new, deadline)
+                await self._add(partitions, deadline)
             except TagwireError as error:
                 raise self._fail_unless_unknown(error) from error.__cause__
-        self._told.update(new)
-        self._is_begun = True
+            self._told.update(partitions)
+            self._is_begun = True
 
-    def _add(self, partitions: list[TopicPartition], deadline: float) -> None:
+    async def _add(self, partitions: list[TopicPartition], deadline: float) -> None:
         topics: dict[str, list[int]] = defaultdict(list)
         for topic, partition in partitions:
             topics[topic].append(partition)
         kind = messages.AddPartitionsToTxnRequest
-        self._ask(
+        await self._ask(
             lambda link: kind(
                 v3_and_below_transactional_id=self.transactional_id,
                 v3_and_below_producer_id=self.identity.producer_id,
@@ -226,11 +233,12 @@ class Transactional(Numbering):
 
     # What callers ask of the thread --------------------------------------------------------------------------------
 
-    def initialize(self, deadline: float) -> None:
+    async def initialize(self, deadline: float) -> None:
         """Takes the id over: whoever had it is fenced, and their open transaction aborted."""
-        self.require(Stage.NEW, Stage.READY, what="the transactional id cannot be taken over")
-        self._initialize(NOBODY, deadline)
-        self.enter(Stage.READY)
+        async with self._turn:
+            self.require(Stage.NEW, Stage.READY, what="the transactional id cannot be taken over")
+            await self._initialize(NOBODY, deadline)
+            self.enter(Stage.READY)
 
     def adopt(self, identity: ProducerIdentity) -> None:
         """Goes on as another producer that is not used any more, without asking anybody."""
@@ -240,29 +248,40 @@ class Transactional(Numbering):
         self.version = identity.transactions
         self.enter(Stage.READY)
 
-    def end(self, *, commit: bool, deadline: float) -> None:
-        """Commits or aborts. Nothing may be under way any more."""
-        if self._is_begun:
-            try:
-                self._ended(commit, deadline)
-            except TagwireError as error:
-                raise self._fail_unless_unknown(error) from error.__cause__
-            self._is_begun = False
-        if self._needs_epoch and self.version == 1:
-            self._renew(deadline)
-        self._told.clear()
-        self._needs_epoch = False
-        self._choose_version(deadline)
-        self.enter(Stage.READY)
+    async def end(self, *, commit: bool, deadline: float) -> None:
+        """Commits or aborts. No batch may be under way any more."""
+        async with self._turn:
+            if self.stage is Stage.READY:
+                return  # an earlier call has ended it, after its caller had given up waiting
+            self.require(Stage.COMMITTING, Stage.ABORTING, what="nothing can be ended")
+            if self._is_begun:
+                try:
+                    await self._ended(commit, deadline)
+                except TagwireError as error:
+                    raise self._fail_unless_unknown(error) from error.__cause__
+                self._is_begun = False
+            if self._needs_epoch and self.version == 1:
+                await self._renew(deadline)
+            self._told.clear()
+            self._needs_epoch = False
+            await self._choose_version(deadline)
+            self.enter(Stage.READY)
 
-    def commit_offsets(
+    async def commit_offsets(
         self, offsets: Mapping[TopicPartition, tuple[int, int, str]], group: GroupMetadata, deadline: float
     ) -> None:
         """Makes offsets part of the transaction: (offset, leader epoch, metadata) of each partition."""
+        async with self._turn:
+            self.require(Stage.OPEN, what="offsets cannot be sent")
+            await self._commit_offsets(offsets, group, deadline)
+
+    async def _commit_offsets(
+        self, offsets: Mapping[TopicPartition, tuple[int, int, str]], group: GroupMetadata, deadline: float
+    ) -> None:
         try:
             if self.version == 1:
                 kind = messages.AddOffsetsToTxnRequest
-                self._ask(
+                await self._ask(
                     lambda link: kind(
                         transactional_id=self.transactional_id,
                         producer_id=self.identity.producer_id,
@@ -274,7 +293,7 @@ class Transactional(Numbering):
                     f"add offsets of group {group.group!r} to the transaction",
                 )
             self._is_begun = True
-            self._groups.setdefault(group.group, Asked(self._client, GROUP, group.group)).ask(
+            await self._groups.setdefault(group.group, Coordinator(self._cluster, GROUP, group.group)).ask(
                 lambda link: self._offset_commit(offsets, group),
                 lambda answer: _codes(
                     offsets,
@@ -314,8 +333,8 @@ class Transactional(Numbering):
             topics=[kind.TxnOffsetCommitRequestTopic(name=name, partitions=own) for name, own in topics.items()],
         )
 
-    def _ended(self, commit: bool, deadline: float) -> None:
-        self.identity = end(
+    async def _ended(self, commit: bool, deadline: float) -> None:
+        self.identity = await end(
             self._coordinator,
             self.transactional_id,
             self.identity,
@@ -324,14 +343,14 @@ class Transactional(Numbering):
             deadline=deadline,
         )
 
-    def _renew(self, deadline: float) -> None:
+    async def _renew(self, deadline: float) -> None:
         """Gets a new epoch, as the partitions may expect numbers that were given up."""
         try:
-            self._initialize(self.identity, deadline)
+            await self._initialize(self.identity, deadline)
         except TagwireError as error:
             raise self._fail(error) from error
 
-    def _initialize(self, former: Identity, deadline: float) -> None:
+    async def _initialize(self, former: Identity, deadline: float) -> None:
         def request(link: Link) -> Any:
             kind = messages.InitProducerIdRequest
             if former != NOBODY and link.version(kind.api_key) < RENEW_FROM:
@@ -346,23 +365,23 @@ class Transactional(Numbering):
                 producer_epoch=former.epoch,
             )
 
-        answer = self._ask(request, lambda answer: [answer.error_code], deadline, "initialize")
+        answer = await self._ask(request, lambda answer: [answer.error_code], deadline, "initialize")
         self.identity = identity_in(answer)
-        self._choose_version(deadline)
+        await self._choose_version(deadline)
 
-    def _choose_version(self, deadline: float) -> None:
+    async def _choose_version(self, deadline: float) -> None:
         """A cluster may settle on another protocol between two transactions."""
-        if self._client.finalized_features().get(FEATURE, 0) < 2:
+        if self._cluster.finalized.finalized.get(FEATURE, 0) < 2:
             self.version = 1
         elif self.version < 2:
             try:
-                speaks = self._coordinator.link(deadline).version(END_TXN)
+                speaks = (await self._coordinator.link(deadline)).version(END_TXN)
             except TagwireError:  # the last transaction has ended well, whatever there is to say of the next one
                 return
             self.version = 2 if speaks >= END_TXN_SECOND_TRANSACTIONS else 1
 
-    def _ask(self, message: Any, errors: Any, deadline: float, what: str) -> Any:
-        return self._coordinator.ask(
+    async def _ask(self, message: Any, errors: Any, deadline: float, what: str) -> Any:
+        return await self._coordinator.ask(
             message, errors, deadline, f"{what}, transactional id {self.transactional_id!r}", highest=None
         )
 
