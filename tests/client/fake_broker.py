@@ -61,6 +61,14 @@ class LostAnswer:
     """Do what was asked, then close the connection instead of answering."""
 
 
+class Unanswered:
+    """Do what was asked, and answer nothing."""
+
+
+class Stalled:
+    """Read nothing more on the connection until the broker stops, as a process that hangs does."""
+
+
 Action = Any
 
 
@@ -396,9 +404,11 @@ class FakeBroker:
         self._listener: socket.socket | None = None
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
+        self._stopped = threading.Event()
 
     def start(self) -> None:
         """Listens, at the port it had before if it had one."""
+        self._stopped.clear()
         self._listener = socket.create_server(("127.0.0.1", self.port))
         self.port = self._listener.getsockname()[1]
         self._run(self._accept, self._listener)
@@ -415,6 +425,7 @@ class FakeBroker:
 
     def drop(self) -> None:
         """Ends every connection, as a broker that goes down does."""
+        self._stopped.set()
         for sock in self._sockets:
             try:
                 sock.shutdown(socket.SHUT_RDWR)
@@ -476,6 +487,9 @@ class FakeBroker:
             action = cluster.next_action(api)
         if isinstance(action, Close):
             return False
+        if isinstance(action, Stalled):
+            self._stopped.wait()
+            return False
         if isinstance(action, Silence | Raw):
             connection.send_response(event, None)
             sock.sendall(action.data if isinstance(action, Raw) else b"")
@@ -491,6 +505,9 @@ class FakeBroker:
             answer = cluster.answer(api, message, self.node)
         if isinstance(action, LostAnswer):
             return False
+        if isinstance(action, Unanswered):
+            connection.send_response(event, None)
+            return True
         data = connection.send_response(event, answer)
         step = action.step if isinstance(action, Piecemeal) else max(len(data), 1)
         for at in range(0, len(data), step):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 
 from tagwire import messages, records
 from tagwire.client import Client, Producer, ProducerIdentity, TopicPartition
-from tagwire.errors import ConfigError, Error, KafkaError, UnsupportedVersionError
+from tagwire.errors import ConfigError, Error, KafkaError, TagwireError, UnsupportedVersionError
 
-from .fake_broker import SERVED, Close, FakeCluster, FakePartition, Late, LostAnswer
-from .produce_answers import TRANSACTIONS, added, answering, coordinated_by, refusing
+from .fake_broker import SERVED, Close, FakeCluster, FakePartition, Late, LostAnswer, Unanswered
+from .produce_answers import TRANSACTIONS, added, answering, coordinated_by, produced, refusing
 from .stored import headers_in, values_in
 
 
@@ -112,6 +113,112 @@ def test_whatever_is_lost_each_record_stands_once_and_in_order(actions: list[Any
                 producer.send("t", b"%d" % number + b" " * 60, partition=number % partitions)
             producer.flush()
         assert [numbers(log) for log in logs] == [list(range(index, 40, partitions)) for index in range(partitions)]
+
+
+# What may be stored ---------------------------------------------------------------------------------------------------
+
+
+def stored_and_refused(cluster: FakeCluster, error: Error) -> Callable[[Any], Any]:
+    """A leader that has appended what it cannot answer for: not replicated in time, or no longer the leader."""
+
+    def answer(message: Any) -> Any:
+        cluster.answer("Produce", message, 0)
+        return produced(message, error_code=error, base_offset=-1)
+
+    return answer
+
+
+def outcomes(deliveries: list[Any]) -> list[bool]:
+    """Whether each is delivered, all of them decided."""
+    for delivery in deliveries:
+        with suppress(TagwireError):
+            delivery.result(20)
+    return [delivery.error is None for delivery in deliveries]
+
+
+def test_what_was_in_flight_behind_a_batch_that_is_given_up_is_not_written_twice(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    with Producer(cluster.bootstrap, batch_bytes=100, retries=1) as producer:
+        send_each(producer, 1)[0].result(10)
+        cluster.script("Produce", Unanswered(), Unanswered(), LostAnswer(), LostAnswer())
+        deliveries = send_each(producer, 3, 1)
+        assert outcomes(deliveries) == [False, True, True]
+        send_each(producer, 2, 4)
+        with suppress(TagwireError):
+            producer.flush()
+    assert numbers(log) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_batch_that_may_be_stored_is_given_up_rather_than_written_under_another_number(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    with Producer(cluster.bootstrap, batch_bytes=100) as producer:
+        send_each(producer, 1)[0].result(10)
+        cluster.script("Produce", LostAnswer(), refusing(Error.INVALID_PRODUCER_EPOCH))
+        assert outcomes(send_each(producer, 1, 1)) == [False]
+        assert outcomes(send_each(producer, 1, 2)) == [True]
+        with pytest.raises(KafkaError, match="INVALID_PRODUCER_EPOCH"):
+            producer.flush()
+    assert numbers(log) == [0, 1, 2]
+
+
+def test_a_batch_that_may_be_stored_whole_is_not_split(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    with Producer(cluster.bootstrap) as producer:
+        cluster.script(
+            "Produce",
+            stored_and_refused(cluster, Error.NOT_LEADER_OR_FOLLOWER),
+            refusing(Error.MESSAGE_TOO_LARGE),
+        )
+        assert outcomes([producer.send("t", b"%d" % number) for number in range(4)]) == [False] * 4
+        with pytest.raises(KafkaError, match="MESSAGE_TOO_LARGE"):
+            producer.flush()
+    assert numbers(log) == list(range(4))
+
+
+def test_what_was_never_written_to_a_broker_is_delivered_under_another_number(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    with Producer(cluster.bootstrap, batch_bytes=100) as producer:
+        send_each(producer, 1)[0].result(10)
+        cluster.script("Produce", refusing(Error.INVALID_RECORD))
+        deliveries = send_each(producer, 5, 1)
+        assert outcomes(deliveries) == [False, *[True] * 4]
+        with pytest.raises(KafkaError, match="INVALID_RECORD"):
+            producer.flush()
+    assert numbers(log) == [0, 2, 3, 4, 5]
+
+
+FATES = st.sampled_from(
+    [
+        None,
+        Close(),
+        LostAnswer(),
+        Unanswered(),
+        Error.REQUEST_TIMED_OUT,
+        Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        Error.NOT_LEADER_OR_FOLLOWER,
+        *map(refusing, (Error.NOT_ENOUGH_REPLICAS, Error.INVALID_RECORD, Error.OUT_OF_ORDER_SEQUENCE_NUMBER)),
+        refusing(Error.UNKNOWN_PRODUCER_ID),
+        refusing(Error.MESSAGE_TOO_LARGE),
+    ]
+)
+
+
+@settings(max_examples=25)
+@given(st.lists(FATES, max_size=12), st.integers(0, 3))
+def test_no_record_stands_twice_and_none_that_is_delivered_is_missing(fates: list[Any], retries: int) -> None:
+    with FakeCluster() as cluster:
+        log = cluster.topic("t")[0]
+        script = [stored_and_refused(cluster, fate) if isinstance(fate, Error) else fate for fate in fates]
+        cluster.script("Produce", *script)
+        with Client(cluster.bootstrap, timeout=0.5) as client:
+            producer = Producer(client, batch_bytes=300, retries=retries, timeout=20)
+            deliveries = [producer.send("t", b"%d" % number + b" " * 60) for number in range(40)]
+            delivered = [number for number, is_delivered in enumerate(outcomes(deliveries)) if is_delivered]
+            with suppress(TagwireError):
+                producer.close()
+        found = numbers(log)
+        assert found == sorted(set(found))
+        assert set(delivered) <= set(found)
 
 
 def test_a_duplicate_is_a_success_whose_offset_nobody_knows(cluster: FakeCluster) -> None:

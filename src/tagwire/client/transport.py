@@ -113,6 +113,7 @@ class Link:
         features: what the broker told of features on this connection.
         chosen: {API key: version} of what was asked so far.
         quiet_until: when the broker wants to hear of this client again (KIP-219).
+        unwritten_bytes: how much of what was sent the broker has not taken yet.
     """
 
     def __init__(self, sock: socket.socket, *, broker: str, setup: Setup) -> None:
@@ -127,7 +128,7 @@ class Link:
         self._connection = Connection("client", LIMITS, client_id=setup.client_id, apis=setup.apis)
         self._pending: deque[Pending] = deque()
         self._unwritten: deque[tuple[memoryview, Pending]] = deque()
-        self._unwritten_bytes = 0
+        self.unwritten_bytes = 0
         self._write_needs_read = False  # TLS wants to read before it goes on writing
         self._closed = False
 
@@ -222,7 +223,7 @@ class Link:
     @property
     def has_room(self) -> bool:
         """Whether another request may be sent; also where the link is closed, and sending it fails."""
-        return self._unwritten_bytes <= WRITE_BUFFER or self._closed
+        return self.unwritten_bytes <= WRITE_BUFFER or self._closed
 
     def fileno(self) -> int:
         """The socket's descriptor, for waiting on several links."""
@@ -330,7 +331,7 @@ class Link:
     def _put(self, data: bytes, pending: Pending) -> None:
         """Writes what the broker takes now, keeps the rest."""
         self._unwritten.append((memoryview(data), pending))
-        self._unwritten_bytes += len(data)
+        self.unwritten_bytes += len(data)
         try:
             self._write_some()
         except OSError as error:
@@ -346,7 +347,7 @@ class Link:
                 return
             except (BlockingIOError, ssl.SSLWantWriteError):
                 return
-            self._unwritten_bytes -= count
+            self.unwritten_bytes -= count
             if count < len(data):
                 self._unwritten[0] = data[count:], pending
                 continue
@@ -425,7 +426,7 @@ class Link:
         lost = [*self._pending, *(pending for _, pending in self._unwritten if not pending.has_answer)]
         self._pending.clear()
         self._unwritten.clear()
-        self._unwritten_bytes = 0
+        self.unwritten_bytes = 0
         for pending in lost:
             pending.settle(error=error)
         return error

@@ -1,0 +1,150 @@
+"""A broker that hangs stops what is for it, and nothing else."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tagwire import messages
+from tagwire.client import Client, Producer
+from tagwire.client.transport import WRITE_BUFFER
+from tagwire.errors import RequestTimeoutError, TagwireError
+
+from ..certificates import Certificates
+from .fake_broker import FakeCluster, Late, Silence, Stalled
+from .produce_answers import TRANSACTIONS, added, coordinated_by
+
+MIB = 1024 * 1024
+
+# A client that waits for the broker that hangs waits this long (seconds); others must not wait for a part of it.
+TIMEOUT = 40.0
+SOON = 10.0
+
+
+@pytest.fixture(params=["plain", "TLS"])
+def pair(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[tuple[FakeCluster, dict[str, str]]]:
+    tls = certificates.server() if request.param == "TLS" else None
+    options = {} if tls is None else {"security_protocol": "SSL", "ssl_cafile": str(certificates.authority)}
+    with FakeCluster(2, tls=tls) as cluster:
+        cluster.topic("t", 2)
+        yield cluster, options
+
+
+def committed(message: Any) -> Any:
+    """Answers TxnOffsetCommit: every offset is."""
+    kind = messages.TxnOffsetCommitResponse
+    return kind(
+        topics=[
+            kind.TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    kind.TxnOffsetCommitResponsePartition(partition_index=partition.partition_index)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in message.topics
+        ]
+    )
+
+
+def stall(cluster: FakeCluster, producer: Producer) -> list[Any]:
+    """Has the leader of partition 1 stop reading in the middle of more than sockets take; returns what is on its way
+    there."""
+    for partition in (0, 1):
+        producer.send("t", b"first", partition=partition).result(SOON)
+    cluster.script("Produce", Stalled())
+    return [producer.send("t", bytes(MIB), partition=1) for _ in range(24)]
+
+
+def test_records_for_another_broker_pass_one_that_stopped_reading(pair: tuple[FakeCluster, dict[str, str]]) -> None:
+    cluster, options = pair
+    with Client(cluster.bootstrap, timeout=TIMEOUT, **options) as client:
+        producer = Producer(client, batch_bytes=4 * MIB, buffer_memory=64 * MIB)
+        stuck = stall(cluster, producer)
+        for number in range(20):
+            producer.send("t", b"%d" % number, partition=0).result(SOON)
+        assert not any(delivery.done for delivery in stuck)
+        with pytest.raises(TagwireError):
+            producer.close(0.1)
+
+
+def test_a_topic_is_found_while_a_broker_that_was_asked_before_hangs(pair: tuple[FakeCluster, dict[str, str]]) -> None:
+    cluster, options = pair
+    with Client(cluster.bootstrap, timeout=TIMEOUT, **options) as client:
+        producer = Producer(client, batch_bytes=4 * MIB, buffer_memory=64 * MIB)
+        stall(cluster, producer)
+        cluster.topic("u", 1)
+        producer.send("u", b"v").result(SOON)
+        with pytest.raises(TagwireError):
+            producer.close(0.1)
+
+
+def test_metadata_comes_from_another_broker_when_one_keeps_silent() -> None:
+    with FakeCluster(2) as cluster, Client(cluster.bootstrap, timeout=TIMEOUT) as client:
+        client.metadata()
+        cluster.script("Metadata", Silence())
+        before = time.monotonic()
+        assert client.metadata().cluster_id == "fake"
+        assert time.monotonic() - before < SOON
+
+
+def test_a_producer_id_comes_from_another_broker_when_one_keeps_silent() -> None:
+    with FakeCluster(2) as cluster, Client(cluster.bootstrap, timeout=TIMEOUT) as client:
+        cluster.topic("t")[0].leader = 1  # which is not the one that is connected to first
+        cluster.script("InitProducerId", Silence())
+        with Producer(client) as producer:
+            producer.send("t", b"v").result(SOON)
+
+
+def test_the_only_broker_is_waited_for_as_long_as_the_client_may_take() -> None:
+    with FakeCluster() as cluster, Client(cluster.bootstrap, timeout=1.5) as client:
+        client.metadata()
+        cluster.script("Metadata", Silence())
+        with pytest.raises(RequestTimeoutError, match=r"did not answer Metadata v12 within 1\.\d s"):
+            client.metadata()
+
+
+def test_records_are_delivered_while_the_coordinator_takes_its_time() -> None:
+    with FakeCluster(2) as cluster:
+        cluster.topic("t", 2)
+        answers = {
+            "FindCoordinator": coordinated_by(1, cluster.brokers[1].port),
+            "AddPartitionsToTxn": added,
+            "EndTxn": lambda message: messages.EndTxnResponse(),
+            "AddOffsetsToTxn": lambda message: messages.AddOffsetsToTxnResponse(),
+            "TxnOffsetCommit": committed,
+        }
+        cluster.serve(TRANSACTIONS, answers)
+        with Client(cluster.bootstrap, timeout=TIMEOUT) as client:
+            producer = Producer(client, transactional_id="x")
+            producer.init_transactions()
+            producer.begin_transaction()
+            producer.send("t", b"first", partition=0).result(SOON)
+            cluster.script("AddOffsetsToTxn", Late(3.0))
+            offsets = threading.Thread(target=producer.send_offsets, args=({("t", 0): 1}, "group"))
+            offsets.start()
+            while not cluster.asked("AddOffsetsToTxn"):
+                time.sleep(0.01)
+            producer.send("t", b"second", partition=0).result(SOON)
+            assert offsets.is_alive()
+            offsets.join()
+            producer.commit_transaction()
+            producer.close()
+
+
+def test_a_connection_keeps_no_more_than_its_buffer_and_one_request() -> None:
+    with FakeCluster() as cluster, Client(cluster.bootstrap, timeout=TIMEOUT) as client:
+        cluster.topic("t")
+        link = client.link(None, client.deadline())
+        kind = messages.ProduceRequest
+        data = kind.PartitionProduceData(index=0, records=bytes(WRITE_BUFFER // 2))
+        request = kind(acks=-1, topic_data=[kind.TopicProduceData(name="t", partition_data=[data])])
+        cluster.script("Produce", Stalled())
+        with pytest.raises(RequestTimeoutError, match=r"did not take Produce"):
+            for _ in range(200):
+                client.send(link, request, time.monotonic() + 0.3)
+                assert link.unwritten_bytes <= 2 * WRITE_BUFFER
