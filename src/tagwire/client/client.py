@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from copy import copy
 from types import TracebackType
 from typing import Any, Self
 
@@ -167,15 +166,6 @@ class Client:
             ConfigError: there is no such isolation.
         """
         return list_offsets(self, partitions, self.deadline(), isolation or self.fetch_settings.isolation)
-
-    def sibling(self) -> Client:
-        """A client set up like this one, with connections of its own: for another thread. `negotiated` tells of both.
-
-        It is not closed with this one.
-        """
-        twin = copy(self)
-        twin.cluster = self.cluster.sibling()
-        return twin
 
     # What Reader and Admin build on --------------------------------------------------------------------------------
 
