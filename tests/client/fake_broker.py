@@ -66,7 +66,10 @@ class Unanswered:
 
 
 class Stalled:
-    """Read nothing more on the connection until the broker stops, as a process that hangs does."""
+    """Read nothing more on the connection until the broker stops, as a process that hangs does; `begun` is set then."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
 
 
 Action = Any
@@ -488,6 +491,7 @@ class FakeBroker:
         if isinstance(action, Close):
             return False
         if isinstance(action, Stalled):
+            action.begun.set()
             self._stopped.wait()
             return False
         if isinstance(action, Silence | Raw):

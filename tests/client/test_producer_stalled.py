@@ -56,7 +56,10 @@ def stall(cluster: FakeCluster, producer: Producer) -> list[Any]:
     there."""
     for partition in (0, 1):
         producer.send("t", b"first", partition=partition).result(SOON)
-    cluster.script("Produce", Stalled())
+    stalled = Stalled()
+    cluster.script("Produce", stalled)
+    producer.send("t", b"second", partition=1)
+    assert stalled.begun.wait(SOON)
     return [producer.send("t", bytes(MIB), partition=1) for _ in range(24)]
 
 

@@ -6,7 +6,7 @@ out of order: then all of them are waited for, and tried again one after the oth
 
 A broker drops a batch that it has already, and knows it by its producer id, epoch and sequence number. So **a batch
 that may be stored is never given another number**: it may be stored as soon as all of a request was written and nothing
-was answered, or an error that a leader may also send after it has appended (`sending`). It is sent again as it was
+was answered, or an error that a leader may also send after it has appended (`responses`). It is sent again as it was
 until the leader has it, or it is given up.
 
 Where a numbered batch is given up, nobody knows what its partition expects next: the partition starts from 0 under a

@@ -24,6 +24,7 @@ from tagwire.client.producing.delivery import NO_OFFSET, NO_SEQUENCE, Batch, Ide
 from tagwire.client.producing.gathering import Gathering
 from tagwire.client.producing.lanes import Lane
 from tagwire.client.producing.numbering import Numbering
+from tagwire.client.producing.responses import NOT_APPENDED, OUT_OF_STEP, by_partition, counted, refusal_of
 from tagwire.client.producing.thread import Alarm
 from tagwire.client.producing.topics import Topics
 from tagwire.client.retry import is_retriable, pause_before
@@ -38,7 +39,6 @@ from tagwire.errors import (
     TagwireError,
     UnsupportedVersionError,
 )
-from tagwire.escaping import told
 from tagwire.rpc.dialects import say_dialect
 from tagwire.rpc.since import PRODUCE_TOPIC_IDS, PRODUCE_ZSTD
 
@@ -51,39 +51,6 @@ PRODUCE: Final = 0
 LONGEST_SLEEP: Final = 60.0
 
 MAX_OFFSET: Final = 2**63 - 1
-
-# Refusals of a numbered batch because of its numbers.
-_OUT_OF_STEP: Final = (
-    Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
-    Error.UNKNOWN_PRODUCER_ID,
-    Error.INVALID_PRODUCER_EPOCH,
-)
-
-# What a leader only says of a batch that it has not appended. After any other error it may have: the batch was not
-# replicated in time, or the leader lost the partition meanwhile.
-_NOT_APPENDED: Final = frozenset(
-    (
-        *_OUT_OF_STEP,
-        Error.CLUSTER_AUTHORIZATION_FAILED,
-        Error.CORRUPT_MESSAGE,
-        Error.INVALID_PRODUCER_ID_MAPPING,
-        Error.INVALID_RECORD,
-        Error.INVALID_REQUIRED_ACKS,
-        Error.INVALID_TIMESTAMP,
-        Error.INVALID_TOPIC_EXCEPTION,
-        Error.INVALID_TXN_STATE,
-        Error.MESSAGE_TOO_LARGE,
-        Error.NOT_ENOUGH_REPLICAS,
-        Error.POLICY_VIOLATION,
-        Error.PRODUCER_FENCED,
-        Error.RECORD_LIST_TOO_LARGE,
-        Error.TOPIC_AUTHORIZATION_FAILED,
-        Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        Error.UNSUPPORTED_COMPRESSION_TYPE,
-        Error.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-        Error.UNSUPPORTED_VERSION,
-    )
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -366,7 +333,7 @@ class Sender:
                 self._settle(request, answer)
 
     def _settle(self, request: _Request, response: Any) -> None:
-        answers = {} if response is None else _by_partition(response, request.names)
+        answers = {} if response is None else by_partition(response, request.names)
         delivered = []
         for batch in request.batches:
             answer = answers.get(batch.at)
@@ -374,9 +341,13 @@ class Sender:
                 delivered.append((batch, NO_OFFSET))
             elif answer is None:
                 batch.may_be_stored = True
-                self._give_up(batch, _broken(f"the answer to Produce does not say once what became of {batch.at}"))
+                self._give_up(
+                    batch, RemoteProtocolError(f"the answer to Produce does not say once what became of {batch.at}")
+                )
             elif answer.error_code == Error.NONE and not 0 <= answer.base_offset <= MAX_OFFSET - batch.count:
-                self._give_up(batch, _broken(f"{batch.at} is said to be written at offset {answer.base_offset}"))
+                self._give_up(
+                    batch, RemoteProtocolError(f"{batch.at} is said to be written at offset {answer.base_offset}")
+                )
             elif answer.error_code == Error.NONE:
                 delivered.append((batch, answer.base_offset))
             elif answer.error_code == Error.DUPLICATE_SEQUENCE_NUMBER and batch.sequence != NO_SEQUENCE:
@@ -391,12 +362,12 @@ class Sender:
             self._gathering.decided([(batch, offset, None) for batch, offset in delivered])
 
     def _refused(self, batch: Batch, answer: Any, response: Any) -> None:
-        error = _refusal(batch, answer)
+        error = refusal_of(batch, answer)
         lane = self._lanes[batch.at]
         if error.error is Error.MESSAGE_TOO_LARGE and self._can_be_split(batch):
             self._split(lane, batch)
             return
-        if error.error in _OUT_OF_STEP and batch.sequence != NO_SEQUENCE:
+        if error.error in OUT_OF_STEP and batch.sequence != NO_SEQUENCE:
             # Behind another that has to be tried again, it is in order as soon as that one is stored.
             behind = error.error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and not lane.is_first(batch)
             renewed = not behind and self._numbering.renew(lane, error)
@@ -405,7 +376,7 @@ class Sender:
             else:
                 self._give_up(batch, error)
             return
-        batch.may_be_stored |= error.error not in _NOT_APPENDED
+        batch.may_be_stored |= error.error not in NOT_APPENDED
         leader = answer.current_leader
         if error.refreshes_metadata and self._cluster.moved(
             batch.at, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)
@@ -467,7 +438,7 @@ class Sender:
         for lane in self._lanes.values():
             while lane.queue and self._expiry(lane.queue[0]) <= now:
                 batch = lane.queue[0]
-                late = f"{_counted(batch)} for {batch.at} could not be delivered within {self._settings.timeout:g} s"
+                late = f"{counted(batch)} for {batch.at} could not be delivered within {self._settings.timeout:g} s"
                 self._give_up(batch, batch.last_error or RequestTimeoutError(late))
 
     def _drop(self, error: TagwireError) -> None:
@@ -509,33 +480,3 @@ def _groups(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
         size += len(batch.data)
     if group:
         yield group
-
-
-def _by_partition(response: Any, names: Mapping[Any, str]) -> dict[TopicPartition, Any]:
-    """What the answer says of each partition; None where it says more than one thing."""
-    found: dict[TopicPartition, Any] = {}
-    for topic in response.responses:
-        name = names.get(topic.name) or names.get(topic.topic_id)
-        if name is not None:
-            for partition in topic.partition_responses:
-                at = TopicPartition(name, partition.index)
-                found[at] = None if at in found else partition
-    return found
-
-
-def _broken(problem: str) -> RemoteProtocolError:
-    return RemoteProtocolError(problem)
-
-
-def _refusal(batch: Batch, answer: Any) -> KafkaError:
-    said = [told(answer.error_message)] if answer.error_message else []
-    said += [
-        f"record {entry.batch_index}: {told(entry.batch_index_error_message or 'refused')}"
-        for entry in answer.record_errors[:1]
-    ]
-    size = f"{len(batch.data)} bytes"
-    return KafkaError(answer.error_code, "; ".join([f"{_counted(batch)}, {size}, for {batch.at}", *said]))
-
-
-def _counted(batch: Batch) -> str:
-    return "1 record" if batch.count == 1 else f"{batch.count} records"
