@@ -61,6 +61,31 @@ def test_librdkafka_describes_the_cluster(librdkafka, broker):
     assert described.controller.id == 1
 
 
+def test_librdkafka_finds_no_elections_users_or_acls(librdkafka):
+    partition = confluent_kafka.TopicPartition("t", 0)
+    elected = librdkafka.elect_leaders(confluent_kafka.ElectionType.PREFERRED, [partition]).result(20)
+    assert elected[partition].code() == confluent_kafka.KafkaError.ELECTION_NOT_NEEDED
+    assert librdkafka.describe_user_scram_credentials().result(20) == {}
+    deletion = admin.UserScramCredentialDeletion("alice", admin.ScramMechanism.SCRAM_SHA_256)
+    with pytest.raises(confluent_kafka.KafkaException, match="alice has no such credential"):
+        outcome(librdkafka.alter_user_scram_credentials([deletion]))
+    anything = admin.AclBindingFilter(
+        admin.ResourceType.ANY, None, admin.ResourcePatternType.ANY, None, None,
+        admin.AclOperation.ANY, admin.AclPermissionType.ANY,
+    )  # fmt: skip
+    assert librdkafka.describe_acls(anything).result(20) == []  # so too where Kafka has no authorizer
+
+
+def test_kafka_python_finds_no_reassignments_elections_or_users(broker, topic):
+    client = kafka.admin.KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    try:
+        assert not client.list_partition_reassignments()
+        assert not client.describe_user_scram_credentials()
+        assert "t" in repr(client.list_config_resources())
+    finally:
+        client.close()
+
+
 def test_kafka_python_describes_alters_and_deletes(broker, topic, wire):
     client = kafka.admin.KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     try:

@@ -24,6 +24,7 @@ import java.util.function.BooleanSupplier;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.NewPartitionReassignment;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
@@ -36,12 +37,17 @@ import org.apache.kafka.clients.consumer.RangeAssignor;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.ElectionType;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.ElectionNotNeededException;
 import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.errors.SaslAuthenticationException;
+import org.apache.kafka.common.errors.SecurityDisabledException;
 import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.quota.ClientQuotaFilter;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -309,6 +315,59 @@ public class Client {
         }
     }
 
+    static void adminOneNode() throws Exception {
+        TopicPartition partition = new TopicPartition(newTopic(1), 0);
+        try (Admin admin = admin()) {
+            check("moving", admin.listPartitionReassignments().reassignments().get(), Map.of());
+            var stay = Map.of(partition, Optional.of(new NewPartitionReassignment(List.of(1))));
+            admin.alterPartitionReassignments(stay).all().get();
+            var elected = admin.electLeaders(ElectionType.PREFERRED, Set.of(partition)).partitions().get();
+            check("elected", elected.get(partition).get().getClass(), ElectionNotNeededException.class);
+            check("everywhere", admin.electLeaders(ElectionType.PREFERRED, null).partitions().get(), Map.of());
+            check("quotas", admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get(), Map.of());
+            boolean told = admin.describeUserScramCredentials().all().get().containsKey(System.getenv("SASL_USER"));
+            check("users", told, System.getenv("SASL_USER") != null);
+            check("acls", refusal(admin.describeAcls(AclBindingFilter.ANY).values()), SecurityDisabledException.class);
+        }
+    }
+
+    static Class<?> refusal(Future<?> asked) throws Exception {
+        try {
+            return asked.get().getClass();
+        } catch (ExecutionException error) {
+            return error.getCause().getClass();
+        }
+    }
+
+    static void adminSettingsOfClusters() throws Exception {
+        NewTopic topic = new NewTopic(fresh("t-"), 1, (short) 1).configs(Map.of(
+                "min.insync.replicas", "2", "unclean.leader.election.enable", "false", "flush.messages", "1"));
+        ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic.name());
+        try (Admin admin = admin(); KafkaProducer<String, String> producer = producer("acks", "all")) {
+            admin.createTopics(List.of(topic)).all().get();
+            var found = admin.describeConfigs(List.of(resource)).all().get().get(resource);
+            check("min.insync.replicas", found.get("min.insync.replicas").value(), "2");
+            check("type", found.get("preallocate").type(), ConfigEntry.ConfigType.BOOLEAN);
+            check("offset", send(producer, topic.name(), 0, 1, "v"), List.of(0L));
+        }
+    }
+
+    static void closesAtOnce() throws Exception {
+        TopicPartition first = new TopicPartition(newTopic(2), 0), second = new TopicPartition(first.topic(), 1);
+        KafkaConsumer<String, String> consumer = consumer("fetch.max.wait.ms", 25_000, "request.timeout.ms", 40_000);
+        try (KafkaProducer<String, String> producer = producer()) {
+            consumer.assign(List.of(first, second));
+            for (TopicPartition partition : List.of(first, second, first)) {
+                send(producer, partition.topic(), partition.partition(), 1, "v");
+                until("a record", () -> consumer.poll(Duration.ofMillis(100)).count() == 1);
+            }
+            send(producer, first.topic(), 0, 1, "answers the fetch that is on its way");
+        }
+        long began = System.nanoTime();
+        consumer.close(Duration.ofSeconds(20));
+        check("closed at once", System.nanoTime() - began < TimeUnit.SECONDS.toNanos(10), true);
+    }
+
     static void adminTransactions() throws Exception {
         String topic = newTopic(1), id = "x-" + topic;
         TopicPartition partition = new TopicPartition(topic, 0);
@@ -385,7 +444,10 @@ public class Client {
         cases.put("admin-offsets", Client::adminOffsets);
         cases.put("admin-groups", Client::adminGroups);
         cases.put("admin-cluster", Client::adminCluster);
+        cases.put("admin-one-node", Client::adminOneNode);
+        cases.put("admin-settings-of-clusters", Client::adminSettingsOfClusters);
         cases.put("admin-transactions", Client::adminTransactions);
+        cases.put("closes-at-once", Client::closesAtOnce);
         cases.put("tls", Client::tls);
         for (String name : List.of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")) cases.put("sasl-" + name, () -> sasl(name));
         cases.put("sasl-over-tls", Client::saslOverTls);

@@ -1,0 +1,41 @@
+"""AlterReplicaLogDirs (key 34): move partitions to another directory of this broker, each with its own outcome.
+
+Versions 1-2. There is one directory, in which they are; any other is refused (LOG_DIR_NOT_FOUND). Source: KIP-113.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error
+
+Response = messages.AlterReplicaLogDirsResponse
+
+
+@handles(messages.AlterReplicaLogDirsRequest, versions="1-2")
+async def alter_replica_log_dirs(call: Call) -> Any:
+    results: dict[str, list[Any]] = {}
+    for directory in call.request.dirs:
+        for topic in directory.topics:
+            results.setdefault(topic.name, []).extend(
+                Response.AlterReplicaLogDirPartitionResult(
+                    partition_index=index, error_code=_outcome(call, directory.path, topic.name, index)
+                )
+                for index in topic.partitions
+            )
+    return Response(
+        results=[
+            Response.AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions)
+            for name, partitions in results.items()
+        ]
+    )
+
+
+def _outcome(call: Call, path: str, topic: str, index: int) -> Error:
+    if path != str(call.broker.data_path):
+        return Error.LOG_DIR_NOT_FOUND
+    if call.broker.topics.partition(topic, index) is None:
+        return Error.UNKNOWN_TOPIC_OR_PARTITION
+    return Error.NONE

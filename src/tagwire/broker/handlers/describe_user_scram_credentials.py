@@ -1,0 +1,39 @@
+"""DescribeUserScramCredentials (key 50): tell which users can come in by SCRAM, and with how many iterations.
+
+Version 0. Users are said when the broker is started; each has a credential of every SCRAM mechanism that a listener
+asks for. Salts and keys are never told. Source: KIP-554.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.scram_users import scram_mechanisms
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error
+from tagwire.rpc.scram import MIN_ITERATIONS
+
+Response = messages.DescribeUserScramCredentialsResponse
+
+
+@handles(messages.DescribeUserScramCredentialsRequest, versions="0-0")
+async def describe_user_scram_credentials(call: Call) -> Any:
+    mechanisms = scram_mechanisms(call.broker.settings)
+    users = call.broker.settings.users if mechanisms else {}
+    asked = Counter(user.name for user in call.request.users or ()) or Counter(users.keys())
+    results = []
+    for name, times in asked.items():
+        result = Response.DescribeUserScramCredentialsResult(user=name, error_message=None)
+        if times > 1:
+            result.error_code, result.error_message = Error.DUPLICATE_RESOURCE, f"user {name} is named {times} times"
+        elif name not in users:
+            result.error_code, result.error_message = Error.RESOURCE_NOT_FOUND, f"user {name} has no SCRAM credential"
+        else:
+            result.credential_infos = [
+                Response.CredentialInfo(mechanism=mechanism, iterations=MIN_ITERATIONS)
+                for mechanism in sorted(mechanisms)
+            ]
+        results.append(result)
+    return Response(error_message=None, results=results)

@@ -1,0 +1,35 @@
+"""ListConfigResources (key 74): tell what has configurations: topics, and the broker.
+
+Versions 0-1; before version 1, as ListClientMetricsResources, client metrics alone, of which there are none. From then
+on some kinds of resources can be asked for; none asked for means all. Source: KIP-1000, KIP-1142.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagwire import messages
+from tagwire.broker.handlers.describe_configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from tagwire.broker.served import Call, handles
+from tagwire.errors import Error
+
+Response = messages.ListConfigResourcesResponse
+
+BROKER_LOGGER = 8
+KNOWN = frozenset({TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP})
+FIRST_VERSION_WITH_TYPES = 1
+
+
+@handles(messages.ListConfigResourcesRequest, versions="0-1")
+async def list_config_resources(call: Call) -> Any:
+    if call.version < FIRST_VERSION_WITH_TYPES:
+        return Response()
+    asked = set(call.request.resource_types) or KNOWN
+    if asked - KNOWN:
+        return Response(error_code=Error.UNSUPPORTED_VERSION)
+    found = [(str(call.broker.node_id), BROKER)] if BROKER in asked else []
+    if TOPIC in asked:
+        found += [(topic.name, TOPIC) for topic in call.broker.topics]
+    return Response(
+        config_resources=[Response.ConfigResource(resource_name=name, resource_type=kind) for name, kind in found]
+    )
