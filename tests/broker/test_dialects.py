@@ -13,7 +13,7 @@ from tagwire.broker import Broker, Settings
 from tagwire.broker.config_file import read_config
 from tagwire.broker.dialects import MAX_RECORDS
 from tagwire.client import EARLIEST, Producer, Reader
-from tagwire.errors import ConfigError, Error, KafkaError, StorageError
+from tagwire.errors import ConfigError, Error, KafkaError
 from tagwire.records import HeaderEntry, HeaderRegister, Record, place, read, write
 from tagwire.records.files import partitions
 from tagwire.records.files.partition_metadata import read_dialect
@@ -208,8 +208,9 @@ def test_the_dialect_outlives_restarts_and_crashes_and_cannot_be_changed(tmp_pat
             assert [row[0] for row in found] == list(range(end))
     assert end == 59
     metadata.write_text(metadata.read_text().replace(DIALECT, "another"))
-    with pytest.raises(StorageError, match="record dialect another"):
-        Broker(tmp_path).start()
+    with Broker(tmp_path) as broker:
+        (offline,) = broker.stats()["offline"]
+        assert "record dialect another" in offline["reason"]
 
 
 def test_our_own_client_speaks_it(broker, wire):

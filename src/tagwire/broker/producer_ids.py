@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import Executor
 from pathlib import Path
 
-from tagwire.broker.storage.files import Files, read_file, replace_file
+from tagwire.broker.storage.files import Files, problem_of, read_file, replace_file
 from tagwire.errors import Error, KafkaError, StorageError
 
 FILE = "tagwire-producer-ids"
@@ -39,9 +39,10 @@ class ProducerIds:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise StorageError(f"{self._path}: {error.strerror or error}") from error
+            raise StorageError(problem_of(error, self._path)) from error
         if not (text.isdigit() and len(text) <= 18):
-            raise StorageError(f"{self._path} holds no number")
+            problem = f"{self._path} holds no number: write one into it that no producer id has reached, as 1000000"
+            raise StorageError(f"{problem}; ids are given out from there on")
         self._next = self._end = int(text)
 
     async def take(self) -> int:

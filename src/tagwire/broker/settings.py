@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Literal, TypedDict, get_args
 
 from tagwire.broker.network.listener import Listener
-from tagwire.broker.topics import MAX_PARTITIONS, Fsync
+from tagwire.broker.storage.data_directory import MAX_PARTITIONS
+from tagwire.broker.topics import Fsync
 from tagwire.errors import ConfigError
 from tagwire.records import HeaderRegister
 from tagwire.rpc import ranges_of

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from struct import Struct
 
 from tagwire.broker.storage.batch import batch_of
-from tagwire.broker.topics import Topics
+from tagwire.broker.topics import Topics, to_go_on_without
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError
 from tagwire.records import Record, RecordBatch, batch_headers, read, write
@@ -48,9 +48,12 @@ class StateLog:
                     yield batch
                     offset = batch.next_offset
             except DecodeError as error:
-                raise StorageError(f"{self.name} cannot be read: {error}") from None
+                raise self._unreadable(str(error)) from None
             if offset == before:
-                raise StorageError(f"{self.name} cannot be read: there is no whole batch at offset {offset}")
+                raise self._unreadable(f"there is no whole batch at offset {offset}")
+
+    def _unreadable(self, problem: str) -> StorageError:
+        return StorageError(f"{self.name} cannot be read: {problem}; {to_go_on_without(self.name)}")
 
     async def append(self, records: Sequence[Record]) -> None:
         """Add records in one batch; they are as safe as the broker's `fsync` promises when this returns.

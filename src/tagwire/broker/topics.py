@@ -17,10 +17,11 @@ from typing import Any, Literal
 from uuid import UUID, uuid4
 
 from tagwire.broker.partition import Partition
-from tagwire.broker.storage.data_directory import DataDirectory, StoredTopic
-from tagwire.broker.storage.files import Files, UnsettledError
+from tagwire.broker.storage.data_directory import EVERYWHERE, MAX_PARTITIONS, TOPICS_FILE, DataDirectory, StoredTopic
+from tagwire.broker.storage.files import Files, UnsettledError, problem_of
 from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.storage.log import PartitionLog
+from tagwire.broker.storage.unopened_log import UnopenedLog
 from tagwire.broker.topic_config import DIALECT, TopicConfig
 from tagwire.errors import ConfigError, Error, KafkaError, StorageError
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
@@ -28,9 +29,6 @@ from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 logger = logging.getLogger("tagwire.broker")
 
 Fsync = Literal["batch", "interval", "never"]
-
-MAX_PARTITIONS = 1000
-"""Partitions one topic can have: each costs a directory, an open file and a few syncs."""
 
 INTERNAL: Mapping[str, Mapping[str, str | None]] = {
     OFFSETS: {"cleanup.policy": "compact", "retention.ms": "-1", "segment.bytes": str(16 << 20)},
@@ -59,6 +57,11 @@ class Topic:
     @property
     def stored(self) -> StoredTopic:
         return StoredTopic(self.name, self.topic_id, len(self.partitions), self.configs)
+
+
+def to_go_on_without(name: str) -> str:
+    """What to do when a topic of the broker's own cannot be read."""
+    return f"restore {name}-0 from a backup, or take {name} out of {TOPICS_FILE}: all it says is then forgotten"
 
 
 def check_topic_name(name: str) -> None:
@@ -119,36 +122,64 @@ class Topics:
     def load(self) -> None:
         """Open every topic the directory lists; logs are checked and repaired where it was not left in order.
 
+        Logs are opened side by side. One that cannot be opened is offline, with its reason, and the others are served.
+
         Raises:
-            StorageError: a partition's directory is missing, another topic's, or cannot be read.
+            StorageError: the list of topics is not one of this version, or a topic of the broker's own cannot be
+                opened: without it groups and transactions would be forgotten.
         """
-        for stored in self._data.topics:
-            try:
-                config = TopicConfig.of(stored.configs)
-            except ConfigError as error:
-                raise StorageError(f"{self._data.path}: topic {stored.name}: {error}") from None
-            partitions = []
-            for index in range(stored.partitions):
-                log = open_log(
-                    self._files,
-                    self._data.check_partition(stored, index, config.dialect),
-                    config,
-                    clean=self._data.was_clean,
-                    recovery_point=self._data.recovery_points.get(stored.name, index),
-                    start_offset=self._data.start_offsets.get(stored.name, index),
-                    gaps_before=self._data.gaps.get(stored.name, index),
-                )
-                partitions.append(self._partition(stored.name, index, log))
+        opening = [
+            (stored, config, [self._commits.submit(self._open, stored, index, config) for index in range(count)])
+            for stored in self._data.topics
+            for config, count in [(self._config_of(stored), stored.partitions)]
+        ]
+        for stored, config, logs in opening:
+            partitions = [self._partition(stored.name, index, log.result()) for index, log in enumerate(logs)]
             self._add(Topic(stored.name, stored.topic_id, stored.configs, config, tuple(partitions)))
+        for partition in self.partitions():
+            if partition.topic in INTERNAL and partition.log.is_offline:
+                raise StorageError(f"{partition.log.offline_reason}; {to_go_on_without(partition.topic)}")
         if self._data.gaps.was_broken:
             self._guess_gaps()
+
+    def _config_of(self, stored: StoredTopic) -> TopicConfig:
+        try:
+            return TopicConfig.of(stored.configs)
+        except ConfigError as error:
+            raise StorageError(f"{self._data.path / TOPICS_FILE}: topic {stored.name}: {error}") from None
+
+    def _open(self, stored: StoredTopic, index: int, config: TopicConfig) -> PartitionLog:
+        data = self._data
+        start_offset = data.start_offsets.get(stored.name, index)
+        try:
+            return open_log(
+                self._files,
+                data.check_partition(stored, index, config.dialect),
+                config,
+                clean=data.was_closed(stored.name, index),
+                recovery_point=data.recovery_points.get(stored.name, index),
+                start_offset=start_offset,
+                gaps_before=data.gaps.get(stored.name, index),
+            )
+        except StorageError as error:
+            reason = str(error)
+        except Exception as error:  # a fault of this broker, which the other logs have no part in
+            logger.exception("%s-%d could not be opened", stored.name, index)
+            reason = f"it could not be opened: {type(error).__name__}: {error}"
+        path = data.partition_path(stored.name, index)
+        logger.error("%s is offline until the next start: %s", path.name, reason)
+        return UnopenedLog(self._files, path, config, start_offset, reason)
 
     def _guess_gaps(self) -> None:
         """Gaps may be anywhere in what there is: the next one to be noted must not hide that."""
         try:
-            self._data.gaps.save(lambda: {(p.topic, p.index): p.log.end_offset for p in self.partitions()})
+            self._data.gaps.save(
+                lambda: {
+                    (p.topic, p.index): p.log.end_offset if p.log.was_opened else EVERYWHERE for p in self.partitions()
+                }
+            )
         except OSError as error:
-            raise StorageError(f"{self._data.path}: {error.strerror or error}") from error
+            raise StorageError(problem_of(error, self._data.path)) from error
 
     def _partition(self, topic: str, index: int, log: PartitionLog) -> Partition:
         return Partition(topic, index, log, self._commits, self._data.start_offsets, sync=self._sync)
@@ -412,8 +443,8 @@ class Topics:
                 await partition.settle()
 
     def recovery_points(self) -> dict[tuple[str, int], int]:
-        """Up to which offset each log is on the disk."""
-        return {(partition.topic, partition.index): partition.log.recovery_point for partition in self.partitions()}
+        """Up to which offset each log is on the disk; of one that could not be opened nothing is known."""
+        return {(p.topic, p.index): p.log.recovery_point for p in self.partitions() if p.log.was_opened}
 
     def close(self) -> bool:
         """Bring every log to the disk and close it; whether all of that went well."""

@@ -98,5 +98,5 @@ def test_an_entry_past_the_end_of_the_segment_is_not_read(offsets, path):
 def test_a_time_index_is_read_up_to_the_first_entry_that_does_not_increase(times, path, tail):
     times.save(Files(), path, sync=False)
     path.write_bytes(path.read_bytes() + tail)
-    loaded = TimeIndex.load(Files(), path, 45)
+    loaded = TimeIndex.load(Files(), path, 45, 1000)
     assert (len(loaded), loaded.last) == (4, (40, 85))

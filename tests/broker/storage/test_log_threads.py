@@ -25,6 +25,7 @@ from tagwire.broker.topics import Topics
 from tagwire.errors import Error, StorageError
 from tagwire.records import Record, batch_headers, write
 
+from ..asking import add_partitions, begin, end, send_in_transaction
 from ..test_durability import serving
 from .compacted import WHERE, Compacted, batch, fill
 
@@ -191,33 +192,10 @@ def test_a_reader_of_committed_records_is_told_of_what_was_aborted_though_it_is_
     with serving(Settings(data_dir=tmp_path / "data"), files) as bootstrap:
         wire, other = connect(bootstrap), connect(bootstrap)
         wire.create("t", segment_bytes="1024")
-        request = messages.InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=60_000)
-        who = wire.ask(request, 4)
-        data = write(
-            [Record(None, b"v" * 900)],
-            producer_id=who.producer_id,
-            producer_epoch=who.producer_epoch,
-            base_sequence=0,
-            transactional=True,
-        )
-        added = messages.AddPartitionsToTxnRequest
-        topics = [added.AddPartitionsToTxnTopic(name="t", partitions=[0])]
-        wire.ask(
-            added(
-                v3_and_below_transactional_id="tx",
-                v3_and_below_producer_id=who.producer_id,
-                v3_and_below_producer_epoch=who.producer_epoch,
-                v3_and_below_topics=topics,
-            ),
-            3,
-        )
-        sent = make.produce("t", data)
-        sent.transactional_id = "tx"
-        assert wire.ask(sent, 9).responses[0].partition_responses[0].error_code == 0
-        end = messages.EndTxnRequest(
-            transactional_id="tx", producer_id=who.producer_id, producer_epoch=who.producer_epoch, committed=False
-        )
-        assert wire.ask(end, 3).error_code == 0
+        who = begin(wire, "tx")
+        add_partitions(wire, "tx", who, "t", 0)
+        send_in_transaction(wire, "tx", who, "t", 0, 0, b"v" * 900)
+        end(wire, "tx", who, commit=False)
         wire.produce("t", make.records(b"w" * 900))
         wire.produce("t", make.records(b"w" * 900))
 

@@ -1,7 +1,8 @@
 """DescribeLogDirs (key 35): tell how much of the disk each partition takes.
 
 Versions 1-4; from version 4 also how large the disk is, and how much of it is free. There is one directory. Partitions
-that do not exist are left out. Source: facts/brokers.md B.4.
+that do not exist are left out; one that is offline stands apart, under its own directory with KAFKA_STORAGE_ERROR, as
+Kafka tells of a directory that is. Source: facts/brokers.md B.4.
 """
 
 from __future__ import annotations
@@ -32,23 +33,32 @@ def _respond(call: Call) -> Any:
         return Response(
             results=[Response.DescribeLogDirsResult(error_code=Error.KAFKA_STORAGE_ERROR, log_dir=str(path))]
         )
+    asked = list(_asked(call))
+    whole = Response.DescribeLogDirsResult(
+        log_dir=str(path),
+        topics=_topics(partition for partition in asked if not partition.log.is_offline),
+        total_bytes=disk.total,
+        usable_bytes=disk.free,
+    )
+    offline = [
+        Response.DescribeLogDirsResult(
+            error_code=Error.KAFKA_STORAGE_ERROR, log_dir=str(partition.log.directory), topics=_topics([partition])
+        )
+        for partition in asked
+        if partition.log.is_offline
+    ]
+    return Response(results=[whole, *offline])
+
+
+def _topics(partitions: Iterable[Partition]) -> list[Any]:
     topics: dict[str, list[Any]] = {}
-    for partition in _asked(call):
+    for partition in partitions:
         topics.setdefault(partition.topic, []).append(
             Response.DescribeLogDirsPartition(
                 partition_index=partition.index, partition_size=partition.log.size_bytes, offset_lag=0
             )
         )
-    return Response(
-        results=[
-            Response.DescribeLogDirsResult(
-                log_dir=str(path),
-                topics=[Response.DescribeLogDirsTopic(name=name, partitions=found) for name, found in topics.items()],
-                total_bytes=disk.total,
-                usable_bytes=disk.free,
-            )
-        ]
-    )
+    return [Response.DescribeLogDirsTopic(name=name, partitions=found) for name, found in topics.items()]
 
 
 def _asked(call: Call) -> Iterable[Partition]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tagwire import messages
 from tagwire.broker.served import Call, handles
-from tagwire.errors import Error, KafkaError
+from tagwire.errors import Error, KafkaError, StorageError
 
 Response = messages.OffsetForLeaderEpochResponse
 
@@ -40,4 +40,6 @@ def _answer(call: Call, topic: str, asked: Any) -> Any:
         answer.leader_epoch, answer.end_offset = partition.log.end_of_epoch(asked.leader_epoch) or UNKNOWN
     except KafkaError as error:
         answer.error_code = error.code
+    except StorageError:
+        answer.error_code = Error.KAFKA_STORAGE_ERROR
     return answer

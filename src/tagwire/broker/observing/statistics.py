@@ -23,7 +23,8 @@ def statistics(node: Node, started: float, connections: dict[str, Any]) -> dict[
     Returns:
         broker: who it is and since when. connections: how many, from whom, and what they hold. requests: how many by
         API and version. clients: who sent how many, and `old_versions` that Kafka's newest release does not serve any
-        more. topics: partitions, bytes and offsets of each. groups, transactional_ids: how many.
+        more. topics: partitions, bytes and offsets of each. offline: the partitions that are, each with its reason.
+        groups, transactional_ids: how many.
     """
     totals = node.instruments.requests.totals()
     return {
@@ -39,6 +40,11 @@ def statistics(node: Node, started: float, connections: dict[str, Any]) -> dict[
         "requests": _by_api(totals),
         "clients": _by_client(totals),
         "topics": [_topic(topic) for topic in node.topics],
+        "offline": [
+            {"topic": partition.topic, "partition": partition.index, "reason": partition.log.offline_reason}
+            for partition in node.topics.partitions()
+            if partition.log.is_offline
+        ],
         "groups": sum(1 for _ in node.groups),
         "transactional_ids": sum(1 for _ in node.transactions),
     }
@@ -105,8 +111,10 @@ def tables(document: dict[str, Any]) -> list[tuple[list[str], list[list[str]]]]:
         [row["name"], str(row["partitions"]), str(row["bytes"]), str(row["offsets"]), str(row["offline"])]
         for row in document["topics"]
     ]
+    offline = [[f"{row['topic']}-{row['partition']}", row["reason"]] for row in document["offline"]]
     return [
         (["API", "version", "count", "bytes in", "bytes out"], requests),
         (["client id", "software", "requests", "old versions"], clients),
         (["topic", "partitions", "bytes", "offsets", "offline"], topics),
+        (["offline partition", "reason"], offline),
     ]

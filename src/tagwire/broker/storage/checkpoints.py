@@ -22,6 +22,9 @@ logger = logging.getLogger("tagwire.broker")
 
 Content = TypeVar("Content")
 
+_GREATEST_OFFSET = 2**63 - 1
+_GREATEST_EPOCH = 2**31 - 1
+
 
 class OffsetCheckpoint:
     """A file with an offset for each topic and partition, as recovery-point-offset-checkpoint; any thread may save it.
@@ -41,7 +44,7 @@ class OffsetCheckpoint:
         self._unknown = 0
         self.was_broken = False
         try:
-            self._offsets = _read(path, checkpoints.read_offsets, read_file(files, path))
+            self._offsets = _read(path, _read_offsets, read_file(files, path))
         except FileNotFoundError:
             pass
         except StorageError as error:
@@ -92,9 +95,27 @@ def write_epochs(files: Files, path: Path, epochs: Iterable[tuple[int, int]]) ->
 def read_epochs(files: Files, path: Path) -> list[tuple[int, int]]:
     """Leader epochs and their start offsets, oldest first; empty when the file is missing or empty."""
     try:
-        return [*_read(path, checkpoints.read_epochs, read_file(files, path))]
+        return _read(path, _read_epochs, read_file(files, path))
     except FileNotFoundError:
         return []
+
+
+def _read_offsets(data: bytes) -> Mapping[TopicAndPartition, int]:
+    offsets = checkpoints.read_offsets(data)
+    for (topic, partition), offset in offsets.items():
+        if partition < 0 or not 0 <= offset <= _GREATEST_OFFSET:
+            raise DecodeError(f"{topic[:249]}-{partition} has offset {offset}, which none can have")
+    return offsets
+
+
+def _read_epochs(data: bytes) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for epoch, start in checkpoints.read_epochs(data):
+        before = found[-1] if found else (-1, 0)
+        if not before[0] < epoch <= _GREATEST_EPOCH or not before[1] <= start <= _GREATEST_OFFSET:
+            raise DecodeError(f"epoch {epoch} from offset {start} cannot follow epoch {before[0]} from {before[1]}")
+        found.append((epoch, start))
+    return found
 
 
 def _read(path: Path, reader: Callable[[bytes], Content], data: bytes) -> Content:

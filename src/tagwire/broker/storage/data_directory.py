@@ -33,8 +33,9 @@ from tagwire.broker.storage.checkpoints import (
     write_properties,
     write_topic_id,
 )
-from tagwire.broker.storage.files import Files, read_file, replace_file
-from tagwire.errors import StorageError
+from tagwire.broker.storage.files import Files, problem_of, read_file, replace_file
+from tagwire.errors import DecodeError, StorageError
+from tagwire.records.files.checkpoints import number_of
 from tagwire.records.files.names import partition_name
 from tagwire.records.files.partition_metadata import METADATA_FILE, parse_uuid, uuid_text
 
@@ -50,9 +51,15 @@ GAPS_FILE = "tagwire-gap-offset-checkpoint"
 EVERYWHERE = 2**63 - 1
 CLEAN_FILE = ".kafka_cleanshutdown"
 
+MAX_PARTITIONS = 1000
+"""Partitions one topic can have: each costs a directory, an open file and a few syncs."""
+
 NODE_ID = 1
 _IN_AN_EMPTY_DIRECTORY = {LOCK_FILE, TOPICS_FILE + ".tmp", "lost+found"}
 _LONGEST_NAME = 255
+_LONGEST_TOPIC = 249
+_LONGEST_CLUSTER_ID = 249
+_GREATEST_NODE_ID = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,19 @@ class StoredTopic:
     topic_id: UUID
     partitions: int
     configs: Mapping[str, str | None]
+
+
+def _stored_topic(topic: Mapping[str, object]) -> StoredTopic:
+    """A topic as the directory lists it. ValueError, KeyError or TypeError for what is no topic."""
+    name, partitions, configs = topic["name"], topic["partitions"], topic["configs"]
+    # Only what can be the name of a partition's directory may become a path.
+    if not isinstance(name, str) or len(name) > _LONGEST_TOPIC or partition_name(f"{name}-0") != (name, 0, None):
+        raise ValueError(f"{str(name)[:60]!r} is no topic's name")
+    if type(partitions) is not int or not 1 <= partitions <= MAX_PARTITIONS:
+        raise ValueError(f"topic {name} cannot have {str(partitions)[:20]} partitions")
+    if not isinstance(configs, dict) or not all(isinstance(value, str | None) for value in configs.values()):
+        raise ValueError(f"topic {name} has configurations that are no texts")
+    return StoredTopic(name, parse_uuid(str(topic["id"])), partitions, configs)
 
 
 class DataDirectory:
@@ -104,7 +124,7 @@ class DataDirectory:
             self._sweep()
         except OSError as error:
             self._release_lock()
-            raise StorageError(f"data directory {path}: {error.strerror or error}") from error
+            raise StorageError(f"data directory {problem_of(error, path)}") from error
         except StorageError:
             self._release_lock()
             raise
@@ -124,16 +144,27 @@ class DataDirectory:
         """The directory of a partition that should exist.
 
         Raises:
-            StorageError: it is missing, another topic's, or its log is of another record dialect.
+            StorageError: it is missing, another topic's, cannot be read, or its log is of another record dialect.
         """
         path = self.partition_path(topic.name, partition)
-        found, kept = read_metadata(self.files, path / METADATA_FILE)
+        try:
+            found, kept = read_metadata(self.files, path / METADATA_FILE)
+        except OSError as error:
+            raise StorageError(problem_of(error, path / METADATA_FILE)) from error
         if found != topic.topic_id:
             wanted = uuid_text(topic.topic_id)
             raise StorageError(f"{path / METADATA_FILE} is of a topic with id {uuid_text(found)}, not {wanted}")
         if kept != dialect:
             raise StorageError(f"{path / METADATA_FILE}: the log is of record dialect {kept}, not {dialect}")
         return path
+
+    def was_closed(self, topic: str, partition: int) -> bool:
+        """Whether a partition's log is as its last user closed it.
+
+        A log that could not be opened was not, though its broker shut down cleanly: recovery points leave it out.
+        """
+        points = self.recovery_points.offsets
+        return self.was_clean and (not points or (topic, partition) in points)
 
     def sync(self) -> None:
         """Wait until the names in the directory are on the disk."""
@@ -170,7 +201,7 @@ class DataDirectory:
             if clean:
                 replace_file(self.files, self.path / CLEAN_FILE, b'{"version":0,"brokerEpoch":-1}')
         except OSError as error:
-            raise StorageError(f"data directory {self.path}: {error.strerror or error}") from error
+            raise StorageError(f"data directory {problem_of(error, self.path)}") from error
         finally:
             self._release_lock()
 
@@ -212,26 +243,32 @@ class DataDirectory:
         try:
             document = json.loads(data)
             if document["version"] != 0:
-                raise StorageError(f"{path}: version {document['version']} was written by a newer tagwire")
-            return [
-                StoredTopic(topic["name"], parse_uuid(topic["id"]), int(topic["partitions"]), dict(topic["configs"]))
-                for topic in document["topics"]
-            ]
-        except (ValueError, KeyError, TypeError) as error:
-            raise StorageError(f"{path}: not a list of topics: {error!r}") from None
+                raise StorageError(f"{path}: version {document['version']!r} was written by a newer tagwire")
+            topics = [_stored_topic(topic) for topic in document["topics"]]
+            if len({topic.name for topic in topics}) != len(topics):
+                raise ValueError("a topic stands in it twice")
+            return topics
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            problem = f"{path}: not a list of topics: {error!r}"
+            raise StorageError(f"{problem}; restore it from a backup: without it no topic is found") from None
 
     def _read_meta(self) -> tuple[str, int]:
         path = self.path / META_FILE
+        to_do = "restore it, or write version=1, cluster.id=NAME and node.id=1 into it, each on a line"
         try:
             found = read_properties(self.files, path)
             if found["version"] != "1":
                 raise ValueError("it is not version 1")
-            return found["cluster.id"], int(found["node.id"])
+            cluster_id, node_id = found["cluster.id"], number_of(found["node.id"])
+            if not 1 <= len(cluster_id) <= _LONGEST_CLUSTER_ID or not 0 <= node_id <= _GREATEST_NODE_ID:
+                raise ValueError("no cluster has this id, or no node")
+            return cluster_id, node_id
         except FileNotFoundError:
             if self.topics:
-                raise StorageError(f"{path} is missing") from None
-        except (KeyError, ValueError) as error:
-            raise StorageError(f"{path}: not the properties of a data directory: {error!r}") from None
+                raise StorageError(f"{path} is missing; {to_do}") from None
+        except (KeyError, ValueError, DecodeError, StorageError) as error:
+            problem = str(error) if isinstance(error, StorageError) else f"{path}: {error!r}"
+            raise StorageError(f"not the properties of a data directory: {problem}; {to_do}") from None
         cluster_id = uuid_text(uuid4())
         properties = {
             "version": "1",
@@ -260,12 +297,15 @@ class DataDirectory:
             found = partition_name(name)
             if found is None:
                 continue
-            if found.state == "delete":
-                self.files.remove_tree(path)
-            elif found.state is None and path not in known:
-                aside = self._aside(found.topic, found.partition, "stray")
-                logger.warning("%s belongs to no topic and is set aside as %s", path, aside.name)
-                self.files.rename(path, aside)
+            try:
+                if found.state == "delete":
+                    self.files.remove_tree(path)
+                elif found.state is None and path not in known:
+                    aside = self._aside(found.topic, found.partition, "stray")
+                    logger.warning("%s belongs to no topic and is set aside as %s", path, aside.name)
+                    self.files.rename(path, aside)
+            except OSError as error:  # it is in nobody's way
+                logger.warning("%s; it stays until the next start", problem_of(error, path))
 
     def _aside(self, topic: str, partition: int, why: str) -> Path:
         end = f"-{partition}.{uuid4().hex}-{why}"

@@ -2,13 +2,18 @@
 
 Each call does all it says or raises OSError; none retries. A broker that cannot tell whether bytes reached the disk
 must not say that they did, so an error here always reaches whoever waits for the write.
+
+Whatever else has the name of a file, a directory, a pipe or a device, is an OSError that names it: reading from it
+could wait for ever, or never end.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,19 +22,32 @@ Buffer = bytes | bytearray | memoryview
 # POSIX allows a system to take as few as 16 buffers in one call; Linux and macOS take 1024.
 MAX_BUFFERS_PER_WRITE = 1024
 
+SMALL_FILE_BYTES = 64 << 20
+"""More than any file has that is read whole: checkpoints, properties, topics, snapshots of producers."""
+
 
 class Files:
     """Operations on the local file system. File descriptors are plain ints; positions and sizes are bytes."""
 
     def open(self, path: Path, *, write: bool = False) -> int:
         """Open for reading, or with `write` for reading and writing, creating the file when it is missing."""
-        return os.open(path, (os.O_RDWR | os.O_CREAT if write else os.O_RDONLY) | os.O_CLOEXEC, 0o644)
+        how = os.O_RDWR | os.O_CREAT if write else os.O_RDONLY
+        # Opening a pipe would otherwise wait for whoever opens its other end.
+        fd = os.open(path, how | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY, 0o644)
+        try:
+            _check_regular(os.fstat(fd), path)
+        except OSError:
+            os.close(fd)
+            raise
+        return fd
 
     def close(self, fd: int) -> None:
         os.close(fd)
 
     def size(self, path: Path) -> int:
-        return os.stat(path).st_size
+        found = os.stat(path)
+        _check_regular(found, path)
+        return found.st_size
 
     def modified_ms(self, path: Path) -> int:
         """When the file was last written, in milliseconds since the epoch."""
@@ -68,7 +86,7 @@ class Files:
 
     def sync_directory(self, path: Path) -> None:
         """Wait until the names in a directory are on the disk: needed after a file is created, renamed or removed."""
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
         try:
             os.fsync(fd)
         finally:
@@ -104,14 +122,38 @@ class Files:
         os.unlink(path)
 
     def remove_tree(self, path: Path) -> None:
-        shutil.rmtree(path)
+        """Remove a directory and all in it; or a file that has the place of one."""
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+
+
+def _check_regular(found: os.stat_result, path: Path) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "a directory stands where a file should", str(path))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "what stands there is no regular file", str(path))
+
+
+def problem_of(error: OSError, path: Path) -> str:
+    """What an error says, and of which file; `path` where it names none."""
+    return f"{error.filename or path}: {error.strerror or error}"
 
 
 def read_file(files: Files, path: Path) -> bytes:
-    """The whole of a small file."""
+    """The whole of a small file. OSError for one of more than SMALL_FILE_BYTES."""
+    data = read_start(files, path, SMALL_FILE_BYTES + 1)
+    if len(data) > SMALL_FILE_BYTES:
+        raise OSError(errno.EFBIG, f"a file of this kind has {SMALL_FILE_BYTES} bytes at most", str(path))
+    return data
+
+
+def read_start(files: Files, path: Path, most: int) -> bytes:
+    """A file up to its end or `most` bytes."""
     fd = files.open(path)
     try:
-        return files.read(fd, files.size(path), 0)
+        return files.read(fd, min(files.size(path), most), 0)
     finally:
         files.close(fd)
 

@@ -11,8 +11,16 @@ from array import array
 from bisect import bisect_right
 from pathlib import Path
 
-from tagwire.broker.storage.files import Files, read_file
+from tagwire.broker.storage.files import Files, read_start
 from tagwire.records.files import offset_index, time_index
+
+SMALLEST_BATCH = 34
+"""Bytes of the smallest entry of a log: an empty message of a message set."""
+
+
+def most_entries(size: int) -> int:
+    """How many entries an index of a segment of `size` bytes can have: one for each batch, and one for its end."""
+    return size // SMALLEST_BATCH + 1
 
 
 class OffsetIndex:
@@ -61,7 +69,8 @@ class OffsetIndex:
         segment's end.
         """
         index = cls(base_offset)
-        for relative, position in offset_index.increasing(read_file(files, path)):
+        data = read_start(files, path, most_entries(size) * offset_index.ENTRY.size)
+        for relative, position in offset_index.increasing(data):
             if position >= size:
                 break
             index._offsets.append(relative)
@@ -108,10 +117,12 @@ class TimeIndex:
         self._saved = len(self._timestamps)
 
     @classmethod
-    def load(cls, files: Files, path: Path, base_offset: int) -> TimeIndex:
-        """The index in the file at `path`, up to the first entry that does not increase."""
+    def load(cls, files: Files, path: Path, base_offset: int, size: int) -> TimeIndex:
+        """The index in the file at `path`, of a segment of `size` bytes, up to the first entry that does not
+        increase."""
         index = cls(base_offset)
-        for timestamp, relative in time_index.increasing(read_file(files, path)):
+        data = read_start(files, path, most_entries(size) * time_index.ENTRY.size)
+        for timestamp, relative in time_index.increasing(data):
             index._offsets.append(relative)
             index._timestamps.append(timestamp)
         index._saved = len(index)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tagwire.broker.storage.batch import origin_of
 from tagwire.broker.storage.checkpoints import read_epochs, write_epochs
-from tagwire.broker.storage.files import Files
+from tagwire.broker.storage.files import Files, problem_of
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.leftovers import sweep
 from tagwire.broker.storage.log import PartitionLog
@@ -23,7 +23,7 @@ from tagwire.broker.storage.producer_snapshots import drop_snapshots, newest_sna
 from tagwire.broker.storage.producers import Producers
 from tagwire.broker.storage.segment import Segment
 from tagwire.broker.topic_config import TopicConfig
-from tagwire.errors import StorageError
+from tagwire.errors import DecodeError, StorageError, UnsupportedVersionError
 from tagwire.records.files.checkpoints import EPOCHS_FILE
 
 logger = logging.getLogger("tagwire.broker")
@@ -56,9 +56,11 @@ def open_log(
         gaps_before: compaction may have taken offsets before this one.
 
     Raises:
-        StorageError: the directory cannot be read or written, or its epoch file is broken.
+        StorageError: the directory cannot be read or written, or its epoch file is broken; that is told before anything
+            is changed.
     """
     try:
+        known_epochs = read_epochs(files, directory / EPOCHS_FILE)
         segments = [
             Segment(files, directory, base, config.index_interval_bytes, config.dialect)
             for base in sweep(files, directory)
@@ -74,9 +76,13 @@ def open_log(
         producers = _producers(files, directory, segments, recovered_from)
         for segment in segments:
             segment.close()  # a log that is not written to keeps no file open
-        epochs = _leader_epochs(files, directory, segments[-1].next_offset, begin_new=recovered_from is not None)
+        epochs = _leader_epochs(
+            files, directory, known_epochs, segments[-1].next_offset, begin_new=recovered_from is not None
+        )
     except OSError as error:
-        raise StorageError(f"{directory}: {error.strerror or error}") from error
+        raise StorageError(problem_of(error, directory)) from error
+    except (DecodeError, UnsupportedVersionError) as error:
+        raise StorageError(f"{directory}: {error}") from error
     return PartitionLog(files, directory, segments, config, epochs, producers, start_offset=start_offset)
 
 
@@ -156,13 +162,13 @@ def _remove(files: Files, directory: Path, segments: list[Segment], doomed: Iter
         files.sync_directory(directory)
 
 
-def _leader_epochs(files: Files, directory: Path, end_offset: int, *, begin_new: bool) -> LeaderEpochs:
-    """The log's epochs. Each recovery begins one: it tells offsets that were written twice apart."""
-    path = directory / EPOCHS_FILE
-    epochs = read_epochs(files, path)
+def _leader_epochs(
+    files: Files, directory: Path, epochs: list[tuple[int, int]], end_offset: int, *, begin_new: bool
+) -> LeaderEpochs:
+    """The log's epochs, `epochs` so far. Each recovery begins one: it tells offsets that were written twice apart."""
     if epochs and not begin_new:
         return LeaderEpochs(epochs)
     epoch = epochs[-1][0] + 1 if epochs else 0
     epochs = [*((known, start) for known, start in epochs if start < end_offset), (epoch, end_offset)]
-    write_epochs(files, path, epochs)
+    write_epochs(files, directory / EPOCHS_FILE, epochs)
     return LeaderEpochs(epochs)

@@ -50,8 +50,11 @@ class PartitionLog:
         config: the topic's configuration; another one takes effect from the next append on.
         epochs: its leader epochs; the latest is written into every batch that is added.
         recovery_point: up to which offset all is on the disk.
+        was_opened: whether its files could be opened when the broker was started.
         not_compacted_before: until when (ms) it is left alone, because it could not be compacted.
     """
+
+    was_opened = True
 
     def __init__(
         self,
@@ -127,12 +130,19 @@ class PartitionLog:
         """Whether a disk error has ended the use of this log until the broker is started again."""
         return self._offline is not None
 
+    @property
+    def offline_reason(self) -> str | None:
+        """Why it is offline; None while it is not."""
+        return self._offline
+
     def check_leader_epoch(self, epoch: int) -> None:
         """Refuse a client that knows another leader epoch; -1 stands for one that does not say.
 
         Raises:
+            StorageError: the log is offline.
             KafkaError: FENCED_LEADER_EPOCH for an older one, UNKNOWN_LEADER_EPOCH for a newer.
         """
+        self._check_online()
         if epoch not in (-1, self.leader_epoch):
             raise KafkaError(Error.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else Error.UNKNOWN_LEADER_EPOCH)
 

@@ -42,7 +42,7 @@ def newest_snapshot(files: Files, directory: Path, most: int) -> tuple[int, Any]
             continue
         try:
             return offset, read_producer_snapshot(read_file(files, snapshot_path(directory, offset)))
-        except (DecodeError, UnsupportedVersionError) as error:
+        except (DecodeError, UnsupportedVersionError, OSError) as error:
             logger.warning("%s: snapshot %d is not taken: %s", directory.name, offset, error)
     return None
 

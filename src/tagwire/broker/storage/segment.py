@@ -127,6 +127,15 @@ class Segment:
             raise
         return segment
 
+    @classmethod
+    def without_files(
+        cls, files: Files, directory: Path, base_offset: int, index_interval: int, dialect: str | None = None
+    ) -> Segment:
+        """An empty segment that is not on the disk: it stands for one that cannot be opened."""
+        segment = cls(files, directory, base_offset, index_interval, dialect)
+        segment._reset()
+        return segment
+
     @property
     def path(self) -> Path:
         """The `.log` file."""
@@ -415,7 +424,7 @@ class Segment:
         self.next_offset = last_offset + 1
 
     def _load_aborted(self) -> None:
-        self.aborted = load_transaction_index(self._files, self._paths[".txnindex"])
+        self.aborted = load_transaction_index(self._files, self._paths[".txnindex"], self.size)
 
     def _truncate(self, size: int) -> None:
         self._files.truncate(self._writer(), size)
@@ -432,5 +441,5 @@ class Segment:
 
     def _times_index(self) -> TimeIndex:
         if self._times is None:
-            self._times = TimeIndex.load(self._files, self._paths[".timeindex"], self.base_offset)
+            self._times = TimeIndex.load(self._files, self._paths[".timeindex"], self.base_offset, self.size)
         return self._times

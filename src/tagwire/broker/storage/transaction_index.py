@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tagwire.broker.storage.files import Files, read_file
+from tagwire.broker.storage.files import Files, read_start
+from tagwire.broker.storage.index import most_entries
 from tagwire.records.files.transaction_index import ENTRY, AbortedTransaction, read_transaction_index
 
 _VERSION = 0
 
 
-def load_transaction_index(files: Files, path: Path) -> list[AbortedTransaction]:
-    """The aborted transactions in a file, up to what is no such entry; none where there is no file."""
+def load_transaction_index(files: Files, path: Path, size: int) -> list[AbortedTransaction]:
+    """The aborted transactions in the file of a segment of `size` bytes, up to what is no such entry; none where there
+    is no file."""
     try:
-        return read_transaction_index(read_file(files, path)).entries
+        return read_transaction_index(read_start(files, path, most_entries(size) * ENTRY.size)).entries
     except FileNotFoundError:
         return []
 
