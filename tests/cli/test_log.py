@@ -328,3 +328,43 @@ def test_checking_a_log_loads_nothing_that_it_does_not_need(log):
     )
     ran = subprocess.run([sys.executable, "-c", code, str(log), *heavy], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.fixture
+def cut(tmp_path):
+    """A partition of two segments, the closed one of which ends inside its second batch."""
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    rows = [Record(b"k", b"v", (), DAY)] * 5
+    closed = records.write(rows) + records.write(rows, base_offset=5)
+    (directory / f"{0:020}.log").write_bytes(closed[:-1])
+    (directory / f"{10:020}.log").write_bytes(records.write(rows, base_offset=10))
+    return directory
+
+
+@pytest.mark.parametrize("mode", [["--records"], ["--records", "--json"], ["--json"]])
+def test_records_do_not_go_on_past_a_closed_segment_that_is_cut_off(run, cut, mode):
+    ran = run("log", cut, *mode)
+    assert ran.code == 1
+    assert "@10" not in ran.out
+    assert ran.err == (
+        "tagwire: 00000000000000000000.log at byte 106: a closed segment ends inside a batch: of a batch of 106 bytes "
+        "105 are there; --verify looks at all segments\n"
+    )
+
+
+def test_the_last_segment_may_end_inside_a_batch(run, cut):
+    (cut / f"{10:020}.log").unlink()
+    assert run("log", cut, "--records").code == 0
+    assert run("log", cut / f"{0:020}.log", "--records").code == 0
+
+
+@pytest.mark.parametrize("delta", [1, 5])
+def test_a_batch_after_whose_offsets_there_is_none_is_a_fault_with_a_place(run, log, delta):
+    data = bytearray(log.read_bytes())
+    data[:8] = (2**63 - delta).to_bytes(8, "big", signed=False)
+    data[23:27] = (4).to_bytes(4, "big")
+    log.write_bytes(data)
+    ran = run("log", log, "--verify")
+    assert (ran.code, ran.err) == (1, "")
+    assert "out of range" in ran.out

@@ -218,7 +218,10 @@ def test_bytes_that_never_make_a_batch_are_an_error(cluster: FakeCluster) -> Non
     log = cluster.topic("t")[0]
     log.batches.append((0, 10, batch_of(0, 10)[:-1]))
     log.end = 10
-    with Reader(cluster.bootstrap, {("t", 0): 0}) as reader, pytest.raises(ProtocolError, match=r"t-0@0: .* no whole"):
+    with (
+        Reader(cluster.bootstrap, {("t", 0): 0}) as reader,
+        pytest.raises(ProtocolError, match=r"t-0@0: .* of a batch"),
+    ):
         next(reader)
 
 
@@ -315,3 +318,15 @@ def test_a_wrong_option_is_refused(options: dict[str, Any], says: str) -> None:
 def test_the_position_of_a_partition_that_is_not_assigned_is_an_error(cluster: FakeCluster) -> None:
     with Reader(cluster.bootstrap, {("t", 0): 0}) as reader, pytest.raises(KeyError):
         reader.position(("t", 1))
+
+
+@pytest.mark.parametrize("left", [80, 10])
+def test_a_log_that_ends_inside_a_batch_is_told_as_such(cluster: FakeCluster, left: int) -> None:
+    log = cluster.topic("t")[0]
+    fill(log, 2)
+    first, after, data = log.batches[-1]
+    log.batches[-1] = (first, after, data[:left])
+    says = rf"t-0@10: the broker has {left} bytes of a batch.*: its log is cut off there; .* a later offset"
+    reader = Reader(cluster.bootstrap, {("t", 0): 10}, stop_at_end=True)
+    with reader, pytest.raises(ProtocolError, match=says):
+        next(reader)

@@ -14,7 +14,7 @@ import typer
 from tagwire.cli.log_lines import RecordLines, batch_line, entry_line, fault_line
 from tagwire.cli.options import Json
 from tagwire.cli.terminal import printable, progress
-from tagwire.errors import ConfigError
+from tagwire.errors import ConfigError, CorruptRecordError
 
 if TYPE_CHECKING:
     from tagwire.records import HeaderRegister
@@ -59,12 +59,14 @@ class _Format:
 
 @dataclass(frozen=True)
 class _Target:
-    """A file to print, and whose it is: topic and partition are None where no directory says."""
+    """A file to print, and whose it is: topic and partition are None where no directory says. `is_closed`: a segment
+    after which another one comes."""
 
     path: Path
     segment: Segment | None
     topic: str | None = None
     partition: int | None = None
+    is_closed: bool = False
 
 
 def log(
@@ -149,9 +151,15 @@ def log(
                 left -= printed
                 if not left:
                     return
-            tail = None if as_json or asked.records or target.segment is None else target.segment.tail
-            if tail is not None:
+            tail = None if target.segment is None else target.segment.tail
+            if tail is None:
+                continue
+            if not (as_json or asked.records):
                 print(f"  {tail.size} bytes to the end, at {tail.position}: {tail.reason}")
+            elif tail.kind == "partial" and target.is_closed:
+                # What comes in the next segment must not seem to follow what was printed.
+                told = f"a closed segment ends inside a batch: {tail.reason}; --verify looks at all segments"
+                raise CorruptRecordError(told, path=target.path.name, offset=tail.position)
 
 
 def _register(files: list[Path] | None) -> HeaderRegister | None:
@@ -184,7 +192,7 @@ def _targets(path: Path, form: _Format, asked: _Asked) -> Iterator[_Target]:
         for number, segment in enumerate(files.segments):
             following = files.segments[number + 1 : number + 2]
             if not following or following[0].base_offset > asked.offset:
-                yield _Target(segment.path, segment, files.topic, files.partition)
+                yield _Target(segment.path, segment, files.topic, files.partition, is_closed=bool(following))
 
 
 def _tell_unread(files: PartitionFiles, why: str, paths: list[Path]) -> None:

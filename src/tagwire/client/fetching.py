@@ -31,6 +31,7 @@ from tagwire.errors import (
     UnsupportedVersionError,
 )
 from tagwire.kernel.batch_scan import pass_batches
+from tagwire.records.batch import PREFIX_SIZE
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.rpc.dialects import say_dialect
 from tagwire.rpc.since import FETCH_TOPIC_IDS
@@ -38,6 +39,8 @@ from tagwire.rpc.since import FETCH_TOPIC_IDS
 logger = logging.getLogger("tagwire.client")
 
 MAX_OFFSET = 2**63 - 1
+
+MAGIC_AT = 16
 
 FETCH = messages.FetchRequest.api_key
 
@@ -270,14 +273,24 @@ class Fetcher:
         except (DecodeError, UnsupportedVersionError) as error:
             failure = broken(span.at, after, error)
         if not size:
-            raise failure or RemoteProtocolError(
-                f"{span.at}@{span.next}: {len(data)} bytes hold no whole record batch; "
-                f"fetch more than {self._settings.max_partition_bytes} bytes of a partition at once"
-            )
+            raise failure or RemoteProtocolError(f"{span.at}@{span.next}: {self._partial(data)}")
         self._failure = self._failure or failure
         start, span.next, span.idle = span.next, after, 0.0
         aborted = partition.aborted_transactions if self._committed else None
         return Chunk(span, start, data[:size], rows, [(one.producer_id, one.first_offset) for one in aborted or ()])
+
+    def _partial(self, data: memoryview) -> str:
+        """Why an answer holds the beginning of a batch and no whole one. A broker gives a partition's first batch
+        whole, however large (KIP-74), unless its log ends inside it: then nothing that a client asks makes it more."""
+        most = self._settings.max_partition_bytes
+        if len(data) >= most:
+            return f"{len(data)} bytes hold no whole record batch; fetch more than {most} bytes of a partition at once"
+        stated = PREFIX_SIZE + int.from_bytes(data[8:PREFIX_SIZE], "big", signed=True) if len(data) > MAGIC_AT else None
+        batch = "a batch's beginning" if stated is None else f"a batch of {stated}"
+        return (
+            f"the broker has {len(data)} bytes of {batch}: its log is cut off there; "
+            "`tagwire log --verify` on its disk tells more, and a read goes on from a later offset"
+        )
 
     def _refused(self, span: Span, partition: Any, response: Any) -> Chunk | None:
         error = KafkaError(partition.error_code, f"fetch of {span.at} at offset {span.next}")

@@ -58,7 +58,8 @@ def windows(file: LogFile, start: int, end: int, *, drop: bool) -> Iterator[Wind
             continue
         if rest.kind == "partial" and file.last and end == file.size:
             return
-        wrong = CorruptRecordError(rest.reason, path=file.path, offset=at)
+        closed = "a closed segment ends inside a batch: " if rest.kind == "partial" and end == file.size else ""
+        wrong = CorruptRecordError(f"{closed}{rest.reason}", path=file.path, offset=at)
         if not drop:
             raise wrong
         log.warning("%s; %d bytes after it are left out", wrong, end - at)
