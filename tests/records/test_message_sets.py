@@ -172,6 +172,7 @@ HOSTILE: list[tuple[str, bytes, str]] = [
     ("magic 3", raw(5, bytes.fromhex("0300 ffffffff ffffffff") + bytes(20)), "magic 3 is not 0, 1 or 2"),
     ("a negative offset", message(-1), "offset -1 is out of range"),
     ("the greatest offset, after which there is none", message(2**63 - 1), "is out of range"),
+    ("the greatest offset inside a wrapper", wrapper(0, message(2**63 - 1, magic=0), magic=0), "out of range"),
     ("compression 5", message(5, attributes=5), "compression id 5 is unknown"),
     ("zstd in magic 0", message(5, magic=0, attributes=4), "magic 0 has no compression zstd"),
     ("zstd in magic 1", message(5, attributes=4), "magic 1 has no compression zstd"),

@@ -42,7 +42,7 @@ def _plain_size(
     base = int64_at(src, at)
     last_delta = int32_at(src, at + 23)
     count = int32_at(src, at + 57)
-    if base < 0 or last_delta < 0 or base > _max_offset - last_delta:
+    if base < 0 or last_delta < 0 or base > _max_offset - last_delta - 1:
         return 0
     if count < 0 or count > last_delta + 1 or count * 7 > length - 49:
         return 0

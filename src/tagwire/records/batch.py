@@ -79,7 +79,7 @@ class BatchHeader:
         if (
             self.base_offset < 0
             or self.last_offset_delta < 0
-            or self.base_offset > _MAX_OFFSET - self.last_offset_delta
+            or self.base_offset > _MAX_OFFSET - self.last_offset_delta - 1  # the offset after it is one, too
         ):
             raise self.corrupt(f"offsets {self.base_offset} + {self.last_offset_delta} are out of range")
         if count < 0 or count > self.last_offset_delta + 1:

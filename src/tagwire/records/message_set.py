@@ -122,7 +122,10 @@ class MessageEntry(RecordBatch):
         if wraps:
             if not count:
                 raise self.corrupt("the compressed message set has no message")
-            self.base_offset = first + self._inner_base(last)
+            inner_base = self._inner_base(last)
+            if last + inner_base >= _MAX_OFFSET:
+                raise self.corrupt(f"the last message inside has offset {last + inner_base}, which is out of range")
+            self.base_offset = first + inner_base
             self.count, self.last_offset_delta, self.base_timestamp = count, last - first, timestamp
         return memoryview(payload)
 

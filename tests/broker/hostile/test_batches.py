@@ -128,7 +128,14 @@ def test_a_header_key_that_is_no_utf_8_keeps_its_bytes(wire):
     assert bytes(wire.fetch("t", 0).records[17:]) == sent[17:]
 
 
-@pytest.mark.parametrize("base_offset", [1, 7, 2**63 - 1])
+def test_a_batch_after_whose_offsets_there_is_none_is_refused(wire):
+    wire.create("t")
+    outcome = wire.produce("t", batch(record(), base_offset=2**63 - 1))
+    assert Error.of(outcome.error_code) is Error.CORRUPT_MESSAGE
+    assert wire.offset_at("t", -1).offset == 0
+
+
+@pytest.mark.parametrize("base_offset", [1, 7, 2**63 - 2])
 def test_a_batch_whose_offsets_do_not_begin_at_0_is_refused(wire, base_offset):
     wire.create("t")
     outcome = wire.produce("t", batch(record(), base_offset=base_offset))

@@ -15,7 +15,7 @@ from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.storage.log import Appended
 from tagwire.broker.storage.retention import expired_before
 from tagwire.broker.topic_config import TopicConfig
-from tagwire.errors import StorageError
+from tagwire.errors import Error, StorageError
 from tagwire.records import batch_headers, read
 
 SMALL = TopicConfig(segment_bytes=2000, index_interval_bytes=150)
@@ -349,3 +349,30 @@ def test_a_flipped_bit_anywhere_is_refused_or_ends_the_log_and_alters_nothing(tm
     assert found == before[: len(found)]
     assert times == [(1000 + offset, offset) for offset, _ in found]
     assert len(found) == len(before) or path.suffix == ".log"
+
+
+def test_a_log_whose_offsets_are_used_up_takes_no_more_and_keeps_what_it_has(tmp_path, batch):
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    first = 2**63 - 4
+    (directory / f"{first:020d}.log").write_bytes(b"")
+    log = open_log(Files(), directory, SMALL, clean=False)
+    taken, refused, last, later = log.append([batch(2), batch(2), batch(1), batch(1)])
+    log.flush()
+    assert taken == Appended(first, -1)
+    assert last == Appended(first + 2, -1)
+    assert [refused.error, later.error] == [Error.POLICY_VIOLATION] * 2
+    assert offsets(log) == [first, first + 1, first + 2]
+    log.abandon("the test crashes it")
+    assert open_log(Files(), directory, SMALL, clean=False).end_offset == 2**63 - 1
+
+
+def test_a_batch_after_whose_offsets_there_is_none_is_damage(tmp_path, batch, written):
+    last = logs(written)[-1]
+    sound = last.read_bytes()
+    moved = bytearray(sound)
+    moved[:8] = (2**63 - 1).to_bytes(8, "big")  # offsets lie outside of the checksum
+    last.write_bytes(sound + moved)
+    log = open_log(Files(), written, SMALL, clean=False)
+    assert log.end_offset == 120
+    assert log.append([batch(1)]) == [Appended(120, -1)]

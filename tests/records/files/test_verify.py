@@ -188,3 +188,20 @@ def test_batches_larger_than_what_is_read_at_once_are_checked_too(tmp_path):
     assert sum(read) == path.stat().st_size
     change(path, len(small[0]) + (2 << 20), b"\1")
     assert [fault.position for fault in segment.verify()] == [len(small[0])]
+
+
+@pytest.mark.parametrize("delta", [1, 5, 10])
+def test_a_batch_after_whose_offsets_there_is_none_is_a_fault(partition, delta):
+    position = starts(partition.first)[1]
+    change(partition.first, position, struct.pack(">q", 2**63 - delta))  # offsets lie outside of the checksum
+    found = [text for name, at, text in faults(partition) if at == position and name.endswith(".log")]
+    assert any("out of range" in text for text in found)
+
+
+def test_a_name_with_digits_that_no_offset_has_is_no_segments(partition):
+    strange = partition.file(f"{10**20 - 1}.log")
+    strange.write_bytes(partition.second.read_bytes())
+    strange.with_suffix(".index").write_bytes(partition.second.with_suffix(".index").read_bytes())
+    assert faults(partition) == []
+    assert [segment.base_offset for segment in PartitionFiles(partition.path).segments] == [0, 60]
+    assert list(verify_segment(Segment(strange))) != []  # named by itself it is read, and its index bears nothing out

@@ -36,6 +36,8 @@ logger = logging.getLogger("tagwire.broker")
 
 Seen = TypeVar("Seen")
 
+_MAX_OFFSET = 2**63 - 1
+
 
 @guarded(
     "_writing",
@@ -190,6 +192,9 @@ class PartitionLog:
                 outcome[number] = duplicate
                 continue
             last_offset, grown = next_offset + batch.last_offset_delta, size + len(batch.data)
+            if last_offset >= _MAX_OFFSET:  # damage may have left a log that goes on from there
+                outcome[number] = KafkaError(Error.POLICY_VIOLATION, f"after offset {next_offset} there are no more")
+                continue
             full = grown > config.segment_bytes or not self._active.can_hold(last_offset)
             if size and (full or is_overdue(self._active, config, now_ms)):
                 self._write(run, aborted)

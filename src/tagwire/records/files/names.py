@@ -25,6 +25,7 @@ Kind = Literal[
 delete, and does not read either."""
 
 _DIGITS = 20
+_MAX_OFFSET = (1 << 63) - 1
 _OF_OFFSET = re.compile(rf"([0-9]{{{_DIGITS}}})\.(log|index|timeindex|txnindex|snapshot)")
 _SNAPSHOT = re.compile(rf"(?:[0-9]{{{_DIGITS}}}-[0-9]{{10}}|bootstrap)\.checkpoint")
 _LEFTOVER = re.compile(r".*\.(?:deleted|cleaned|swap|part|tmp)")
@@ -45,14 +46,14 @@ def offset_name(offset: int) -> str:
 
 
 def offset_of(name: str) -> int | None:
-    """The offset that a file is named after; None for other names."""
-    found = _OF_OFFSET.fullmatch(name)
+    """The offset that a file is named after; None for other names, and for 20 digits that no offset is."""
+    found = _named(name)
     return int(found[1]) if found else None
 
 
 def kind_of(name: str) -> Kind:
     """What a file of this name holds."""
-    if found := _OF_OFFSET.fullmatch(name):
+    if found := _named(name):
         kind: Kind = "producers" if found[2] == "snapshot" else found[2]  # type: ignore[assignment]
         return kind
     if name == EPOCHS_FILE:
@@ -64,6 +65,11 @@ def kind_of(name: str) -> Kind:
     if _SNAPSHOT.fullmatch(name):
         return "snapshot"
     return "leftover" if _LEFTOVER.fullmatch(name) else "other"
+
+
+def _named(name: str) -> re.Match[str] | None:
+    found = _OF_OFFSET.fullmatch(name)
+    return found if found and int(found[1]) <= _MAX_OFFSET else None
 
 
 def partition_name(name: str) -> PartitionName | None:

@@ -20,6 +20,7 @@ from tagwire.records.control import control_type
 from tagwire.records.internal_topics import CLUSTER_METADATA, decode_record
 from tagwire.spark.segments.plan import PartitionLog
 from tagwire.spark.segments.read import placed_error
+from tagwire.spark.segments.times import microseconds
 from tagwire.spark.segments.windows import windows
 
 log = logging.getLogger(__name__)
@@ -203,9 +204,9 @@ def committed_offsets(kept: Mapping[bytes, Kept], end_of: EndOf, *, drop: bool =
             "offset": value.offset,
             "leaderEpoch": getattr(value, "leader_epoch", -1),
             "metadata": value.metadata,
-            "committed": value.commit_timestamp * 1000,
+            "committed": microseconds(value.commit_timestamp),
             "logEndOffset": end,
-            "lag": None if end is None else max(0, end - value.offset),
+            "lag": None if end is None or value.offset < 0 else max(0, end - value.offset),
         }
 
 
@@ -229,7 +230,7 @@ def groups(kept: Mapping[bytes, Kept], *, drop: bool = False) -> Iterator[dict[s
             "protocolType": value.protocol_type if classic else None,
             "protocol": value.protocol if classic else None,
             "leader": value.leader if classic else None,
-            "updated": entry.kept.timestamp * 1000,
+            "updated": microseconds(entry.kept.timestamp),
             "document": json.dumps(entry.document["value"]),
         }
 
@@ -246,8 +247,8 @@ def transactions(kept: Mapping[bytes, Kept], *, drop: bool = False) -> Iterator[
             "producerEpoch": value.producer_epoch,
             "state": _STATES[status] if 0 <= status < len(_STATES) else str(status),
             "timeoutMs": value.transaction_timeout_ms,
-            "started": None if started < 0 else started * 1000,
-            "updated": value.transaction_last_update_timestamp_ms * 1000,
+            "started": None if started < 0 else microseconds(started),
+            "updated": microseconds(value.transaction_last_update_timestamp_ms),
             "partitions": [
                 {"topic": each.topic, "partition": index}
                 for each in value.transaction_partitions or ()
@@ -263,7 +264,7 @@ def _metadata(partition: PartitionLog, *, drop: bool) -> Iterator[dict[str, Any]
             found = decode_record(CLUSTER_METADATA, record.key, record.value)
             yield {
                 "offset": record.offset,
-                "timestamp": record.timestamp * 1000,
+                "timestamp": microseconds(record.timestamp),
                 "type": found.type,
                 "version": found.value.version if found.value else None,
                 "document": json.dumps(found.to_json()["value"]) if found.value else None,

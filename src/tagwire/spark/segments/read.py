@@ -16,6 +16,7 @@ from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.records.control import control_type
 from tagwire.records.files.transaction_index import AbortedTransaction
 from tagwire.spark.segments.plan import Slice
+from tagwire.spark.segments.times import microseconds
 from tagwire.spark.segments.windows import Window, windows
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def _statistics(piece: Slice, data: memoryview, position: int, dialect: str | No
             "baseOffset": header.base_offset,
             "lastOffset": header.last_offset,
             "records": header.count,
-            "maxTimestamp": header.max_timestamp * 1000,
+            "maxTimestamp": microseconds(header.max_timestamp),
             "timestampType": int(header.timestamp_type == "LogAppendTime"),
             "compression": header.compression,
             "leaderEpoch": header.partition_leader_epoch,
@@ -208,6 +209,8 @@ def _statistics(piece: Slice, data: memoryview, position: int, dialect: str | No
             "isTransactional": header.is_transactional,
             "isControl": header.is_control,
         }
+        if row["maxTimestamp"] is None:
+            row["error"] = f"timestamp {header.max_timestamp} has no room in microseconds"
         if not header.crc_ok:
             header.verify(data)
         if header.is_control:

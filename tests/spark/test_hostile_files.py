@@ -1,0 +1,87 @@
+"""Files that damage or malice has written, read without a session: typed errors, and rows for what can be told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tagwire import messages
+from tagwire.errors import CorruptRecordError
+from tagwire.kernel.checksum import checksum
+from tagwire.records import Record, write
+from tagwire.spark.columns import arrow_schema
+from tagwire.spark.segments.internal_state import SCHEMAS, rows_of
+from tagwire.spark.segments.options import SegmentOptions
+from tagwire.spark.segments.plan import PartitionLog, partition_logs, slices
+from tagwire.spark.segments.read import BATCH_SCHEMA, Wanted, read_batches, read_records
+
+from .log_files import NOON, LogDirectory
+
+FARTHEST = 2**63 - 1
+
+
+def options_of(path: Path) -> SegmentOptions:
+    return SegmentOptions(paths=(str(path),))
+
+
+def logs_at(path: Path) -> list[PartitionLog]:
+    return partition_logs(options_of(path))
+
+
+def batches_of(path: Path) -> list[dict]:
+    schema = arrow_schema(BATCH_SCHEMA)
+    tables = [pa.Table.from_batches(read_batches(piece, None, schema)) for piece in slices(logs_at(path), 1 << 30)]
+    return [row for table in tables for row in table.drop(["maxTimestamp"]).to_pylist()]
+
+
+@pytest.mark.parametrize("timestamp", [FARTHEST, -(2**63)])
+def test_a_batch_whose_timestamp_has_no_room_is_told_as_broken(tmp_path: Path, timestamp: int) -> None:
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(3)
+    data = bytearray(log.segment.read_bytes())
+    data[35:43] = timestamp.to_bytes(8, "big", signed=True)
+    data[17:21] = checksum(memoryview(data)[21:]).to_bytes(4, "big")
+    log.segment.write_bytes(data)
+    (row,) = batches_of(log.path)
+    assert (row["baseOffset"], row["lastOffset"]) == (0, 2)
+    assert row["error"] == f"timestamp {timestamp} has no room in microseconds"
+
+
+@pytest.mark.parametrize("delta", [1, 2, 3])
+def test_a_batch_after_whose_offsets_there_is_none_is_told_as_broken(tmp_path: Path, delta: int) -> None:
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(3)
+    data = bytearray(log.segment.read_bytes())
+    data[:8] = (2**63 - delta).to_bytes(8, "big")  # offsets lie outside of the checksum
+    log.segment.write_bytes(data)
+    (row,) = batches_of(log.path)
+    assert "out of range" in row["error"]
+    for piece in slices(logs_at(log.path), 1 << 30):
+        with pytest.raises(CorruptRecordError, match="out of range"):
+            list(read_records(piece, Wanted(("offset",))))
+
+
+def test_a_closed_segment_that_ends_inside_a_batch_says_so(tmp_path: Path) -> None:
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(3)
+    closed = log.segment
+    log.roll()
+    log.numbered(3)
+    closed.write_bytes(closed.read_bytes()[:-1])
+    first, _ = slices(logs_at(log.path), 1 << 30)
+    with pytest.raises(CorruptRecordError, match="a closed segment ends inside a batch: of a batch of"):
+        list(read_records(first, Wanted(("offset",))))
+
+
+def test_committed_offsets_and_times_that_can_be_none_are_null(tmp_path: Path) -> None:
+    kind = messages.OffsetCommitKey, messages.OffsetCommitValue
+    key = (1).to_bytes(2, "big") + kind[0](group="g", topic="t", partition=0).encode(0)
+    value = (3).to_bytes(2, "big") + kind[1](offset=-(2**63), commit_timestamp=FARTHEST).encode(3)
+    log = LogDirectory(tmp_path, "__consumer_offsets-0")
+    log._append(write([Record(key, value, timestamp=NOON)]))
+    (at,) = logs_at(log.path)
+    rows = list(rows_of("offsets", at, lambda topic, partition: FARTHEST, drop=False))
+    assert [(row["offset"], row["committed"], row["lag"]) for row in rows] == [(-(2**63), None, None)]
+    assert pa.RecordBatch.from_pylist(rows, schema=arrow_schema(SCHEMAS["offsets"])).num_rows == 1
