@@ -13,7 +13,7 @@ from itertools import islice
 
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.message_sets import to_record_batch
-from tagwire.broker.record_refusals import MOST_TOLD, refuse, untimely
+from tagwire.broker.record_refusals import MOST_TOLD, NO_TIMESTAMP, refuse, untimely
 from tagwire.broker.storage.batch import Batch, batch_of
 from tagwire.broker.topic_config import CREATE_TIME, TopicConfig
 from tagwire.errors import CorruptRecordError, Error, KafkaError
@@ -79,18 +79,26 @@ def check_batch(
             Error.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {PRODUCE_ZSTD} or newer, not {version}"
         )
     times = _times(header, records)
-    greatest = max(times)
+    greatest = max(max(times), NO_TIMESTAMP)
     refuse(
         {} if config.dates_records else untimely(times, greatest, config, wall_ms()),
         _without_key(records) if config.compacts else {},
     )
-    if header.max_timestamp != greatest and not config.dates_records:
-        records = memoryview(bytearray(records))
-        set_max_timestamp(records, greatest)
-        header = next(batch_headers(records))
     if header.is_transactional:
         check_transaction(header.producer_id, header.producer_epoch)
-    return batch_of(header, _compressed(records, header, config))
+    data = _compressed(records, header, config)
+    if not config.dates_records:
+        data = _dated(data, greatest)
+    return batch_of(next(batch_headers(data)), data)
+
+
+def _dated(data: memoryview, greatest: int) -> memoryview:
+    """The batch with a header that says what its greatest timestamp is."""
+    if next(batch_headers(data)).max_timestamp == greatest:
+        return data
+    changed = memoryview(bytearray(data))
+    set_max_timestamp(changed, greatest)
+    return changed
 
 
 def _without_key(data: memoryview) -> dict[int, str]:

@@ -48,24 +48,21 @@ def untimely(times: Sequence[int], greatest: int, config: TopicConfig, now_ms: i
     """Which timestamps of a batch's records the topic does not take, the first `MOST_TOLD`, and why:
     message.timestamp.before.max.ms and message.timestamp.after.max.ms.
 
-    A record without a timestamp (-1) is taken; another below 0 is not, for it could not be written again when its log
-    is compacted.
+    A record without a timestamp (-1) is taken.
 
     Args:
         times: at least one.
         greatest: of `times`.
     """
     before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
-    earliest, latest = max(now_ms - before, 0), now_ms + after
+    earliest, latest = now_ms - before, now_ms + after
     if greatest <= latest and min(times) >= earliest:
         return {}
     found: dict[int, str] = {}
     for number, time in enumerate(times):
         if len(found) == MOST_TOLD:
             break
-        if time < NO_TIMESTAMP:
-            found[number] = f"has timestamp {time}, which is below -1"
-        elif NO_TIMESTAMP < time < earliest:
+        if time < earliest and time != NO_TIMESTAMP:
             found[number] = f"has timestamp {time}, {now_ms - time} ms ago: message.timestamp.before.max.ms={before}"
         elif time > latest:
             found[number] = f"has timestamp {time}, {time - now_ms} ms ahead: message.timestamp.after.max.ms={after}"
