@@ -225,6 +225,9 @@ class SimulatedDisk(Files):
         with self._lock:
             return isinstance(self._node(path), _Directory)
 
+    def lock_directory(self, path):
+        return -1
+
     def lock(self, fd):
         return True
 

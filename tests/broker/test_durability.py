@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -142,6 +144,51 @@ def test_two_brokers_do_not_share_a_directory(tmp_path, connect, start, make):
         assert values(connect(broker.bootstrap), "t", 0) == [(0, b"v")]
         with pytest.raises(StorageError, match="in use"):
             Broker(tmp_path / "data").start()
+
+
+def test_a_broker_whose_lock_file_was_deleted_still_has_its_directory_alone(tmp_path, start):
+    data = tmp_path / "data"
+    with Broker(data):
+        (data / ".lock").unlink()
+        with pytest.raises(StorageError, match=r"in use by another broker \(process unknown\)"):
+            Broker(data).start()
+        assert start(data).end(signal.SIGTERM) == 1
+    with Broker(data):
+        pass
+
+
+AS_KAFKA_LOCKS = """
+import fcntl, sys
+file = open(sys.argv[1], "r+")
+try:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # what Java's FileChannel.tryLock does
+except BlockingIOError:
+    print("refused", flush=True)
+else:
+    print("taken", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_kafka_broker_and_this_one_keep_each_other_out_by_the_lock_file(tmp_path):
+    data = tmp_path / "data"
+
+    def kafka():
+        command = [sys.executable, "-c", AS_KAFKA_LOCKS, str(data / ".lock")]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    with Broker(data):
+        with pytest.raises(StorageError, match="in use"):
+            Broker(data).start()
+        with kafka() as other:  # who was refused has not let go of the lock of who runs
+            assert other.communicate(timeout=30) == ("refused\n", None)
+    with kafka() as other:
+        assert other.stdout.readline() == "taken\n"
+        with pytest.raises(StorageError, match=r"in use: another process holds .*lock, as a Kafka broker does"):
+            Broker(data).start()
+        other.communicate(timeout=30)
+    with Broker(data):
+        pass
 
 
 def test_an_fsync_that_fails_is_not_acknowledged_and_ends_the_use_of_its_partition_alone(

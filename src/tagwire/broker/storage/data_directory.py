@@ -1,6 +1,6 @@
 """The broker's data directory: whose it is, what topics are in it, and whether it was left in order.
 
-    .lock                               held by the one process that uses the directory
+    .lock                               which process uses the directory; held as Kafka's broker holds it
     meta.properties                     cluster, node and directory id
     tagwire-topics.json                 the topics that exist; a directory is ours by having this file
     recovery-point-offset-checkpoint    up to which offset each log is known to be on the disk
@@ -14,6 +14,8 @@
 
 All but tagwire-topics.json is as Kafka has it (facts/kafka_protocol.md 5.7); Kafka keeps its topics in a metadata log
 instead.
+
+The directory itself is locked by the one broker that uses it: a lock file can be deleted.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from tagwire.broker.storage.checkpoints import (
     write_properties,
     write_topic_id,
 )
-from tagwire.broker.storage.files import Files, problem_of, read_file, replace_file
+from tagwire.broker.storage.files import Files, problem_of, read_file, read_start, replace_file
 from tagwire.errors import DecodeError, StorageError
 from tagwire.records.files.checkpoints import number_of
 from tagwire.records.files.names import partition_name
@@ -109,7 +111,7 @@ class DataDirectory:
         """
         self.path = path
         self.files = files
-        self._lock: int | None = None
+        self._locks: list[int] = []
         try:
             files.make_directories(path)
             self._check_ours()
@@ -213,25 +215,32 @@ class DataDirectory:
         raise StorageError(f"{self.path} is {what}, and not tagwire's: it has no {TOPICS_FILE}")
 
     def _take_lock(self) -> None:
-        fd = self.files.open(self.path / LOCK_FILE, write=True)
         try:
-            is_ours = self.files.lock(fd)
-            holder = b"" if is_ours else self.files.read(fd, 32, 0)
-        except OSError:
-            self.files.close(fd)
-            raise
-        if not is_ours:
-            self.files.close(fd)
-            process = holder.decode("ascii", "replace").strip()
-            raise StorageError(f"data directory {self.path} is in use by another broker (process {process})")
-        self._lock = fd
+            directory = self.files.lock_directory(self.path)
+        except OSError as error:
+            raise StorageError(f"data directory {self.path} cannot be locked: {error.strerror or error}") from error
+        if directory is None:
+            raise StorageError(f"data directory {self.path} is in use by another broker (process {self._holder()})")
+        self._locks.append(directory)
+        fd = self.files.open(self.path / LOCK_FILE, write=True)
+        self._locks.append(fd)
+        if not self.files.lock(fd):
+            problem = f"another process holds {self.path / LOCK_FILE}, as a Kafka broker does"
+            raise StorageError(f"data directory {self.path} is in use: {problem}")
         self.files.truncate(fd, 0)
         self.files.write(fd, [f"{os.getpid()}\n".encode()], 0)
 
+    def _holder(self) -> str:
+        """The process that says in the lock file that it is the one."""
+        try:
+            said = read_start(self.files, self.path / LOCK_FILE, 32).decode("ascii", "replace").strip()
+        except OSError:
+            said = ""
+        return said if said.isdigit() else "unknown"
+
     def _release_lock(self) -> None:
-        if self._lock is not None:
-            fd, self._lock = self._lock, None
-            self.files.close(fd)
+        while self._locks:
+            self.files.close(self._locks.pop())
 
     def _read_topics(self) -> list[StoredTopic]:
         path = self.path / TOPICS_FILE

@@ -14,6 +14,7 @@ import fcntl
 import os
 import shutil
 import stat
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,9 @@ Buffer = bytes | bytearray | memoryview
 
 # POSIX allows a system to take as few as 16 buffers in one call; Linux and macOS take 1024.
 MAX_BUFFERS_PER_WRITE = 1024
+
+# struct flock: type, whence, start, length (0 is all of it), process.
+_WHOLE_FILE = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 SMALL_FILE_BYTES = 64 << 20
 """More than any file has that is read whole: checkpoints, properties, topics, snapshots of producers."""
@@ -106,11 +110,33 @@ class Files:
     def is_directory(self, path: Path) -> bool:
         return path.is_dir()
 
-    def lock(self, fd: int) -> bool:
-        """Take an open file for this process alone until it is closed; False when another has it."""
+    def lock_directory(self, path: Path) -> int | None:
+        """Take a directory for whoever holds the file descriptor this gives, until it is closed; None when another has
+        it. Nothing in the directory has to be there, or to stay there, for that."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except OSError as error:
+            os.close(fd)
+            if isinstance(error, BlockingIOError):
+                return None
+            raise
+        return fd
+
+    def lock(self, fd: int) -> bool:
+        """Take an open file as Kafka's broker takes its `.lock`, until it is closed; False when another has it.
+
+        Java's FileChannel takes POSIX locks, which flock neither sees nor hinders. Those of an open file (Linux) meet
+        them, and do not end when something else of this process closes the same file.
+        """
+        try:
+            if hasattr(fcntl, "F_OFD_SETLK"):
+                fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _WHOLE_FILE)
+            else:
+                fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.EACCES):
+                raise
             return False
         return True
 
