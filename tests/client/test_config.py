@@ -86,6 +86,41 @@ def test_what_changes_nothing_is_accepted(name: str, value: str) -> None:
     assert parse({**BOOTSTRAP, name: value}) == parse(BOOTSTRAP)
 
 
+MISSPELT = [
+    ("secruity.protocol", "security.protocol"),
+    ("bootstrap.server", "bootstrap.servers"),
+    ("compresion.type", "compression.type"),
+    ("Isolation.Level", "isolation.level"),
+    ("sasl.mechanismus", "sasl.mechanisms"),
+    ("enable_idempotence", "enable.idempotence"),
+    ("ssl.truststore.locaton", "ssl.truststore.location"),
+    ("statistics.intervals.ms", "statistics.interval.ms"),
+]
+
+
+@pytest.mark.parametrize(("name", "meant"), MISSPELT)
+def test_a_misspelt_property_is_refused_with_the_one_that_was_meant(name: str, meant: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse({**BOOTSTRAP, name: "hunter2"})
+    assert str(caught.value) == f"{name}: no property of a Kafka client; {meant} is one"
+
+
+@pytest.mark.parametrize(
+    "name", ["statistics.interval.ms", "session.timeout.ms", "default.api.timeout.ms", "log_level"]
+)
+def test_what_another_client_reads_is_left_alone_without_a_word(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert parse({**BOOTSTRAP, name: "1"}) == parse(BOOTSTRAP)
+    assert not caplog.records
+
+
+def test_a_property_that_nobody_knows_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(3):
+        assert parse({**BOOTSTRAP, "shop.name": "hunter2"}) == parse(BOOTSTRAP)
+    assert [record.getMessage() for record in caplog.records] == [
+        "shop.name: no Kafka client knows this property, and it changes nothing"
+    ]
+
+
 REFUSED = [
     ("isolation.level", "serializable", "allowed is read_uncommitted or read_committed"),
     ("enable.idempotence", "yes", "enable.idempotence=yes: allowed is true or false"),

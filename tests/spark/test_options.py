@@ -101,6 +101,10 @@ def test_secrets_of_the_client_are_not_shown():
         ({**FLIGHTS, "minPartitions": "9" * 30}, "minPartitions="),
         ({**FLIGHTS, "kafka.auto.offset.reset": "earliest"}, "kafka.auto.offset.reset: cannot be set"),
         ({**FLIGHTS, "kafka.key.deserializer": "x"}, "kafka.key.deserializer: cannot be set"),
+        (
+            {**FLIGHTS, "kafka.secruity.protocol": "SSL"},
+            "secruity.protocol: no property of a Kafka client; security.protocol is one",
+        ),
         ({**BROKER, "subscribe": "a,,b"}, "subscribe='a,,b'"),
         ({**BROKER, "subscribe": ""}, "subscribe=''"),
         ({**BROKER, "subscribePattern": "("}, "subscribePattern='(': not a regular expression"),

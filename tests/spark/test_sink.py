@@ -82,6 +82,7 @@ def test_an_empty_table_writes_nothing_and_a_missing_topic_is_created(spark, bro
         ("'v' as value, array(1) as headers", {"topic": "t"}, "column headers is array<int>: needs array<struct<"),
         ("'v' as value", {"topic": "t", "subscribe": "t"}, "option subscribe: unknown"),
         ("'v' as value", {"topic": "t", "kafka.transactional.id": "x"}, "option kafka.transactional.id: cannot be set"),
+        ("'v' as value", {"topic": "t", "kafka.ack": "all"}, "ack: no property of a Kafka client; acks is one"),
         ("'v' as value", {"topic": "t", "exactlyOnce": "true"}, "option exactlyOnce: only for streaming writes"),
         ("cast(null as string) as topic, 'v' as value", {}, "column topic is null in 1 of 1 rows"),
         ("'v' as value, 7 as partition", {"topic": "{topic}"}, "topic '{topic}' has 2 partitions"),

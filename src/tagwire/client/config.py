@@ -15,23 +15,28 @@ Read:
 | security.protocol, sasl.*, ssl.* | how connections are protected: see `tagwire.client.security_properties` |
 | isolation.level | whether readers see aborted and open transactions |
 
-A property whose neglect would weaken security or guarantees is refused; any other is left alone, so that a
-configuration written for another client can be handed over whole.
+A property whose neglect would weaken security or guarantees is refused, and so is one that nobody knows, but that is
+spelt nearly as one that somebody does. What other clients know is left alone, so that a configuration written for one
+of them can be handed over whole. Any other is named once in the log of `tagwire.client`, as a warning.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tagwire.client.property_names import KNOWN, meant_by
 from tagwire.client.security_properties import READ as SECURITY
 from tagwire.client.security_properties import security_options
 from tagwire.errors import ConfigError
 from tagwire.escaping import told
 from tagwire.records import CODECS
 from tagwire.rpc.addresses import host_fault
+
+logger = logging.getLogger("tagwire.client")
 
 MAX_INT: Final = 2**31 - 1
 
@@ -122,9 +127,8 @@ def parse(properties: Mapping[str, str]) -> Settings:
         if name in _READ:
             section, field_name, read = _READ[name]
             found[section][field_name] = read(name, text)
-        elif name not in SECURITY and _REFUSED.fullmatch(name):
-            # The value stays untold: it may be a password, or hold one.
-            raise ConfigError(f"{name}: not supported")
+        else:
+            check_name(name)
     if "bootstrap" not in found[""]:
         raise ConfigError("bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
     return Settings(
@@ -133,6 +137,29 @@ def parse(properties: Mapping[str, str]) -> Settings:
         security=security_options(properties),
         **found[""],
     )
+
+
+# What was warned of already: a Spark worker makes many clients of the same properties.
+_warned: Final[set[str]] = set()
+
+
+def check_name(name: str, prefix: str = "") -> None:
+    """Raises ConfigError for a property that is not supported, or is misspelt; logs of one that nobody knows that it
+    changes nothing. Values stay untold: one may be a password, or hold one.
+
+    Args:
+        prefix: what stands before the names of properties where they were given.
+    """
+    if name in _READ or name in SECURITY:
+        return
+    meant = None if name in KNOWN else meant_by(name)
+    if meant is not None:
+        raise ConfigError(f"{prefix}{told(name)}: no property of a Kafka client; {meant} is one")
+    if _REFUSED.fullmatch(name):
+        raise ConfigError(f"{prefix}{told(name)}: not supported")
+    if name not in KNOWN and name not in _warned:
+        _warned.add(name)
+        logger.warning("%s%s: no Kafka client knows this property, and it changes nothing", prefix, told(name))
 
 
 def wrong(name: str, value: object, allowed: str) -> ConfigError:

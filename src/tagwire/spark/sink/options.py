@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tagwire.client.config import check_name
 from tagwire.errors import ConfigError
 from tagwire.spark.option_values import flag, known_options
 
@@ -83,6 +84,7 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
     for name in client:
         if name in _OURS_TO_SET:
             raise ConfigError(f"option kafka.{name}: cannot be set, {_OURS_TO_SET[name]}")
+        check_name(name, "option kafka.")
     servers = given.get("kafka.bootstrap.servers", "")
     if not servers.strip():
         raise ConfigError("option kafka.bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")

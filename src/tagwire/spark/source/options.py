@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tagwire.client.config import check_name
 from tagwire.errors import ConfigError
 from tagwire.spark.option_values import count, dialect_of, flag, known_options, pattern, seconds
 from tagwire.spark.shape import LIFTED, ShapeOptions, shape_options
@@ -192,6 +193,7 @@ def stream_start(options: TopicOptions) -> Bound:
 def _client_property(name: str) -> str:
     if name in _OURS_TO_SET:
         raise ConfigError(f"option kafka.{name}: cannot be set, {_OURS_TO_SET[name]}")
+    check_name(name, "option kafka.")
     return name
 
 
