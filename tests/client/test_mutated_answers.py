@@ -1,0 +1,269 @@
+"""Whatever a broker answers, a client raises tagwire's own errors and nothing else, and is done in its time.
+
+Each story talks to an embedded broker through a proxy that changes one answer: its bytes, so that it is cut short or
+nonsense, or its values, so that it is well-formed and odd. `TAGWIRE_SEED=7` changes other ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from tagwire import messages
+from tagwire.broker import Broker
+from tagwire.client import (
+    EARLIEST,
+    Admin,
+    Client,
+    Committed,
+    ConfigResource,
+    NewTopic,
+    Producer,
+    Reader,
+    TopicPartition,
+)
+from tagwire.client.versions import OURS
+from tagwire.errors import TagwireError
+from tagwire.rpc import api_name, encode_response_header
+
+from ..kernel.differential.mutations import MUTATION_WEIGHTS, MUTATIONS
+from ..kernel.differential.outcomes import structures
+from ..kernel.differential.seed import SEED, seed_of_environment
+from .mutating_proxy import Asked, MutatingProxy
+
+ROUNDS = 25
+SECONDS = 0.3
+"""What a call may take; a proxy that changes one answer lets the attempts after it succeed at once."""
+
+AT = TopicPartition("topic", 0)
+NUMBERS = itertools.count()
+
+
+def read(client: Client, **options: Any) -> None:
+    with Reader(
+        client, {AT: Committed(), ("topic", 1): EARLIEST}, stop_at_end=True, group="group", **options
+    ) as reader:
+        for _ in reader:
+            pass
+        reader.commit()
+        reader.committed()
+        reader.lag()
+
+
+def read_objects(client: Client) -> None:
+    with Reader(client, {AT: EARLIEST}, stop_at_end=True, isolation="read_committed") as reader:
+        for record in reader.records():
+            assert isinstance(record.headers, tuple)
+
+
+def produce(client: Client) -> None:
+    with Producer(client, timeout=SECONDS, max_block=SECONDS) as producer:
+        deliveries = [producer.send("topic", b"value", b"key", [("h", b"v")]) for _ in range(3)]
+        producer.flush(SECONDS)
+        for delivery in deliveries:
+            delivery.result(SECONDS)
+
+
+def transact(client: Client) -> None:
+    with Producer(client, transactional_id="mover", timeout=SECONDS, max_block=SECONDS) as producer:
+        producer.init_transactions(SECONDS)
+        with producer.transaction():
+            producer.send("topic", b"value")
+            producer.send_offsets({AT: 2}, "group")
+
+
+def administer_topics(client: Client) -> None:
+    admin, name = Admin(client), f"more-{next(NUMBERS)}"
+    admin.create_topics([NewTopic(name)])
+    admin.create_partitions({name: 3})
+    admin.list_topics()
+    admin.delete_records({AT: 0})
+    admin.delete_topics([name])
+
+
+def administer_configs(client: Client) -> None:
+    admin, at = Admin(client), ConfigResource("topic", "topic")
+    admin.alter_configs({at: {"retention.ms": "-1"}})
+    admin.describe_configs([at])
+
+
+def administer_groups(client: Client) -> None:
+    admin, group = Admin(client), f"group-{next(NUMBERS)}"
+    admin.alter_group_offsets(group, {AT: 1})
+    admin.list_groups()
+    admin.describe_groups([group])
+    admin.group_offsets(group)
+    admin.delete_group_offsets(group, [AT])
+    admin.delete_groups([group])
+
+
+def administer_transactions(client: Client) -> None:
+    admin = Admin(client)
+    for found in admin.list_transactions():
+        admin.describe_transactions([found.transactional_id])
+    admin.describe_producers([AT])
+    admin.fence_producers(["nobody"])
+
+
+def look(client: Client) -> None:
+    admin = Admin(client)
+    admin.describe_cluster()
+    admin.describe_log_dirs()
+    client.features()
+    client.metadata()
+    client.list_offsets({AT: EARLIEST})
+
+
+STORIES: tuple[Callable[[Client], None], ...] = (
+    read,
+    read_objects,
+    produce,
+    transact,
+    administer_topics,
+    administer_configs,
+    administer_groups,
+    administer_transactions,
+    look,
+)
+ASKED_BY_NO_STORY = {"ConsumerGroupDescribe", "SaslHandshake", "SaslAuthenticate", "WriteTxnMarkers"}
+"""Of the APIs that our client asks for. Their answers are mutated, as those of all APIs, by tests/kernel/differential."""
+
+
+@pytest.fixture(scope="module")
+def proxy() -> Iterator[MutatingProxy]:
+    made = MutatingProxy()
+    with Broker(advertise=f"127.0.0.1:{made.port}", fsync="never") as broker:
+        made.forward_to(int(broker.bootstrap.rpartition(":")[2]))
+        with Client(f"127.0.0.1:{made.port}") as client:
+            Admin(client).create_topics([NewTopic("topic", num_partitions=2)])
+            with Producer(client, linger=0) as producer:
+                for number in range(20):
+                    producer.send("topic", b"%d" % number, partition=number % 2)
+            transact(client)
+        yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def nobody_else_is_called(proxy: MutatingProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers may name any host and port."""
+    look_up = socket.getaddrinfo
+
+    def only(host: Any, port: Any, *others: Any, **more: Any) -> Any:
+        if (host, port) != ("127.0.0.1", proxy.port):
+            raise socket.gaierror(socket.EAI_NONAME, "not in this test")
+        return look_up(host, port, *others, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", only)
+
+
+@pytest.fixture
+def lost_threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What ended threads that nobody asks."""
+    found: list[str] = []
+    monkeypatch.setattr(threading, "excepthook", lambda told: found.append(f"{told.thread}: {told.exc_value!r}"))
+    return found
+
+
+def bytes_changed(asked: Asked, frame: bytes, chance: Random) -> bytes:
+    body, other = frame[4:], chance.randbytes(chance.randrange(40))
+    for _ in range(chance.choice((1, 1, 2))):
+        body = chance.choices(MUTATIONS, MUTATION_WEIGHTS)[0](body, chance, other)
+    return frame[:4] + body
+
+
+def ended_early(asked: Asked, frame: bytes, chance: Random) -> bytes:
+    """The answer without its last fields: what is left could be the empty arrays that end many."""
+    return frame[: max(4, len(frame) - chance.randrange(1, 10))] + b"\1\0\0"[: chance.randrange(1, 4)]
+
+
+def values_changed(asked: Asked, frame: bytes, chance: Random) -> bytes:
+    """The answer with one or two values that nobody expects, if it can be written so."""
+    kind = getattr(messages, f"{api_name(asked.api_key)}Response")
+    header = encode_response_header(asked.api_key, asked.version, int.from_bytes(frame[:4], "big", signed=True))
+    message = kind.decode(frame[len(header) :], asked.version)
+    for _ in range(20):
+        target = chance.choice(list(structures(message)))
+        name = chance.choice(target._fields)
+        before = getattr(target, name)
+        setattr(target, name, odd(before, chance))
+        try:
+            changed = header + message.encode(asked.version)
+        except TagwireError:
+            setattr(target, name, before)
+            continue
+        if changed != frame and chance.random() < 0.7:
+            return changed
+    return bytes_changed(asked, frame, chance)
+
+
+def odd(value: Any, chance: Random) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return chance.choice((0, -1, -2, 1, 3, 35, 999, (1 << 31) - 1, -(1 << 31), (1 << 63) - 1, value + 1))
+    if isinstance(value, str):
+        return chance.choice((None, "", "x", "topic", "other", "\0", "é" * 200, "127.0.0.1", "Ongoing"))
+    if isinstance(value, list):
+        return chance.choice((None, [], value * 2, value[:-1], value[::-1], value[:1] * 3))
+    if isinstance(value, bytes | memoryview):
+        data = bytes(value)
+        return chance.choice((None, b"", b"\0", data[:-1], data * 2, bytes_changed(Asked(0, 0), data, chance)))
+    return None
+
+
+@pytest.mark.parametrize("change", [bytes_changed, ended_early, values_changed], ids=lambda change: change.__name__)
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_whatever_one_answer_says_only_tagwires_errors_are_raised(
+    proxy: MutatingProxy,
+    story: Callable[[Client], None],
+    change: Callable[[Asked, bytes, Random], bytes],
+    lost_threads: list[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    failures = []
+    for number in range(ROUNDS):
+        seed = f"{seed_of_environment()}/{story.__name__}/{change.__name__}/{number}"
+        chance = Random(seed)
+        proxy.arm(
+            chance.choice((0, 1, 2, 3, chance.randrange(12))),
+            lambda asked, frame, chance=chance: change(asked, frame, chance),
+        )
+        began = time.monotonic()
+        try:
+            with Client(f"127.0.0.1:{proxy.port}", timeout=SECONDS) as client:
+                story(client)
+        except TagwireError:
+            pass
+        except Exception as error:
+            failures.append(f"{error!r}: {seed} changed {told(proxy)}")
+        assert time.monotonic() - began < 30, f"{seed} changed {told(proxy)}"
+        if lost_threads:
+            failures.append(f"{lost_threads.pop()}: {seed} changed {told(proxy)}")
+    assert failures == [], f"{SEED}={seed_of_environment()}"
+
+
+def told(proxy: MutatingProxy) -> str:
+    if proxy.changed is None:
+        return "nothing"
+    (api, version), frame = proxy.changed
+    return f"{api_name(api)} v{version} to {frame.hex()}"
+
+
+def test_the_stories_ask_for_all_that_a_client_asks_for(proxy: MutatingProxy) -> None:
+    asked = set()
+    for story in STORIES:
+        proxy.arm(0, lambda asked, frame: frame)
+        with Client(f"127.0.0.1:{proxy.port}") as client:
+            story(client)
+        asked |= {each.api_key for each in proxy.asked}
+    assert {api_name(key) for key in OURS} - {api_name(key) for key in asked} == ASKED_BY_NO_STORY
