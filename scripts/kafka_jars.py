@@ -20,17 +20,17 @@ PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 SECONDS: Final = 300
 TRIES: Final = 2
 
-Coordinates = tuple[str, str, str]
-"""Group, artifact, version."""
+Coordinates = tuple[str, ...]
+"""Group, artifact, version; then a classifier, for a jar that has one."""
 
 
 class MavenError(Exception):
     """Maven is missing, failed, or took too long. The text is the first line that says why."""
 
 
-def kafka(artifact: str, version: str) -> Coordinates:
+def kafka(artifact: str, version: str, *classifier: str) -> Coordinates:
     """The coordinates of a jar of Kafka's own group."""
-    return "org.apache.kafka", artifact, version
+    return "org.apache.kafka", artifact, version, *classifier
 
 
 def published(artifact: str) -> list[str]:
@@ -53,7 +53,7 @@ def published(artifact: str) -> list[str]:
 def jars(wanted: Iterable[Coordinates]) -> tuple[dict[Coordinates, Path], dict[Coordinates, str]]:
     """The jars asked for, without what they depend on: (paths, why the others could not be fetched)."""
     folder = CACHE / "jars"
-    paths = {jar: folder / f"{jar[1]}-{jar[2]}.jar" for jar in wanted}
+    paths = {jar: folder / f"{'-'.join(jar[1:])}.jar" for jar in wanted}
     reasons: dict[Coordinates, str] = {}
     missing = [jar for jar, path in paths.items() if not path.is_file()]
     if len(missing) > 1:
@@ -149,5 +149,7 @@ def _dependency(jar: Coordinates, rest: str = "") -> str:
 
 
 def _coordinates(jar: Coordinates) -> str:
-    group, artifact, version = jar
-    return f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+    return "".join(f"<{name}>{part}</{name}>" for name, part in zip(_PARTS, jar))
+
+
+_PARTS: Final = ("groupId", "artifactId", "version", "classifier")
