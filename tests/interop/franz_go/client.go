@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"time"
+
+	"tagwire/interop/cases"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -19,30 +17,15 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-var bootstrap = os.Getenv("BOOTSTRAP")
-
-func fresh(prefix string) string {
-	random := make([]byte, 4)
-	rand.Read(random)
-	return prefix + hex.EncodeToString(random)
-}
-
 func client(options ...kgo.Opt) *kgo.Client {
-	return must(kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(bootstrap)}, options...)...))
-}
-
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
+	return cases.Must(kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(cases.Bootstrap)}, options...)...))
 }
 
 // admin runs work with an admin client and a new topic.
 func admin(ctx context.Context, partitions int32, work func(*kadm.Client, string) error) error {
 	cl := kadm.NewClient(client())
 	defer cl.Close()
-	topic := fresh("t-")
+	topic := cases.Fresh("t-")
 	if _, err := cl.CreateTopic(ctx, partitions, 1, nil, topic); err != nil {
 		return err
 	}
@@ -89,12 +72,12 @@ func readAll(ctx context.Context, topic string, count int, options ...kgo.Opt) (
 }
 
 func same(found, wanted []*kgo.Record) error {
-	if err := check("records", len(found), len(wanted)); err != nil {
+	if err := cases.Check("records", len(found), len(wanted)); err != nil {
 		return err
 	}
 	for i, record := range found {
 		a := fmt.Sprintf("%s %s %v", record.Key, record.Value, record.Headers)
-		if err := check("record", a, fmt.Sprintf("%s %s %v", wanted[i].Key, wanted[i].Value, wanted[i].Headers)); err != nil {
+		if err := cases.Check("record", a, fmt.Sprintf("%s %s %v", wanted[i].Key, wanted[i].Value, wanted[i].Headers)); err != nil {
 			return err
 		}
 	}
@@ -121,21 +104,21 @@ func topics(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := check("partitions", len(listed[topic].Partitions), 3); err != nil {
+		if err := cases.Check("partitions", len(listed[topic].Partitions), 3); err != nil {
 			return err
 		}
 		if _, err := cl.DeleteTopic(ctx, topic); err != nil {
 			return err
 		}
 		listed, err = cl.ListTopics(ctx)
-		return errors.Join(err, check("deleted", listed.Has(topic), false))
+		return errors.Join(err, cases.Check("deleted", listed.Has(topic), false))
 	})
 }
 
 // rebalance lets a second member join and leave, by an assignor, while nothing is lost or read twice.
 func rebalance(balancer kgo.GroupBalancer) func(context.Context) error {
 	return withTopic(4, func(ctx context.Context, topic string) error {
-		group, seen := fresh("g-"), map[string]int{}
+		group, seen := cases.Fresh("g-"), map[string]int{}
 		member := func() *kgo.Client {
 			return client(kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.Balancers(balancer), kgo.DisableAutoCommit(),
 				kgo.HeartbeatInterval(200*time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
@@ -150,12 +133,12 @@ func rebalance(balancer kgo.GroupBalancer) func(context.Context) error {
 		}
 		first := member()
 		defer first.Close()
-		if err := until(ctx, "four partitions", func() bool { poll(first); return owned(ctx, group) == "[4]" }); err != nil {
+		if err := cases.Until(ctx, "four partitions", func() bool { poll(first); return owned(ctx, group) == "[4]" }); err != nil {
 			return err
 		}
 		second := member()
 		shared := func() bool { poll(first); poll(second); return owned(ctx, group) == "[2 2]" }
-		if err := until(ctx, "two partitions each", shared); err != nil {
+		if err := cases.Until(ctx, "two partitions each", shared); err != nil {
 			return err
 		}
 		for partition := range int32(4) {
@@ -163,11 +146,11 @@ func rebalance(balancer kgo.GroupBalancer) func(context.Context) error {
 				return err
 			}
 		}
-		if err := until(ctx, "every record", func() bool { poll(first); poll(second); return len(seen) == 200 }); err != nil {
+		if err := cases.Until(ctx, "every record", func() bool { poll(first); poll(second); return len(seen) == 200 }); err != nil {
 			return err
 		}
 		second.Close()
-		if err := until(ctx, "who left", func() bool { poll(first); return owned(ctx, group) == "[4]" }); err != nil {
+		if err := cases.Until(ctx, "who left", func() bool { poll(first); return owned(ctx, group) == "[4]" }); err != nil {
 			return err
 		}
 		for value, times := range seen {
@@ -183,7 +166,7 @@ func rebalance(balancer kgo.GroupBalancer) func(context.Context) error {
 func owned(ctx context.Context, group string) string {
 	cl := kadm.NewClient(client())
 	defer cl.Close()
-	described := must(cl.DescribeGroups(ctx, group))[group]
+	described := cases.Must(cl.DescribeGroups(ctx, group))[group]
 	var counts []int
 	for _, member := range described.Members {
 		if assigned, ok := member.Assigned.AsConsumer(); ok && described.State == "Stable" {
@@ -223,11 +206,11 @@ func transactions(ctx context.Context, topic string) error {
 }
 
 func transactionWithOffsets(ctx context.Context, topic string) error {
-	target, group := fresh("made-"), fresh("g-")
+	target, group := cases.Fresh("made-"), cases.Fresh("g-")
 	if err := produce(ctx, records(topic, 0, 20, "s")); err != nil {
 		return err
 	}
-	session := must(kgo.NewGroupTransactSession(kgo.SeedBrokers(bootstrap), kgo.TransactionalID("x-"+target),
+	session := cases.Must(kgo.NewGroupTransactSession(kgo.SeedBrokers(cases.Bootstrap), kgo.TransactionalID("x-"+target),
 		kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.RequireStableFetchOffsets(), kgo.AllowAutoTopicCreation(),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted())))
 	defer session.Close()
@@ -249,7 +232,7 @@ func transactionWithOffsets(ctx context.Context, topic string) error {
 		}
 	}
 	found, err := readAll(ctx, target, 20, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
-	return errors.Join(err, check("moved", len(found), 20))
+	return errors.Join(err, cases.Check("moved", len(found), 20))
 }
 
 func adminPartitions(ctx context.Context) error {
@@ -259,7 +242,7 @@ func adminPartitions(ctx context.Context) error {
 			return err
 		}
 		listed, err := cl.ListTopics(ctx, topic)
-		return errors.Join(err, check("partitions", len(listed[topic].Partitions), 4))
+		return errors.Join(err, cases.Check("partitions", len(listed[topic].Partitions), 4))
 	})
 }
 
@@ -279,7 +262,7 @@ func adminConfigs(ctx context.Context) error {
 		}
 		for _, config := range described[0].Configs {
 			if config.Key == "retention.ms" {
-				return check("retention.ms", config.MaybeValue(), "123456")
+				return cases.Check("retention.ms", config.MaybeValue(), "123456")
 			}
 		}
 		return fmt.Errorf("retention.ms is not described: %v", described[0].Err)
@@ -298,13 +281,13 @@ func adminDeleteRecords(ctx context.Context) error {
 			return err
 		}
 		starts, err := cl.ListStartOffsets(ctx, topic)
-		return errors.Join(err, check("start", starts[topic][0].Offset, 4))
+		return errors.Join(err, cases.Check("start", starts[topic][0].Offset, 4))
 	})
 }
 
 func adminGroups(ctx context.Context) error {
 	return admin(ctx, 1, func(cl *kadm.Client, topic string) error {
-		group := fresh("g-")
+		group := cases.Fresh("g-")
 		var offsets kadm.Offsets
 		offsets.Add(kadm.Offset{Topic: topic, Partition: 0, At: 5, LeaderEpoch: -1, Metadata: "a note"})
 		if err := cl.CommitAllOffsets(ctx, group, offsets); err != nil {
@@ -315,11 +298,11 @@ func adminGroups(ctx context.Context) error {
 			return err
 		}
 		listed, err := cl.ListGroups(ctx)
-		if err = errors.Join(err, check("listed", listed.Groups(), []string{group})); err != nil && len(listed) == 0 {
+		if err = errors.Join(err, cases.Check("listed", listed.Groups(), []string{group})); err != nil && len(listed) == 0 {
 			return err
 		}
 		_, err = cl.DeleteGroup(ctx, group)
-		return errors.Join(err, check("metadata", fetched[topic][0].Metadata, "a note"), check("offset", fetched[topic][0].At, 5))
+		return errors.Join(err, cases.Check("metadata", fetched[topic][0].Metadata, "a note"), cases.Check("offset", fetched[topic][0].At, 5))
 	})
 }
 
@@ -330,8 +313,8 @@ func adminCluster(ctx context.Context) error {
 			return err
 		}
 		lag, err := cl.OffsetForLeaderEpoch(ctx, epochZero(topic))
-		return errors.Join(err, check("broker", fmt.Sprintf("%s:%d", brokers[0].Host, brokers[0].Port), bootstrap),
-			check("epoch's end", lag[topic][0].EndOffset, 0), lag[topic][0].Err)
+		return errors.Join(err, cases.Check("broker", fmt.Sprintf("%s:%d", brokers[0].Host, brokers[0].Port), cases.Bootstrap),
+			cases.Check("epoch's end", lag[topic][0].EndOffset, 0), lag[topic][0].Err)
 	})
 }
 
@@ -341,21 +324,23 @@ func epochZero(topic string) (asked kadm.OffsetForLeaderEpochRequest) {
 }
 
 // roundTrip produces and reads one record over a secured connection.
-func roundTrip(ctx context.Context, where, authority string, mechanism sasl.Mechanism) error {
-	address, err := given(where)
+func roundTrip(ctx context.Context, where string, encrypted bool, mechanism sasl.Mechanism) error {
+	address, err := cases.Given(where)
 	if err != nil {
 		return err
 	}
 	options := []kgo.Opt{kgo.SeedBrokers(address), kgo.AllowAutoTopicCreation()}
-	if authority != "" {
-		roots := x509.NewCertPool()
-		roots.AppendCertsFromPEM(must(os.ReadFile(must(given(authority)))))
-		options = append(options, kgo.DialTLSConfig(&tls.Config{RootCAs: roots}))
+	if encrypted {
+		trust, err := cases.TLS(false)
+		if err != nil {
+			return err
+		}
+		options = append(options, kgo.DialTLSConfig(trust))
 	}
 	if mechanism != nil {
 		options = append(options, kgo.SASL(mechanism))
 	}
-	topic := fresh("s-")
+	topic := cases.Fresh("s-")
 	if err := produce(ctx, records(topic, 0, 1, "s"), options...); err != nil {
 		return err
 	}
@@ -364,23 +349,23 @@ func roundTrip(ctx context.Context, where, authority string, mechanism sasl.Mech
 }
 
 func wrongPassword(ctx context.Context) error {
-	address, err := given("SASL_BOOTSTRAP")
+	address, err := cases.Given("SASL_BOOTSTRAP")
 	if err != nil {
 		return err
 	}
 	wrong := plain.Auth{User: os.Getenv("SASL_USER"), Pass: "not it"}.AsMechanism()
 	cl := client(kgo.SeedBrokers(address), kgo.SASL(wrong))
 	defer cl.Close()
-	return check("refusal", errors.Is(cl.Ping(ctx), kerr.SaslAuthenticationFailed), true)
+	return cases.Check("refusal", errors.Is(cl.Ping(ctx), kerr.SaslAuthenticationFailed), true)
 }
 
 func main() {
 	user, secret := os.Getenv("SASL_USER"), os.Getenv("SASL_PASSWORD")
-	secured := func(where, authority string, mechanism sasl.Mechanism) func(context.Context) error {
-		return func(ctx context.Context) error { return roundTrip(ctx, where, authority, mechanism) }
+	secured := func(where string, encrypted bool, mechanism sasl.Mechanism) func(context.Context) error {
+		return func(ctx context.Context) error { return roundTrip(ctx, where, encrypted, mechanism) }
 	}
 	keys := scram.Auth{User: user, Pass: secret}
-	os.Exit(runCases([]testCase{
+	os.Exit(cases.Run([]cases.Case{
 		{"topics", topics},
 		{"codec-none", codec(kgo.NoCompression())},
 		{"codec-gzip", codec(kgo.GzipCompression())},
@@ -396,11 +381,11 @@ func main() {
 		{"admin-delete-records", adminDeleteRecords},
 		{"admin-groups", adminGroups},
 		{"admin-cluster", adminCluster},
-		{"tls", secured("TLS_BOOTSTRAP", "CA_FILE", nil)},
-		{"sasl-PLAIN", secured("SASL_BOOTSTRAP", "", plain.Auth{User: user, Pass: secret}.AsMechanism())},
-		{"sasl-SCRAM-SHA-256", secured("SASL_BOOTSTRAP", "", keys.AsSha256Mechanism())},
-		{"sasl-SCRAM-SHA-512", secured("SASL_BOOTSTRAP", "", keys.AsSha512Mechanism())},
-		{"sasl-over-tls", secured("SASL_TLS_BOOTSTRAP", "CA_FILE", keys.AsSha512Mechanism())},
+		{"tls", secured("TLS_BOOTSTRAP", true, nil)},
+		{"sasl-PLAIN", secured("SASL_BOOTSTRAP", false, plain.Auth{User: user, Pass: secret}.AsMechanism())},
+		{"sasl-SCRAM-SHA-256", secured("SASL_BOOTSTRAP", false, keys.AsSha256Mechanism())},
+		{"sasl-SCRAM-SHA-512", secured("SASL_BOOTSTRAP", false, keys.AsSha512Mechanism())},
+		{"sasl-over-tls", secured("SASL_TLS_BOOTSTRAP", true, keys.AsSha512Mechanism())},
 		{"sasl-wrong-password", wrongPassword},
 	}, os.Args[1:]))
 }

@@ -1,10 +1,13 @@
-module tagwire/interop
+module tagwire/interop/franz_go
 
 go 1.26.0
+
+replace tagwire/interop/cases => ../go_cases
 
 require (
 	github.com/twmb/franz-go v1.22.2
 	github.com/twmb/franz-go/pkg/kadm v1.19.0
+	tagwire/interop/cases v0.0.0
 )
 
 require (

@@ -1,0 +1,3 @@
+module tagwire/interop/cases
+
+go 1.26.0
