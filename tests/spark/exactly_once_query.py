@@ -60,6 +60,7 @@ class Query:
     def planned(self) -> bytes:
         """The writer as the tasks of a micro-batch get it."""
         writer = self.writer()
+        writer.prepare()
         pickled = pickle.dumps(writer)
         assert pickle.dumps(writer) == pickled  # Spark pickles it twice
         return pickled

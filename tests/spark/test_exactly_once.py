@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.cloudpickle import dumps, loads
 
 from tagwire.broker import Broker
 from tagwire.client import Admin, NewTopic
 from tagwire.errors import ConfigError
 from tagwire.spark.sink.decisions import TOPIC, TopicUnfitError
+from tagwire.spark.sink.driver import UndecidedError
 from tagwire.spark.sink.exactly_once import ExactlyOnceWriter
 from tagwire.spark.sink.options import parse
+from tagwire.spark.source.topic import TopicDataSource
 
 from .exactly_once_query import SCHEMA, Query
 from .exactly_once_stories import ExactlyOnceStories
+
+DUPLICATES = [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one)), lambda one: loads(dumps(one))]
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +55,15 @@ def test_a_topic_of_decisions_that_forgets_is_refused() -> None:
         with Admin(broker.bootstrap) as admin:
             admin.create_topics([NewTopic(TOPIC, num_partitions=1)])
         with pytest.raises(TopicUnfitError, match=r"cleanup\.policy=delete"):
-            pickle.dumps(writer(broker.bootstrap, exactlyOnceId="q"))
+            writer(broker.bootstrap, exactlyOnceId="q").prepare()
 
 
 def test_a_name_is_read_from_the_checkpoint_by_the_driver_alone(query: Query, tmp_path: Path) -> None:
     """Executors may see other disks."""
     (tmp_path / "metadata").write_text(json.dumps({"id": query.own_id}))
-    pickled = pickle.dumps(writer(query.bootstrap, topic=query.topic, checkpointLocation=str(tmp_path)))
+    planned = writer(query.bootstrap, topic=query.topic, checkpointLocation=str(tmp_path))
+    planned.prepare()
+    pickled = pickle.dumps(planned)
     (tmp_path / "metadata").unlink()
     query.commit(0, [query.attempt(pickled, 0, [b"a"])])
     assert query.seen() == [b"a"]
@@ -62,11 +71,48 @@ def test_a_name_is_read_from_the_checkpoint_by_the_driver_alone(query: Query, tm
 
 def test_a_query_without_a_name_is_refused() -> None:
     with pytest.raises(ConfigError, match="option exactlyOnceId: missing"):
-        pickle.dumps(writer("127.0.0.1:1", exactlyOnce="true"))
+        writer("127.0.0.1:1", exactlyOnce="true").prepare()
 
 
-def test_making_a_writer_asks_nobody_anything() -> None:
-    writer("127.0.0.1:1", exactlyOnceId="q")
+@pytest.mark.parametrize("duplicate", DUPLICATES)
+def test_making_copying_and_pickling_a_writer_asks_nobody_anything(duplicate: Callable[[Any], Any]) -> None:
+    copied = duplicate(writer("127.0.0.1:1", exactlyOnceId="q"))
+    with pytest.raises(UndecidedError, match="was not prepared by a driver"):
+        copied.write(iter([]))
+
+
+@pytest.mark.parametrize("duplicate", DUPLICATES)
+def test_a_stray_copy_of_a_writer_fences_nobody(query: Query, duplicate: Callable[[Any], Any]) -> None:
+    messages = query.tasks(0, [b"a"])
+    duplicate(query.writer())
+    query.commit(0, messages)
+    assert query.seen() == [b"a"]
+
+
+@pytest.mark.parametrize("duplicate", DUPLICATES)
+def test_a_copy_of_a_prepared_writer_is_prepared_alike(query: Query, duplicate: Callable[[Any], Any]) -> None:
+    planned = query.writer()
+    planned.prepare()
+    copied = duplicate(planned)
+    copied.prepare()  # it is, and fences nobody
+    query.commit(0, [query.attempt(pickle.dumps(one), 0, [b"a"]) for one in (planned, copied)])
+    assert query.seen() == [b"a", b"a"]
+
+
+@pytest.mark.parametrize("duplicate", DUPLICATES)
+def test_a_data_source_prepares_where_spark_plans_and_nowhere_else(
+    query: Query, duplicate: Callable[[Any], Any]
+) -> None:
+    given = {"kafka.bootstrap.servers": query.bootstrap, "topic": query.topic, "exactlyOnceId": query.own_id}
+    source = TopicDataSource(given)
+    planned = pickle.dumps(source.streamWriter(SCHEMA, False))
+    messages = [query.attempt(planned, 0, [b"a"])]
+    duplicate(source).streamWriter(schema=SCHEMA, overwrite=False).commit(messages, 0)  # fences nobody before it
+    assert query.seen() == [b"a"]
+    TopicDataSource(given).streamWriter(SCHEMA, False)
+    late = query.attempt(planned, 1, [b"b"])
+    with pytest.raises(UndecidedError, match=r"another driver of query .* has begun"):
+        duplicate(source).streamWriter(schema=SCHEMA, overwrite=False).commit([late], 1)
 
 
 def writer(bootstrap: str, **options: str) -> ExactlyOnceWriter:

@@ -1,8 +1,9 @@
 """A streaming write whose rows stand exactly once for readers of committed records: docs/exactly-once.md.
 
 Spark makes a writer before the tasks of a micro-batch and pickles it for them, twice; and makes another, in another
-process, for each `commit` and `abort`. Making one asks nobody anything: what has to happen before the tasks happens
-when the writer is pickled. This module needs PySpark 4.1.
+process, for each `commit` and `abort`. What has to happen before the tasks is a step of its own, `prepare`, which the
+data source takes where Spark plans a micro-batch. Making a writer, copying one and pickling one ask nobody anything.
+This module needs PySpark 4.1.
 """
 
 from __future__ import annotations
@@ -53,7 +54,11 @@ class Written(WriterCommitMessage):
 
 
 class ExactlyOnceWriter(DataSourceStreamArrowWriter):
-    """A streaming write, exactly once."""
+    """A streaming write, exactly once.
+
+    Args:
+        prepared: what `prepare` has found, where it was called before the writer was copied or pickled.
+    """
 
     def __init__(self, options: SinkOptions, schema: StructType, prepared: Prepared | None = None) -> None:
         self._options = options
@@ -61,19 +66,28 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         self._rows = Rows(schema, options.topic)
         self._prepared = prepared
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def prepare(self) -> None:
+        """The driver's step before the tasks of a micro-batch, taken once: fences older drivers of the query, and
+        carries out what was decided. Only copies made after it, pickled ones too, can write.
+
+        Raises:
+            ConfigError: the query has no name. Else as `Driver.prepare`.
+        """
         if self._prepared is None:
             self._prepared = self._driver(self._options.own_id()).prepare()
+
+    def __reduce__(self) -> tuple[Any, ...]:
         return ExactlyOnceWriter, (self._options, self._schema, self._prepared)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """One attempt of one task: writes its rows in a transaction, which it leaves open.
 
         Raises:
-            UndecidedError: the micro-batch is older than the last that was committed.
+            UndecidedError: no driver has prepared the micro-batch, or it is older than the last that was committed.
         """
         prepared = self._prepared
-        assert prepared is not None, "a writer without a driver's preparation was not pickled for tasks"
+        if prepared is None:
+            raise UndecidedError("this writer was not prepared by a driver before it was handed to its tasks")
         query_id, batch_id = _running()
         decided = prepared.decided.get(query_id, -1)
         if batch_id == decided:

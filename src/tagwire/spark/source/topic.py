@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -42,7 +42,16 @@ _SMALL = 10_000  # offsets
 
 
 class TopicDataSource(DataSource):
-    """Format `tagwire`. A wrong option is a `ConfigError` at load, a wrong column one when the read is planned."""
+    """Format `tagwire`. A wrong option is a `ConfigError` at load, a wrong column one when the read is planned.
+
+    Spark plans a micro-batch's write with a data source that it makes for that, and commits or aborts it with a copy of
+    one, which was pickled: so only the former's writer is prepared for tasks.
+    """
+
+    _is_copy = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_is_copy": True}
 
     @cached_property
     def topic_options(self) -> TopicOptions:
@@ -80,7 +89,12 @@ class TopicDataSource(DataSource):
         except ImportError:
             raise ConfigError("format tagwire: writing as a stream needs PySpark 4.1 or newer") from None
         options = parse_sink(self.options)
-        return (ExactlyOnceWriter if options.exactly_once else StreamWriter)(options, schema)
+        if not options.exactly_once:
+            return StreamWriter(options, schema)
+        writer = ExactlyOnceWriter(options, schema)
+        if not self._is_copy:
+            writer.prepare()
+        return writer
 
 
 class TopicSlice(InputPartition):
