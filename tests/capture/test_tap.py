@@ -20,7 +20,9 @@ SECONDS = 10
 
 
 @contextmanager
-def tapped(upstream: tuple[str, int], files: Files, passed: Passed) -> Iterator[tuple[str, int]]:
+def tapped(
+    upstream: tuple[str, int], files: Files, passed: Passed, *, keep_credentials: bool = False
+) -> Iterator[tuple[str, int]]:
     """A tap in a thread; where it listens."""
     found: list[tuple[str, int]] = []
     ready = threading.Event()
@@ -32,7 +34,8 @@ def tapped(upstream: tuple[str, int], files: Files, passed: Passed) -> Iterator[
 
     async def serve() -> None:
         with suppress(asyncio.CancelledError):
-            await Tap(upstream, files, passed).serve("127.0.0.1", 0, listening)
+            tap = Tap(upstream, files, passed, keep_credentials=keep_credentials)
+            await tap.serve("127.0.0.1", 0, listening)
 
     task = loop.create_task(serve())
     thread = threading.Thread(target=loop.run_until_complete, args=(task,))

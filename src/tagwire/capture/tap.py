@@ -1,4 +1,5 @@
-"""A proxy that records: every byte is handed on unchanged, and what passes is written to pcap files.
+"""A proxy that records: every byte is handed on unchanged, and what passes is written to pcap files, which only their
+owner may read, and without the credentials in it unless they are asked for.
 
 Recording never costs a client anything but time on this machine's own wire: what cannot be written at once waits in a
 bounded queue, what does not fit there is left out of the file and counted, and a disk that fails ends the recording,
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import queue
 import threading
 import time
@@ -20,6 +22,7 @@ from typing import Final
 
 from tagwire.capture.observation import Endpoint
 from tagwire.capture.recording import FILE_HEADER, Recording
+from tagwire.capture.redaction import Redaction
 from tagwire.errors import ConfigError
 from tagwire.rpc.addresses import address_fault, address_text
 
@@ -51,13 +54,13 @@ class Files:
     """Writes packets to numbered pcap files, in a thread of its own.
 
     Args:
-        out: the directory; it is made.
+        out: the directory; it is made, for its owner alone.
         file_bytes: a file that has grown to this is closed, and the next begun.
         passed: told what is left out, and a failure.
     """
 
     def __init__(self, out: Path, passed: Passed, *, file_bytes: int = FILE_BYTES) -> None:
-        out.mkdir(parents=True, exist_ok=True)
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._out = out
         self._passed = passed
         self._file_bytes = file_bytes
@@ -99,7 +102,7 @@ class Files:
 
     def _fill(self, path: Path, packets: bytes | None) -> bool:
         """One file, from `packets` on; whether there may be another."""
-        with open(path, "xb") as file:
+        with open(path, "xb", opener=_for_its_owner) as file:
             file.write(FILE_HEADER)
             while packets is not None:
                 file.write(packets)
@@ -113,6 +116,10 @@ class Files:
         return False
 
 
+def _for_its_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 class Tap:
     """Carries connections between clients and one broker, and records them.
 
@@ -120,17 +127,21 @@ class Tap:
         upstream: the broker's host and port.
         files: where packets are written.
         passed: counts what goes through.
+        keep_credentials: whether passwords, tokens and other secrets are recorded too: see `tagwire.capture.redaction`.
 
     Raises:
         ConfigError: `upstream` can be no address.
     """
 
-    def __init__(self, upstream: tuple[str, int], files: Files, passed: Passed) -> None:
+    def __init__(
+        self, upstream: tuple[str, int], files: Files, passed: Passed, *, keep_credentials: bool = False
+    ) -> None:
         if fault := address_fault(upstream):
             raise ConfigError(f"upstream {address_text(upstream)}: {fault}")
         self._upstream = upstream
         self._files = files
         self._passed = passed
+        self._keep_credentials = keep_credentials
         self._carrying: set[asyncio.Task[None]] = set()
 
     async def serve(self, host: str, port: int, listening: Callable[[str, int], None]) -> None:
@@ -165,14 +176,18 @@ class Tap:
         client = Endpoint(*writer.get_extra_info("peername")[:2])
         broker = Endpoint(*up_writer.get_extra_info("peername")[:2])
         recording = Recording(client, broker)
+        redaction = None if self._keep_credentials else Redaction()
         self._files.write(recording.opened(_now()))
         try:
             async with asyncio.TaskGroup() as both:
-                both.create_task(self._pump(reader, up_writer, recording, by_client=True))
-                both.create_task(self._pump(up_reader, writer, recording, by_client=False))
+                both.create_task(self._pump(reader, up_writer, recording, redaction, by_client=True))
+                both.create_task(self._pump(up_reader, writer, recording, redaction, by_client=False))
         except* OSError:
             pass  # an end that is gone: the other is told by the close below
         finally:
+            if redaction is not None:
+                for by_client in (True, False):
+                    self._record(redaction.ended(by_client=by_client), recording, by_client=by_client)
             self._files.write(recording.closed(_now()))
             for end in (writer, up_writer):
                 end.close()
@@ -180,16 +195,26 @@ class Tap:
                     await end.wait_closed()
 
     async def _pump(
-        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, recording: Recording, *, by_client: bool
+        self,
+        source: asyncio.StreamReader,
+        target: asyncio.StreamWriter,
+        recording: Recording,
+        redaction: Redaction | None,
+        *,
+        by_client: bool,
     ) -> None:
         while data := await source.read(READ_BYTES):
             self._passed.bytes += len(data)
             target.write(data)
-            if not self._files.write(recording.sent(data, _now(), by_client=by_client)):
-                self._passed.left_out += len(data)
+            kept = data if redaction is None else redaction.passed(data, by_client=by_client)
+            self._record(kept, recording, by_client=by_client)
             await target.drain()
         if target.can_write_eof():
             target.write_eof()
+
+    def _record(self, kept: bytes, recording: Recording, *, by_client: bool) -> None:
+        if kept and not self._files.write(recording.sent(kept, _now(), by_client=by_client)):
+            self._passed.left_out += len(kept)
 
 
 def _now() -> int:

@@ -25,8 +25,14 @@ def tap(
         str, typer.Option("--listen", metavar="HOST:PORT", help="Where clients connect.")
     ] = "127.0.0.1:9093",
     file_mib: Annotated[int, typer.Option("--file-mib", min=1, help="Begin another file at this size.")] = 256,
+    keep_credentials: Annotated[
+        bool, typer.Option("--keep-credentials", help="Record passwords, tokens and other secrets as they are.")
+    ] = False,
 ) -> None:
     """Hand connections on to a broker, and record them as pcap files for `tagwire audit` and any other tool.
+
+    Credentials are written over in the files, which only their owner may read: what SASL sends, salted passwords,
+    delegation tokens, secret settings. Records are not.
 
     Every byte goes through unchanged, so clients go where the broker's metadata sends them: let the broker advertise
     the tap's address, and run a tap for each broker. TLS passes, but cannot be read afterwards. A full disk ends the
@@ -45,7 +51,7 @@ def tap(
     passed = Passed()
     files = Files(out, passed, file_bytes=file_mib << 20)
     try:
-        asyncio.run(_until_signalled(Tap(broker, files, passed), *here))
+        asyncio.run(_until_signalled(Tap(broker, files, passed, keep_credentials=keep_credentials), *here))
     finally:
         files.close()
     left_out = f", {passed.left_out} of them not recorded" if passed.left_out else ""
