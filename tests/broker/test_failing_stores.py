@@ -201,7 +201,7 @@ async def leave(parts, joined):
 
 async def expire_member(parts, _):
     parts.now[0] += 1
-    while (group := parts.groups.get("g")) is not None and group.members:
+    while (group := parts.groups.get("g")) is not None and (group.members or group.proposal):
         await asyncio.sleep(0.001)
 
 
@@ -260,11 +260,19 @@ CHANGES = {
         with_offsets_in_transaction,
         lambda parts, who: parts.groups.commit_in_transaction("h", *who, offsets(7)),
     ),
+    "delete offsets": (with_offsets, lambda parts, _: parts.groups.delete_offsets("g", [("t", 0)])),
     "delete offsets in a transaction": (
         with_offsets_in_transaction,
         lambda parts, _: parts.groups.delete_offsets("g", [("t", 0)]),
     ),
     "forget a topic's offsets": (with_members, lambda parts, _: parts.groups.forget_topic("t")),
+    "assign": (with_joined, lambda parts, joined: parts.synced(joined)),
+    "the last member leaves": (with_members, leave),
+    "the last member expires": (with_short_session, expire_member),
+    "a static member is replaced": (with_static_member, lambda parts, _: parts.joined(instance="i")),
+    "delete a group": (with_empty_group, lambda parts, _: parts.groups.delete("g")),
+    "delete a group with a transaction": (with_offsets_in_transaction, lambda parts, _: parts.groups.delete("g")),
+    "groups and offsets expire": (with_empty_group, lambda parts, _: parts.groups.expire()),
 }
 
 

@@ -74,7 +74,9 @@ class Node:
         try:
             self._data = DataDirectory(files, Path(self._temporary or settings.data_dir or ""))
             self.topics = Topics(files, self._data, self._commits, self.disk, settings.fsync)
-            self.groups = Groups(StateLog(self.topics, OFFSETS), settings.max_groups)
+            self.groups = Groups(
+                StateLog(self.topics, OFFSETS), settings.max_groups, most_bytes=settings.max_groups_bytes
+            )
             self.producer_ids = ProducerIds(files, self._data.path, self.disk)
             self.transactions = Transactions(
                 StateLog(self.topics, TRANSACTIONS), self.topics, self.groups, self.producer_ids

@@ -34,6 +34,7 @@ class Options(TypedDict, total=False):
     max_topics: int
     max_partitions: int
     max_groups: int
+    max_groups_bytes: int
     idle_timeout_s: float
     requests_kept: int
     register: HeaderRegister
@@ -63,6 +64,8 @@ class Settings:
         max_in_flight_bytes: how much all connections together may hold in requests that are not answered yet and
             answers that are not read yet.
         max_topics, max_partitions, max_groups: how many there may be in all; a request for more is refused.
+        max_groups_bytes: how much memory all groups together may take, with what their members say of themselves and
+            are assigned, and their offsets; what would need more is refused.
         idle_timeout_s: how long a connection may be silent, or busy with one request that never ends, or not read its
             answers, before it is closed.
         requests_kept: how many of the latest requests are kept one by one, for whoever asks who asked what.
@@ -88,6 +91,7 @@ class Settings:
     max_topics: int = 10_000
     max_partitions: int = 20_000
     max_groups: int = 10_000
+    max_groups_bytes: int = 1 << 28
     idle_timeout_s: float = 600.0
     requests_kept: int = 10_000
     register: HeaderRegister = field(default_factory=HeaderRegister, repr=False)
@@ -98,7 +102,8 @@ class Settings:
         self._check("unsupported", self.unsupported in get_args(Unsupported), " or ".join(get_args(Unsupported)))
         self._check("num_partitions", 1 <= self.num_partitions <= MAX_PARTITIONS, f"1 to {MAX_PARTITIONS}")
         self._check("max_frame_bytes", self.max_frame_bytes >= 1024, "1024 or more")
-        self._check("max_in_flight_bytes", self.max_in_flight_bytes >= 1 << 20, f"{1 << 20} or more")
+        for name in ("max_in_flight_bytes", "max_groups_bytes"):
+            self._check(name, getattr(self, name) >= 1 << 20, f"{1 << 20} or more")
         for name in ("max_connections", "max_connections_per_address", "max_topics", "max_partitions", "max_groups"):
             self._check(name, getattr(self, name) >= 1, "1 or more")
         self._check("idle_timeout_s", self.idle_timeout_s > 0, "more than 0")

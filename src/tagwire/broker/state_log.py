@@ -1,16 +1,16 @@
 """The broker's own state as records of an internal topic: appended durably, and read back when the broker starts.
 
 An internal topic has one partition: whoever commits at the same time shares one sync. It is created when it is first
-written to, and no client may write to it. Source: facts/kafka_protocol.md 6.
+written to, and no client may write to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 
-from tagwire.broker.storage.batch import batch_of
-from tagwire.broker.topics import Topics, to_go_on_without
+from tagwire.broker.storage.batch import Batch, batch_of
+from tagwire.broker.topics import Topic, Topics, to_go_on_without
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError
 from tagwire.records import Record, RecordBatch, batch_headers, read, write
@@ -64,15 +64,34 @@ class StateLog:
         if records:
             await self.append_batch(write(records))
 
-    async def append_batch(self, data: bytes) -> None:
-        """Add a batch that is already made; as `append`."""
+    async def append_batch(self, data: bytes, check: Callable[[], None] = lambda: None) -> None:
+        """Add a batch that is already made; as `append`.
+
+        Args:
+            check: called in a thread when everything before the batch is stored: raises KafkaError, as this then does,
+                if it may not be added any more.
+        """
         view = memoryview(data)
         batch = batch_of(next(batch_headers(view)), view, checked=False)
+
+        def make() -> Batch:
+            check()
+            return batch
+
         try:
-            topic = self._topics.get(self.name) or await self._topics.create_internal(self.name)
-            await topic.partitions[0].append(lambda: batch)
-        except (StorageError, KafkaError) as error:
-            raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, f"{self.name} cannot be written: {error}") from error
+            topic = self._topics.get(self.name) or await self._created()
+            await topic.partitions[0].append(make)
+        except StorageError as error:
+            raise self._unwritable(error) from error
+
+    async def _created(self) -> Topic:
+        try:
+            return await self._topics.create_internal(self.name)
+        except KafkaError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: Exception) -> KafkaError:
+        return KafkaError(Error.COORDINATOR_NOT_AVAILABLE, f"{self.name} cannot be written: {error}")
 
 
 def key_bytes(key: MessageObject) -> bytes:

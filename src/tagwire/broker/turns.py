@@ -32,7 +32,7 @@ class Turns:
 
     def begin(self, name: str, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Begin a step that is carried out in its turn."""
-        return self._background(self._in_turn(name, work))
+        return self._background(self._in_turn(self._locks.setdefault(name, asyncio.Lock()), work))
 
     async def at_once(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Carry out a step that need not wait for others."""
@@ -43,8 +43,8 @@ class Turns:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _in_turn(self, name: str, work: Coroutine[Any, Any, Result]) -> Result:
-        turn = self._locks.setdefault(name, asyncio.Lock())
+    @staticmethod
+    async def _in_turn(turn: asyncio.Lock, work: Coroutine[Any, Any, Result]) -> Result:
         async with turn:
             return await work
 

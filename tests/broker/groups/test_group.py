@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tagwire.broker.groups.group import MAX_MEMBERS, Group
-from tagwire.broker.groups.membership import JoinAnswer, Joining, State
+from tagwire.broker.groups.group import MAX_GROUP_BYTES, MAX_MEMBERS, STORE_AGAIN_MS, Group
+from tagwire.broker.groups.membership import GroupMetadata, JoinAnswer, Joining, State
 from tagwire.errors import Error, KafkaError
 
 SESSION, REBALANCE = 10_000, 60_000
@@ -17,7 +17,12 @@ RANGE = (("range", b"topics"),)
 
 
 class Talk:
-    """A group that is talked to; answers by the name of who asked."""
+    """A group that is talked to; answers by the name of who asked.
+
+    Attributes:
+        stored: what it has proposed last that was stored.
+        outcome: what becomes of what it proposes: Error.NONE if it is stored, None while it is not known.
+    """
 
     def __init__(self):
         numbers = count()
@@ -25,6 +30,8 @@ class Talk:
         self.now = 1000
         self.joined = {}
         self.synced = {}
+        self.stored = GroupMetadata()
+        self.outcome = Error.NONE
 
     def join(self, name, member_id="", *, instance=None, protocols=RANGE, kind="consumer", **options):
         self.joined.pop(name, None)
@@ -33,6 +40,7 @@ class Talk:
             **{"takes_id": False, **options},
         )  # fmt: skip
         self.group.join(joining, self.now, lambda answer: self.joined.__setitem__(name, answer))
+        self.store()
         return self.joined.get(name)
 
     def sync(self, name, assignments=(), *, instance=None, generation=None):
@@ -43,6 +51,7 @@ class Talk:
             member_id, instance, generation, None, None, dict(assignments), self.now,
             lambda answer: self.synced.__setitem__(name, answer),
         )  # fmt: skip
+        self.store()
         return self.synced.get(name)
 
     def heartbeat(self, name, generation=None, instance=None):
@@ -55,6 +64,26 @@ class Talk:
     def wait(self, ms):
         self.now += ms
         self.group.tick(self.now)
+        self.store()
+
+    def leave(self, member_id, instance=None):
+        error = self.group.leave(member_id, instance, self.now)
+        self.store()
+        return error
+
+    def store(self):
+        while self.outcome is not None and (proposal := self.group.proposal) is not None:
+            if self.outcome is Error.NONE:
+                self.stored = proposal.metadata
+                self.group.adopt(self.now)
+            else:
+                self.group.refuse(self.outcome, self.now)
+
+    def restarted(self):
+        """The group as a restart finds it."""
+        group = Group("g", str)
+        group.restore(self.stored, self.now)
+        return group
 
     def stable(self, *names, **options):
         """A stable group of these members, the first of which leads."""
@@ -81,7 +110,6 @@ def test_one_member_joins_leads_and_gets_what_it_assigns(talk):
     assert talk.group.state is State.COMPLETING
     assert talk.sync("a", {"a-0": b"all"}).assignment == b"all"
     assert talk.group.state is State.STABLE
-    assert talk.group.changed
 
 
 def test_a_client_without_an_id_is_told_one_and_joins_with_it(talk):
@@ -133,9 +161,8 @@ def test_a_member_that_is_silent_for_its_session_is_removed(talk):
 
 def test_the_last_member_that_goes_leaves_the_group_empty_and_its_generation_counts_on(talk):
     talk.stable("a")
-    talk.group.changed = False
-    assert talk.group.leave("a-0", None, talk.now) is Error.NONE
-    assert (talk.group.state, talk.group.generation, talk.group.changed) == (State.EMPTY, 2, True)
+    assert talk.leave("a-0") is Error.NONE
+    assert (talk.group.state, talk.group.generation, talk.stored) == (State.EMPTY, 2, GroupMetadata(2, "consumer"))
     assert talk.join("a").generation == 3
 
 
@@ -199,7 +226,7 @@ def test_a_member_that_shares_no_protocol_or_is_of_another_kind_is_refused(talk)
 
 def test_a_group_that_is_empty_takes_another_kind_of_member(talk):
     talk.stable("a")
-    talk.group.leave("a-0", None, talk.now)
+    talk.leave("a-0")
     assert talk.join("b", kind="connect", protocols=(("p", b""),)).protocol_type == "connect"
 
 
@@ -244,8 +271,8 @@ def test_a_static_leader_that_cannot_skip_is_not_told_that_it_leads(talk):
 
 def test_a_static_member_is_made_to_leave_by_its_instance_id_alone(talk):
     talk.join("a", instance="one")
-    assert talk.group.leave("", "two", talk.now) is Error.UNKNOWN_MEMBER_ID
-    assert talk.group.leave("", "one", talk.now) is Error.NONE
+    assert talk.leave("", "two") is Error.UNKNOWN_MEMBER_ID
+    assert talk.leave("", "one") is Error.NONE
     assert talk.group.state is State.EMPTY
 
 
@@ -290,15 +317,102 @@ def test_a_flood_of_new_members_is_bounded_and_passes(talk):
     assert talk.join("f", takes_id=True).error is Error.MEMBER_ID_REQUIRED
 
 
+def test_nobody_has_an_assignment_before_it_is_stored(talk):
+    talk.join("a")
+    talk.outcome = None
+    assert talk.sync("a", {"a-0": b"all"}) is None
+    assert talk.group.state is State.COMPLETING
+    assert talk.heartbeat("a") is Error.NONE
+    with pytest.raises(KafkaError, match="REBALANCE_IN_PROGRESS"):
+        talk.group.check_commit("a-0", None, 1, talk.now)
+    with pytest.raises(RuntimeError, match="before its proposal"):
+        talk.group.leave("a-0", None, talk.now)
+    talk.outcome = Error.NONE
+    talk.store()
+    assert talk.synced["a"].assignment == b"all"
+    assert talk.group.state is State.STABLE
+
+
+def test_an_assignment_that_cannot_be_stored_is_told_so_and_made_again(talk):
+    talk.join("a")
+    talk.join("b")
+    talk.join("a", "a-0")
+    talk.sync("b")
+    talk.outcome = Error.COORDINATOR_NOT_AVAILABLE
+    assert talk.sync("a", {"a-0": b"0", "b-1": b"1"}).error is Error.COORDINATOR_NOT_AVAILABLE
+    assert talk.synced["b"].error is Error.COORDINATOR_NOT_AVAILABLE
+    assert (talk.group.state, talk.group.members["a-0"].assignment) == (State.PREPARING, b"")
+    talk.outcome = Error.NONE
+    talk.join("b", "b-1")
+    assert talk.join("a", "a-0").generation == 3
+    assert talk.sync("a", {"a-0": b"0", "b-1": b"1"}).assignment == b"0"
+    assert talk.sync("b").assignment == b"1"
+
+
+def test_a_group_that_cannot_store_that_it_is_empty_tries_again_and_takes_members_meanwhile(talk):
+    talk.stable("a")
+    talk.outcome = Error.COORDINATOR_NOT_AVAILABLE
+    talk.leave("a-0")
+    assert (talk.group.state, talk.group.held_bytes) == (State.PREPARING, 0)
+    talk.outcome = Error.NONE
+    assert talk.group.next_deadline_ms == talk.now + STORE_AGAIN_MS
+    talk.wait(STORE_AGAIN_MS)
+    assert (talk.group.state, talk.stored.generation) == (State.EMPTY, 2)
+    talk.stable("b")
+    talk.outcome = Error.COORDINATOR_NOT_AVAILABLE
+    talk.leave(talk.id_of("b"))
+    assert talk.join("c").generation == talk.stored.generation + 1
+
+
+def test_a_static_member_whose_new_place_cannot_be_stored_keeps_its_old_one(talk):
+    talk.join("a", instance="one")
+    talk.sync("a", {"a-0": b"all"}, instance="one")
+    old = talk.id_of("a")
+    talk.outcome = Error.COORDINATOR_NOT_AVAILABLE
+    assert talk.join("a", instance="one").error is Error.COORDINATOR_NOT_AVAILABLE
+    assert talk.group.heartbeat(old, "one", 1, talk.now) is Error.NONE
+    talk.outcome = Error.NONE
+    assert talk.join("a", instance="one").error is Error.NONE
+    assert talk.group.heartbeat(old, "one", 1, talk.now) is Error.FENCED_INSTANCE_ID
+
+
+def test_the_members_of_a_group_may_hold_so_much_together_and_no_more(talk):
+    half = (("range", bytes(MAX_GROUP_BYTES // 2 - 10_000)),)
+    talk.join("a", protocols=half)
+    talk.join("b", protocols=half)
+    assert talk.join("c", protocols=half).error is Error.GROUP_MAX_SIZE_REACHED
+    assert talk.join("a", "a-0", protocols=half).generation == 2
+    assert talk.join("c", takes_id=True).error is Error.MEMBER_ID_REQUIRED
+    big = {"a-0": bytes(MAX_GROUP_BYTES // 2)}
+    assert talk.sync("a", big).error is Error.UNKNOWN_SERVER_ERROR
+    assert talk.group.held_bytes <= MAX_GROUP_BYTES
+    talk.wait(10 * REBALANCE)
+    talk.wait(10 * REBALANCE)
+    assert (talk.group.state, talk.group.held_bytes) == (State.EMPTY, 0)
+
+
+def settled(group):
+    """What a restart must find."""
+    members = {
+        member_id: (m.instance_id, m.metadata(group.protocol), m.assignment) for member_id, m in group.members.items()
+    }
+    return group.state, group.generation, group.protocol, group.leader, members
+
+
 @settings(max_examples=150)
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["join", "sync", "beat", "leave", "wait"]), st.integers(0, 3), st.integers(0, 12)),
+        st.tuples(
+            st.sampled_from(["join", "sync", "beat", "leave", "wait", "break"]), st.integers(0, 3), st.integers(0, 12)
+        ),
         max_size=60,
     )
 )
 def test_whatever_happens_every_question_is_answered_in_the_end_and_the_group_rests(steps):
-    """Members come, go and fall silent at random; then all fall silent, and nothing may be left waiting."""
+    """Members come, go and fall silent at random; then all fall silent, and nothing may be left waiting.
+
+    While stores fail, it is what was stored last, or in a rebalance.
+    """
     talk = Talk()
     asked = set()
     for what, who, amount in steps:
@@ -312,14 +426,19 @@ def test_whatever_happens_every_question_is_answered_in_the_end_and_the_group_re
         elif what == "beat" and known:
             talk.heartbeat(name)
         elif what == "leave" and known:
-            talk.group.leave(talk.id_of(name), None, talk.now)
+            talk.leave(talk.id_of(name))
         elif what == "wait":
             talk.wait(amount * 1000)
+        elif what == "break":
+            talk.outcome = Error.COORDINATOR_NOT_AVAILABLE if amount % 2 else Error.NONE
         assert all(m.member_id == member_id for member_id, m in talk.group.members.items())
         if talk.group.state in (State.COMPLETING, State.STABLE):
             assert talk.group.leader in talk.group.members
             assert talk.group.protocol == "range"
         assert not (talk.group.state is State.EMPTY and talk.group.members)
+        if talk.group.state in (State.EMPTY, State.STABLE):
+            assert settled(talk.group) == settled(talk.restarted())
+    talk.outcome = Error.NONE
     for _ in range(60):
         deadline = talk.group.next_deadline_ms
         if deadline is None:

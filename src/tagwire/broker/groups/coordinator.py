@@ -1,14 +1,18 @@
 """The groups of a broker: found by name, kept by time, stored in __consumer_offsets, and there again after a restart.
 
-Everything runs on the event loop. What a group answers after it has changed is held back until the change is stored.
+Everything runs on the event loop. What members ask of a group, and what time does to it, is done one step at a time:
+what a step proposes is stored before the group becomes it, and whoever asks meanwhile waits. Offsets need not wait for
+each other: they are noted in the order in which they are stored.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -16,11 +20,12 @@ from tagwire import messages
 from tagwire.broker.clock import monotonic_ms, wall_ms
 from tagwire.broker.groups import stored
 from tagwire.broker.groups.group import Group
-from tagwire.broker.groups.membership import JoinAnswer, Joining, State, SyncAnswer
+from tagwire.broker.groups.membership import GroupMetadata, JoinAnswer, Joining, JoinReply, State, SyncAnswer
 from tagwire.broker.groups.offsets import CommittedOffset, GroupOffsets, TopicPartition
 from tagwire.broker.state_log import StateLog
 from tagwire.broker.storage.batch import origin_of
-from tagwire.errors import DecodeError, Error, KafkaError, StorageError, UnsupportedVersionError
+from tagwire.broker.turns import Turns
+from tagwire.errors import DecodeError, Error, KafkaError, StorageError, TagwireError, UnsupportedVersionError
 from tagwire.escaping import told
 from tagwire.records import BatchOptions, Record, RecordBatch, write
 
@@ -30,16 +35,28 @@ OFFSETS_RETENTION_MS = 7 * 86_400_000
 """Offsets of a group without members are forgotten this long after they were committed, as Kafka does by default."""
 
 
+GROUP_BYTES = 2000
+"""About what a group takes in memory beside its members and offsets."""
+
+MAX_NAME_IN_A_MEMBER_ID = 200
+
+
 class _Coordinated:
-    """A group, its offsets, its timer, and the answers that are due."""
+    """A group, its offsets, its timer, whether there is a record of it, and what of it is counted as held."""
 
     def __init__(self, group: Group) -> None:
         self.group = group
         self.offsets = GroupOffsets()
         self.timer: asyncio.TimerHandle | None = None
         self.timer_ms = 0
-        self.due: list[tuple[asyncio.Future[Any], JoinAnswer | SyncAnswer]] = []
         self.stored = False
+        self.counted_bytes = 0
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing is left of it, in memory or stored."""
+        group = self.group
+        return group.state is State.EMPTY and group.is_idle and not self.stored and not self.offsets
 
 
 class Groups:
@@ -49,15 +66,27 @@ class Groups:
         log: where they are stored.
         most: how many may exist at a time; the next one is refused.
         clock: milliseconds that only grow; what timeouts are measured by.
+        most_bytes: how much memory they may take together: what would need more is refused.
+
+    Attributes:
+        held_bytes: about how much memory they take.
     """
 
-    def __init__(self, log: StateLog, most: int, clock: Callable[[], int] = monotonic_ms) -> None:
+    def __init__(
+        self, log: StateLog, most: int, clock: Callable[[], int] = monotonic_ms, most_bytes: int = 1 << 28
+    ) -> None:
         self._log = log
         self._most = most
+        self._most_bytes = most_bytes
         self._clock = clock
         self._groups: dict[str, _Coordinated] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._turns = Turns()
+        self._closed = False
         self._in_transactions: dict[int, set[str]] = {}
+        # Of offsets that are being stored: whose they are, and what they will take.
+        self._coming: Counter[str] = Counter()
+        self._coming_bytes = 0
+        self.held_bytes = 0
 
     def __iter__(self) -> Iterator[Group]:
         return iter([entry.group for _, entry in sorted(self._groups.items())])
@@ -84,9 +113,8 @@ class Groups:
                 self._take_batch(batch)
             except (DecodeError, UnsupportedVersionError) as error:
                 raise StorageError(f"{self._log.name}, {batch!r}: {error}") from None
-        for group_id, entry in list(self._groups.items()):
-            if entry.group.state is State.EMPTY and not entry.stored and not entry.offsets:
-                del self._groups[group_id]
+        for entry in list(self._groups.values()):
+            self._count(entry)
 
     def start(self) -> None:
         """Let time pass for the groups that were loaded."""
@@ -95,11 +123,11 @@ class Groups:
 
     async def close(self) -> None:
         """Finish what is being stored. Whoever waits for an answer gets none."""
+        self._closed = True
         for entry in self._groups.values():
             if entry.timer is not None:
                 entry.timer.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._turns.close()
 
     def _take_batch(self, batch: RecordBatch) -> None:
         origin = origin_of(batch, batch.data)
@@ -118,10 +146,8 @@ class Groups:
         entry = self._entry(key.group)
         if isinstance(key, messages.GroupMetadataKey):
             entry.stored = value is not None
-            if value is None:
-                entry.group.restore(0, None, None, None, ())
-            else:
-                stored.restore_group(entry.group, value, self._clock())
+            metadata = stored.metadata_of(value) if value is not None else GroupMetadata()
+            entry.group.restore(metadata, self._clock())
             return
         partition = (key.topic, key.partition)
         if value is None:
@@ -137,16 +163,23 @@ class Groups:
         """A client joins. The answer may take as long as a rebalance."""
         if not group_id:
             return JoinAnswer(Error.INVALID_GROUP_ID, joining.member_id)
-        if group_id not in self._groups:
-            if joining.member_id:
-                return JoinAnswer(Error.UNKNOWN_MEMBER_ID, joining.member_id)
-            if len(self._groups) >= self._most:
-                return JoinAnswer(Error.COORDINATOR_NOT_AVAILABLE, joining.member_id)
-        entry = self._entry(group_id)
         future: asyncio.Future[JoinAnswer] = asyncio.get_running_loop().create_future()
-        entry.group.join(joining, self._clock(), lambda answer: entry.due.append((future, answer)))
-        self._settle(entry)
+        await self._turns.take(group_id, self._join(group_id, joining, partial(_give, future)))
         return await future
+
+    async def _join(self, group_id: str, joining: Joining, reply: JoinReply) -> None:
+        entry = self._groups.get(group_id)
+        if entry is None and joining.member_id:
+            reply(JoinAnswer(Error.UNKNOWN_MEMBER_ID, joining.member_id))
+            return
+        try:
+            self._check_room(group_id, entry.group.growth_of(joining) if entry is not None else joining.held_bytes)
+        except KafkaError as refusal:
+            reply(JoinAnswer(refusal.error, joining.member_id))
+            return
+        entry = self._entry(group_id)
+        entry.group.join(joining, self._clock(), reply)
+        await self._settle(entry)
 
     async def sync(
         self,
@@ -159,22 +192,33 @@ class Groups:
         assignments: dict[str, bytes],
     ) -> SyncAnswer:
         """A member asks for its assignment. The answer comes when the leader has assigned."""
+        if not group_id:
+            return SyncAnswer(Error.INVALID_GROUP_ID)
+        future: asyncio.Future[SyncAnswer] = asyncio.get_running_loop().create_future()
+
+        def ask(group: Group) -> None:
+            group.sync(
+                member_id,
+                instance_id,
+                generation,
+                protocol_type,
+                protocol,
+                assignments,
+                self._clock(),
+                partial(_give, future),
+            )
+
+        if not await self._turns.take(group_id, self._sync(group_id, ask)):
+            return SyncAnswer(Error.UNKNOWN_MEMBER_ID)
+        return await future
+
+    async def _sync(self, group_id: str, ask: Callable[[Group], None]) -> bool:
         entry = self._groups.get(group_id)
         if entry is None:
-            return SyncAnswer(Error.UNKNOWN_MEMBER_ID if group_id else Error.INVALID_GROUP_ID)
-        future: asyncio.Future[SyncAnswer] = asyncio.get_running_loop().create_future()
-        entry.group.sync(
-            member_id,
-            instance_id,
-            generation,
-            protocol_type,
-            protocol,
-            assignments,
-            self._clock(),
-            lambda answer: entry.due.append((future, answer)),
-        )
-        self._settle(entry)
-        return await future
+            return False
+        ask(entry.group)
+        await self._settle(entry)
+        return True
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> Error:
         """A member says that it is there."""
@@ -183,14 +227,19 @@ class Groups:
             return Error.UNKNOWN_MEMBER_ID if group_id else Error.INVALID_GROUP_ID
         return entry.group.heartbeat(member_id, instance_id, generation, self._clock())
 
-    def leave(self, group_id: str, member_id: str, instance_id: str | None) -> Error:
-        """A member leaves, or is made to."""
+    async def leave(self, group_id: str, member_id: str, instance_id: str | None) -> Error:
+        """A member leaves, or is made to. That nobody is left is stored when this returns, or said not to be."""
+        if not group_id:
+            return Error.INVALID_GROUP_ID
+        return await self._turns.take(group_id, self._leave(group_id, member_id, instance_id))
+
+    async def _leave(self, group_id: str, member_id: str, instance_id: str | None) -> Error:
         entry = self._groups.get(group_id)
         if entry is None:
-            return Error.UNKNOWN_MEMBER_ID if group_id else Error.INVALID_GROUP_ID
+            return Error.UNKNOWN_MEMBER_ID
         error = entry.group.leave(member_id, instance_id, self._clock())
-        self._settle(entry)
-        return error
+        refused = await self._settle(entry)
+        return error or refused
 
     # Offsets -------------------------------------------------------------------------------------------------------
 
@@ -207,44 +256,65 @@ class Groups:
             entry.group.check_commit(member_id, instance_id, generation, self._clock())
         elif generation >= 0:
             raise KafkaError(Error.ILLEGAL_GENERATION)
-        elif len(self._groups) >= self._most:
-            raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, f"there are {self._most} groups")
 
     async def commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Store offsets that may be committed.
 
         Raises:
-            KafkaError: COORDINATOR_NOT_AVAILABLE: they could not be stored.
+            KafkaError: COORDINATOR_NOT_AVAILABLE: they could not be stored, or there is too much already.
         """
-        await self._to_the_end(self._commit(group_id, offsets))
+        await self._turns.at_once(self._commit(group_id, offsets))
 
     async def _commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        await self._log.append(_offset_records(group_id, offsets))
-        self._entry(group_id).offsets.commit(offsets)
+        if not offsets:
+            return
+        with self._room_for(group_id, self.offsets(group_id).growth_of(offsets)):
+            await self._log.append(_offset_records(group_id, offsets))
+        entry = self._entry(group_id)
+        entry.offsets.commit(offsets)
+        self._count(entry)
 
     async def commit_in_transaction(
-        self, group_id: str, producer_id: int, epoch: int, offsets: Mapping[TopicPartition, CommittedOffset]
+        self,
+        group_id: str,
+        producer_id: int,
+        epoch: int,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         """Store offsets that may be committed as part of a producer's open transaction: they count once it commits.
 
+        Args:
+            check: raises KafkaError, as this then does, if the transaction is not open any more; see `append_batch`.
+
         Raises:
-            KafkaError: COORDINATOR_NOT_AVAILABLE: they could not be stored.
+            KafkaError: COORDINATOR_NOT_AVAILABLE: they could not be stored, or there is too much already.
         """
-        await self._to_the_end(self._commit_in_transaction(group_id, producer_id, epoch, offsets))
+        await self._turns.at_once(self._commit_in_transaction(group_id, producer_id, epoch, offsets, check))
 
     async def _commit_in_transaction(
-        self, group_id: str, producer_id: int, epoch: int, offsets: Mapping[TopicPartition, CommittedOffset]
+        self,
+        group_id: str,
+        producer_id: int,
+        epoch: int,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        check: Callable[[], None],
     ) -> None:
         if not offsets:
             return
         rows = _offset_records(group_id, offsets)
         options = BatchOptions(producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True)
-        await self._log.append_batch(write(rows, **options))
-        self._prepare(group_id, producer_id, offsets)
+        with self._room_for(group_id, sum(offset.held_bytes for offset in offsets.values())):
+            await self._log.append_batch(write(rows, **options), check)
+        self._count(self._prepare(group_id, producer_id, offsets))
 
-    def _prepare(self, group_id: str, producer_id: int, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        self._entry(group_id).offsets.prepare(producer_id, offsets)
+    def _prepare(
+        self, group_id: str, producer_id: int, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> _Coordinated:
+        entry = self._entry(group_id)
+        entry.offsets.prepare(producer_id, offsets)
         self._in_transactions.setdefault(producer_id, set()).add(group_id)
+        return entry
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """A producer's transaction has ended, and the log says so: its offsets count now, or never will."""
@@ -252,6 +322,7 @@ class Groups:
             entry = self._groups.get(group_id)
             if entry is not None:
                 entry.offsets.end_transaction(producer_id, committed=committed)
+                self._count(entry)
 
     async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         """Forget offsets.
@@ -259,11 +330,14 @@ class Groups:
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE: that could not be stored.
         """
-        await self._to_the_end(self._delete_offsets(group_id, list(partitions)))
+        await self._turns.at_once(self._delete_offsets(group_id, list(partitions)))
 
     async def _delete_offsets(self, group_id: str, partitions: list[TopicPartition]) -> None:
         await self._log.append(_offset_records(group_id, dict.fromkeys(partitions)))
-        self._entry(group_id).offsets.delete(partitions)
+        entry = self._groups.get(group_id)
+        if entry is not None:
+            entry.offsets.delete(partitions)
+            self._count(entry)
 
     # The groups themselves -----------------------------------------------------------------------------------------
 
@@ -275,46 +349,107 @@ class Groups:
         """
         if not group_id:
             raise KafkaError(Error.INVALID_GROUP_ID)
+        await self._turns.take(group_id, self._delete(group_id))
+
+    async def _delete(self, group_id: str) -> None:
         entry = self._groups.get(group_id)
         if entry is None:
             raise KafkaError(Error.GROUP_ID_NOT_FOUND)
         if entry.group.state is not State.EMPTY:
             raise KafkaError(Error.NON_EMPTY_GROUP)
-        await self._to_the_end(self._delete(entry))
+        await self._forget(entry)
 
-    async def _delete(self, entry: _Coordinated) -> None:
-        group_id = entry.group.group_id
-        entry.group.state = State.DEAD
-        del self._groups[group_id]
-        records = _offset_records(group_id, dict.fromkeys(partition for partition, _ in entry.offsets))
-        try:
-            await self._log.append([*records, stored.no_group_record(group_id, wall_ms())])
-        except BaseException:
-            if group_id not in self._groups:  # the log still has it
-                entry.group.state = State.EMPTY
-                self._groups[group_id] = entry
-            raise
+    async def _forget(self, entry: _Coordinated) -> None:
+        """Delete what there is of an empty group; what is committed meanwhile stays, here and on the disk."""
+        group_id, partitions = entry.group.group_id, entry.offsets.partitions()
+        records = _offset_records(group_id, dict.fromkeys(partitions))
+        if entry.stored:
+            records.append(stored.no_group_record(group_id, wall_ms()))
+        await self._log.append(records)
+        entry.offsets.delete(partitions)
+        entry.stored = False
+        entry.group = Group(group_id, _new_member_id)
+        self._count(entry)
 
     async def expire(self) -> None:
         """Forget what is too old: offsets of groups without members, and groups that have nothing left."""
-        for entry in list(self._groups.values()):
-            if entry.group.state is not State.EMPTY:
-                continue
-            old = entry.offsets.expired(wall_ms() - OFFSETS_RETENTION_MS)
+        for group_id in list(self._groups):
             try:
-                if old:
-                    await self.delete_offsets(entry.group.group_id, old)
-                if entry.group.state is State.EMPTY and entry.group.is_idle and not entry.offsets:
-                    await self._to_the_end(self._delete(entry))
+                await self._turns.take(group_id, self._expire(group_id))
             except KafkaError as error:
-                logger.error("%s", error)
+                logger.error("group %s: %s", told(group_id), error)
+
+    async def _expire(self, group_id: str) -> None:
+        entry = self._groups.get(group_id)
+        if entry is None or entry.group.state is not State.EMPTY:
+            return
+        old = entry.offsets.expired(wall_ms() - OFFSETS_RETENTION_MS)
+        if old:
+            await self._delete_offsets(group_id, old)
+        if entry.stored and entry.group.is_idle and not entry.offsets:
+            await self._forget(entry)
 
     async def forget_topic(self, topic: str) -> None:
-        """Delete the offsets that groups committed of a topic that is deleted."""
+        """Delete the offsets that groups committed of a topic that is deleted.
+
+        Raises:
+            KafkaError: COORDINATOR_NOT_AVAILABLE: of some groups that could not be stored; of the others they are gone.
+        """
+        failure: KafkaError | None = None
         for entry in list(self._groups.values()):
-            gone = [partition for partition, _ in entry.offsets if partition[0] == topic]
-            if gone:
-                await self.delete_offsets(entry.group.group_id, gone)
+            gone = [partition for partition in entry.offsets.partitions() if partition[0] == topic]
+            try:
+                if gone:
+                    await self.delete_offsets(entry.group.group_id, gone)
+            except KafkaError as error:
+                failure = error
+        if failure is not None:
+            raise failure
+
+    # Room ----------------------------------------------------------------------------------------------------------
+
+    def _check_room(self, group_id: str, growth: int) -> None:
+        """Refuse a group too many, and `growth` bytes too much: KafkaError COORDINATOR_NOT_AVAILABLE."""
+        if group_id not in self._groups and group_id not in self._coming:
+            count = len(self._groups) + sum(1 for coming in self._coming if coming not in self._groups)
+            if count >= self._most:
+                raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, f"there are {self._most} groups")
+        held = self.held_bytes + self._coming_bytes
+        if growth > 0 and held + growth > self._most_bytes:
+            problem = f"groups hold {held} bytes, and may hold {self._most_bytes}: no room for {growth} more"
+            logger.warning("group %s: %s", told(group_id), problem)
+            raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, problem)
+
+    @contextmanager
+    def _room_for(self, group_id: str, growth: int) -> Iterator[None]:
+        """Room for what is being stored, as `_check_room`."""
+        self._check_room(group_id, growth)
+        growth = max(growth, 0)
+        self._coming[group_id] += 1
+        self._coming_bytes += growth
+        try:
+            yield
+        finally:
+            self._coming_bytes -= growth
+            self._coming[group_id] -= 1
+            if not self._coming[group_id]:
+                del self._coming[group_id]
+
+    def _count(self, entry: _Coordinated) -> None:
+        """See how much a group holds now, and let go of one of which nothing is left."""
+        group = entry.group
+        if self._groups.get(group.group_id) is not entry:
+            return
+        held = GROUP_BYTES + len(group.group_id) + group.held_bytes + entry.offsets.held_bytes
+        if entry.is_nothing:
+            held = 0
+            del self._groups[group.group_id]
+            if entry.timer is not None:
+                entry.timer.cancel()
+        self.held_bytes += held - entry.counted_bytes
+        entry.counted_bytes = held
+
+    # Steps ---------------------------------------------------------------------------------------------------------
 
     def _entry(self, group_id: str) -> _Coordinated:
         entry = self._groups.get(group_id)
@@ -322,29 +457,30 @@ class Groups:
             entry = self._groups[group_id] = _Coordinated(Group(group_id, _new_member_id))
         return entry
 
-    def _settle(self, entry: _Coordinated) -> None:
-        """Store a change, and give the answers that are due; what a change brought about only once it is stored."""
-        due, entry.due = entry.due, []
-        if entry.group.changed:
-            entry.group.changed = False
-            entry.stored = True
-            self._background(self._store(entry, due))
-        else:
-            _give(due)
+    async def _settle(self, entry: _Coordinated) -> Error:
+        """Store what a group proposes, and let it become that; or tell it, and the caller, why that cannot be."""
+        refused = Error.NONE
+        while (proposal := entry.group.proposal) is not None:
+            group_id = entry.group.group_id
+            try:
+                self._check_room(group_id, proposal.held_bytes)
+                self._count(entry)
+                await self._log.append([stored.group_record(group_id, proposal.metadata, wall_ms())])
+            except TagwireError as error:
+                logger.error("group %s: %s", told(group_id), error)
+                refused = error.error if isinstance(error, KafkaError) else Error.UNKNOWN_SERVER_ERROR
+                entry.group.refuse(refused, self._clock())
+            else:
+                entry.stored = True
+                entry.group.adopt(self._clock())
+        self._count(entry)
         self._arm(entry)
-
-    async def _store(self, entry: _Coordinated, due: list[tuple[asyncio.Future[Any], Any]]) -> None:
-        try:
-            await self._log.append([stored.group_record(entry.group, wall_ms())])
-        except KafkaError as error:
-            logger.error("group %s: %s", told(entry.group.group_id), error)
-            due = [(future, replace(answer, error=error.error)) for future, answer in due]
-        _give(due)
+        return refused
 
     def _arm(self, entry: _Coordinated) -> None:
         """See to it that the group is told when its next deadline has come. A timer that is early does no harm."""
         deadline = entry.group.next_deadline_ms
-        if deadline is None or (entry.timer is not None and entry.timer_ms <= deadline):
+        if self._closed or deadline is None or (entry.timer is not None and entry.timer_ms <= deadline):
             return
         if entry.timer is not None:
             entry.timer.cancel()
@@ -354,18 +490,14 @@ class Groups:
 
     def _ring(self, entry: _Coordinated) -> None:
         entry.timer = None
-        entry.group.tick(self._clock())
-        self._settle(entry)
+        group_id = entry.group.group_id
+        self._turns.begin(group_id, self._tick(group_id))
 
-    async def _to_the_end(self, work: Coroutine[Any, Any, None]) -> None:
-        # Shielded: a client that goes away must not leave on the disk what this broker does not know.
-        await asyncio.shield(self._background(work))
-
-    def _background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+    async def _tick(self, group_id: str) -> None:
+        entry = self._groups.get(group_id)
+        if entry is not None:
+            entry.group.tick(self._clock())
+            await self._settle(entry)
 
 
 def _offset_records(group_id: str, offsets: Mapping[TopicPartition, CommittedOffset | None]) -> list[Record]:
@@ -373,11 +505,10 @@ def _offset_records(group_id: str, offsets: Mapping[TopicPartition, CommittedOff
     return [stored.offset_record(group_id, where, offset, now) for where, offset in offsets.items()]
 
 
-def _give(due: Iterable[tuple[asyncio.Future[Any], Any]]) -> None:
-    for future, answer in due:
-        if not future.done():  # whoever waited may have gone
-            future.set_result(answer)
+def _give(future: asyncio.Future[Any], answer: Any) -> None:
+    if not future.done():  # whoever waited may have gone
+        future.set_result(answer)
 
 
 def _new_member_id(name: str) -> str:
-    return f"{name}-{uuid4()}"
+    return f"{name[:MAX_NAME_IN_A_MEMBER_ID]}-{uuid4()}"

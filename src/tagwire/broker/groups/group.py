@@ -10,15 +10,22 @@ a member id and has not come back with it; at the latest it ends after the longe
 A static member (one with an instance id) is known by that id: restarted within its session timeout, it takes its old
 place under a new member id without a rebalance, and whoever still uses the old member id is fenced.
 
-Source: facts/kafka_protocol.md 4 and 7, facts/brokers.md B.4.
+An assignment, a group that nobody is left in, and a static member's new place are *proposed* first: the group is as it
+was until it is told that what it proposes is stored, and meanwhile takes nothing but heartbeats and offsets. So what
+it is, outside of a rebalance, is what a restart would find.
+
+Source: KIP-62, KIP-345, KIP-394, Kafka's GroupCoordinator.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 
 from tagwire.broker.groups.membership import (
+    GroupMetadata,
     JoinAnswer,
     Joining,
     JoinReply,
@@ -32,8 +39,34 @@ from tagwire.errors import Error, KafkaError
 MAX_MEMBERS = 1000
 """Members one group can have, those included that were given an id and have not come back with it."""
 
+MAX_GROUP_BYTES = 16 << 20
+"""What the members of one group may take in memory together, with their metadata and their assignments."""
+
+ID_BYTES = 200
+"""About what an id takes in memory that was given to a client which has not come back with it."""
+
+STORE_AGAIN_MS = 30_000
+"""When it is tried again to store that nobody is left in a group."""
+
 MIN_SESSION_TIMEOUT_MS = 1
 MAX_SESSION_TIMEOUT_MS = 1_800_000
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a group becomes once it is stored.
+
+    Attributes:
+        metadata: what is to be stored.
+        adopt: makes the group what is stored now; called with the time.
+        refuse: says why it could not be stored; called with an error and the time.
+        held_bytes: how much memory it takes beside the group's own.
+    """
+
+    metadata: GroupMetadata
+    adopt: Callable[[int], None]
+    refuse: Callable[[Error, int], None]
+    held_bytes: int = 0
 
 
 class Group:
@@ -49,7 +82,7 @@ class Group:
         protocol_type, protocol: what its members take part in; None in an empty group.
         leader: member id of the one that assigns.
         members: by member id.
-        changed: set whenever members, assignment or generation have become others, and ought to be stored.
+        proposal: what is to be stored before anything but heartbeats and commits goes on; see `adopt` and `refuse`.
     """
 
     def __init__(self, group_id: str, new_member_id: Callable[[str], str]) -> None:
@@ -60,25 +93,64 @@ class Group:
         self.protocol: str | None = None
         self.leader: str | None = None
         self.members: dict[str, Member] = {}
-        self.changed = False
+        self.proposal: Proposal | None = None
         self._new_member_id = new_member_id
         self._static: dict[str, str] = {}
         self._expected: dict[str, int] = {}
         self._deadline_ms: int | None = None
 
-    def restore(
-        self,
-        generation: int,
-        protocol_type: str | None,
-        protocol: str | None,
-        leader: str | None,
-        members: Iterable[Member],
-    ) -> None:
-        """Take over what was stored of it."""
-        self.generation, self.protocol_type, self.protocol, self.leader = generation, protocol_type, protocol, leader
-        self.members = {member.member_id: member for member in members}
+    def restore(self, stored: GroupMetadata, now_ms: int) -> None:
+        """Take over what was stored of it; its members get their session timeouts anew."""
+        self.generation, self.protocol, self.leader = stored.generation, stored.protocol, stored.leader
+        self.protocol_type = stored.protocol_type
+        self.members = {
+            member.member_id: Member(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.session_timeout_ms,
+                member.rebalance_timeout_ms,
+                ((stored.protocol or "", member.subscription),),
+                now_ms + member.session_timeout_ms,
+                member.assignment,
+                synced=True,
+            )
+            for member in stored.members
+        }
         self._static = {m.instance_id: m.member_id for m in self.members.values() if m.instance_id is not None}
         self.state = State.STABLE if self.members else State.EMPTY
+
+    def adopt(self, now_ms: int) -> None:
+        """Become what was proposed: it is stored."""
+        self._proposed().adopt(now_ms)
+
+    def refuse(self, error: Error, now_ms: int) -> None:
+        """Stay what it is: what was proposed is not stored, and whoever waits for it is told `error`."""
+        self._proposed().refuse(error, now_ms)
+
+    def _proposed(self) -> Proposal:
+        proposal, self.proposal = self.proposal, None
+        if proposal is None:
+            raise RuntimeError(f"group {self.group_id!r} has proposed nothing")
+        return proposal
+
+    def _check_free(self) -> None:
+        if self.proposal is not None:
+            raise RuntimeError(f"group {self.group_id!r} cannot go on before its proposal is stored or refused")
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory its members take, those included that were given an id, and what it proposes."""
+        members = sum(member.held_bytes for member in self.members.values())
+        expected = sum(ID_BYTES + len(member_id) for member_id in self._expected)
+        return members + expected + (self.proposal.held_bytes if self.proposal is not None else 0)
+
+    def growth_of(self, joining: Joining) -> int:
+        """How many bytes more it would hold if a client joined so."""
+        member_id = self._static.get(joining.instance_id or "", joining.member_id)
+        before = self.members[member_id].held_bytes if member_id in self.members else 0
+        return joining.held_bytes - before
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -96,6 +168,7 @@ class Group:
 
     def tick(self, now_ms: int) -> None:
         """Give up whoever was not heard of in time, and end a rebalance whose time is up."""
+        self._check_free()
         for member_id in [member_id for member_id, expires in self._expected.items() if expires <= now_ms]:
             del self._expected[member_id]
         silent = [m for m in self.members.values() if not m.is_waiting and m.expires_ms <= now_ms]
@@ -112,6 +185,7 @@ class Group:
 
     def join(self, joining: Joining, now_ms: int, reply: JoinReply) -> None:
         """A client joins, or joins again. The answer may be given at once, or at a later call of any method."""
+        self._check_free()
         try:
             self._check_joining(joining)
             if joining.member_id == "":
@@ -135,6 +209,7 @@ class Group:
         reply: SyncReply,
     ) -> None:
         """A member asks for its assignment; the leader brings everyone's. None for a protocol means it does not say."""
+        self._check_free()
         try:
             member = self._member_of(generation, member_id, instance_id)
             if (protocol_type or self.protocol_type, protocol or self.protocol) != (self.protocol_type, self.protocol):
@@ -152,7 +227,7 @@ class Group:
         member.answer_sync(SyncAnswer(Error.REBALANCE_IN_PROGRESS))  # it asked before, and has forgotten
         member.on_sync = reply
         if member_id == self.leader:
-            self._assign(assignments, now_ms)
+            self._propose_assignments(assignments, now_ms)
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> Error:
         """A member says that it is there."""
@@ -165,6 +240,7 @@ class Group:
 
     def leave(self, member_id: str, instance_id: str | None, now_ms: int) -> Error:
         """A member leaves, or is made to: by its instance id alone, if `member_id` is ""."""
+        self._check_free()
         if self._expected.pop(member_id, None) is not None:
             if self.state is State.PREPARING:
                 self._complete_if_all_joined(now_ms)
@@ -205,6 +281,9 @@ class Group:
             raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
         if others and (joining.protocol_type != self.protocol_type or not spoken & self._spoken_by_all(others)):
             raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
+        growth = self.growth_of(joining)
+        if growth > 0 and self.held_bytes + growth > MAX_GROUP_BYTES:
+            raise KafkaError(Error.GROUP_MAX_SIZE_REACHED)
 
     def _join_without_id(self, joining: Joining, now_ms: int, reply: JoinReply) -> None:
         if joining.instance_id is not None and joining.instance_id in self._static:
@@ -242,7 +321,6 @@ class Group:
         is_leader = member.member_id == self.leader
         member.heard_of(now_ms)
         if same and (self.state is State.COMPLETING or (self.state is State.STABLE and not is_leader)):
-            member.take(joining)
             reply(self._joined(member))  # its answer was lost
             return
         member.take(joining)
@@ -252,27 +330,50 @@ class Group:
 
     def _replace(self, old: Member, joining: Joining, now_ms: int, reply: JoinReply) -> None:
         """A static member has come back and does not know its member id any more."""
+        member_id = self._new_member_id(joining.instance_id or joining.client_id)
+        told = dict(joining.protocols).get(self.protocol or "", b"")
+        same = old.metadata(self.protocol) == told
+        others = [member for member in self.members.values() if member is not old]
+        if self.state is State.STABLE and same and self._choose_protocol([*others, joining]) == self.protocol:
+            renamed = replace(
+                old.stored(self.protocol, old.assignment),
+                member_id=member_id,
+                client_id=joining.client_id,
+                client_host=joining.client_host,
+                session_timeout_ms=joining.session_timeout_ms,
+                rebalance_timeout_ms=joining.rebalance_timeout_ms,
+            )
+            stored = [member.stored(self.protocol, member.assignment) for member in others]
+            leader = member_id if old.member_id == self.leader else self.leader
+            self.proposal = Proposal(
+                GroupMetadata(self.generation, self.protocol_type, self.protocol, leader, (*stored, renamed)),
+                partial(self._take_place, old, member_id, joining, reply),
+                lambda error, _: reply(JoinAnswer(error, joining.member_id)),
+                max(self.growth_of(joining), 0),
+            )
+            return
         old.answer_join(JoinAnswer(Error.FENCED_INSTANCE_ID, old.member_id))
         old.answer_sync(SyncAnswer(Error.FENCED_INSTANCE_ID))
-        del self.members[old.member_id]
-        old_id, was_leader = old.member_id, old.member_id == self.leader
-        same = old.metadata(self.protocol) == dict(joining.protocols).get(self.protocol or "")
-        member = old
-        member.member_id = self._new_member_id(joining.instance_id or joining.client_id)
+        self._rename(old, member_id, joining, now_ms)
+        old.on_join = reply
+        self._rebalance(now_ms)
+
+    def _take_place(self, member: Member, member_id: str, joining: Joining, reply: JoinReply, now_ms: int) -> None:
+        old_id, was_leader = member.member_id, member.member_id == self.leader
+        self._rename(member, member_id, joining, now_ms)
+        # Its assignment stands. A leader that cannot be told so would assign again: it is not told that it leads.
+        skip = was_leader and joining.takes_skip
+        reply(self._joined(member, leader=old_id if was_leader and not skip else None, skip_assignment=skip))
+
+    def _rename(self, member: Member, member_id: str, joining: Joining, now_ms: int) -> None:
+        del self.members[member.member_id]
+        if member.member_id == self.leader:
+            self.leader = member_id
+        member.member_id = member_id
         member.take(joining)
         member.heard_of(now_ms)
-        self.members[member.member_id] = member
-        self._static[joining.instance_id or ""] = member.member_id
-        if was_leader:
-            self.leader = member.member_id
-        if self.state is State.STABLE and same and self._choose_protocol() == self.protocol:
-            self.changed = True
-            # Its assignment stands. A leader that cannot be told so would assign again: it is not told that it leads.
-            skip = was_leader and joining.takes_skip
-            reply(self._joined(member, leader=old_id if was_leader and not skip else None, skip_assignment=skip))
-            return
-        member.on_join = reply
-        self._rebalance(now_ms)
+        self.members[member_id] = member
+        self._static[joining.instance_id or ""] = member_id
 
     # Rebalancing ---------------------------------------------------------------------------------------------------
 
@@ -314,12 +415,12 @@ class Group:
         self._rebalance(now_ms)
 
     def _begin_generation(self, now_ms: int) -> None:
-        self.generation += 1
         self._deadline_ms = None
         if not self.members:
-            self.state, self.protocol, self.leader = State.EMPTY, None, None
-            self.changed = True
+            empty = GroupMetadata(self.generation + 1, self.protocol_type)
+            self.proposal = Proposal(empty, partial(self._be_empty, empty), self._be_empty_later)
             return
+        self.generation += 1
         if self.leader not in self.members or self.members[self.leader].on_join is None:
             self.leader = next(m.member_id for m in self.members.values() if m.on_join is not None)
         self.protocol = self._choose_protocol()
@@ -330,15 +431,36 @@ class Group:
             member.synced, member.assignment = False, b""
             member.answer_join(self._joined(member))
 
+    def _be_empty(self, empty: GroupMetadata, now_ms: int) -> None:
+        self.state, self.generation, self.protocol, self.leader = State.EMPTY, empty.generation, None, None
+
+    def _be_empty_later(self, error: Error, now_ms: int) -> None:
+        self._deadline_ms = now_ms + STORE_AGAIN_MS
+
+    def _propose_assignments(self, assignments: dict[str, bytes], now_ms: int) -> None:
+        given = {member_id: assignments.get(member_id, b"") for member_id in self.members}
+        size = sum(map(len, given.values()))
+        if self.held_bytes + size > MAX_GROUP_BYTES:
+            self._assign_nothing(Error.UNKNOWN_SERVER_ERROR, now_ms)
+            return
+        stored = [member.stored(self.protocol, given[member.member_id]) for member in self.members.values()]
+        metadata = GroupMetadata(self.generation, self.protocol_type, self.protocol, self.leader, tuple(stored))
+        self.proposal = Proposal(metadata, partial(self._assign, given), self._assign_nothing, size)
+
     def _assign(self, assignments: dict[str, bytes], now_ms: int) -> None:
         self.state = State.STABLE
         self._deadline_ms = None
-        self.changed = True
         for member in self.members.values():
-            member.assignment = assignments.get(member.member_id, b"")
+            member.assignment = assignments[member.member_id]
         for member in self.members.values():
             member.heard_of(now_ms)
             member.answer_sync(self._assignment_of(member))
+
+    def _assign_nothing(self, error: Error, now_ms: int) -> None:
+        """Tell whoever waits for an assignment what is wrong with it, and begin anew, as Kafka does."""
+        for member in self.members.values():
+            member.answer_sync(SyncAnswer(error))
+        self._rebalance(now_ms)
 
     def _remove(self, member: Member) -> None:
         member.answer_join(JoinAnswer(Error.UNKNOWN_MEMBER_ID, member.member_id))
@@ -392,13 +514,12 @@ class Group:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @staticmethod
-    def _spoken_by_all(members: Iterable[Member]) -> set[str]:
+    def _spoken_by_all(members: Iterable[Member | Joining]) -> set[str]:
         return set.intersection(*({name for name, _ in member.protocols} for member in members))
 
-    def _choose_protocol(self) -> str:
-        """The protocol that most members like best among those that all speak."""
-        shared = self._spoken_by_all(self.members.values())
-        votes = Counter(
-            next(name for name, _ in member.protocols if name in shared) for member in self.members.values()
-        )
+    def _choose_protocol(self, members: Iterable[Member | Joining] | None = None) -> str:
+        """The protocol that most of its members, or of others, like best among those that all speak."""
+        speakers: list[Member | Joining] = list(self.members.values() if members is None else members)
+        shared = self._spoken_by_all(speakers)
+        votes = Counter(next(name for name, _ in member.protocols if name in shared) for member in speakers)
         return votes.most_common(1)[0][0]

@@ -1,4 +1,4 @@
-"""What a group knows of its members, and what it answers them."""
+"""What a group knows of its members, what it answers them, and what is stored of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from enum import Enum
 from tagwire.errors import Error
 
 Protocols = tuple[tuple[str, bytes], ...]
+
+MEMBER_BYTES = 1000
+"""About what a member takes in memory beside its strings and bytes."""
 
 
 class State(Enum):
@@ -47,6 +50,12 @@ class Joining:
     takes_id: bool = True
     takes_skip: bool = True
 
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory a member takes that joins so, before it is assigned anything."""
+        texts = len(self.member_id) + len(self.instance_id or "") + len(self.client_id) + len(self.client_host)
+        return MEMBER_BYTES + texts + sum(len(name) + len(data) for name, data in self.protocols)
+
 
 @dataclass(frozen=True, slots=True)
 class JoinAnswer:
@@ -70,6 +79,31 @@ class SyncAnswer:
     protocol_type: str | None = None
     protocol: str | None = None
     assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberMetadata:
+    """A member as it is stored: `subscription` is what it told about itself for the group's protocol."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetadata:
+    """A group as it is stored, between two rebalances."""
+
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    members: tuple[MemberMetadata, ...] = ()
 
 
 JoinReply = Callable[[JoinAnswer], None]
@@ -104,6 +138,26 @@ class Member:
     def is_waiting(self) -> bool:
         """Whether an answer is due to it."""
         return self.on_join is not None or self.on_sync is not None
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it takes."""
+        texts = len(self.member_id) + len(self.instance_id or "") + len(self.client_id) + len(self.client_host)
+        payload = sum(len(name) + len(data) for name, data in self.protocols)
+        return MEMBER_BYTES + texts + payload + len(self.assignment)
+
+    def stored(self, protocol: str | None, assignment: bytes) -> MemberMetadata:
+        """It, as it is stored in a group of `protocol` with an assignment."""
+        return MemberMetadata(
+            self.member_id,
+            self.instance_id,
+            self.client_id,
+            self.client_host,
+            self.session_timeout_ms,
+            self.rebalance_timeout_ms,
+            self.metadata(protocol),
+            assignment,
+        )
 
     def heard_of(self, now_ms: int) -> None:
         self.expires_ms = now_ms + self.session_timeout_ms

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 TopicPartition = tuple[str, int]
 
+OFFSET_BYTES = 500
+"""About what an offset takes in memory beside its metadata."""
+
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
@@ -24,11 +27,21 @@ class CommittedOffset:
     metadata: str
     committed_ms: int
 
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it takes."""
+        return OFFSET_BYTES + len(self.metadata)
+
 
 class GroupOffsets:
-    """A group's offsets. Iterating gives (partition, offset) of what is committed."""
+    """A group's offsets. Iterating gives (partition, offset) of what is committed.
+
+    Attributes:
+        held_bytes: about how much memory they take.
+    """
 
     def __init__(self) -> None:
+        self.held_bytes = 0
         self._committed: dict[TopicPartition, CommittedOffset] = {}
         self._pending: dict[int, dict[TopicPartition, CommittedOffset]] = {}
 
@@ -41,26 +54,52 @@ class GroupOffsets:
     def get(self, partition: TopicPartition) -> CommittedOffset | None:
         return self._committed.get(partition)
 
+    def partitions(self) -> list[TopicPartition]:
+        """The partitions that an offset is committed of, or would be by an open transaction."""
+        return sorted({*self._committed, *(partition for pending in self._pending.values() for partition in pending)})
+
+    def growth_of(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> int:
+        """How many bytes more they would hold if `offsets` were committed."""
+        before = [self._committed[partition].held_bytes for partition in offsets if partition in self._committed]
+        return sum(offset.held_bytes for offset in offsets.values()) - sum(before)
+
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Note offsets that are stored."""
-        self._committed.update(offsets)
+        self._put(self._committed, offsets)
 
     def delete(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget offsets whose deletion is stored, those in open transactions too."""
-        for partition in list(partitions):
-            self._committed.pop(partition, None)
-            for pending in self._pending.values():
-                pending.pop(partition, None)
+        gone = list(partitions)
+        self._drop(self._committed, gone)
+        for producer_id, pending in list(self._pending.items()):
+            self._drop(pending, gone)
+            if not pending:
+                del self._pending[producer_id]
 
     def prepare(self, producer_id: int, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Note offsets that are stored as part of a producer's open transaction."""
-        self._pending.setdefault(producer_id, {}).update(offsets)
+        self._put(self._pending.setdefault(producer_id, {}), offsets)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Commit a producer's prepared offsets, or forget them."""
         offsets = self._pending.pop(producer_id, {})
+        self._drop(dict(offsets), offsets)
         if committed:
-            self._committed.update(offsets)
+            self._put(self._committed, offsets)
+
+    def _put(
+        self,
+        into: dict[TopicPartition, CommittedOffset],
+        offsets: Mapping[TopicPartition, CommittedOffset],
+    ) -> None:
+        self._drop(into, offsets)
+        into.update(offsets)
+        self.held_bytes += sum(offset.held_bytes for offset in offsets.values())
+
+    def _drop(self, of: dict[TopicPartition, CommittedOffset], partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            offset = of.pop(partition, None)
+            self.held_bytes -= offset.held_bytes if offset is not None else 0
 
     def is_unstable(self, partition: TopicPartition) -> bool:
         """Whether an open transaction would commit an offset of this partition."""

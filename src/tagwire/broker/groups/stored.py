@@ -1,6 +1,6 @@
 """Groups and offsets as records of __consumer_offsets, in Kafka's own formats.
 
-A null value deletes. Source: facts/kafka_protocol.md 6.
+A null value deletes. Source: GroupMetadataValue, OffsetCommitValue.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tagwire import messages
-from tagwire.broker.groups.group import Group
-from tagwire.broker.groups.membership import Member
+from tagwire.broker.groups.membership import GroupMetadata, MemberMetadata
 from tagwire.broker.groups.offsets import CommittedOffset, TopicPartition
 from tagwire.broker.state_log import key_bytes, value_bytes
 from tagwire.errors import UnsupportedVersionError
@@ -35,7 +34,7 @@ def offset_record(group_id: str, partition: TopicPartition, offset: CommittedOff
     return Record(key, value_bytes(value, OFFSET_VERSION), timestamp=now_ms)
 
 
-def group_record(group: Group, now_ms: int) -> Record:
+def group_record(group_id: str, group: GroupMetadata, now_ms: int) -> Record:
     """The record of a group's members and their assignments."""
     value = messages.GroupMetadataValue(
         protocol_type=group.protocol_type or "",
@@ -43,9 +42,9 @@ def group_record(group: Group, now_ms: int) -> Record:
         protocol=group.protocol,
         leader=group.leader,
         current_state_timestamp=now_ms,
-        members=[_stored_member(member, group.protocol) for member in group.members.values()],
+        members=[_stored_member(member) for member in group.members],
     )
-    return Record(_group_key(group.group_id), value_bytes(value, GROUP_VERSION), timestamp=now_ms)
+    return Record(_group_key(group_id), value_bytes(value, GROUP_VERSION), timestamp=now_ms)
 
 
 def no_group_record(group_id: str, now_ms: int) -> Record:
@@ -73,23 +72,17 @@ def offset_of(value: Any) -> CommittedOffset:
     return CommittedOffset(value.offset, getattr(value, "leader_epoch", -1), value.metadata, value.commit_timestamp)
 
 
-def restore_group(group: Group, value: Any, now_ms: int) -> None:
-    """Make a group what a value says; its members get their session timeouts anew."""
-    protocol = value.protocol
-    group.restore(
-        value.generation,
-        value.protocol_type or None,
-        protocol,
-        value.leader,
-        [_member(stored, protocol, now_ms) for stored in value.members],
-    )
+def metadata_of(value: Any) -> GroupMetadata:
+    """The group in a value."""
+    members = tuple(_member(stored) for stored in value.members)
+    return GroupMetadata(value.generation, value.protocol_type or None, value.protocol, value.leader, members)
 
 
 def _group_key(group_id: str) -> bytes:
     return key_bytes(messages.GroupMetadataKey(group=group_id))
 
 
-def _stored_member(member: Member, protocol: str | None) -> Any:
+def _stored_member(member: MemberMetadata) -> Any:
     return messages.GroupMetadataValue.MemberMetadata(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
@@ -97,23 +90,20 @@ def _stored_member(member: Member, protocol: str | None) -> Any:
         client_host=member.client_host,
         rebalance_timeout=member.rebalance_timeout_ms,
         session_timeout=member.session_timeout_ms,
-        subscription=member.metadata(protocol),
+        subscription=member.subscription,
         assignment=member.assignment,
     )
 
 
-def _member(stored: Any, protocol: str | None, now_ms: int) -> Member:
+def _member(stored: Any) -> MemberMetadata:
     session_ms = stored.session_timeout
-    rebalance_ms = stored.rebalance_timeout if stored.rebalance_timeout >= 0 else session_ms
-    return Member(
+    return MemberMetadata(
         stored.member_id,
         stored.group_instance_id,
         stored.client_id,
         stored.client_host,
         session_ms,
-        rebalance_ms,
-        ((protocol or "", bytes(stored.subscription)),),
-        now_ms + session_ms,
+        stored.rebalance_timeout if stored.rebalance_timeout >= 0 else session_ms,
+        bytes(stored.subscription),
         bytes(stored.assignment),
-        synced=True,
     )

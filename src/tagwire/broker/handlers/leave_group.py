@@ -21,7 +21,7 @@ FIRST_VERSION_WITH_SEVERAL = 3
 async def leave_group(call: Call) -> Any:
     request, groups = call.request, call.broker.groups
     if call.version < FIRST_VERSION_WITH_SEVERAL:
-        return Response(error_code=groups.leave(request.group_id, request.member_id, None))
+        return Response(error_code=await groups.leave(request.group_id, request.member_id, None))
     if not request.group_id:
         return Response(error_code=Error.INVALID_GROUP_ID)
     return Response(
@@ -29,7 +29,7 @@ async def leave_group(call: Call) -> Any:
             Response.MemberResponse(
                 member_id=member.member_id,
                 group_instance_id=member.group_instance_id,
-                error_code=groups.leave(request.group_id, member.member_id, member.group_instance_id),
+                error_code=await groups.leave(request.group_id, member.member_id, member.group_instance_id),
             )
             for member in request.members
         ]

@@ -6,6 +6,7 @@ told of the group by AddOffsetsToTxn.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tagwire import messages
@@ -23,11 +24,16 @@ async def txn_offset_commit(call: Call) -> Any:
     offsets, outcomes = sort_offsets(call, request.topics)
     try:
         _check_member(call)
-        call.broker.transactions.check_batch(
-            request.transactional_id, request.producer_id, request.producer_epoch, (OFFSETS, 0)
+        check_open = partial(
+            call.broker.transactions.check_batch,
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            (OFFSETS, 0),
         )
+        check_open()
         await call.broker.groups.commit_in_transaction(
-            request.group_id, request.producer_id, request.producer_epoch, offsets
+            request.group_id, request.producer_id, request.producer_epoch, offsets, check_open
         )
     except KafkaError as error:
         outcomes.update(dict.fromkeys(offsets, error.error))

@@ -183,8 +183,9 @@ class ClientConnection(asyncio.BufferedProtocol):
                 self._transport.pause_reading()
 
     def _count_room(self) -> None:
-        slow = self._rpc.unfinished_bytes + self._transport.get_write_buffer_size()
-        self._room.hold(self, slow, self._waiting_bytes + self._begun_bytes)
+        for_others = sum(_size(begun.request) for begun in self._begun if begun.waits)
+        slow = self._rpc.unfinished_bytes + self._transport.get_write_buffer_size() + for_others
+        self._room.hold(self, slow, self._waiting_bytes + self._begun_bytes - for_others)
 
     def _take_request(self) -> bool:
         try:

@@ -1,9 +1,9 @@
 """How much memory connections may hold together: unfinished requests, waiting ones, and answers that nobody reads.
 
 Each connection has bounds of its own, but ten thousand of them at their bounds would be too much. When all the room is
-taken, the connection that holds the most by being slow, in an unfinished request or an unread answer, is closed; only
-while nobody is slow, and requests are simply many, is reading put off. So a client that sends half a request for ever
-costs itself its connection, and never keeps another one waiting.
+taken, the connection that holds the most by being slow, in an unfinished request, one that waits for what other clients
+do, or an unread answer, is closed; only while nobody is slow, and requests are simply many, is reading put off. So a
+client that sends half a request for ever costs itself its connection, and never keeps another one waiting.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Room:
         self.taken = 0
 
     def hold(self, holder: Holder, slow: int, busy: int) -> None:
-        """Note what a connection holds: `slow` bytes that wait for its client, `busy` ones that wait for the broker."""
+        """Note what a connection holds: `slow` bytes that wait for its client or others, `busy` ones that wait for the
+        broker."""
         before = sum(self._held.get(holder, (0, 0)))
         if slow or busy:
             self._held[holder] = slow, busy

@@ -24,7 +24,7 @@ def statistics(node: Node, started: float, connections: dict[str, Any]) -> dict[
         broker: who it is and since when. connections: how many, from whom, and what they hold. requests: how many by
         API and version. clients: who sent how many, and `old_versions` that Kafka's newest release does not serve any
         more. topics: partitions, bytes and offsets of each. offline: the partitions that are, each with its reason.
-        groups, transactional_ids: how many.
+        groups, transactional_ids: how many; groups_held_bytes: about how much memory groups take.
     """
     totals = node.instruments.requests.totals()
     return {
@@ -46,6 +46,7 @@ def statistics(node: Node, started: float, connections: dict[str, Any]) -> dict[
             if partition.log.is_offline
         ],
         "groups": sum(1 for _ in node.groups),
+        "groups_held_bytes": node.groups.held_bytes,
         "transactional_ids": sum(1 for _ in node.transactions),
     }
 
