@@ -102,7 +102,7 @@ def _recover(
             if end is None and clean and segment.reopen():
                 continue
         checked = segment.base_offset if checked is None else checked
-        cut = segment.recover(gaps_before)
+        cut = segment.recover(gaps_before, is_last=is_last)
         if cut is not None:
             logger.warning(
                 "%s: %d bytes cut off segment %d at offset %d: %s",

@@ -177,7 +177,7 @@ class Segment:
         self._load_aborted()
         return end == size
 
-    def recover(self, gaps_before: int = 0) -> Cut | None:
+    def recover(self, gaps_before: int = 0, *, is_last: bool = False) -> Cut | None:
         """Read every batch, rebuild the indexes, and cut the file where the first broken or missing byte is. Which
         transactions were aborted is not known then: that takes their producers.
 
@@ -185,6 +185,8 @@ class Segment:
 
         Args:
             gaps_before: offsets may be missing before this one: the log was compacted up to it.
+            is_last: whether it will be written to: its indexes need not be on the disk then, as those of no segment
+                that is, for each crash makes them anew.
         """
         self._reset()
         with suppress(FileNotFoundError):
@@ -208,7 +210,7 @@ class Segment:
             self._truncate(self.size)
         self.finish()
         self.sync()
-        self.save_indexes(sync=True)
+        self.save_indexes(sync=not is_last)
         return Cut(size - self.size, reason) if size > self.size else None
 
     def can_hold(self, offset: int) -> bool:
