@@ -1,16 +1,22 @@
 """Builds the kernels: every module of tagwire.kernel, from the same Python source that also runs uncompiled.
 
-TAGWIRE_PURE=1 leaves them uncompiled; anything else needs a C compiler, and says so when there is none.
+TAGWIRE_PURE=1 leaves them uncompiled; anything else needs a C compiler, and says so when there is none, and a CPython
+whose objects the kernels know: they make them word by word.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+
+OLDEST, NEWEST = (3, 11), (3, 13)
+"""Versions of CPython whose objects the kernels can make; src/tagwire/kernel/memory.pxd holds the same."""
 
 PURE = os.environ.get("TAGWIRE_PURE") == "1"
 KERNELS = sorted(p for p in Path("src/tagwire/kernel").glob("*.py") if p.name != "__init__.py")
@@ -41,9 +47,26 @@ class BuildKernels(build_ext):
             )
 
 
+def refusal() -> str | None:
+    """Why the kernels cannot be compiled for this interpreter; None where they can."""
+    version = sys.version_info[:2]
+    known = f"CPython {'.'.join(map(str, OLDEST))} to {'.'.join(map(str, NEWEST))}"
+    if platform.python_implementation() != "CPython":
+        return f"they need {known}, and this is {platform.python_implementation()}"
+    if not OLDEST <= version <= NEWEST:
+        return f"they know how {known} lay out objects, and this is {'.'.join(map(str, version))}"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return "this CPython is free-threaded, and they need its global lock"
+    return None
+
+
 def kernels() -> list[Extension]:
     if PURE:
         return []
+    if reason := refusal():
+        sys.exit(
+            f"tagwire: the kernels cannot be compiled: {reason}. Set TAGWIRE_PURE=1 for the slow uncompiled kernels."
+        )
     from Cython.Build import cythonize
 
     extensions = [Extension(f"tagwire.kernel.{path.stem}", [str(path)], extra_compile_args=["-O3"]) for path in KERNELS]

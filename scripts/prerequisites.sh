@@ -13,6 +13,10 @@ if ! command -v "$python" >/dev/null 2>&1; then
     lacks "Python 3.11 or newer: '$python' is not on the PATH (name another with PYTHON=...)"
 elif ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     lacks "Python 3.11 or newer: '$python' is $("$python" -V 2>&1) (name another with PYTHON=...)"
+elif [ "${TAGWIRE_PURE:-}" != 1 ] && ! "$python" -c 'import platform, sys, sysconfig
+known = platform.python_implementation() == "CPython" and sys.version_info < (3, 14)
+sys.exit(not known or bool(sysconfig.get_config_var("Py_GIL_DISABLED")))'; then
+    lacks "CPython 3.11 to 3.13, not a free-threaded one: '$python' is $("$python" -VV 2>&1) (name another with PYTHON=...; TAGWIRE_PURE=1 does without the kernels, slowly)"
 elif ! "$python" -c 'import venv, ensurepip' >/dev/null 2>&1; then
     lacks "Python's venv module (on Debian: apt-get install python3-venv)"
 elif [ "${TAGWIRE_PURE:-}" != 1 ]; then

@@ -134,7 +134,8 @@ STORIES: tuple[Callable[[Client], None], ...] = (
     look,
 )
 ASKED_BY_NO_STORY = {"ConsumerGroupDescribe", "SaslHandshake", "SaslAuthenticate", "WriteTxnMarkers"}
-"""Of the APIs that our client asks for. Their answers are mutated as those of all APIs are: tests/kernel/differential."""
+"""Of the APIs that our client asks for; their answers are mutated with those of all APIs, by tests/kernel/differential.
+"""
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,16 @@
 # What pure-Python mode cannot say: slots by their offset, data kept out of the garbage collector's lists, big-endian loads and stores.
+#
+# Objects and lists are made here word by word, as CPython 3.11 to 3.13 lay them out and free them: their sources were read, and the
+# kernels' tests run on them. setup.py knows the same versions, and refuses all others in words.
 
 cdef extern from *:
     """
+    #ifdef Py_GIL_DISABLED
+    #error "tagwire's kernels do not run on free-threaded CPython, whose objects are laid out otherwise; TAGWIRE_PURE=1 does without them"
+    #endif
+    #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
+    #error "tagwire's kernels know how CPython 3.11 to 3.13 lay out objects, and no other; TAGWIRE_PURE=1 does without them"
+    #endif
     #include <stdint.h>
     #include <string.h>
     #include <structmember.h>
@@ -46,23 +55,29 @@ cdef extern from *:
 
     #define TAGWIRE_GC_HEAD (2 * sizeof(void *))
 
+    /* What types say whose objects have more in front than the collector's head: a dict, and since 3.12 weak references. */
+    #if PY_VERSION_HEX >= 0x030C0000
+    #define TAGWIRE_MORE_IN_FRONT (Py_TPFLAGS_MANAGED_DICT | Py_TPFLAGS_MANAGED_WEAKREF)
+    #else
+    #define TAGWIRE_MORE_IN_FRONT Py_TPFLAGS_MANAGED_DICT
+    #endif
+
     /* An object of a collected type that never enters the collector's lists, its fields after the head all zero. */
     static inline PyObject *tagwire_new_untracked(PyObject *type) {
         PyTypeObject *kind = (PyTypeObject *) type;
         if (!PyType_IS_GC(kind) || kind->tp_itemsize != 0)
             return PyType_GenericAlloc(kind, 0);
-    #if PY_VERSION_HEX < 0x030E0000
+        if (PyType_HasFeature(kind, TAGWIRE_MORE_IN_FRONT)) {
+            PyObject *object = PyType_GenericAlloc(kind, 0);
+            if (object != NULL)
+                PyObject_GC_UnTrack(object);
+            return object;
+        }
         char *block = (char *) PyObject_Malloc(TAGWIRE_GC_HEAD + kind->tp_basicsize);
         if (block == NULL)
             return PyErr_NoMemory();
         memset(block, 0, TAGWIRE_GC_HEAD + kind->tp_basicsize);
         return PyObject_Init((PyObject *) (block + TAGWIRE_GC_HEAD), kind);
-    #else
-        PyObject *object = _PyObject_GC_New(kind);
-        if (object != NULL)
-            memset((char *) object + sizeof(PyObject), 0, kind->tp_basicsize - sizeof(PyObject));
-        return object;
-    #endif
     }
 
     static inline void tagwire_untrack(PyObject *object) {
@@ -110,6 +125,7 @@ cdef extern from *:
         PyTypeObject *kind = (PyTypeObject *) type;
         if (!PyType_Check(type) || !PyType_HasFeature(kind, Py_TPFLAGS_HEAPTYPE) || !PyType_IS_GC(kind) ||
             kind->tp_dictoffset != 0 || kind->tp_weaklistoffset != 0 || kind->tp_itemsize != 0 ||
+            PyType_HasFeature(kind, TAGWIRE_MORE_IN_FRONT) ||
             kind->tp_finalize != NULL || kind->tp_del != NULL) {
             PyErr_SetString(PyExc_TypeError, "not a class of slots only");
             return -1;

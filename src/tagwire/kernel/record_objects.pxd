@@ -38,7 +38,7 @@ cdef extern from *:
 
     /* As PyBytes_FromStringAndSize, which spends as much on its calls as on the bytes. */
     static inline PyObject *tagwire_bytes(const unsigned char *at, Py_ssize_t size) {
-    #if PY_VERSION_HEX < 0x030E0000 && !defined(Py_GIL_DISABLED) && !defined(Py_TRACE_REFS) && !defined(Py_REF_DEBUG)
+    #if !defined(Py_TRACE_REFS) && !defined(Py_REF_DEBUG)
         PyBytesObject *made;
         if (size < 2)
             return PyBytes_FromStringAndSize((const char *) at, size);

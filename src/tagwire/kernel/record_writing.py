@@ -139,10 +139,9 @@ def as_bytes(data: object, what: str) -> bytes:
 def as_headers(headers: Any, where: str) -> tuple[Any, ...]:
     """Headers, whatever they come in, as a tuple. Raises EncodeError, which begins with `where`."""
     try:
-        pairs = iter(headers)
-    except TypeError:
-        raise EncodeError(f"{where}: headers are {type(headers).__name__}, not (key, value) pairs") from None
-    return tuple(pairs)
+        return tuple(headers)
+    except (TypeError, ValueError) as error:  # no iterable, or a memoryview that was released
+        raise EncodeError(f"{where}: headers are {type(headers).__name__}, not (key, value) pairs") from error
 
 
 def as_pair(pair: object, where: str = "") -> tuple[Any, Any]:

@@ -1,0 +1,68 @@
+"""The kernels on each other version of CPython that they are built for, as far as this machine has it.
+
+They make objects word by word: what is right on one version may end the process on another. A version that is not there
+is NOT RUN.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import not_run_without
+from .peer import NotRunError
+
+ROOT = Path(__file__).parents[2]
+VERSIONS = [minor for minor in (11, 12, 13) if minor != sys.version_info[1]]
+NEEDED = "setuptools Cython pytest pytest-timeout hypothesis dpkt lz4 python-snappy trustme zstandard".split()
+SECONDS = 500
+
+
+def interpreter(minor: int) -> str:
+    """Where CPython 3.`minor` is. Raises NotRunError."""
+    for name in filter(None, [shutil.which(f"python3.{minor}"), *installed_by_pyenv(minor)]):
+        asked = subprocess.run([name, "-c", "import sys; print(sys.version_info[1])"], capture_output=True, text=True)
+        if asked.stdout.strip() == str(minor):
+            return name
+    raise NotRunError(f"there is no CPython 3.{minor}")
+
+
+def installed_by_pyenv(minor: int) -> list[str]:
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    return [str(found) for found in sorted(root.glob(f"versions/3.{minor}.*/bin/python"))]
+
+
+@pytest.mark.timeout(SECONDS + 60)
+@pytest.mark.parametrize("minor", VERSIONS)
+def test_the_kernels_pass_their_tests_on_another_cpython(minor: int, tmp_path: Path) -> None:
+    python = tmp_path / "venv" / "bin" / "python"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TAGWIRE"))}
+
+    def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, cwd=tmp_path / "project", env=environment, capture_output=True, text=True, timeout=SECONDS
+        )
+
+    project = tmp_path / "project"
+    project.mkdir()
+    for name in ("src", "tests"):
+        ignored = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info")
+        shutil.copytree(ROOT / name, project / name, ignore=ignored)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
+        shutil.copy(ROOT / name, project / name)
+    with not_run_without():
+        subprocess.run([interpreter(minor), "-m", "venv", tmp_path / "venv"], check=True, env=environment)
+        installed = run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *NEEDED)
+        if installed.returncode:
+            raise NotRunError(f"pip: {installed.stderr.strip().splitlines()[-1]}")
+    built = run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-build-isolation", "-e", ".")
+    assert built.returncode == 0, built.stderr
+    tests = ["tests/codec", "tests/kernel", "tests/records", "--ignore", "tests/records/test_peers.py"]
+    ran = run(python, "-X", "faulthandler", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    assert ran.returncode == 0, f"{ran.stdout[-4000:]}\n{ran.stderr[-4000:]}"
+    assert "kernels that are compiled" in ran.stdout

@@ -1,0 +1,86 @@
+"""What setup.py refuses to compile the kernels for, and what the C compiler would."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MEMORY = ROOT / "src" / "tagwire" / "kernel" / "memory.pxd"
+
+PRETENDING = """
+import platform, runpy, sys, sysconfig
+import setuptools
+from Cython.Build import cythonize
+
+said = sysconfig.get_config_var
+sysconfig.get_config_var = lambda name: {free_threaded} if name == "Py_GIL_DISABLED" else said(name)
+platform.python_implementation = lambda: "{implementation}"
+sys.version_info = ({version}, 0, "final", 0)
+sys.argv = ["setup.py", "--name"]
+runpy.run_path("setup.py", run_name="__main__")
+"""
+
+
+def named(version: str = "3, 12", implementation: str = "CPython", free_threaded: int = 0, pure: str = "0") -> str:
+    """The project's name as setup.py tells it to another interpreter, or the last line of its error."""
+    code = PRETENDING.format(version=version, implementation=implementation, free_threaded=free_threaded)
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "TAGWIRE_PURE": pure},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    return ran.stdout.strip() if ran.returncode == 0 else ran.stderr.strip().splitlines()[-1]
+
+
+OTHERS = [
+    ({"free_threaded": 1}, "this CPython is free-threaded, and they need its global lock"),
+    ({"version": "3, 14"}, "they know how CPython 3.11 to 3.13 lay out objects, and this is 3.14"),
+    ({"version": "3, 10"}, "they know how CPython 3.11 to 3.13 lay out objects, and this is 3.10"),
+    ({"implementation": "PyPy"}, "they need CPython 3.11 to 3.13, and this is PyPy"),
+]
+
+
+@pytest.mark.parametrize(("interpreter", "reason"), OTHERS, ids=[str(row[0]) for row in OTHERS])
+def test_the_kernels_are_not_built_for_an_interpreter_they_do_not_know(
+    interpreter: dict[str, str | int], reason: str
+) -> None:
+    assert named(**interpreter) == (  # type: ignore[arg-type]
+        f"tagwire: the kernels cannot be compiled: {reason}. Set TAGWIRE_PURE=1 for the slow uncompiled kernels."
+    )
+    assert named(**interpreter, pure="1") == "tagwire"  # type: ignore[arg-type]
+
+
+def compiled_with(tmp_path: Path, *definitions: str) -> str:
+    """What the C compiler says of the C in memory.pxd."""
+    compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")
+    if shutil.which(compiler[0]) is None:
+        pytest.skip(f"there is no {compiler[0]}")
+    (found,) = re.findall(r'cdef extern from \*:\n    """\n(.*?)"""', MEMORY.read_text(), re.DOTALL)
+    source = tmp_path / "memory.c"
+    source.write_text(f"#include <Python.h>\n{''.join(definitions)}{found}")
+    include = sysconfig.get_path("include")
+    ran = subprocess.run(
+        [*compiler, "-fsyntax-only", "-w", f"-I{include}", str(source)], capture_output=True, text=True, timeout=100
+    )
+    return ran.stderr
+
+
+def test_the_c_of_the_kernels_refuses_what_setup_refuses(tmp_path: Path) -> None:
+    """Whoever compiles it otherwise than by setup.py."""
+    assert compiled_with(tmp_path) == ""
+    assert "do not run on free-threaded CPython" in compiled_with(tmp_path, "#define Py_GIL_DISABLED 1\n")
+    for version in ("0x030A0000", "0x030E0000", "0x040000F0"):
+        definitions = f"#undef PY_VERSION_HEX\n#define PY_VERSION_HEX {version}\n"
+        assert "know how CPython 3.11 to 3.13 lay out objects" in compiled_with(tmp_path, definitions)
