@@ -9,8 +9,12 @@ from __future__ import annotations
 import asyncio
 import copy
 import errno
+import gc
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from random import Random
 
 import pytest
 
@@ -294,9 +298,11 @@ async def carry_out(change, parts, prepared):
 async def check_against_a_restart(parts, pool):
     found = Parts(parts.disk.after_kill_9(), pool)
     held, stored = parts.state(), found.state()
-    for group_id, (settled, *_) in held[2].items():
-        if not settled and group_id in stored[2]:
-            stored[2][group_id] = (False, *stored[2][group_id][1:])
+    for group_id, (settled, *kept) in held[2].items():
+        if not settled:
+            _, *found_of_it = stored[2].get(group_id, (False, [], set()))
+            assert kept == found_of_it
+            stored[2][group_id] = held[2][group_id]
     assert held == stored
     await found.close()
 
@@ -362,3 +368,105 @@ async def sync_no_directory_from_every_step_on(prepare, change, pool):
 @pytest.mark.parametrize("name", TOPIC_CHANGES)
 def test_a_disk_that_syncs_no_directory_leaves_topics_to_start_with_and_to_change_when_it_is_well(pool, name):
     assert asyncio.run(sync_no_directory_from_every_step_on(*CHANGES[name], pool)) > 1
+
+
+class Crowd:
+    """Clients that all ask at once, some of which go away before they are answered."""
+
+    def __init__(self, parts, random):
+        self.parts, self.random = parts, random
+
+    async def pause(self):
+        for _ in range(self.random.randint(0, 12)):
+            await asyncio.sleep(0)
+
+    async def member(self, group_id):
+        for _ in range(3):
+            await self.pause()
+            joined = await self.parts.joined(group_id, instance=self.random.choice([None, "i"]))
+            if joined.error is Error.NONE and joined.generation >= 0:
+                await self.pause()
+                await self.parts.synced(joined, group_id, b"%d" % self.random.randint(0, 9))
+                await self.pause()
+                await self.parts.groups.leave(group_id, joined.member_id, None)
+
+    async def committer(self, group_id):
+        for number in range(4):
+            await self.pause()
+            await self.ask(self.parts.groups.commit(group_id, offsets(number)))
+
+    async def transacting(self, name):
+        transactions, groups = self.parts.transactions, self.parts.groups
+        for number in range(3):
+            await self.pause()
+            who = await transactions.initialize(name, TIMEOUT_MS, -1, -1)
+            await self.ask(transactions.add(name, *who, [("t", number % 2)]))
+            await self.ask(transactions.add_offsets(name, *who))
+            group_id, where = self.random.choice("gh"), (OFFSETS, 0)
+            transactions.check_batch(name, *who, where)
+            check = partial(transactions.check_batch, name, *who, where)
+            await self.ask(groups.commit_in_transaction(group_id, *who, offsets(100 + number), check))
+            await self.pause()
+            await self.ask(transactions.end(name, *who, commit=self.random.random() < 0.5))
+
+    async def administrator(self):
+        groups, topics = self.parts.groups, self.parts.topics
+        for _ in range(5):
+            await self.pause()
+            act = self.random.randrange(6)
+            group_id = self.random.choice(["g", "h", "m"])
+            if act < 2:
+                await self.ask(groups.delete(group_id))
+            elif act == 2:
+                await self.ask(groups.delete_offsets(group_id, [("t", 0)]))
+            elif act == 3:
+                await self.ask(groups.expire())
+            elif act == 4:
+                await self.ask(groups.forget_topic("t"))
+            else:
+                await self.ask(topics.alter("t", {"retention.ms": str(self.random.randint(1, 9))}))
+
+    async def ask(self, work):
+        """Ask, and sometimes go away at once."""
+        if self.random.random() < 0.2:
+            asking = asyncio.ensure_future(work)
+            await self.pause()
+            asking.cancel()
+            await asyncio.wait([asking])
+            return
+        with suppress(KafkaError):
+            await work
+
+
+async def all_at_once(seed, pool):
+    random = Random(seed)
+    disk = FailingDisk()
+    parts = Parts(disk, pool)
+    await with_topic(parts)
+    crowd = Crowd(parts, random)
+    disk.fail_at = disk.steps + random.randint(1, 120)
+    clients = [
+        *(crowd.committer(random.choice(["g", "h", "m"])) for _ in range(3)),
+        crowd.member("m"),
+        crowd.transacting("tx"),
+        crowd.transacting("tx"),
+        crowd.transacting("ty"),
+        crowd.administrator(),
+        crowd.administrator(),
+    ]
+    outcomes = await asyncio.wait_for(asyncio.gather(*clients, return_exceptions=True), 60)
+    assert [outcome for outcome in outcomes if not isinstance(outcome, (KafkaError, type(None)))] == []
+    await parts.transactions.close()
+    await parts.groups.close()
+    await parts.topics.settle()
+    disk.fail_at = None
+    await check_against_a_restart(parts, pool)
+    await parts.close()
+    return disk.failed
+
+
+def test_whoever_asks_at_once_and_goes_away_what_is_in_memory_is_what_is_stored(pool, caplog):
+    failed = [asyncio.run(all_at_once(seed, pool)) for seed in range(60)]
+    assert sum(failed) > 20
+    gc.collect()
+    assert [record for record in caplog.records if record.name == "asyncio"] == []  # of errors that nobody heard

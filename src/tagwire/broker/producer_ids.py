@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from tagwire.broker.storage.files import Files, problem_of, read_file, replace_file
+from tagwire.broker.turns import Turns
 from tagwire.errors import Error, KafkaError, StorageError
 
 FILE = "tagwire-producer-ids"
@@ -25,7 +26,7 @@ class ProducerIds:
         self._files = files
         self._path = directory / FILE
         self._executor = executor
-        self._taking = asyncio.Lock()
+        self._turns = Turns()
         self._next = self._end = 0
 
     def load(self) -> None:
@@ -51,19 +52,17 @@ class ProducerIds:
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE: the disk refused.
         """
-        # Shielded: a client that goes away must not leave a thread behind that writes the file beside the next one.
-        return await asyncio.shield(asyncio.ensure_future(self._take()))
+        return await self._turns.take(FILE, self._take())
 
     async def _take(self) -> int:
-        async with self._taking:
-            if self._next == self._end:
-                try:
-                    await asyncio.get_running_loop().run_in_executor(self._executor, self._save, self._end + BLOCK)
-                except OSError as error:
-                    raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, f"{self._path}: {error}") from error
-                self._end += BLOCK
-            self._next += 1
-            return self._next - 1
+        if self._next == self._end:
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._executor, self._save, self._end + BLOCK)
+            except OSError as error:
+                raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, f"{self._path}: {error}") from error
+            self._end += BLOCK
+        self._next += 1
+        return self._next - 1
 
     def _save(self, end: int) -> None:
         replace_file(self._files, self._path, b"%d\n" % end)

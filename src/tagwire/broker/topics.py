@@ -23,6 +23,7 @@ from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.unopened_log import UnopenedLog
 from tagwire.broker.topic_config import DIALECT, TopicConfig
+from tagwire.broker.turns import Turns
 from tagwire.errors import ConfigError, Error, KafkaError, StorageError
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
@@ -94,6 +95,7 @@ class Topics:
         self._disk = disk
         self._sync = fsync == "batch"
         self._changing = asyncio.Lock()
+        self._steps = Turns()
         # Set while nobody can know which topics the directory lists; then what may be listed and is not known of.
         self._unsettled = False
         self._left: list[tuple[str, range]] = []
@@ -212,12 +214,11 @@ class Topics:
             KafkaError: as `check_new`; KAFKA_STORAGE_ERROR when the disk refused, and nothing of it remains.
         """
         self.check_new(name, partitions, configs)
-        # Shielded: a client that goes away must not leave a topic on the disk that this broker does not know.
-        return await asyncio.shield(asyncio.ensure_future(self._create(name, partitions, configs)))
+        return await self._steps.at_once(self._create(name, partitions, configs))
 
     async def create_internal(self, name: str) -> Topic:
         """A topic of the broker's own, created unless it exists; as `create`."""
-        return await asyncio.shield(asyncio.ensure_future(self._create_internal(name)))
+        return await self._steps.at_once(self._create_internal(name))
 
     async def _create_internal(self, name: str) -> Topic:
         async with self._changing:
@@ -267,7 +268,7 @@ class Topics:
             KafkaError: as `check_more_partitions`; KAFKA_STORAGE_ERROR when the disk refused, and none were added.
         """
         self.check_more_partitions(name, count)
-        return await asyncio.shield(asyncio.ensure_future(self._add_partitions(name, count)))
+        return await self._steps.at_once(self._add_partitions(name, count))
 
     async def _add_partitions(self, name: str, count: int) -> Topic:
         async with self._changing:
@@ -317,7 +318,7 @@ class Topics:
             KafkaError: as `check_alteration`; KAFKA_STORAGE_ERROR when the disk refused, and nothing was changed.
         """
         self.check_alteration(name, changes)
-        return await asyncio.shield(asyncio.ensure_future(self._alter(name, changes)))
+        return await self._steps.at_once(self._alter(name, changes))
 
     async def _alter(self, name: str, changes: Mapping[str, str | None]) -> Topic:
         async with self._changing:
@@ -398,7 +399,7 @@ class Topics:
                 broker's own; KAFKA_STORAGE_ERROR when the disk refused, and the topic is still there.
         """
         self._changeable(topic.name)
-        await asyncio.shield(asyncio.ensure_future(self._delete(topic.name, topic.topic_id)))
+        await self._steps.at_once(self._delete(topic.name, topic.topic_id))
 
     async def _delete(self, name: str, topic_id: UUID) -> None:
         loop = asyncio.get_running_loop()

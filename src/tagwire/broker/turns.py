@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
+
+from tagwire.errors import TagwireError
+
+logger = logging.getLogger("tagwire.broker")
 
 Result = TypeVar("Result")
 
@@ -51,5 +56,11 @@ class Turns:
     def _background(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, TagwireError):  # whoever would be told may have gone
+            logger.error("a step failed: %r", error, exc_info=error)

@@ -366,10 +366,12 @@ class Groups:
         if entry.stored:
             records.append(stored.no_group_record(group_id, wall_ms()))
         await self._log.append(records)
-        entry.offsets.delete(partitions)
-        entry.stored = False
-        entry.group = Group(group_id, _new_member_id)
-        self._count(entry)
+        found = self._groups.get(group_id)  # another one, if its offsets were deleted and others committed meanwhile
+        if found is not None:
+            found.offsets.delete(partitions)
+            found.stored = False
+            found.group = Group(group_id, _new_member_id)
+            self._count(found)
 
     async def expire(self) -> None:
         """Forget what is too old: offsets of groups without members, and groups that have nothing left."""
