@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from tagwire.errors import (
     ConnectionLostError,
     Error,
     KafkaError,
+    RequestTimeoutError,
     TagwireError,
 )
 from tagwire.rpc import BrokerFeatures, api_name
@@ -113,8 +115,8 @@ class Cluster:
 
     def ready_link(self, node: int) -> Link | None:
         """The connection to a broker, where there is one that still stands."""
-        link = self.standing_link(node)
-        return link if link is not None and _stands(link) else None
+        found = self._topology.nodes.get(node)
+        return None if found is None else self._standing_at((found.host, found.port))
 
     def moved(self, at: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
         """Takes what a broker's refusal tells of a partition's new leader (KIP-951: `current_leader` of a partition,
@@ -315,9 +317,9 @@ class Cluster:
         deadline: float,
     ) -> None:
         """Asks the broker at an address as well, unless one of those `asked` answers before it is connected to."""
-        link = self._links.get(address)
         try:
-            if link is None or not _stands(link):
+            link = self._standing_at(address)
+            if link is None:
                 opening = self._opening(address, None, min(deadline, time.monotonic() + CONNECT_TIMEOUT))
                 await Wait(lambda: opening.done or is_answered(), deadline, asked, opening)
                 if not opening.done:
@@ -340,15 +342,32 @@ class Cluster:
     async def _link_to(self, address: Address, node: Node | None, deadline: float) -> Link:
         """The connection to an address; `node`: the broker that is meant, None for whoever answers."""
         name = _name(address, node)
-        link = self._links.get(address)
-        if link is None or not _stands(link):
+        while (link := self._standing_at(address)) is None:
             opening = self._opening(address, node, deadline)
-            await Wait(lambda: opening.done, deadline + _OPENING_GRACE, opening=opening)
-            if not opening.done:
-                raise ConnectError(f"{name} is still being connected to")
-            link = self._opened(address, opening)
+            try:
+                link = await self._awaited(address, opening, deadline)
+                break
+            except (ConnectError, RequestTimeoutError):
+                if not opening.done or opening.deadline >= deadline:
+                    raise  # otherwise somebody began it who had less time
         link.broker = name
         return link
+
+    async def _awaited(self, address: Address, opening: Opening, deadline: float) -> Link:
+        await Wait(lambda: opening.done, deadline + _OPENING_GRACE, opening=opening)
+        if not opening.done:
+            raise ConnectError(f"{opening.broker} is still being connected to")
+        return self._opened(address, opening)
+
+    def _standing_at(self, address: Address) -> Link | None:
+        """The connection to an address, where there is one that stands: also one whose opening nobody waited for any
+        longer. Where that failed, it says nothing of now."""
+        opening = self._openings.get(address)
+        if opening is not None and opening.done:
+            with suppress(TagwireError):
+                self._opened(address, opening)
+        link = self._links.get(address)
+        return link if link is not None and _stands(link) else None
 
     def _opening(self, address: Address, node: Node | None, deadline: float) -> Opening:
         """The connection to an address that is being opened, from now on if it was not."""
@@ -365,7 +384,7 @@ class Cluster:
             deadline=deadline,
             identity=None if node is None or cluster is None else (cluster, node.id),
         )
-        opening = self._openings[address] = Opening(broker, connect)
+        opening = self._openings[address] = Opening(broker, deadline, connect)
         return opening
 
     def _opened(self, address: Address, opening: Opening) -> Link:
@@ -415,7 +434,7 @@ def _name(address: Address, node: Node | None) -> str:
 
 
 def _stands(link: Link) -> bool:
-    """Whether a connection can be used: a broker ends one that was idle for long without a word."""
-    if not link.in_flight:
-        link.poll()
+    """Whether a connection can be used: a broker ends one that was idle for long without a word, maybe after an answer
+    that nobody waited for any longer."""
+    link.poll()
     return not link.closed

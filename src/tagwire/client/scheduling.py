@@ -98,7 +98,7 @@ def run(work: Work[Result]) -> Result:
 def _block(wait: Wait) -> None:
     while not wait.is_over:
         if wait.opening is not None and not wait.links:
-            wait.opening.run()
+            wait.opening.run(wait.until)
         elif wait.opening is not None:
             wait.opening.start(wake=lambda: None)
             wait_any(wait.links, min(wait.until, time.monotonic() + _LOOK))
