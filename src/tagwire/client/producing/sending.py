@@ -86,6 +86,7 @@ class Sender:
         self._lanes: dict[TopicPartition, Lane] = {}
         self._under_way: list[_Request] = []
         self._looked_at = 0.0
+        self._goes_on = False
 
     # What the thread calls -----------------------------------------------------------------------------------------
 
@@ -101,8 +102,12 @@ class Sender:
         self._drop_expired()
         if self._topics.is_due and "topics" not in self._tasks:
             self._tasks.start("topics", self._topics.renew(), _leave_to_sending)
-        while self._send_round():
-            self._collect()
+        self._goes_on = True
+        while self._goes_on:
+            self._goes_on = False
+            self._send_round()
+            if self._goes_on:
+                self._collect()
 
     def wait(self, alarm: Alarm) -> None:
         """Until an answer has come, a request's time is up, or a batch may be sent."""
@@ -158,24 +163,28 @@ class Sender:
             lane = self._lanes[at] = Lane(at)
         return lane
 
-    def _send_round(self) -> bool:
-        """Sends at most one batch of each partition. Whether any was sent."""
+    def _send_round(self) -> None:
+        """Sends at most one batch of each partition. Whatever may let others go now (one was sent or given up, or what
+        they lacked was there at once) has another round follow."""
         ready = self._ready()
         if not ready:
-            return False
+            return
         if self._numbering.is_missing:
             deadline = self._deadline(ready)
             self._get("identity", lambda: self._numbering.ensure(deadline), lambda: self._ready())
-            return False
+            return
         by_node: dict[int, list[Batch]] = defaultdict(list)
         unled: dict[str, list[Batch]] = defaultdict(list)
         for batch in ready:
             partition = self._cluster.known_partition(batch.at)
             (unled[batch.at.topic] if partition is None else by_node[partition.leader]).append(batch)
-        for topic, batches in unled.items():
+        for node, found in by_node.items():
+            self._send_to(node, found)
+        for (
+            topic,
+            batches,
+        ) in unled.items():  # last: where that fails, all of the topic are put off
             self._look_up(topic, batches)
-        sent = [self._send_to(node, found) for node, found in by_node.items()]
-        return any(sent)
 
     def _ready(self) -> list[Batch]:
         self._looked_at = now = time.monotonic()
@@ -194,6 +203,7 @@ class Sender:
         are put off."""
         if key not in self._tasks:
             self._tasks.start(key, work(), lambda found, error: self._put_off_all(waiting(), _expected(error)))
+            self._goes_on |= key not in self._tasks
 
     def _look_up(self, topic: str, batches: list[Batch]) -> None:
         """Begins to ask who leads the partitions of these batches of a topic."""
@@ -213,37 +223,35 @@ class Sender:
         if key not in self._tasks:
             wanted = {batch.at.partition for batch in batches}
             self._tasks.start(key, self._cluster.partitions(topic, wanted, self._deadline(batches)), found)
+            self._goes_on |= key not in self._tasks
 
     def _led_by(self, node: int) -> list[Batch]:
         """The batches that can go to a broker now."""
         led = ((batch, self._cluster.known_partition(batch.at)) for batch in self._ready())
         return [batch for batch, partition in led if partition is not None and partition.leader == node]
 
-    def _send_to(self, node: int, batches: list[Batch]) -> bool:
+    def _send_to(self, node: int, batches: list[Batch]) -> None:
         free = self._settings.in_flight - sum(request.node == node for request in self._under_way)
         if free <= 0:
-            return False
+            return
         link = self._cluster.ready_link(node)
         if link is None:
             deadline = self._deadline(batches)
             self._get(("link", node), lambda: _done(self._cluster.link(node, deadline)), lambda: self._led_by(node))
-            return False
+            return
         link.node = node
         if link.quiet_until > time.monotonic():  # it asked to be left alone; others are not
             for batch in batches:
                 batch.retry_at = link.quiet_until
-            return False
+            return
         if not link.has_room:
-            return False
+            return
         batches = self._announced(batches)
         groups = list(_groups(self._prepared(batches, link)))
-        sent = 0
         for group in groups[:free]:
             if not link.has_room:
-                break
+                return
             self._send(node, link, group)
-            sent += 1
-        return sent > 0
 
     def _announced(self, batches: list[Batch]) -> list[Batch]:
         """The batches whose partitions the transaction knows; it is told of the others."""
@@ -276,6 +284,7 @@ class Sender:
         now = time.monotonic()
         # A batch that expires under way is not waited for any longer; what it stands with is tried again.
         deadline = max(now, self._deadline(batches))
+        self._goes_on = True
         try:
             ids = {batch.at.topic: self._topic_id(batch.at.topic) for batch in batches}
             highest = None if NO_TOPIC_ID not in ids.values() else PRODUCE_TOPIC_IDS - 1
@@ -424,6 +433,7 @@ class Sender:
 
     def _give_up(self, batch: Batch, error: TagwireError) -> None:
         lane = self._lanes[batch.at]
+        self._goes_on = True
         (lane.flying if batch in lane.flying else lane.queue).remove(batch)
         if batch.sequence != NO_SEQUENCE or self._numbering.transactional_id is not None:
             error = self._numbering.lost(lane, error)
