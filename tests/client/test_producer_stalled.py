@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from tagwire import messages
 from tagwire.client import Client, Producer
 from tagwire.client.transport import WRITE_BUFFER
-from tagwire.errors import RequestTimeoutError, TagwireError
+from tagwire.errors import Error, RequestTimeoutError, TagwireError
 
 from ..certificates import Certificates
 from .fake_broker import FakeCluster, Late, Silence, Stalled
@@ -137,6 +138,41 @@ def test_records_are_delivered_while_the_coordinator_takes_its_time() -> None:
             offsets.join()
             producer.commit_transaction()
             producer.close()
+
+
+def test_a_producer_closes_while_its_coordinator_is_to_be_left_alone_for_long() -> None:
+    with FakeCluster() as cluster:
+        cluster.topic("t")
+        cluster.serve(
+            TRANSACTIONS,
+            {
+                "FindCoordinator": coordinated_by(0, cluster.brokers[0].port),
+                "AddPartitionsToTxn": added,
+                "EndTxn": lambda message: messages.EndTxnResponse(),
+            },
+        )
+        with Client(cluster.bootstrap, timeout=1.0) as client:
+            producer = Producer(client, transactional_id="x")
+            producer.init_transactions()
+            producer.begin_transaction()
+            producer.send("t", b"first", partition=0).result(SOON)
+            refusal = messages.AddOffsetsToTxnResponse(
+                throttle_time_ms=int(TIMEOUT * 1000), error_code=Error.CONCURRENT_TRANSACTIONS
+            )
+            cluster.script("AddOffsetsToTxn", lambda message: refusal)
+
+            def commit_offsets() -> None:
+                with suppress(TagwireError):
+                    producer.send_offsets({("t", 0): 1}, "group")
+
+            offsets = threading.Thread(target=commit_offsets)
+            offsets.start()
+            while not cluster.asked("AddOffsetsToTxn"):
+                time.sleep(0.01)
+            time.sleep(0.5)  # until it is asked again
+            producer.close(abort=False)
+            offsets.join(SOON)
+            assert not offsets.is_alive()
 
 
 def test_a_connection_keeps_no_more_than_its_buffer_and_one_request() -> None:

@@ -35,9 +35,10 @@ class Retry:
         self.deadline = deadline
         self.attempts = 0
 
-    def pause_until(self, error: TagwireError) -> float:
-        """When the next attempt is due. Raises `error` when it is not worth one, or when the time is up."""
-        if not is_retriable(error):
+    def pause_until(self, error: TagwireError, *, anyway: bool = False) -> float:
+        """When the next attempt is due; `anyway`: it is worth one whatever the error says. Raises `error` when it is
+        not worth one, or when the time is up."""
+        if not anyway and not is_retriable(error):
             raise error
         self.attempts += 1
         again = time.monotonic() + pause_before(self.attempts)

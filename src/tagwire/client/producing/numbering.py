@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -78,8 +77,9 @@ class Coordinator:
                 answer = await self._cluster.ask(link, request, soon, version)
             except TagwireError as error:
                 self._node = None
-                if not isinstance(error, RequestTimeoutError) or time.monotonic() >= deadline:
-                    await sleep(retry.pause_until(error))
+                # An attempt may take less time than all of them, and may be over before it began: to be left alone for
+                # longer is an error at once.
+                await sleep(retry.pause_until(error, anyway=isinstance(error, RequestTimeoutError)))
                 continue
             refusals = [KafkaError(code, what) for code in errors(answer) if code]
             if not refusals:
