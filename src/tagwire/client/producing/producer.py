@@ -340,25 +340,22 @@ class Producer(ClientOwner):
             ProducerFencedError: somebody else has the transactional id. TransactionStateError: no transaction is open.
         """
         transactions = self._transactions()
-        transactions.require(Stage.OPEN, Stage.COMMITTING, what="nothing can be committed")
+        number = transactions.seal()
         if transactions.stage is Stage.OPEN:
-            transactions.seal()
             self.flush()
-            transactions.require(Stage.OPEN, what="nothing can be committed")
-            transactions.enter(Stage.COMMITTING)
-        self._call(lambda deadline: transactions.end(commit=True, deadline=deadline), timeout)
+        transactions.commit(number)
+        self._call(lambda deadline: transactions.end(number, commit=True, deadline=deadline), timeout)
 
     def abort_transaction(self, timeout: float | None = None) -> None:
         """Gives up what is not delivered yet, and aborts. Raises as `commit_transaction`."""
         transactions = self._transactions()
-        transactions.require(Stage.OPEN, Stage.FAILED, Stage.ABORTING, what="nothing can be aborted")
-        transactions.enter(Stage.ABORTING)
+        number = transactions.abort()
         self._thread.wake()
         try:
             self.flush()
         except TagwireError:
             transactions.require(Stage.ABORTING, what="nothing can be aborted")
-        self._call(lambda deadline: transactions.end(commit=False, deadline=deadline), timeout)
+        self._call(lambda deadline: transactions.end(number, commit=False, deadline=deadline), timeout)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ end of a transaction gives the producer a new epoch, so that nothing late can la
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -118,18 +119,23 @@ class Transactional(Numbering):
         self._groups: dict[str, Coordinator] = {}
         self._told: set[TopicPartition] = set()
         self._is_begun = False
+        self._may_be_begun = False  # nobody knows whether the coordinator did what it was asked
         self._needs_epoch = False
+        self._lock = threading.RLock()  # from looking at a stage until the next one is entered
+        self._number = 0  # of the transaction that is open, or was last
+        self._was_committed = False
         self.enter(Stage.NEW)
 
     # Stages --------------------------------------------------------------------------------------------------------
 
     def enter(self, stage: Stage, error: TagwireError | None = None) -> None:
         """Goes to a stage; records are taken only in `OPEN`."""
-        self.stage, self.error = stage, error
-        self.doom = error
-        if stage is Stage.ABORTING:
-            self.doom = TransactionStateError("the transaction was aborted before this was delivered")
-        self._gathering.refuse(None if stage is Stage.OPEN else error or _not_now(stage))
+        with self._lock:
+            self.stage, self.error = stage, error
+            self.doom = error
+            if stage is Stage.ABORTING:
+                self.doom = TransactionStateError("the transaction was aborted before this was delivered")
+            self._gathering.refuse(None if stage is Stage.OPEN else error or _not_now(stage))
 
     def require(self, *stages: Stage, what: str) -> None:
         """Raises the error that doomed transaction or producer, or TransactionStateError, unless at such a stage."""
@@ -141,28 +147,52 @@ class Transactional(Numbering):
 
     def begin(self) -> None:
         """Opens a transaction. Raises TransactionStateError, or what doomed the producer."""
-        self.require(Stage.READY, what="a transaction cannot begin")
-        self.enter(Stage.OPEN)
+        with self._lock:
+            self.require(Stage.READY, what="a transaction cannot begin")
+            self._number += 1
+            self.enter(Stage.OPEN)
 
-    def seal(self) -> None:
+    def seal(self) -> int:
         """Takes no more records into the open transaction: what other threads hand over while it is delivered would
-        come after its end."""
-        self._gathering.refuse(_not_now(Stage.COMMITTING))
+        come after its end. The transaction's number. Raises as `begin`."""
+        with self._lock:
+            self.require(Stage.OPEN, Stage.COMMITTING, what="nothing can be committed")
+            self._gathering.refuse(_not_now(Stage.COMMITTING))
+            return self._number
+
+    def commit(self, number: int) -> None:
+        """All of a transaction is delivered: `end` may commit it. Raises as `begin`, also where another is open."""
+        with self._lock:
+            self._require_still(number)
+            self.require(Stage.OPEN, Stage.COMMITTING, what="nothing can be committed")
+            self.enter(Stage.COMMITTING)
+
+    def abort(self) -> int:
+        """Nothing more of the transaction is delivered. Its number. Raises as `begin`."""
+        with self._lock:
+            self.require(Stage.OPEN, Stage.FAILED, Stage.ABORTING, what="nothing can be aborted")
+            self.enter(Stage.ABORTING)
+            return self._number
+
+    def _require_still(self, number: int) -> None:
+        if number != self._number:
+            raise TransactionStateError("the transaction has ended meanwhile, and another one has begun")
 
     def _fail(self, error: TagwireError, fatal: tuple[Error, ...] = _FATAL) -> TagwireError:
         """Dooms transaction or producer, whichever `error` means; the error to raise."""
-        if self.stage is Stage.DEAD and self.error is not None:
-            return self.error
-        if isinstance(error, KafkaError) and error.error in _FENCED and error.error in fatal:
-            error = ProducerFencedError(error.code, error.message)
-        is_fatal = isinstance(error, UnsupportedVersionError) or (
-            isinstance(error, KafkaError) and error.error in fatal
-        )
-        if is_fatal:
-            self.enter(Stage.DEAD, error)
-        elif self.stage is not Stage.ABORTING:
-            self.enter(Stage.FAILED, error)
-        return error
+        with self._lock:
+            if self.stage is Stage.DEAD and self.error is not None:
+                return self.error
+            if isinstance(error, KafkaError) and error.error in _FENCED and error.error in fatal:
+                error = ProducerFencedError(error.code, error.message)
+            is_fatal = isinstance(error, UnsupportedVersionError) or (
+                isinstance(error, KafkaError) and error.error in fatal
+            )
+            if is_fatal:
+                self.enter(Stage.DEAD, error)
+            elif self.stage is not Stage.ABORTING:
+                self.enter(Stage.FAILED, error)
+            return error
 
     def _fail_unless_unknown(self, error: TagwireError) -> TagwireError:
         """`_fail`, except where the same question may be answered later."""
@@ -196,6 +226,7 @@ class Transactional(Numbering):
             try:
                 await self._add(partitions, deadline)
             except TagwireError as error:
+                self._may_be_begun = True
                 raise self._fail_unless_unknown(error) from error.__cause__
             self._told.update(partitions)
             self._is_begun = True
@@ -236,36 +267,42 @@ class Transactional(Numbering):
     async def initialize(self, deadline: float) -> None:
         """Takes the id over: whoever had it is fenced, and their open transaction aborted."""
         async with self._turn:
-            self.require(Stage.NEW, Stage.READY, what="the transactional id cannot be taken over")
+            with self._lock:
+                self.require(Stage.NEW, Stage.READY, what="the transactional id cannot be taken over")
+                self.enter(Stage.NEW)  # what began meanwhile would be aborted, or be fenced
             await self._initialize(NOBODY, deadline)
             self.enter(Stage.READY)
 
     def adopt(self, identity: ProducerIdentity) -> None:
         """Goes on as another producer that is not used any more, without asking anybody."""
-        self.require(Stage.NEW, what="another producer's identity cannot be taken")
         check_protocol(identity.transactions)
-        self.identity = Identity(identity.producer_id, identity.epoch)
-        self.version = identity.transactions
-        self.enter(Stage.READY)
+        with self._lock:
+            self.require(Stage.NEW, what="another producer's identity cannot be taken")
+            self.identity = Identity(identity.producer_id, identity.epoch)
+            self.version = identity.transactions
+            self.enter(Stage.READY)
 
-    async def end(self, *, commit: bool, deadline: float) -> None:
-        """Commits or aborts. No batch may be under way any more."""
+    async def end(self, number: int, *, commit: bool, deadline: float) -> None:
+        """Commits or aborts a transaction. No batch may be under way any more."""
         async with self._turn:
-            if self.stage is Stage.READY:
+            self._require_still(number)
+            if self.stage is Stage.READY and self._was_committed is commit:
                 return  # an earlier call has ended it, after its caller had given up waiting
-            self.require(Stage.COMMITTING, Stage.ABORTING, what="nothing can be ended")
+            self.require(Stage.COMMITTING if commit else Stage.ABORTING, what="nothing can be ended")
             if self._is_begun:
                 try:
                     await self._ended(commit, deadline)
                 except TagwireError as error:
                     raise self._fail_unless_unknown(error) from error.__cause__
-                self._is_begun = False
-            if self._needs_epoch and self.version == 1:
+                self._is_begun = self._may_be_begun = False
+            if (self._needs_epoch or self._may_be_begun) and self.version == 1:
                 await self._renew(deadline)
             self._told.clear()
-            self._needs_epoch = False
+            self._needs_epoch = self._may_be_begun = False
             await self._choose_version(deadline)
-            self.enter(Stage.READY)
+            with self._lock:
+                self._was_committed = commit
+                self.enter(Stage.READY)
 
     async def commit_offsets(
         self, offsets: Mapping[TopicPartition, tuple[int, int, str]], group: GroupMetadata, deadline: float
@@ -281,6 +318,7 @@ class Transactional(Numbering):
         try:
             if self.version == 1:
                 kind = messages.AddOffsetsToTxnRequest
+                self._may_be_begun = True
                 await self._ask(
                     lambda link: kind(
                         transactional_id=self.transactional_id,

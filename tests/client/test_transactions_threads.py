@@ -1,0 +1,151 @@
+"""Calls about transactions that run beside each other, time out and are repeated: none ends or begins another's."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tagwire import messages
+from tagwire.client import Client, Producer
+from tagwire.errors import Error, KafkaError, RequestTimeoutError, TransactionStateError
+
+from .fake_broker import FakeCluster, Late, Silence
+from .produce_answers import answering
+from .stored import values_in
+from .test_transactions_protocols import Coordinator
+
+SOON = 10.0
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster() as one:
+        one.topic("t", 2)
+        Coordinator(one, 1)
+        yield one
+
+
+def wait_for(cluster: FakeCluster, api: str, count: int = 1) -> None:
+    until = time.monotonic() + SOON
+    while len(cluster.asked(api)) < count:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+class Held(Producer):
+    """Its `commit_transaction` goes no further than the flush, in another thread than the one that made it, until it
+    may."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.made_by = threading.current_thread()
+        self.is_held, self.may_go = threading.Event(), threading.Event()
+
+    def flush(self, timeout: float | None = None) -> None:
+        super().flush(timeout)
+        if threading.current_thread() is not self.made_by:
+            self.is_held.set()
+            self.may_go.wait(SOON)
+
+
+def test_a_commit_that_an_abort_overtook_ends_no_later_transaction(cluster: FakeCluster) -> None:
+    raised: list[BaseException] = []
+
+    def commit() -> None:
+        try:
+            producer.commit_transaction()
+        except TransactionStateError as error:
+            raised.append(error)
+
+    with Held(cluster.bootstrap, transactional_id="x") as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send("t", b"first").result(SOON)
+        slow = threading.Thread(target=commit)
+        slow.start()
+        assert producer.is_held.wait(SOON)
+        producer.abort_transaction()
+        producer.begin_transaction()
+        producer.send("t", b"second").result(SOON)
+        producer.may_go.set()
+        slow.join(SOON)
+        assert [message.committed for message in cluster.asked("EndTxn")] == [False]
+        producer.commit_transaction()
+    assert len(raised) == 1
+    assert "has ended meanwhile" in str(raised[0])
+
+
+def test_no_transaction_begins_while_the_id_is_taken_over_again(cluster: FakeCluster) -> None:
+    with Producer(cluster.bootstrap, transactional_id="x") as producer:
+        producer.init_transactions()
+        cluster.script("InitProducerId", Late(1.0))
+        again = threading.Thread(target=producer.init_transactions)
+        again.start()
+        wait_for(cluster, "InitProducerId", 2)
+        with pytest.raises(TransactionStateError, match="init_transactions comes before it"):
+            producer.begin_transaction()
+        again.join(SOON)
+        with producer.transaction():
+            producer.send("t", b"v", partition=0)
+    assert values_in(cluster.topics["t"][0]) == [b"v"]
+
+
+def test_an_id_that_could_not_be_taken_over_again_is_used_no_further(cluster: FakeCluster) -> None:
+    with Producer(cluster.bootstrap, transactional_id="x") as producer:
+        producer.init_transactions()
+        refused = messages.InitProducerIdResponse(error_code=Error.UNKNOWN_SERVER_ERROR)
+        cluster.script("InitProducerId", answering(refused))
+        with pytest.raises(KafkaError):
+            producer.init_transactions()
+        with pytest.raises(TransactionStateError, match="init_transactions comes before it"):
+            producer.begin_transaction()
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.abort_transaction()
+
+
+def test_a_transaction_that_the_coordinator_may_have_begun_is_not_left_to_its_timeout(cluster: FakeCluster) -> None:
+    with (
+        Client(cluster.bootstrap, timeout=5) as client,
+        Producer(client, transactional_id="x", max_block=1) as producer,
+    ):
+        producer.init_transactions()
+        producer.begin_transaction()
+        cluster.script("AddOffsetsToTxn", *[Silence()] * 9)
+        with pytest.raises(RequestTimeoutError):
+            producer.send_offsets({("t", 0): 1}, "g")
+        producer.abort_transaction()
+        assert [message.producer_id for message in cluster.asked("InitProducerId")] == [-1, 5]
+        with producer.transaction():
+            producer.send("t", b"v", partition=0)
+        assert len(cluster.asked("InitProducerId")) == 2
+
+
+def test_a_partition_that_may_have_been_announced_is_not_left_to_the_timeout(cluster: FakeCluster) -> None:
+    with Client(cluster.bootstrap, timeout=5) as client, Producer(client, transactional_id="x") as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        cluster.script("AddPartitionsToTxn", Silence())
+        lost = producer.send("t", b"lost", partition=0)
+        wait_for(cluster, "AddPartitionsToTxn")
+        producer.abort_transaction()
+        assert lost.error is not None
+        assert [message.producer_id for message in cluster.asked("InitProducerId")] == [-1, 5]
+
+
+def test_a_commit_that_is_repeated_after_it_went_through_is_a_success_once(cluster: FakeCluster) -> None:
+    with Client(cluster.bootstrap, timeout=0.5) as client, Producer(client, transactional_id="x") as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send("t", b"v", partition=0)
+        producer.flush()
+        cluster.script("EndTxn", Silence(), Late(0.3))
+        with pytest.raises(RequestTimeoutError):
+            producer.commit_transaction(0.4)
+        producer.commit_transaction()
+        with pytest.raises(TransactionStateError, match="begin_transaction comes before it"):
+            producer.commit_transaction()
