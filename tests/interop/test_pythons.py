@@ -19,7 +19,8 @@ from .peer import NotRunError
 
 ROOT = Path(__file__).parents[2]
 VERSIONS = [minor for minor in (11, 12, 13) if minor != sys.version_info[1]]
-NEEDED = "setuptools Cython pytest pytest-timeout hypothesis dpkt lz4 python-snappy trustme zstandard".split()
+OF_TESTS = ("pytest", "pytest-timeout", "hypothesis", "dpkt", "lz4", "python-snappy", "trustme", "zstandard")
+NEEDED = ("setuptools", "Cython", *OF_TESTS)
 SECONDS = 500
 
 
