@@ -62,8 +62,8 @@ BUSY: Final = (404, 409, 500, 503)
 class Worker:
     """A worker, at one address however often it is started."""
 
-    def __init__(self, folder: Path, name: str, jars: list[Path], bootstrap: str) -> None:
-        self.address = f"{HOST}:{free_ports(1)[0]}"
+    def __init__(self, folder: Path, name: str, port: int, jars: list[Path], bootstrap: str) -> None:
+        self.address = f"{HOST}:{port}"
         own = {"bootstrap.servers": bootstrap, "listeners": f"http://{self.address}", "client.id": name, **SETTINGS}
         self._settings = properties(folder / f"{name}.properties", own)
         self._log, self._jars = folder / f"{name}.log", jars
@@ -109,10 +109,9 @@ class Cluster:
     def __init__(self, folder: Path, jars: list[Path], broker: BrokerProcess) -> None:
         self.folder, self.broker = folder, broker
         self.bootstrap = broker.addresses["PLAIN"]
-        self.workers = {
-            worker.address: worker
-            for worker in (Worker(folder, name, jars, self.bootstrap) for name in ("first", "second"))
-        }
+        names = zip(("first", "second"), free_ports(2))
+        workers = [Worker(folder, name, port, jars, self.bootstrap) for name, port in names]
+        self.workers = {worker.address: worker for worker in workers}
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """What the first worker that can answer does."""
