@@ -77,16 +77,18 @@ class Redaction:
             return _clean_token
         if self._tokens:
             self._tokens = self._answers = 0
+        if len(head) < _REQUEST_HEAD:
+            raise _NoKafka
         if not is_request:
             return None
         if key == SASL_HANDSHAKE:
             return self._handshake if version == 0 else None
-        if _has_secrets(_response_of(key)):
+        if _has_secrets(key, in_request=False):
             if len(self._awaited) < MAX_AWAITED:
                 self._awaited[_int32(head, 8)] = key, version
             else:
                 self._is_lost = True
-        return _clean_request if _has_secrets(_request_of(key)) else None
+        return _clean_request if _has_secrets(key, in_request=True) else None
 
     def _handshake(self, frame: bytearray) -> None:
         """Secret is nothing in it; but what follows is."""
@@ -102,11 +104,13 @@ class Redaction:
         if self._answers:
             self._answers -= 1
             return _clean_all
-        correlation = _int32(head, _SIZE) if len(head) == _RESPONSE_HEAD else None
-        if correlation is not None and correlation == self._mechanism_at:
+        if len(head) < _RESPONSE_HEAD:
+            raise _NoKafka
+        correlation = _int32(head, _SIZE)
+        if correlation == self._mechanism_at:
             self._answers, self._mechanism_at = self._due_answers, None
             return None
-        asked = None if correlation is None else self._awaited.pop(correlation, None)
+        asked = self._awaited.pop(correlation, None)
         if asked is None:
             return _clean_body if self._is_lost else None
         return lambda frame: _clean_response(frame, *asked)
@@ -116,12 +120,16 @@ _ANY: Final = float("inf")
 _MOST_VERSIONS: Final = 40
 
 
+class _NoKafka(Exception):
+    """A frame that is too short for any of Kafka's: what passes is something else, in which nothing can be found."""
+
+
 class _Frames:
     """One direction, frame by frame.
 
     Args:
         head: how many bytes of a frame tell what it is.
-        judge: how to clean the frame that begins so; None where nothing in it is secret.
+        judge: how to clean the frame that begins so; None where nothing in it is secret. Raises _NoKafka.
     """
 
     def __init__(self, head: int, judge: Callable[[bytes], Clean | None]) -> None:
@@ -181,7 +189,12 @@ class _Frames:
         return len(piece)
 
     def _judged(self, kept: bytearray) -> None:
-        clean = self._judge(bytes(self._begun))
+        try:
+            clean = self._judge(bytes(self._begun))
+        except _NoKafka:
+            self._is_kafka = False
+            self._pass(kept)
+            return
         if clean is not None and self._size <= MAX_READ:
             if len(self._begun) == self._size:
                 clean(self._begun)
@@ -296,14 +309,14 @@ def _struct_at(message: Message, path: str) -> Struct:
 
 
 @cache
-def _has_secrets(message: Message) -> bool:
+def _has_secrets(key: int, *, in_request: bool) -> bool:
     def inside(struct: Struct) -> bool:
         return struct.name in SETTINGS or any(
             (struct.name, field.name) in SECRET_FIELDS or (field.struct is not None and inside(field.struct))
             for field in struct.fields
         )
 
-    return inside(message.root)
+    return inside((_request_of if in_request else _response_of)(key).root)
 
 
 @cache
