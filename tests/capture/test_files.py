@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tagwire.capture import Losses, Piece, exchanged, kind_of, observe, paths_of, pieces
-from tagwire.capture.files import CUT_GZIP
+from tagwire.capture.files import PASSED_OVER
+from tagwire.capture.opening import CUT_GZIP
 from tagwire.errors import CaptureError
 
 from .traffic import pcap, talk_frames
@@ -90,3 +98,93 @@ def test_only_packets_have_exchanges(tmp_path: Path) -> None:
     (tmp_path / "request.log").write_bytes(LINE % 1)
     with pytest.raises(CaptureError, match="begin neither a pcap nor a pcapng file"):
         list(exchanged(tmp_path / "request.log", Losses()))
+
+
+# Pipes ----------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def written(path: Path, *pieces: bytes) -> Iterator[None]:
+    """Somebody writes to a named pipe, piece by piece."""
+
+    def write() -> None:
+        with open(path, "wb", buffering=0) as pipe:
+            for piece in pieces:
+                pipe.write(piece)
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    yield
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_named_pipe_is_read_as_what_is_written_to_it(tmp_path: Path, packed: bool) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    for data, seen in ((CAPTURE, [3]), (LINE % 11 + LINE % 12, [11, 12])):
+        data = gzip.compress(data) if packed else data
+        assert paths_of([path]) == [path]
+        with written(path, *(data[at : at + 1] for at in range(10)), data[10:]):
+            assert versions(path) == seen
+
+
+def test_a_writer_that_is_slow_to_begin_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    begin = threading.Event()
+
+    def write() -> None:
+        with open(path, "wb", buffering=0) as pipe:
+            begin.wait(0.3)
+            pipe.write(LINE % 1)
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    assert versions(path) == [1]
+    thread.join(20)
+
+
+def test_a_named_pipe_that_nobody_writes_to_is_an_error_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tagwire.capture.opening.WRITER_WITHIN_S", 0.1)
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    for read in (versions, lambda path: list(exchanged(path, Losses()))):
+        with pytest.raises(CaptureError, match="pipe: a named pipe that nobody writes to"):
+            read(path)
+
+
+def test_devices_and_sockets_hold_no_capture(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        for strange in (path, Path("/dev/zero")):
+            with pytest.raises(CaptureError, match=r"a (socket|device), which holds no capture"):
+                versions(strange)
+
+
+def test_what_is_no_file_in_a_directory_is_passed_over_and_counted(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.log")
+    (tmp_path / "b.log").write_bytes(LINE % 1)
+    for given in (tmp_path, f"{tmp_path}/*.log"):
+        losses = Losses()
+        assert paths_of([given], losses) == [tmp_path / "b.log"]
+        assert losses.counts == {PASSED_OVER: 1}
+        assert losses.first[PASSED_OVER].file == str(tmp_path / "a.log")
+
+
+def test_a_pipe_is_not_shared_by_tasks(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.log")
+    with pytest.raises(CaptureError, match="a named pipe, which tasks of Spark cannot share"):
+        pieces(tmp_path / "a.log", 10)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_commands_read_their_standard_input_as_a_file(tmp_path: Path, packed: bool) -> None:
+    data = gzip.compress(CAPTURE) if packed else CAPTURE
+    for command in (["audit", "/dev/stdin", "--json"], ["capture", "show", "/dev/stdin", "--json"]):
+        ran = subprocess.run([sys.executable, "-m", "tagwire", *command], input=data, capture_output=True, timeout=60)
+        assert b'"Metadata"' in ran.stdout or b'"client_id"' in ran.stdout, ran.stderr

@@ -368,3 +368,23 @@ def test_a_batch_after_whose_offsets_there_is_none_is_a_fault_with_a_place(run, 
     ran = run("log", log, "--verify")
     assert (ran.code, ran.err) == (1, "")
     assert "out of range" in ran.out
+
+
+def test_a_pipe_in_the_place_of_a_file_is_an_error_and_waited_for_by_nobody(run, tmp_path):
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    for name in (f"{0:020}.log", f"{0:020}.index", "leader-epoch-checkpoint", "partition.metadata"):
+        os.mkfifo(directory / name)
+    for arguments in (
+        [directory],
+        [directory, "--records"],
+        [directory / f"{0:020}.log"],
+        [directory / f"{0:020}.log", "--verify"],
+        [directory / f"{0:020}.index"],
+    ):
+        ran = run("log", *arguments)
+        assert (ran.code, ran.err.count("\n")) == (1, 1)
+        assert ": a named pipe, where a file should be" in ran.err
+    ran = run("log", directory, "--verify")
+    assert ran.code == 1
+    assert "a named pipe, where a file should be" in ran.out + ran.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,12 @@ def test_two_files_of_one_message_are_no_revision_but_may_be_a_history(run, spec
     assert (ran.code, ran.out) == (1, "")
     assert "2 files describe FooRequest; a revision has one" in ran.err
     assert run("spec", "diff", first, first, "--history", first.parent).code == 0
+
+
+def test_a_pipe_in_a_directory_of_specs_is_passed_over_with_a_note(run, tmp_path):
+    os.mkfifo(tmp_path / "PipeRequest.json")
+    good = {"apiKey": 7000, "type": "request", "name": "AskRequest", "validVersions": "0", "flexibleVersions": "none"}
+    (tmp_path / "AskRequest.json").write_text(json.dumps({**good, "listeners": [], "fields": []}))
+    for command in (["spec", "check", tmp_path], ["spec", "diff", tmp_path, tmp_path]):
+        ran = run(*command)
+        assert f"{tmp_path / 'PipeRequest.json'}: not read, no file" in ran.err

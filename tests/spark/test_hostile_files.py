@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from tagwire import messages
-from tagwire.errors import CorruptRecordError
+from tagwire.errors import CorruptRecordError, StorageError
 from tagwire.kernel.checksum import checksum
 from tagwire.records import Record, write
 from tagwire.spark.columns import arrow_schema
@@ -85,3 +86,18 @@ def test_committed_offsets_and_times_that_can_be_none_are_null(tmp_path: Path) -
     rows = list(rows_of("offsets", at, lambda topic, partition: FARTHEST, drop=False))
     assert [(row["offset"], row["committed"], row["lag"]) for row in rows] == [(-(2**63), None, None)]
     assert pa.RecordBatch.from_pylist(rows, schema=arrow_schema(SCHEMAS["offsets"])).num_rows == 1
+
+
+def test_a_pipe_in_the_place_of_a_file_is_an_error_and_waited_for_by_nobody(tmp_path: Path) -> None:
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(3)
+    aborted = log.segment.with_suffix(".txnindex")
+    os.mkfifo(aborted)
+    (found,) = logs_at(log.path)
+    with pytest.raises(StorageError, match="txnindex: a named pipe, where a file should be"):
+        found.aborted()
+    aborted.unlink()
+    os.mkfifo(log.path / f"{3:020}.log")
+    for path in (log.path, log.path / f"{3:020}.log"):
+        with pytest.raises(StorageError, match="a named pipe, where a segment should be"):
+            logs_at(path)

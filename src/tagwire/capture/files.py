@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 import glob
-import gzip
-import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from tagwire.capture.connections import requests_in
 from tagwire.capture.exchange import Exchange, exchanges
 from tagwire.capture.observation import Losses, Observation, Place
+from tagwire.capture.opening import is_gzip, opened
 from tagwire.capture.packets import MAGICS
 from tagwire.capture.request_log import MAX_LINE_BYTES
 from tagwire.capture.request_log import observations as logged
 from tagwire.capture.requests import Requests, Seen, requests_of
 from tagwire.errors import CaptureError
+from tagwire.records.files.opening import strange_kind
 
 Kind = Literal["packets", "log"]
 
-_GZIP: Final = b"\x1f\x8b"
+_MAGIC: Final = 4
 BATCH_LINES: Final = 20_000
 """Lines of a log whose observations are handed over together."""
 
-CUT_GZIP: Final = "a gzip file that is cut short or damaged"
+PASSED_OVER: Final = "a pipe, socket or device in a directory, passed over"
 
 
-def paths_of(given: Iterable[str | Path]) -> list[Path]:
-    """The files that paths, directories (with all below them) and patterns name, each once, in order.
+def paths_of(given: Iterable[str | Path], losses: Losses | None = None) -> list[Path]:
+    """The files that paths, directories (with all below them) and patterns name, each once, in order. A pipe is one
+    where it is named itself.
+
+    Args:
+        losses: counts pipes, sockets and devices that directories and patterns would name, and that are passed over.
 
     Raises:
         CaptureError: nothing has this name.
@@ -41,21 +44,34 @@ def paths_of(given: Iterable[str | Path]) -> list[Path]:
     for one in given:
         path = Path(one)
         if path.is_dir():
-            matches = sorted(child for child in path.rglob("*") if child.is_file())
+            matches = _regular(path.rglob("*"), losses)
         elif path.exists():
             matches = [path]
         else:
-            matches = sorted(Path(name) for name in glob.glob(str(one), recursive=True) if Path(name).is_file())
+            matches = _regular(map(Path, glob.glob(str(one), recursive=True)), losses)
         if not matches:
             raise CaptureError(f"{one}: no such file, and no file in it")
         found.update(dict.fromkeys(matches))
     return list(found)
 
 
+def _regular(found: Iterable[Path], losses: Losses | None) -> list[Path]:
+    paths = sorted(found)
+    if losses is not None:
+        for path in paths:
+            if strange_kind(path) is not None:
+                losses.add(PASSED_OVER, Place(str(path), 0))
+    return [path for path in paths if path.is_file()]
+
+
 def kind_of(path: Path) -> Kind:
     """What a file is: "packets" for pcap and pcapng, "log" for anything else, which is read line by line."""
-    with _opened(path, Losses()) as file:
-        return "packets" if file.read(4) in MAGICS else "log"
+    with opened(path, Losses(), _MAGIC) as (_, begun):
+        return _kind(begun)
+
+
+def _kind(begun: bytes) -> Kind:
+    return "packets" if begun in MAGICS else "log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +90,11 @@ class Piece:
 
 def pieces(path: Path, size: int) -> list[Piece]:
     """A file in pieces of about `size` bytes. Only logs that are not gzipped are split: lines stand by themselves,
-    packets do not."""
+    packets do not. Raises CaptureError for a pipe, which only one reader can have."""
+    if kind := strange_kind(path):
+        raise CaptureError(f"{path}: {kind}, which tasks of Spark cannot share")
     length = path.stat().st_size
-    if length <= size or kind_of(path) == "packets" or _is_gzip(path):
+    if length <= size or kind_of(path) == "packets" or is_gzip(path):
         return [Piece(path)]
     return [Piece(path, start, min(start + size, length)) for start in range(0, length, size)]
 
@@ -97,8 +115,8 @@ def seen_in(path: Path | Piece, losses: Losses, *, bodies: bool = False) -> Iter
     """
     piece = path if isinstance(path, Piece) else Piece(path)
     path, name = piece.path, str(piece.path)
-    with _opened(path, losses) as file:
-        if kind_of(path) == "packets":
+    with opened(path, losses, _MAGIC) as (file, begun):
+        if _kind(begun) == "packets":
             for rows in requests_in(file, name, losses, answers=bodies):
                 yield requests_of(rows, name, losses, bodies=bodies)
         else:
@@ -110,7 +128,7 @@ def seen_in(path: Path | Piece, losses: Losses, *, bodies: bool = False) -> Iter
 
 def exchanged(path: Path, losses: Losses, *, bodies: bool = False) -> Iterator[Exchange]:
     """The requests in a capture of packets, with their answers. Raises CaptureError where it is none."""
-    with _opened(path, losses) as file:
+    with opened(path, losses, _MAGIC) as (file, _):
         for rows in requests_in(file, str(path), losses, requests=bodies, answers=bodies):
             yield from exchanges(rows, str(path))
 
@@ -131,55 +149,3 @@ def _lines(file: BufferedReader, position: int, end: int | None) -> Iterator[byt
             return
         yield line
         position += len(line)
-
-
-def _is_gzip(path: Path) -> bool:
-    with open(path, "rb") as file:
-        return file.read(2) == _GZIP
-
-
-@contextmanager
-def _opened(path: Path, losses: Losses) -> Iterator[BufferedReader]:
-    with open(path, "rb") as raw:
-        if _is_gzip(path):
-            with gzip.open(raw) as unpacked:
-                yield cast(BufferedReader, _UntilDamage(unpacked, path, losses))
-        else:
-            yield raw
-
-
-class _UntilDamage:
-    """A gzip file that ends, and counts it, where it is cut short or damaged. What comes before is not lost with it."""
-
-    def __init__(self, file: gzip.GzipFile, path: Path, losses: Losses) -> None:
-        self._file = file
-        self._path = path
-        self._losses = losses
-        self._ended = False
-
-    def read(self, size: int) -> bytes:
-        pieces = []
-        while size and (piece := self._until_damage(self._file.read1, size)):
-            pieces.append(piece)
-            size -= len(piece)
-        return b"".join(pieces)
-
-    def readinto(self, room: memoryview) -> int:
-        piece = self.read(len(room))
-        room[: len(piece)] = piece
-        return len(piece)
-
-    def readline(self, size: int) -> bytes:
-        return self._until_damage(self._file.readline, size)
-
-    def _until_damage(self, read: Callable[[int], bytes], size: int) -> bytes:
-        if self._ended:
-            return b""
-        try:
-            return read(size)
-        except (EOFError, OSError, zlib.error) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            self._ended = True
-            self._losses.add(CUT_GZIP, Place(str(self._path), 0))
-            return b""

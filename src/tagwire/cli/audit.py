@@ -42,8 +42,8 @@ def audit(
     """Say which clients work with a release of Kafka, by captures of what they ask.
 
     PATH is a request log of a broker (kafka.request.logger at DEBUG, in the form of any release), or a pcap or pcapng
-    file of plain-text traffic; gzipped or not; or a directory or pattern of such files. The exit code is 1 where some
-    client breaks.
+    file of plain-text traffic; gzipped or not; a pipe that one of them is written to; or a directory or pattern of such
+    files, where pipes are passed over. The exit code is 1 where some client breaks.
 
     \b
     Examples:
@@ -52,16 +52,18 @@ def audit(
       tcpdump -i any -w capture.pcap port 9092 & sleep 600; kill %1; tagwire audit capture.pcap
       tagwire audit captures/ --json | jq 'select(.verdicts["4.3"].outcome == "breaks") | .client_id'
     """
-    from tagwire.capture import Outcome, judge, paths_of
+    from tagwire.capture import Losses, Outcome, judge, paths_of
     from tagwire.spec import releases
 
     targets = list(dict.fromkeys(name.strip() for name in target.split(",")))
     for name in targets:
         releases.served(name)
-    files = paths_of(paths)
+    passed_over = Losses()
+    files = paths_of(paths, passed_over)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     census, losses = (_gathered if with_spark else _read)(files, out, bodies=bodies)
+    losses.merge(passed_over)
     usages = [usage for usage in census.usages() if brokers or not usage.is_broker]
     judged = [(usage, [judge(usage, name) for name in targets]) for usage in usages]
     judged.sort(key=lambda one: -max(_severity(verdict) for verdict in one[1]))

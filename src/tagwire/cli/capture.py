@@ -53,7 +53,7 @@ def show(
 
     wanted = _keys(api)
     losses = Losses()
-    for path in paths_of(paths):
+    for path in paths_of(paths, losses):
         for exchange in exchanged(Path(path), losses, bodies=True):
             if wanted and exchange.header.api_key not in wanted:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -197,7 +198,11 @@ def _spec_files(path: Path, *, below: bool = False) -> list[Path]:
     """`path` itself, or the spec files in that directory; with `below`, those of its directories too."""
     if not path.is_dir():
         return [path]
-    files = sorted(path.rglob("*.json") if below else path.glob("*.json"))
+    found = sorted(path.rglob("*.json") if below else path.glob("*.json"))
+    files = [file for file in found if file.is_file()]
+    for file in found:
+        if file not in files:
+            print(printable(f"{file}: not read, no file"), file=sys.stderr)
     if not files:
         raise ConfigError(f"{path}: there are no spec files (*.json) in it")
     return files

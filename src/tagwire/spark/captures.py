@@ -11,6 +11,7 @@ of packets by one, since the packets of a connection belong together. What is no
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +36,8 @@ from tagwire.spark.option_values import count, flag, known_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+log = logging.getLogger(__name__)
 
 SPLIT_BYTES = 128 << 20
 _NAMES = ("path", "paths", "bodies", "maxPartitionBytes", "includeLosses")
@@ -93,9 +96,13 @@ class CaptureReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """The tasks. Raises CaptureError where a path names nothing."""
+        passed_over = Losses()
+        paths = paths_of(self._paths, passed_over)
+        for reason, times in passed_over.counts.items():
+            log.warning("left out: %d x %s, first %s", times, reason, passed_over.first[reason].file)
         return [
             InputPartition((str(piece.path), piece.start, piece.end))
-            for path in paths_of(self._paths)
+            for path in paths
             for piece in pieces(path, self._split_bytes)
         ]
 

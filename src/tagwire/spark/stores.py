@@ -9,10 +9,12 @@ import glob
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tagwire.errors import ConfigError, StorageError
+from tagwire.records.files.opening import open_file
 
 
 class Entry(NamedTuple):
@@ -42,9 +44,9 @@ class LocalStore:
 
     def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         """The bytes of a file from `start` to before `end` (None: all), fewer where it ends. Raises StorageError."""
-        with _storage(path), open(path, "rb") as file:
+        with _storage(path), open_file(path) as file:
             file.seek(start)
-            return file.read(-1 if end is None else max(0, end - start))
+            return BufferedReader(file).read(-1 if end is None else max(0, end - start))
 
 
 class RemoteStore:

@@ -15,6 +15,7 @@ from tagwire.records.files.checkpoints import EpochStart
 from tagwire.records.files.faults import Fault
 from tagwire.records.files.index_entries import Entries
 from tagwire.records.files.offset_index import OffsetEntry
+from tagwire.records.files.opening import bytes_of
 from tagwire.records.files.passing import Passing, Seen
 from tagwire.records.files.time_index import TimeEntry
 from tagwire.records.files.transaction_index import AbortedTransaction
@@ -156,7 +157,7 @@ def index_claims(segment: Segment) -> Iterator[IndexClaims[Any]]:
     for suffix, read, judge, size, follow in kinds:
         path = segment.beside(suffix)
         try:
-            data = path.read_bytes()
+            data = bytes_of(path)
         except FileNotFoundError:
             continue
         yield IndexClaims(path, data, read, judge, size, follow)

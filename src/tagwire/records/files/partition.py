@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tagwire.records.files.names import Kind, kind_of, partition_name
+from tagwire.records.files.opening import bytes_of
 from tagwire.records.files.partition_metadata import dialect_in
 from tagwire.records.files.segment import Segment
 from tagwire.records.files.transaction_index import read_transaction_index
@@ -69,9 +70,7 @@ class PartitionFiles:
         It is what `aborted=` of `to_arrow` takes, of the whole partition or of a part of it. A transaction that had not
         ended yet is not among them. Raises OSError.
         """
-        found = (
-            entry for path in self.files("txnindex") for entry in read_transaction_index(path.read_bytes()).entries
-        )
+        found = (entry for path in self.files("txnindex") for entry in read_transaction_index(bytes_of(path)).entries)
         return [
             (entry.producer_id, entry.first_offset)
             for entry in found

@@ -14,8 +14,9 @@ import binascii
 from pathlib import Path
 from uuid import UUID
 
-from tagwire.errors import DecodeError
+from tagwire.errors import DecodeError, StorageError
 from tagwire.records.files.checkpoints import number_of, text_of
+from tagwire.records.files.opening import bytes_of
 
 METADATA_FILE = "partition.metadata"
 _DIALECT = "record_dialect"
@@ -69,8 +70,8 @@ def dialect_in(directory: Path) -> str | None:
     """The record dialect that the partition.metadata file in a directory names; None where it names none, cannot be
     read, or is not there."""
     try:
-        return read_dialect((directory / METADATA_FILE).read_bytes())
-    except (OSError, DecodeError):
+        return read_dialect(bytes_of(directory / METADATA_FILE))
+    except (OSError, DecodeError, StorageError):
         return None
 
 

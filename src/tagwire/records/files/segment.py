@@ -27,6 +27,7 @@ from tagwire.records import HeaderRegister, RecordBatch, read, read_together
 from tagwire.records.entries import check_dialect
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.offset_index import OffsetEntry, read_offset_index
+from tagwire.records.files.opening import bytes_of, open_file
 from tagwire.records.files.spans import Tail, spans, tail
 from tagwire.records.record import Record
 
@@ -52,8 +53,8 @@ class Segment:
     def __init__(
         self, path: str | os.PathLike[str], *, dialect: str | None = None, register: HeaderRegister | None = None
     ) -> None:
-        """Nothing is opened yet: what can go wrong then does so at the first use, as OSError. Raises ConfigError for an
-        unknown dialect, and for a register without that of int-headers."""
+        """Nothing is opened yet: what can go wrong then does so at the first use, as OSError, or as StorageError for a
+        pipe or a device. Raises ConfigError for an unknown dialect, and for a register without that of int-headers."""
         check_dialect(dialect, register)
         self.path = Path(path)
         self.base_offset = offset_of(self.path.name) or 0
@@ -63,7 +64,7 @@ class Segment:
     @cached_property
     def data(self) -> memoryview:
         """All bytes of the file."""
-        with open(self.path, "rb") as file:
+        with open_file(self.path) as file:
             size = os.fstat(file.fileno()).st_size
             return memoryview(mmap(file.fileno(), size, access=ACCESS_READ) if size else b"")
 
@@ -239,7 +240,7 @@ class Segment:
     @cached_property
     def _index(self) -> list[OffsetEntry]:
         try:
-            return read_offset_index(self.beside(".index").read_bytes(), self.base_offset).entries
+            return read_offset_index(bytes_of(self.beside(".index")), self.base_offset).entries
         except OSError:
             return []
 

@@ -12,6 +12,7 @@ from tagwire.records.files.faults import Fault
 from tagwire.records.files.index_entries import Entries
 from tagwire.records.files.names import Kind, kind_of, offset_of
 from tagwire.records.files.offset_index import read_offset_index
+from tagwire.records.files.opening import bytes_of
 from tagwire.records.files.partition_metadata import read_topic_id, uuid_text
 from tagwire.records.files.producer_snapshot import VERSION, read_producer_snapshot
 from tagwire.records.files.time_index import read_time_index
@@ -29,7 +30,7 @@ def rows_of(path: Path, kind: Kind) -> Iterator[Row]:
         UnsupportedVersionError: its version is not known.
     """
     try:
-        yield from READ[kind](path.read_bytes(), offset_of(path.name) or 0)
+        yield from READ[kind](bytes_of(path), offset_of(path.name) or 0)
     except DecodeError as error:
         raise error.under(path.name) from None
 

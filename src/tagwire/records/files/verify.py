@@ -16,6 +16,7 @@ from tagwire.records.files.checkpoints import EpochStart, read_epochs
 from tagwire.records.files.claims import Claims, epoch_claims, index_claims, producer_claims
 from tagwire.records.files.faults import Fault
 from tagwire.records.files.names import offset_of
+from tagwire.records.files.opening import bytes_of, open_file
 from tagwire.records.files.partition import PartitionFiles
 from tagwire.records.files.partition_metadata import read_topic_id
 from tagwire.records.files.passing import Passing, Seen
@@ -112,7 +113,7 @@ def _batches(segment: Segment, expected: int, progress: Progress | None) -> Iter
     window = memoryview(bytearray(_WINDOW))
     passing = Passing()
     position = 0
-    with open(segment.path, "rb", buffering=0) as file:
+    with open_file(segment.path) as file:
         while True:
             if segment.dialect is None:
                 # Read, not mapped: what is read into the same small buffer is checked while it is near the processor.
@@ -170,7 +171,7 @@ def _looked_at(segment: Segment, position: int, size: int, expected: int) -> tup
 def _content(path: Path, read: Callable[[bytes], Content]) -> tuple[Content | None, list[Fault]]:
     """What a file holds, None where it is missing; or what is wrong with it."""
     try:
-        return read(path.read_bytes()), []
+        return read(bytes_of(path)), []
     except FileNotFoundError:
         return None, []
     except TagwireError as error:

@@ -16,6 +16,7 @@ from tagwire.records import BatchHeader
 from tagwire.records.files import Segment, kind_of, partition_name
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.offset_index import OffsetEntry, read_offset_index
+from tagwire.records.files.opening import strange_kind
 from tagwire.records.files.transaction_index import AbortedTransaction, read_transaction_index
 from tagwire.spark.segments.options import SegmentOptions
 from tagwire.spark.stores import Entry, LocalStore, Store, store_of
@@ -140,6 +141,8 @@ def _partition(store: Store, here: list[Entry], topic: str | None, partition: in
 
 
 def _log_file(store: Store, entry: Entry) -> LogFile:
+    if isinstance(store, LocalStore) and (kind := strange_kind(entry.path)):  # it has no size, and would seem empty
+        raise StorageError(f"{entry.path}: {kind}, where a segment should be")
     return LogFile(store, entry.path, entry.size, offset_of(entry.name) or 0)
 
 
