@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -34,7 +36,7 @@ class Broker:
 
     Args:
         data_dir: where topics are kept; they are there again when a broker is started on it again. None keeps them in a
-            temporary directory, until `stop`.
+            temporary directory, until `stop`, or until nobody knows the broker any more, or the program ends.
         port: the port to listen on; 0 takes a free one.
         host: the address to listen on.
         advertise: the "host:port" that clients are told to connect to; None tells each the one it has reached.
@@ -111,6 +113,13 @@ class Broker:
             running, self._running = self._running, None
             running.stop()
 
+    def __del__(self) -> None:
+        running = getattr(self, "_running", None)  # there is none where an option was wrong
+        if running is not None:
+            told = f"a broker on {running.addresses[0]} was never stopped"
+            warnings.warn(told, ResourceWarning, stacklevel=2, source=self)
+            running.let_go()
+
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -179,8 +188,13 @@ class _Running:
         return asyncio.run_coroutine_threadsafe(tell(), self._loop).result()
 
     def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._stopping.set)
+        self.let_go()
         self._thread.join()
+
+    def let_go(self) -> None:
+        """Let it stop by itself. Any thread may say so, the broker's own among them."""
+        with suppress(RuntimeError):  # it has stopped already, or everything has
+            self._loop.call_soon_threadsafe(self._stopping.set)
 
     def _run(self) -> None:
         try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -65,6 +67,8 @@ class Node:
         self.apis = apis
         files = instruments.files
         self._temporary = tempfile.mkdtemp(prefix="tagwire-broker-") if settings.data_dir is None else None
+        # Also when it is never closed: when nobody knows it any more, or the program ends.
+        self._remove_temporary = weakref.finalize(self, _remove, self._temporary, os.getpid())
         self._commits = ThreadPoolExecutor(COMMIT_THREADS, "tagwire-commit")
         self.disk = ThreadPoolExecutor(DISK_THREADS, "tagwire-disk")
         self.fetch_sessions = FetchSessions()
@@ -154,5 +158,10 @@ class Node:
     def _release(self) -> None:
         self._commits.shutdown()
         self.disk.shutdown()
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+        self._remove_temporary()
+
+
+def _remove(temporary: str | None, made_by: int) -> None:
+    # A process that was forked off inherits this too, but not the directory.
+    if temporary is not None and os.getpid() == made_by:
+        shutil.rmtree(temporary, ignore_errors=True)
