@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import random
 
+import pytest
+
 from ..kernel.differential.compared import compare
 from ..kernel.differential.seed import SEED, seed_of_environment
 from .conftest import Count
@@ -13,6 +15,7 @@ from .conftest import Count
 CASES = 200_000
 
 
+@pytest.mark.timeout(1800)
 def test_compiled_and_uncompiled_kernels_do_the_same_with_any_mutated_bytes_and_values(count: Count) -> None:
     seed = seed_of_environment() if SEED in os.environ else random.randrange(1 << 32)
     count(f"Compiled and uncompiled kernels: {CASES} mutated cases, {SEED}={seed}")
