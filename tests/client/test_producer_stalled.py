@@ -175,6 +175,33 @@ def test_a_producer_closes_while_its_coordinator_is_to_be_left_alone_for_long() 
             assert not offsets.is_alive()
 
 
+def test_a_transactional_producer_closes_in_time_though_a_broker_keeps_what_it_was_sent() -> None:
+    with FakeCluster() as cluster:
+        cluster.topic("t")
+        cluster.serve(
+            TRANSACTIONS,
+            {
+                "FindCoordinator": coordinated_by(0, cluster.brokers[0].port),
+                "AddPartitionsToTxn": added,
+                "EndTxn": lambda message: messages.EndTxnResponse(),
+            },
+        )
+        with Client(cluster.bootstrap, timeout=TIMEOUT) as client:
+            producer = Producer(client, transactional_id="x")
+            producer.init_transactions()
+            producer.begin_transaction()
+            cluster.script("Produce", Silence())
+            delivery = producer.send("t", b"v")
+            while not cluster.asked("Produce"):
+                time.sleep(0.01)
+            before = time.monotonic()
+            with pytest.raises(RequestTimeoutError):
+                producer.close(0.5)
+            assert time.monotonic() - before < SOON
+            assert delivery.error is not None
+            assert not cluster.asked("EndTxn")  # while it may still be written
+
+
 def test_a_connection_keeps_no_more_than_its_buffer_and_one_request() -> None:
     with FakeCluster() as cluster, Client(cluster.bootstrap, timeout=TIMEOUT) as client:
         cluster.topic("t")

@@ -145,6 +145,12 @@ class Gathering:
         Raises:
             TagwireError: the first failure since the last call. RequestTimeoutError: the deadline came first.
         """
+        error = self.drain(deadline)
+        if error is not None:
+            raise error
+
+    def drain(self, deadline: float) -> TagwireError | None:
+        """`flush`, which returns the first failure since the last call. Raises RequestTimeoutError alone."""
         with self.changed:
             self.close_all()
             waited_for = list(self._undecided)
@@ -155,8 +161,7 @@ class Gathering:
                         raise RequestTimeoutError(f"{len(self._undecided)} batches were not delivered in time")
                     self.changed.wait(None if deadline == NEVER else left)
             error, self._error = self._error, None
-        if error is not None:
-            raise error
+            return error
 
     def close_all(self) -> None:
         """Lets everything go out; `changed` is held."""

@@ -347,14 +347,20 @@ class Producer(ClientOwner):
         self._call(lambda deadline: transactions.end(number, commit=True, deadline=deadline), timeout)
 
     def abort_transaction(self, timeout: float | None = None) -> None:
-        """Gives up what is not delivered yet, and aborts. Raises as `commit_transaction`."""
+        """Gives up what is not delivered yet, and aborts.
+
+        Args:
+            timeout: seconds to wait for what is on its way to brokers, and to try to abort; None waits until all of it
+                is decided, and then tries for `max_block`.
+
+        Raises:
+            As `commit_transaction`; calling it again goes on.
+        """
         transactions = self._transactions()
+        self._thread.require_waitable()
         number = transactions.abort()
         self._thread.wake()
-        try:
-            self.flush()
-        except TagwireError:
-            transactions.require(Stage.ABORTING, what="nothing can be aborted")
+        self._gathering.drain(NEVER if timeout is None else time.monotonic() + timeout)
         self._call(lambda deadline: transactions.end(number, commit=False, deadline=deadline), timeout)
 
     @contextmanager
