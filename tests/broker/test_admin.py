@@ -18,7 +18,7 @@ def add_partitions(wire, *wanted, version=3, validate_only=False):
     for name, count, *assigned in wanted:
         brokers = [request.CreatePartitionsAssignment(broker_ids=ids) for ids in assigned[0]] if assigned else None
         topics.append(request.CreatePartitionsTopic(name=name, count=count, assignments=brokers))
-    return wire.ask(request(topics=topics, timeout_ms=1000, validate_only=validate_only), version).results
+    return wire.ask(request(topics=topics, timeout_ms=30_000, validate_only=validate_only), version).results
 
 
 def count_of(wire, topic):

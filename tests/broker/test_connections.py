@@ -43,18 +43,30 @@ SERVED = {
     26: (0, 4),
     27: (1, 1),
     28: (0, 4),
+    29: (1, 3),
+    30: (1, 3),
+    31: (1, 3),
     32: (1, 4),
     33: (0, 2),
+    34: (1, 2),
     35: (1, 4),
     36: (0, 2),
     37: (0, 3),
     42: (0, 2),
+    43: (0, 2),
     44: (0, 1),
+    45: (0, 1),
+    46: (0, 0),
     47: (0, 0),
+    48: (0, 1),
+    49: (0, 1),
+    50: (0, 0),
+    51: (0, 0),
     60: (0, 1),
     61: (0, 0),
     65: (0, 0),
     66: (0, 1),
+    74: (0, 1),
 }
 
 
@@ -138,7 +150,7 @@ def test_what_is_not_served_closes_the_connection(broker, wire, connect, key, ve
 def test_a_broker_can_be_told_to_say_that_a_request_is_unsupported(tmp_path, connect):
     with Broker(tmp_path / "data", unsupported="empty") as broker:
         wire = connect(broker.bootstrap)
-        answer = wire.ask(messages.DescribeAclsRequest(), 1)
+        answer = wire.ask(messages.DescribeQuorumRequest(), 1)
         assert isinstance(answer, Unsupported)
         assert ask_versions(wire, 3).error_code == 0
         wire.socket.sendall(frame(header(999, 0)))

@@ -183,7 +183,8 @@ def test_a_partitions_directory_that_is_none_takes_that_partition_and_goes_with_
     with Broker(data) as broker:
         wire = connect(broker.bootstrap)
         assert "t-0/partition.metadata" in check_offline(broker, wire, make)
-        assert wire.ask(messages.DeleteTopicsRequest(topic_names=["t"]), 5).responses[0].error_code == 0
+        request = messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=30_000)
+        assert wire.ask(request, 5).responses[0].error_code == 0
         assert wire.create("t", 2).error_code == 0
         assert wire.produce("t", make.records(b"v")).error_code == 0
         assert broker.stats()["offline"] == []

@@ -237,7 +237,7 @@ def test_a_full_disk_refuses_appends_and_takes_them_again_when_there_is_room(tmp
         assert outcome.error_code == Error.KAFKA_STORAGE_ERROR
         assert "No space left" in outcome.error_message
         assert wire.create("u").error_code == Error.KAFKA_STORAGE_ERROR
-        delete = messages.DeleteTopicsRequest(topic_names=["t"])
+        delete = messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=30_000)
         assert wire.ask(delete, 5).responses[0].error_code == Error.KAFKA_STORAGE_ERROR
         assert [topic.name for topic in wire.metadata().topics] == ["t"]
         failing_files.mend()

@@ -269,7 +269,7 @@ CHANGES = {
         with_offsets_in_transaction,
         lambda parts, _: parts.groups.delete_offsets("g", [("t", 0)]),
     ),
-    "forget a topic's offsets": (with_members, lambda parts, _: parts.groups.forget_topic("t")),
+    "forget a topic's offsets": (with_members, lambda parts, _: parts.groups.forget_topics({"t"})),
     "assign": (with_joined, lambda parts, joined: parts.synced(joined)),
     "the last member leaves": (with_members, leave),
     "the last member expires": (with_short_session, expire_member),
@@ -422,7 +422,7 @@ class Crowd:
             elif act == 3:
                 await self.ask(groups.expire())
             elif act == 4:
-                await self.ask(groups.forget_topic("t"))
+                await self.ask(groups.forget_topics({"t"}))
             else:
                 await self.ask(topics.alter("t", {"retention.ms": str(self.random.randint(1, 9))}))
 

@@ -25,8 +25,9 @@ def create(wire, version=7, validate_only=False, **fields):
 def delete(wire, *names, version=5):
     request = messages.DeleteTopicsRequest
     if version >= 6:
-        return wire.ask(request(topics=[request.DeleteTopicState(name=name) for name in names]), version).responses
-    return wire.ask(request(topic_names=list(names)), version).responses
+        topics = [request.DeleteTopicState(name=name) for name in names]
+        return wire.ask(request(topics=topics, timeout_ms=30_000), version).responses
+    return wire.ask(request(topic_names=list(names), timeout_ms=30_000), version).responses
 
 
 def names(wire):
@@ -162,7 +163,7 @@ def test_a_topic_can_be_deleted_by_its_id(wire):
     request = messages.DeleteTopicsRequest
     asked = [request.DeleteTopicState(topic_id=uuid4()), request.DeleteTopicState(topic_id=topic_id)]
     asked.append(request.DeleteTopicState(name="t", topic_id=topic_id))
-    unknown, deleted, both = wire.ask(request(topics=asked), 6).responses
+    unknown, deleted, both = wire.ask(request(topics=asked, timeout_ms=30_000), 6).responses
     assert (unknown.name, unknown.error_code) == (None, Error.UNKNOWN_TOPIC_ID)
     assert (deleted.name, deleted.topic_id, deleted.error_code) == ("t", topic_id, 0)
     assert both.error_code == Error.INVALID_REQUEST

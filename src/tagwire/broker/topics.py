@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -63,6 +65,22 @@ class Topic:
 def to_go_on_without(name: str) -> str:
     """What to do when a topic of the broker's own cannot be read."""
     return f"restore {name}-0 from a backup, or take {name} out of {TOPICS_FILE}: all it says is then forgotten"
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to be created; its configurations are by Kafka's names."""
+
+    name: str
+    partitions: int
+    configs: Mapping[str, str | None]
+
+
+Outcome = Topic | KafkaError
+"""A topic, or why it is not what was asked for."""
+
+SIDE_BY_SIDE = 4
+"""How many topics are made at once: they wait for the disk, not for each other, and leave threads for appends."""
 
 
 def check_topic_name(name: str) -> None:
@@ -213,8 +231,30 @@ class Topics:
         Raises:
             KafkaError: as `check_new`; KAFKA_STORAGE_ERROR when the disk refused, and nothing of it remains.
         """
-        self.check_new(name, partitions, configs)
-        return await self._steps.at_once(self._create(name, partitions, configs))
+        (outcome,) = await self.create_all([NewTopic(name, partitions, configs)])
+        return _or_raise(outcome)
+
+    async def create_all(self, wanted: Sequence[NewTopic], until: float = math.inf) -> list[Outcome]:
+        """Create topics, each with its own outcome: the topic, which is on the disk then, or why there is none, as
+        `create` raises; REQUEST_TIMED_OUT for one that is not whole at `until`, by time.monotonic.
+
+        They are made side by side, and one sync serves all. Nothing else is changed meanwhile: give a few at a time.
+        """
+        return await self._steps.at_once(self._create_all(wanted, until))
+
+    async def _create_all(self, wanted: Sequence[NewTopic], until: float) -> list[Outcome]:
+        outcomes: dict[str, Outcome] = {}
+        fresh: list[tuple[Topic, int]] = []
+        async with self._changing:
+            for new in wanted:
+                try:
+                    await self._settle()
+                    config = self.check_new(new.name, new.partitions, new.configs)
+                    fresh.append((Topic(new.name, uuid4(), dict(new.configs), config, ()), new.partitions))
+                except KafkaError as refusal:
+                    outcomes[new.name] = refusal
+            outcomes.update(await self._grow(fresh, until))
+        return [outcomes[new.name] for new in wanted]
 
     async def create_internal(self, name: str) -> Topic:
         """A topic of the broker's own, created unless it exists; as `create`."""
@@ -222,59 +262,92 @@ class Topics:
 
     async def _create_internal(self, name: str) -> Topic:
         async with self._changing:
-            return self._by_name.get(name) or await self._create_checked(name, 1, INTERNAL[name])
-
-    async def _create(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> Topic:
-        async with self._changing:
-            return await self._create_checked(name, partitions, configs)
-
-    async def _create_checked(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> Topic:
-        await self._settle()
-        config = self._check_new(name, partitions, configs)
-        fresh = Topic(name, uuid4(), dict(configs), config, ())
-        return await self._on_disk(self._grow, fresh, partitions, [topic.stored for topic in self])
+            found = self._by_name.get(name)
+            if found is not None:
+                return found
+            await self._settle()
+            config = self._check_new(name, 1, INTERNAL[name])
+            fresh = Topic(name, uuid4(), dict(INTERNAL[name]), config, ())
+            return _or_raise((await self._grow([(fresh, 1)], math.inf))[name])
 
     async def _on_disk(self, act: Callable[..., Topic], *arguments: Any) -> Topic:
         topic = await asyncio.get_running_loop().run_in_executor(self._disk, act, *arguments)
         self._add(topic)
         return topic
 
-    def _grow(self, topic: Topic, count: int, others: list[StoredTopic]) -> Topic:
-        """`topic`, whose partitions become `count`."""
+    async def _grow(self, wanted: Sequence[tuple[Topic, int]], until: float) -> dict[str, Outcome]:
+        """Topics whose partitions become as many as is said, by their names. What is made of them goes again where the
+        whole is refused."""
+        loop = asyncio.get_running_loop()
+        places = asyncio.Semaphore(SIDE_BY_SIDE)
+
+        async def make(topic: Topic, count: int) -> Outcome:
+            async with places:
+                return await loop.run_in_executor(self._commits, self._make, topic, count, until)
+
+        fresh = {topic.name for topic, _ in wanted if not topic.partitions}
+        try:
+            await loop.run_in_executor(self._disk, self._data.forget_offsets, fresh)
+        except OSError as error:
+            return {topic.name: _not_created(topic, count, error) for topic, count in wanted}
+        made = await asyncio.gather(*(make(topic, count) for topic, count in wanted))
+        outcomes = {topic.name: outcome for (topic, _), outcome in zip(wanted, made)}
+        whole = [(before, grown) for (before, _), grown in zip(wanted, made) if isinstance(grown, Topic)]
+        if whole:
+            names = {topic.name for _, topic in whole}
+            others = [topic.stored for topic in self if topic.name not in names]
+            outcomes.update(await loop.run_in_executor(self._disk, self._list, whole, others))
+        for outcome in outcomes.values():
+            if isinstance(outcome, Topic):
+                self._add(outcome)
+        return outcomes
+
+    def _make(self, topic: Topic, count: int, until: float) -> Outcome:
+        """`topic` with `count` partitions, which are on the disk, but in no list yet."""
         new = range(len(topic.partitions), count)
         made: list[Partition] = []
         try:
-            if not topic.partitions:
-                self._data.forget_offsets(topic.name)
             for index in new:
+                if time.monotonic() >= until:
+                    self._discard(topic.name, new)
+                    return KafkaError(Error.REQUEST_TIMED_OUT, f"topic {topic.name}: there was no time to create it")
                 path = self._data.create_partition(topic.name, index, topic.topic_id, topic.config.dialect)
                 made.append(self._partition(topic.name, index, create_log(self._files, path, topic.config)))
-            self._data.sync()
-            grown = replace(topic, partitions=(*topic.partitions, *made))
-            self._save([*others, grown.stored])
         except OSError as error:
-            if self._unsettled:  # they may be listed, and a start would need them then
-                self._left.append((topic.name, new))
-            else:
-                self._discard(topic.name, new)
-            problem = f"partitions {new.start} to {new.stop - 1} of topic {topic.name} were not created: {error}"
-            raise KafkaError(Error.KAFKA_STORAGE_ERROR, problem) from error
-        return grown
+            self._discard(topic.name, new)
+            return _not_created(topic, count, error)
+        return replace(topic, partitions=(*topic.partitions, *made))
 
-    async def add_partitions(self, name: str, count: int) -> Topic:
+    def _list(self, whole: Sequence[tuple[Topic, Topic]], others: list[StoredTopic]) -> dict[str, Outcome]:
+        """Make topics, each as it was and as it is now, some of those that exist."""
+        try:
+            self._data.sync()
+            self._save([*others, *(topic.stored for _, topic in whole)])
+        except OSError as error:
+            for before, topic in whole:
+                new = range(len(before.partitions), len(topic.partitions))
+                if self._unsettled:  # they may be listed, and a start would need them then
+                    self._left.append((topic.name, new))
+                else:
+                    self._discard(topic.name, new)
+            return {topic.name: _not_created(before, len(topic.partitions), error) for before, topic in whole}
+        return {topic.name: topic for _, topic in whole}
+
+    async def add_partitions(self, name: str, count: int, until: float = math.inf) -> Topic:
         """Give a topic more partitions, `count` in all; they are on the disk when this returns.
 
         Raises:
-            KafkaError: as `check_more_partitions`; KAFKA_STORAGE_ERROR when the disk refused, and none were added.
+            KafkaError: as `check_more_partitions`; KAFKA_STORAGE_ERROR when the disk refused, REQUEST_TIMED_OUT when
+                they are not made by `until`, as in `create_all`; none were added then.
         """
         self.check_more_partitions(name, count)
-        return await self._steps.at_once(self._add_partitions(name, count))
+        return await self._steps.at_once(self._add_partitions(name, count, until))
 
-    async def _add_partitions(self, name: str, count: int) -> Topic:
+    async def _add_partitions(self, name: str, count: int, until: float) -> Topic:
         async with self._changing:
             await self._settle()
             topic = self.check_more_partitions(name, count)
-            return await self._on_disk(self._grow, topic, count, self._others(topic))
+            return _or_raise((await self._grow([(topic, count)], until))[name])
 
     def check_more_partitions(self, name: str, count: int) -> Topic:
         """What `add_partitions` checks before it touches the disk.
@@ -398,31 +471,51 @@ class Topics:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION when it has just been deleted; INVALID_TOPIC_EXCEPTION for one of the
                 broker's own; KAFKA_STORAGE_ERROR when the disk refused, and the topic is still there.
         """
-        self._changeable(topic.name)
-        await self._steps.at_once(self._delete(topic.name, topic.topic_id))
+        (outcome,) = await self.delete_all([topic])
+        _or_raise(outcome)
 
-    async def _delete(self, name: str, topic_id: UUID) -> None:
+    async def delete_all(self, topics: Sequence[Topic]) -> list[Outcome]:
+        """Delete topics, each with its own outcome: the topic as it was, or why it is still there, as `delete` raises.
+        One sync serves all."""
+        return await self._steps.at_once(self._delete_all(topics))
+
+    async def _delete_all(self, topics: Sequence[Topic]) -> list[Outcome]:
         loop = asyncio.get_running_loop()
         async with self._changing:
-            await self._settle()
-            topic = self._by_id.get(topic_id)  # as it is now: it may have been altered
-            if topic is None:
-                raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has just been deleted")
             try:
-                await loop.run_in_executor(self._disk, self._save, self._others(topic))
-            except UnsettledError as error:
-                # What was acknowledged from now on might be gone at the next start.
-                await loop.run_in_executor(self._disk, _abandon, topic, "its topic was deleted, or will be there again")
-                problem = f"topic {topic.name} was deleted or not: {error}"
-                raise KafkaError(Error.KAFKA_STORAGE_ERROR, problem) from error
+                await self._settle()
+                outcomes = {topic.topic_id: self._as_it_is(topic) for topic in topics}
+                doomed = {key: topic for key, topic in outcomes.items() if isinstance(topic, Topic)}
+                left = [topic.stored for topic in self if topic.topic_id not in doomed]
+                if doomed:
+                    await loop.run_in_executor(self._disk, self._save, left)
+            except KafkaError as refusal:
+                return [refusal] * len(topics)
             except OSError as error:
-                raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"topic {topic.name} was not deleted: {error}") from error
-            del self._by_name[topic.name], self._by_id[topic.topic_id]
-            self.partition_count -= len(topic.partitions)
-            for partition in topic.partitions:
-                partition.mark_deleted()
-                await partition.settle()
-            await loop.run_in_executor(self._disk, self._discard_deleted, topic)
+                if isinstance(error, UnsettledError):
+                    # What was acknowledged from now on might be gone at the next start.
+                    reason = "its topic was deleted, or will be there again"
+                    await loop.run_in_executor(self._disk, _abandon_all, list(doomed.values()), reason)
+                for key, topic in doomed.items():
+                    outcomes[key] = _not_deleted(topic, error)
+                return [outcomes[topic.topic_id] for topic in topics]
+            for topic in doomed.values():
+                del self._by_name[topic.name], self._by_id[topic.topic_id]
+                self.partition_count -= len(topic.partitions)
+                for partition in topic.partitions:
+                    partition.mark_deleted()
+            for topic in doomed.values():
+                for partition in topic.partitions:
+                    await partition.settle()
+                await loop.run_in_executor(self._disk, self._discard_deleted, topic)
+        return [outcomes[topic.topic_id] for topic in topics]
+
+    def _as_it_is(self, topic: Topic) -> Outcome:
+        """A topic that is to be deleted as it is now: it may have been altered."""
+        if topic.is_internal:
+            return KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {topic.name} is the broker's own")
+        gone = KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name} has just been deleted")
+        return self._by_id.get(topic.topic_id, gone)
 
     def _discard_deleted(self, topic: Topic) -> None:
         _abandon(topic, "its topic was deleted")
@@ -467,3 +560,28 @@ class Topics:
 def _abandon(topic: Topic, reason: str) -> None:
     for partition in topic.partitions:
         partition.log.abandon(reason)
+
+
+def _abandon_all(topics: Sequence[Topic], reason: str) -> None:
+    for topic in topics:
+        _abandon(topic, reason)
+
+
+def _or_raise(outcome: Outcome) -> Topic:
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    return outcome
+
+
+def _not_created(topic: Topic, count: int, error: OSError) -> KafkaError:
+    which = f"partitions {len(topic.partitions)} to {count - 1} of topic {topic.name}"
+    refusal = KafkaError(Error.KAFKA_STORAGE_ERROR, f"{which} were not created: {error}")
+    refusal.__cause__ = error
+    return refusal
+
+
+def _not_deleted(topic: Topic, error: OSError) -> KafkaError:
+    fate = "was deleted or not" if isinstance(error, UnsettledError) else "was not deleted"
+    refusal = KafkaError(Error.KAFKA_STORAGE_ERROR, f"topic {topic.name} {fate}: {error}")
+    refusal.__cause__ = error
+    return refusal

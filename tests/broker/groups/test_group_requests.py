@@ -235,7 +235,7 @@ def test_the_brokers_own_topic_is_told_as_such_and_not_written_to_or_deleted(wir
     (topic,) = wire.metadata(OFFSETS).topics
     assert topic.is_internal
     assert wire.produce(OFFSETS, make.records(b"v")).error_code == Error.INVALID_TOPIC_EXCEPTION
-    answer = wire.ask(messages.DeleteTopicsRequest(topic_names=[OFFSETS]), 5).responses[0]
+    answer = wire.ask(messages.DeleteTopicsRequest(topic_names=[OFFSETS], timeout_ms=30_000), 5).responses[0]
     assert answer.error_code == Error.INVALID_TOPIC_EXCEPTION
 
 
@@ -318,6 +318,6 @@ def test_offsets_are_deleted_unless_the_topic_is_subscribed(wire):
 def test_the_offsets_of_a_deleted_topic_are_forgotten(wire):
     wire.create("t")
     commit(wire, 1)
-    wire.ask(messages.DeleteTopicsRequest(topic_names=["t"]), 5)
+    wire.ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=30_000), 5)
     wire.create("t")
     assert committed(wire).committed_offset == -1

@@ -66,7 +66,7 @@ def test_offsets_that_are_added_never_go_back_and_a_forgotten_topic_leaves_nothi
     found.raise_to({("t", 0): 5, ("u", 0): 1})
     found.raise_to({("t", 0): 4, ("t", 1): 2})
     assert OffsetCheckpoint(Files(), path).offsets == {("t", 0): 5, ("t", 1): 2, ("u", 0): 1}
-    found.forget("t")
+    found.forget({"t"})
     assert OffsetCheckpoint(Files(), path).offsets == {("u", 0): 1}
 
 

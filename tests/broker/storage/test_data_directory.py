@@ -139,6 +139,6 @@ def test_the_longest_topic_name_can_be_deleted(tmp_path, connect):
     with Broker(tmp_path / "data") as broker:
         wire = connect(broker.bootstrap)
         wire.create(name, 11)
-        answer = wire.ask(messages.DeleteTopicsRequest(topic_names=[name]), 5).responses[0]
+        answer = wire.ask(messages.DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000), 5).responses[0]
         assert answer.error_code == 0
     assert not list((tmp_path / "data").glob("n*"))

@@ -241,7 +241,7 @@ def test_how_far_a_log_was_compacted_is_not_written_down_of_one_that_was_deleted
     kept.roll()
     asked = []
     kept.compact(stop=lambda: asked.append(1))
-    kept.cleaned.forget(WHERE[0])
+    kept.cleaned.forget({WHERE[0]})
     last = len(asked)
 
     def stop():

@@ -48,10 +48,10 @@ def test_requests_are_found_by_what_they_are(broker, connect):
 
 
 def test_what_is_not_answered_is_logged_too(broker, wire):
-    wire.send(messages.DescribeAclsRequest(), 1)
+    wire.send(messages.DescribeQuorumRequest(), 1)
     assert wire.is_closed()
     (entry,) = broker.requests
-    assert (entry.api, entry.version, entry.seconds) == ("DescribeAcls", 1, None)
+    assert (entry.api, entry.version, entry.seconds) == ("DescribeQuorum", 1, None)
 
 
 def test_requests_are_counted_by_client_api_and_version(broker, connect):

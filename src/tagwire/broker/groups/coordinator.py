@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -391,15 +391,15 @@ class Groups:
         if entry.stored and entry.group.is_idle and not entry.offsets:
             await self._forget(entry)
 
-    async def forget_topic(self, topic: str) -> None:
-        """Delete the offsets that groups committed of a topic that is deleted.
+    async def forget_topics(self, topics: Set[str]) -> None:
+        """Delete the offsets that groups committed of topics that are deleted.
 
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE: of some groups that could not be stored; of the others they are gone.
         """
         failure: KafkaError | None = None
         for entry in list(self._groups.values()):
-            gone = [partition for partition in entry.offsets.partitions() if partition[0] == topic]
+            gone = [partition for partition in entry.offsets.partitions() if partition[0] in topics]
             try:
                 if gone:
                     await self.delete_offsets(entry.group.group_id, gone)

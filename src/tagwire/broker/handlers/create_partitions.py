@@ -2,7 +2,8 @@
 
 Versions 0-3. The count is of all partitions, old and new. Where replicas are assigned, each new partition is assigned
 to this broker. With validate_only everything is checked and nothing created. Partitions are on the disk when they are
-answered. Source: facts/kafka_protocol.md 4, facts/brokers.md B.3.
+answered; those of a topic for which the time that the client gives is too short are not created (REQUEST_TIMED_OUT).
+Source: KIP-195.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tagwire import messages
+from tagwire.broker.deadlines import TIMED_OUT, deadline, is_over
 from tagwire.broker.handlers.create_topics import check_assigned, check_named_once, named
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError
@@ -19,18 +21,21 @@ Response = messages.CreatePartitionsResponse
 
 @handles(messages.CreatePartitionsRequest, versions="0-3")
 async def create_partitions(call: Call) -> Any:
-    return Response(results=[await _answer(call, wanted, times) for wanted, times in named(call.request.topics)])
+    until = deadline(call.request)
+    return Response(results=[await _answer(call, wanted, times, until) for wanted, times in named(call.request.topics)])
 
 
-async def _answer(call: Call, wanted: Any, times_named: int) -> Any:
+async def _answer(call: Call, wanted: Any, times_named: int, until: float) -> Any:
     topics = call.broker.topics
     try:
+        if is_over(until):
+            raise TIMED_OUT
         check_named_once(wanted, times_named)
         more = wanted.count - len(topics.check_more_partitions(wanted.name, wanted.count).partitions)
         _check_assignments(call, wanted, more)
         with call.broker.room_for(partitions=more):
             if not call.request.validate_only:
-                await topics.add_partitions(wanted.name, wanted.count)
+                await topics.add_partitions(wanted.name, wanted.count, until)
     except KafkaError as error:
         return Response.CreatePartitionsTopicResult(
             name=wanted.name, error_code=error.code, error_message=error.message

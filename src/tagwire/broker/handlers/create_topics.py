@@ -2,31 +2,43 @@
 
 Versions 2-7. -1 partitions (from version 4) means the broker's default; there is one replica, on this broker. A
 configuration that Kafka does not know is refused, not ignored. With validate_only everything is checked and nothing
-created. A topic is on the disk when it is answered. Source: facts/kafka_protocol.md 4, facts/hostile_inputs.md E.3.
+created. A topic is on the disk when it is answered. What cannot be created in the time that the client gives is not
+(REQUEST_TIMED_OUT); other clients have their turn between some topics and the next. Source: KIP-4, KIP-464, KIP-525.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 from uuid import UUID
 
 from tagwire import messages
 from tagwire.broker.config_entries import config_entries
+from tagwire.broker.deadlines import TIMED_OUT, batches, deadline, is_over
 from tagwire.broker.served import Call, handles
 from tagwire.broker.topic_config import TopicConfig
+from tagwire.broker.topics import NewTopic
 from tagwire.errors import Error, KafkaError
 
 Response = messages.CreateTopicsResponse
 
 DEFAULT = -1
+NO_ID = UUID(int=0)
 FIRST_VERSION_WITH_DEFAULTS = 4
 
 
 @handles(messages.CreateTopicsRequest, versions="2-7")
 async def create_topics(call: Call) -> Any:
-    return Response(topics=[await _answer(call, wanted, times) for wanted, times in named(call.request.topics)])
+    until = deadline(call.request)
+    answers: list[Any] = []
+    for some in batches(named(call.request.topics), _weight):
+        if is_over(until):
+            answers += [_refusal(wanted.name, TIMED_OUT) for wanted, _ in some]
+        else:
+            answers += await _create(call, some, until)
+    return Response(topics=answers)
 
 
 def named(topics: Sequence[Any]) -> Iterator[tuple[Any, int]]:
@@ -42,28 +54,51 @@ def check_named_once(wanted: Any, times: int) -> None:
         raise KafkaError(Error.INVALID_REQUEST, f"topic {wanted.name} is named {times} times")
 
 
-async def _answer(call: Call, wanted: Any, times_named: int) -> Any:
-    topics = call.broker.topics
-    try:
-        check_named_once(wanted, times_named)
-        partitions = _partitions(call, wanted)
-        configs = _configs(wanted)
-        config = topics.check_new(wanted.name, partitions, configs)
-        topic_id = UUID(int=0)
-        with call.broker.room_for(topics=1, partitions=partitions):
-            if not call.request.validate_only:
-                topic_id = (await topics.create(wanted.name, partitions, configs)).topic_id
-    except KafkaError as error:
-        return Response.CreatableTopicResult(
-            name=wanted.name, error_code=error.code, error_message=error.message, configs=None
+def _weight(asked: tuple[Any, int]) -> int:
+    return max(asked[0].num_partitions, len(asked[0].assignments), 1)
+
+
+async def _create(call: Call, some: Sequence[tuple[Any, int]], until: float) -> list[Any]:
+    """The outcomes for some topics, which are created together."""
+    answers: dict[str, Any] = {}
+    accepted: dict[str, tuple[NewTopic, TopicConfig]] = {}
+    with ExitStack() as room:
+        for wanted, times_named in some:
+            try:
+                check_named_once(wanted, times_named)
+                new = NewTopic(wanted.name, _partitions(call, wanted), _configs(wanted))
+                config = call.broker.topics.check_new(new.name, new.partitions, new.configs)
+                room.enter_context(call.broker.room_for(topics=1, partitions=new.partitions))
+                accepted[new.name] = new, config
+            except KafkaError as error:
+                answers[wanted.name] = _refusal(wanted.name, error)
+        if call.request.validate_only:
+            created: list[Any] = [None] * len(accepted)
+        else:
+            created = await call.broker.topics.create_all([new for new, _ in accepted.values()], until)
+    for (new, config), outcome in zip(accepted.values(), created):
+        answers[new.name] = (
+            _refusal(new.name, outcome)
+            if isinstance(outcome, KafkaError)
+            else _answer(new, config, NO_ID if outcome is None else outcome.topic_id)
         )
+    return [answers[wanted.name] for wanted, _ in some]
+
+
+def _refusal(name: str, error: KafkaError) -> Any:
     return Response.CreatableTopicResult(
-        name=wanted.name,
+        name=name, error_code=error.code, error_message=error.message or None, configs=None
+    )
+
+
+def _answer(new: NewTopic, config: TopicConfig, topic_id: UUID) -> Any:
+    return Response.CreatableTopicResult(
+        name=new.name,
         topic_id=topic_id,
         error_message=None,
-        num_partitions=partitions,
+        num_partitions=new.partitions,
         replication_factor=1,
-        configs=_described(config, configs),
+        configs=_described(config, new.configs),
     )
 
 

@@ -1,15 +1,18 @@
 """DeleteTopics (key 20): delete topics and their records, each with its own outcome.
 
 Versions 1-6; from version 6 a topic is named by its name or its id. Deleted is deleted: neither the topic nor its
-records come back after a crash. Source: facts/kafka_protocol.md 4.
+records come back after a crash. What cannot be deleted in the time that the client gives is not (REQUEST_TIMED_OUT).
+Source: KIP-4, KIP-516.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from tagwire import messages
+from tagwire.broker.deadlines import TIMED_OUT, batches, deadline, is_over
 from tagwire.broker.served import Call, handles
 from tagwire.broker.topics import Topic
 from tagwire.errors import Error, KafkaError
@@ -27,19 +30,51 @@ async def delete_topics(call: Call) -> Any:
         asked = [(state.name, state.topic_id) for state in request.topics]
     else:
         asked = [(name, NO_ID) for name in request.topic_names]
-    return Response(responses=[await _answer(call, name, topic_id) for name, topic_id in dict.fromkeys(asked)])
+    until = deadline(request)
+    answers: list[Any] = []
+    for some in batches(dict.fromkeys(asked), lambda one: _weight(call, *one)):
+        if is_over(until):
+            answers += [_refusal(name, topic_id, TIMED_OUT) for name, topic_id in some]
+        else:
+            answers += await _delete(call, some)
+    return Response(responses=answers)
 
 
-async def _answer(call: Call, name: str | None, topic_id: UUID) -> Any:
-    try:
-        topic = _named(call, name, topic_id)
-        await call.broker.topics.delete(topic)
-        await call.broker.groups.forget_topic(topic.name)
-    except KafkaError as error:
-        return Response.DeletableTopicResult(
-            name=name, topic_id=topic_id, error_code=error.code, error_message=error.message or None
-        )
-    return Response.DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
+def _weight(call: Call, name: str | None, topic_id: UUID) -> int:
+    topics = call.broker.topics
+    found = topics.by_id(topic_id) if name is None else topics.get(name)
+    return len(found.partitions) if found is not None else 1
+
+
+async def _delete(call: Call, some: Sequence[tuple[str | None, UUID]]) -> list[Any]:
+    """The outcomes for some topics, which are deleted together."""
+    found: dict[tuple[str | None, UUID], Topic] = {}
+    outcomes: dict[tuple[str | None, UUID], Topic | KafkaError] = {}
+    for asked in some:
+        try:
+            found[asked] = _named(call, *asked)
+        except KafkaError as error:
+            outcomes[asked] = error
+    outcomes.update(zip(found, await call.broker.topics.delete_all(list(found.values()))))
+    gone = {topic.name for topic in outcomes.values() if isinstance(topic, Topic)}
+    if gone:
+        try:
+            await call.broker.groups.forget_topics(gone)
+        except KafkaError as error:
+            outcomes = {asked: error if isinstance(outcome, Topic) else outcome for asked, outcome in outcomes.items()}
+    return [
+        Response.DeletableTopicResult(name=outcome.name, topic_id=outcome.topic_id)
+        if isinstance(outcome, Topic)
+        else _refusal(*asked, outcome)
+        for asked in some
+        for outcome in (outcomes[asked],)
+    ]
+
+
+def _refusal(name: str | None, topic_id: UUID, error: KafkaError) -> Any:
+    return Response.DeletableTopicResult(
+        name=name, topic_id=topic_id, error_code=error.code, error_message=error.message or None
+    )
 
 
 def _named(call: Call, name: str | None, topic_id: UUID) -> Topic:

@@ -7,7 +7,7 @@ format is a StorageError that names it, but for offsets, of which none are known
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
@@ -74,10 +74,10 @@ class OffsetCheckpoint:
             if higher:
                 self._replace({**self._offsets, **higher})
 
-    def forget(self, topic: str) -> None:
-        """Take out what the file says of a topic: a new one of its name must not inherit it."""
+    def forget(self, topics: Set[str]) -> None:
+        """Take out what the file says of topics: new ones of their names must not inherit it."""
         with self._saving:
-            others = {where: offset for where, offset in self._offsets.items() if where[0] != topic}
+            others = {where: offset for where, offset in self._offsets.items() if where[0] not in topics}
             if len(others) < len(self._offsets):
                 self._replace(others)
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -192,10 +192,10 @@ class DataDirectory:
         self.files.rename(self.partition_path(topic, partition), doomed)
         self.files.remove_tree(doomed)
 
-    def forget_offsets(self, topic: str) -> None:
-        """Take what is known of a deleted topic's logs out of every checkpoint."""
+    def forget_offsets(self, topics: Set[str]) -> None:
+        """Take what is known of deleted topics' logs out of every checkpoint."""
         for checkpoint in (self.recovery_points, self.start_offsets, self.cleaned, self.gaps):
-            checkpoint.forget(topic)
+            checkpoint.forget(topics)
 
     def close(self, *, clean: bool) -> None:
         """Let go of the directory; `clean` says that every log in it is whole and on the disk."""

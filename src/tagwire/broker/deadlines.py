@@ -1,0 +1,44 @@
+"""Work that a request gives a time for: done a part at a time, until the time is over.
+
+As a controller of Kafka does, the broker answers REQUEST_TIMED_OUT for what is left then, all of it where no time is
+given; that was not begun, or undone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeVar
+
+from tagwire.errors import Error, KafkaError
+
+Asked = TypeVar("Asked")
+
+AT_A_TIME: Final = 64
+"""How many partitions are created or deleted before others have their turn: a second's work for a slow disk."""
+
+TIMED_OUT: Final = KafkaError(Error.REQUEST_TIMED_OUT, "there was no time for it: ask for less, or give more time")
+
+
+def deadline(request: Any) -> float:
+    """By time.monotonic, when the time that a request gives is over."""
+    return time.monotonic() + request.timeout_ms / 1000
+
+
+def is_over(until: float) -> bool:
+    """Whether a deadline is past."""
+    return time.monotonic() >= until
+
+
+def batches(asked: Iterable[Asked], weight: Callable[[Asked], int]) -> Iterator[list[Asked]]:
+    """What is asked in parts of `AT_A_TIME` partitions, or of one topic that has more."""
+    part: list[Asked] = []
+    taken = 0
+    for one in asked:
+        if part and taken + weight(one) > AT_A_TIME:
+            yield part
+            part, taken = [], 0
+        part.append(one)
+        taken += weight(one)
+    if part:
+        yield part
