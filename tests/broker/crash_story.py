@@ -19,7 +19,7 @@ from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.state_log import StateLog
 from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.storage.data_directory import DataDirectory
-from tagwire.broker.storage.log import OffsetOutOfRangeError
+from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
 from tagwire.broker.topics import Topics
 from tagwire.broker.transactions.coordinator import Transactions
 from tagwire.errors import KafkaError, StorageError

@@ -10,7 +10,7 @@ import pytest
 
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.files import Files
-from tagwire.broker.storage.log import OffsetOutOfRangeError
+from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
 from tagwire.broker.topics import Topics
 from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.records import read

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tagwire.broker.storage.log import OffsetOutOfRangeError
+from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError
 from tagwire.records.files import partitions

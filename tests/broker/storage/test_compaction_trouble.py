@@ -12,7 +12,7 @@ from tagwire.broker.storage.checkpoints import OffsetCheckpoint
 from tagwire.broker.storage.compaction import Compaction
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.loading import open_log
-from tagwire.broker.storage.log import OffsetOutOfRangeError
+from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
 from tagwire.errors import StorageError
 from tagwire.records import read
 

@@ -13,7 +13,7 @@ from tagwire.broker.storage.batch import Appended
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.loading import create_log
-from tagwire.broker.storage.log import OffsetOutOfRangeError
+from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
 from tagwire.broker.storage.retention import expired_before
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import StorageError

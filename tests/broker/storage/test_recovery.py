@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tagwire.broker.storage.batch import Appended
 from tagwire.broker.storage.checkpoints import read_epochs
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.loading import create_log, open_log
-from tagwire.broker.storage.log import Appended
 from tagwire.broker.storage.retention import expired_before
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, StorageError

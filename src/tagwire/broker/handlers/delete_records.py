@@ -11,7 +11,7 @@ from typing import Any
 
 from tagwire import messages
 from tagwire.broker.served import Call, handles
-from tagwire.broker.storage.log import OffsetOutOfRangeError
+from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
 from tagwire.errors import Error, KafkaError, StorageError
 
 Response = messages.DeleteRecordsResponse

@@ -22,7 +22,7 @@ from tagwire.broker.dialects import to_record_batches
 from tagwire.broker.fetch_sessions import FetchPartition
 from tagwire.broker.partition import Partition
 from tagwire.broker.served import Call, handles
-from tagwire.broker.storage.log import OffsetOutOfRangeError
+from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 from tagwire.rpc.dialects import dialect_of, say_dialect
 from tagwire.rpc.since import FETCH_TOPIC_IDS

@@ -7,7 +7,7 @@ the disk.
 
 Threads: whoever changes the log, or asks what is known of its producers, holds its lock (see `log_lock`), and whoever
 takes segments away another one first. Both may be held for as long as the disk takes, so nothing on the event loop
-takes them. Readers take none, they work on a view (see `log_reading`). Source: facts/kafka_protocol.md 5.3, 5.7.
+takes them. Readers take none (see `readable_log`). Source: facts/kafka_protocol.md 5.3, 5.7.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.storage.batch import Appended, Batch
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
-from tagwire.broker.storage.log_lock import guarded, log_lock
-from tagwire.broker.storage.log_reading import Fetched, LogView, OffsetOutOfRangeError, VisibleEnd
+from tagwire.broker.storage.log_lock import guarded
+from tagwire.broker.storage.log_reading import VisibleEnd
 from tagwire.broker.storage.placing import placed
 from tagwire.broker.storage.producer_snapshots import drop_snapshots, save_snapshot
 from tagwire.broker.storage.producers import Producer, Producers
+from tagwire.broker.storage.readable_log import ReadableLog
 from tagwire.broker.storage.retention import is_expired, is_overdue
 from tagwire.broker.storage.segment import SWAP, Placed, Segment
 from tagwire.broker.topic_config import TopicConfig
@@ -34,23 +34,14 @@ from tagwire.records.files.transaction_index import AbortedTransaction
 
 logger = logging.getLogger("tagwire.broker")
 
-Seen = TypeVar("Seen")
-
 _MAX_OFFSET = 2**63 - 1
 
 
-@guarded(
-    "_writing",
-    changed=("_segments", "_start", "_visible", "_published_bytes", "_offline", "recovery_point"),
-    used=("_producers", "_unsynced", "_new_names"),
-)
-class PartitionLog:
+@guarded("_writing", changed=("recovery_point",), used=("_producers", "_unsynced", "_new_names"))
+class PartitionLog(ReadableLog):
     """A partition's records on disk.
 
     Attributes:
-        directory: where its files are.
-        config: the topic's configuration; another one takes effect from the next append on.
-        epochs: its leader epochs; the latest is written into every batch that is added.
         recovery_point: up to which offset all is on the disk.
         was_opened: whether its files could be opened when the broker was started.
         not_compacted_before: until when (ms) it is left alone, because it could not be compacted.
@@ -71,82 +62,16 @@ class PartitionLog:
     ) -> None:
         """Takes over `segments`, in order, at least one, all of which are on the disk, and `producers`, those of their
         batches. What is before `start_offset` was deleted."""
-        self.directory = directory
-        self.config = config
-        self.epochs = epochs
+        producers = producers or Producers()
+        super().__init__(directory, segments, config, epochs, start_offset, _written_end(segments[-1], producers))
         self._files = files
-        # Taken before `_writing` by whoever takes segments away, so that appends need not wait for that.
-        self._restructuring = log_lock()
-        self._writing = log_lock()
-        self._start = start_offset
-        self._segments = tuple(segments)
-        self._producers = producers or Producers()
+        self._producers = producers
         self._unsynced: dict[int, Segment] = {}
         self._new_names = False
-        self._offline: str | None = None
-        self._published_bytes = 0
-        with self._writing:
-            self._visible = self._written_end()
         self.recovery_point = self._visible.offset
         self.not_compacted_before = 0
         for segment in segments:
             segment.owner = self._writing
-
-    @property
-    def dialect(self) -> str | None:
-        """The format of what is stored; None for record batches."""
-        return self.config.dialect
-
-    @property
-    def start_offset(self) -> int:
-        """The oldest offset held."""
-        return max(self._start, self._segments[0].base_offset)
-
-    @property
-    def leader_epoch(self) -> int:
-        """What is written into every batch that is added."""
-        return self.epochs.latest
-
-    @property
-    def end_offset(self) -> int:
-        """One past the newest offset that may be read (the high watermark)."""
-        return self._visible.offset
-
-    @property
-    def size_bytes(self) -> int:
-        """How much of the disk its records take."""
-        return sum(segment.size for segment in self._segments)
-
-    @property
-    def stable_offset(self) -> int:
-        """One past the newest offset that readers of committed records may read (the last stable offset)."""
-        return self._visible.stable
-
-    @property
-    def published_bytes(self) -> int:
-        """How many bytes became readable since the log was opened: tells a waiting reader when to look again."""
-        return self._published_bytes
-
-    @property
-    def is_offline(self) -> bool:
-        """Whether a disk error has ended the use of this log until the broker is started again."""
-        return self._offline is not None
-
-    @property
-    def offline_reason(self) -> str | None:
-        """Why it is offline; None while it is not."""
-        return self._offline
-
-    def check_leader_epoch(self, epoch: int) -> None:
-        """Refuse a client that knows another leader epoch; -1 stands for one that does not say.
-
-        Raises:
-            StorageError: the log is offline.
-            KafkaError: FENCED_LEADER_EPOCH for an older one, UNKNOWN_LEADER_EPOCH for a newer.
-        """
-        self._check_online()
-        if epoch not in (-1, self.leader_epoch):
-            raise KafkaError(Error.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else Error.UNKNOWN_LEADER_EPOCH)
 
     def append(self, batches: Sequence[Batch]) -> list[Appended | TagwireError]:
         """Write batches at the end, in order. They are read, and safe, only after `flush` or `publish`.
@@ -230,81 +155,6 @@ class PartitionLog:
                 if segment is not self._active:
                     segment.close()
 
-    def read(self, offset: int, max_bytes: int, *, whole_first: bool = True, committed: bool = False) -> memoryview:
-        """Whole batches from the one that holds `offset` on; empty at the end of the log.
-
-        Args:
-            offset: where to start; an offset inside a batch gives the whole batch.
-            max_bytes: how much at most. With `whole_first`, the first batch is returned even if it is larger.
-            committed: stop before the first batch that belongs to an open transaction.
-
-        Raises:
-            OffsetOutOfRangeError: `offset` is before the start or past the end.
-            CorruptRecordError: the file does not hold batches there.
-            StorageError: the log is offline, or the disk refused.
-        """
-        return self._viewed(lambda view: view.read(offset, max_bytes, whole_first=whole_first, committed=committed))
-
-    def fetch(self, offset: int, max_bytes: int, *, whole_first: bool = True, committed: bool = False) -> Fetched:
-        """As `read`; with what else the log could tell at the moment that was read."""
-
-        def look(view: LogView) -> Fetched:
-            return Fetched(offset, view.read(offset, max_bytes, whole_first=whole_first, committed=committed), view)
-
-        return self._viewed(look)
-
-    def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
-        """The first record that is not older than `timestamp`: its (timestamp, offset); None when all are older.
-
-        Raises:
-            StorageError, CorruptRecordError: as `read`; also when a batch's records cannot be read.
-        """
-        return self._viewed(lambda view: view.offset_for_timestamp(timestamp))
-
-    def newest(self) -> tuple[int, int] | None:
-        """The (timestamp, offset) of the record with the greatest timestamp, the first where several share it.
-
-        None where there is none, or where compaction took it: its timestamp is still that of its batch. Raises as
-        `offset_for_timestamp`.
-        """
-        timestamp = self._viewed(LogView.newest_timestamp)
-        return self.offset_for_timestamp(timestamp) if timestamp >= 0 else None
-
-    def _view(self) -> LogView:
-        return LogView(self.directory.name, self._segments, self.start_offset, self._visible, self.dialect)
-
-    def _viewed(self, look: Callable[[LogView], Seen]) -> Seen:
-        while True:
-            self._check_online()
-            view = self._view()
-            try:
-                return look(view)
-            except FileNotFoundError:
-                with self._restructuring:
-                    pass  # whoever took the file away has said so by now
-                self._check_online()
-                if self._segments is view.segments:
-                    raise OffsetOutOfRangeError(f"{self.directory.name}: a segment has just been deleted") from None
-            except OSError as error:
-                raise StorageError(f"{self.directory}: read failed: {error}") from error
-
-    def end_of_epoch(self, epoch: int) -> tuple[int, int] | None:
-        """See `LeaderEpochs.end_of`."""
-        return self.epochs.end_of(epoch, self.start_offset, self.end_offset)
-
-    def check_deletion(self, before: int) -> int:
-        """The offset that the log is to start at when what is before `before` is deleted; -1 stands for its end.
-
-        Raises:
-            OffsetOutOfRangeError: `before` is past the end, or below zero.
-            StorageError: the log is offline.
-        """
-        self._check_online()
-        end = self.end_offset
-        if not -1 <= before <= end:
-            raise OffsetOutOfRangeError(f"{self.directory.name} ends at offset {end}; {before} is not before that")
-        return max(end if before == -1 else before, self.start_offset)
-
     def delete_before(self, offset: int, remember: Callable[[int], None]) -> int:
         """Start at `offset`, and delete the segments before it; says how many.
 
@@ -370,15 +220,6 @@ class PartitionLog:
         """Forget the producers that have been silent for too long; see `Producers.expire`."""
         with self._writing:
             self._producers.expire(now_ms)
-
-    def closed_segments(self) -> tuple[Segment, ...]:
-        """The segments that are not written to any more and whose every byte can be read, in order."""
-        last = self._visible.segment
-        return tuple(segment for segment in self._segments if segment.base_offset < last)
-
-    def all_aborted(self) -> list[AbortedTransaction]:
-        """Every aborted transaction that is known of, in the order of their markers."""
-        return [transaction for segment in self._segments for transaction in list(segment.aborted)]
 
     def replace(self, old: Sequence[Segment], new: Segment, remember: Callable[[], None]) -> bool:
         """Put `new`, whose files are on the disk under names of the state CLEANED, into the place of `old`, neighbours.
@@ -466,10 +307,6 @@ class PartitionLog:
     def _active(self) -> Segment:
         return self._segments[-1]
 
-    def _check_online(self) -> None:
-        if self._offline is not None:
-            raise StorageError(f"{self.directory} is offline: {self._offline}")
-
     def _go_offline(self, reason: str) -> None:
         if self._offline is not None:
             return
@@ -521,7 +358,7 @@ class PartitionLog:
         self.recovery_point = self._visible.offset
 
     def _publish(self) -> None:
-        before, after = self._visible, self._written_end()
+        before, after = self._visible, _written_end(self._active, self._producers)
         if after.offset != before.offset:
             self._published_bytes += sum(
                 segment.size - (before.position if segment.base_offset == before.segment else 0)
@@ -529,12 +366,6 @@ class PartitionLog:
                 if segment.base_offset >= before.segment
             )
         self._visible = after
-
-    def _written_end(self) -> VisibleEnd:
-        active = self._active
-        open_from = self._producers.first_open
-        stable = active.next_offset if open_from is None else open_from
-        return VisibleEnd(active.next_offset, active.base_offset, active.size, active.newest[0], stable)
 
     def _drop_unsafe(self) -> None:
         # Bytes that were never acknowledged and may not be on the disk must not be found, and trusted, by the next
@@ -567,3 +398,10 @@ class PartitionLog:
         """Leave a segment to whoever deletes it, without the lock."""
         self._unsynced.pop(segment.base_offset, None)
         segment.owner = None
+
+
+def _written_end(active: Segment, producers: Producers) -> VisibleEnd:
+    """The end of what is written, whose last segment is `active`."""
+    open_from = producers.first_open
+    stable = active.next_offset if open_from is None else open_from
+    return VisibleEnd(active.next_offset, active.base_offset, active.size, active.newest[0], stable)
