@@ -65,16 +65,17 @@ def read_objects(client: Client) -> None:
 
 
 def produce(client: Client) -> None:
-    with Producer(client, timeout=SECONDS, max_block=SECONDS) as producer:
+    with Producer(client, timeout=client.timeout, max_block=client.timeout) as producer:
         deliveries = [producer.send("topic", b"value", b"key", [("h", b"v")]) for _ in range(3)]
-        producer.flush(SECONDS)
+        producer.flush(client.timeout)
         for delivery in deliveries:
-            delivery.result(SECONDS)
+            delivery.result(client.timeout)
 
 
 def transact(client: Client) -> None:
-    with Producer(client, transactional_id="mover", timeout=SECONDS, max_block=SECONDS) as producer:
-        producer.init_transactions(SECONDS)
+    seconds = client.timeout
+    with Producer(client, transactional_id="mover", timeout=seconds, max_block=seconds) as producer:
+        producer.init_transactions(seconds)
         with producer.transaction():
             producer.send("topic", b"value")
             producer.send_offsets({AT: 2}, "group")
@@ -97,7 +98,7 @@ def administer_configs(client: Client) -> None:
 
 def administer_groups(client: Client) -> None:
     admin, group = Admin(client), f"group-{next(NUMBERS)}"
-    admin.alter_group_offsets(group, {AT: 1})
+    admin.alter_group_offsets(group, {AT: 1, ("topic", 1): 1})
     admin.list_groups()
     admin.describe_groups([group])
     admin.group_offsets(group)
