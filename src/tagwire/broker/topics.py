@@ -12,10 +12,10 @@ import logging
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from uuid import UUID, uuid4
 
 from tagwire.broker.partition import Partition
@@ -76,11 +76,13 @@ class NewTopic:
     configs: Mapping[str, str | None]
 
 
+Done = TypeVar("Done")
+
 Outcome = Topic | KafkaError
 """A topic, or why it is not what was asked for."""
 
 SIDE_BY_SIDE = 4
-"""How many topics are made at once: they wait for the disk, not for each other, and leave threads for appends."""
+"""How many topics are made or discarded at once: they wait for the disk, and leave threads for appends."""
 
 
 def check_topic_name(name: str) -> None:
@@ -279,18 +281,16 @@ class Topics:
         """Topics whose partitions become as many as is said, by their names. What is made of them goes again where the
         whole is refused."""
         loop = asyncio.get_running_loop()
-        places = asyncio.Semaphore(SIDE_BY_SIDE)
 
         async def make(topic: Topic, count: int) -> Outcome:
-            async with places:
-                return await loop.run_in_executor(self._commits, self._make, topic, count, until)
+            return await loop.run_in_executor(self._commits, self._make, topic, count, until)
 
         fresh = {topic.name for topic, _ in wanted if not topic.partitions}
         try:
             await loop.run_in_executor(self._disk, self._data.forget_offsets, fresh)
         except OSError as error:
             return {topic.name: _not_created(topic, count, error) for topic, count in wanted}
-        made = await asyncio.gather(*(make(topic, count) for topic, count in wanted))
+        made = await self._side_by_side(make(topic, count) for topic, count in wanted)
         outcomes = {topic.name: outcome for (topic, _), outcome in zip(wanted, made)}
         whole = [(before, grown) for (before, _), grown in zip(wanted, made) if isinstance(grown, Topic)]
         if whole:
@@ -301,6 +301,16 @@ class Topics:
             if isinstance(outcome, Topic):
                 self._add(outcome)
         return outcomes
+
+    @staticmethod
+    async def _side_by_side(steps: Iterable[Coroutine[Any, Any, Done]]) -> list[Done]:
+        places = asyncio.Semaphore(SIDE_BY_SIDE)
+
+        async def step(work: Coroutine[Any, Any, Done]) -> Done:
+            async with places:
+                return await work
+
+        return list(await asyncio.gather(*map(step, steps)))
 
     def _make(self, topic: Topic, count: int, until: float) -> Outcome:
         """`topic` with `count` partitions, which are on the disk, but in no list yet."""
@@ -504,11 +514,13 @@ class Topics:
                 self.partition_count -= len(topic.partitions)
                 for partition in topic.partitions:
                     partition.mark_deleted()
-            for topic in doomed.values():
-                for partition in topic.partitions:
-                    await partition.settle()
-                await loop.run_in_executor(self._disk, self._discard_deleted, topic)
+            await self._side_by_side(self._discard_settled(topic) for topic in doomed.values())
         return [outcomes[topic.topic_id] for topic in topics]
+
+    async def _discard_settled(self, topic: Topic) -> None:
+        for partition in topic.partitions:
+            await partition.settle()
+        await asyncio.get_running_loop().run_in_executor(self._commits, self._discard_deleted, topic)
 
     def _as_it_is(self, topic: Topic) -> Outcome:
         """A topic that is to be deleted as it is now: it may have been altered."""
