@@ -350,6 +350,7 @@ def read_records(data: bytes, trial: Trial, dialect: str | None) -> None:
     together = trial.run("together", lambda: [batch_rows(batch) for batch in records.read_together(data, dialect)])
     table = trial.run("columns", lambda: columns_of(data, dialect, "ms"))
     trial.run("columns, microseconds", lambda: columns_of(data, dialect, "us"))
+    trial.run("chunks", lambda: chunks_of(data, dialect))
     if read is not None:
         flat = [row for rows in read for row in rows]
         trial.same("together", flat, lambda: [row for rows in together for row in rows])
@@ -408,6 +409,19 @@ def changed_records(case: Case, trial: Trial) -> None:
     trial.run("columns, written", lambda: records.from_arrow(table, **format_))
     least = {"max_batch_bytes": chance.choice((62, 100, 300)), "max_batch_records": chance.choice((1, 3, 100))}
     trial.run("columns, written apart", lambda: list(records.batches_from_arrow(table, **least, **format_)))
+
+
+def chunks_of(data: bytes, dialect: str | None) -> list[Any]:
+    """Some of the offsets, a few rows at a time."""
+    options: dict[str, Any] = {
+        "dialect": dialect,
+        "columns": ("offset", "headers"),
+        "start_offset": 1,
+        "aborted": [(1, 0)],
+    }
+    return [
+        (rows.to_pydict(), after) for rows, after in records.arrow_chunks(data, max_rows=2, end_offset=900, **options)
+    ]
 
 
 def rewritten(batch: Any, dialect: str | None) -> list[tuple[Any, ...]]:
