@@ -127,12 +127,18 @@ class Node:
             (upkeep.RETENTION_EVERY_S, partial(upkeep.expire, self.topics)),
             (upkeep.COMPACTION_EVERY_S, partial(upkeep.compact, self.topics, self._data, self._stopping)),
             (upkeep.RECOVERY_POINTS_EVERY_S, partial(upkeep.save_recovery_points, self.topics, self._data)),
+            (upkeep.GROUPS_EVERY_S, self._forget_missing),
             (upkeep.GROUPS_EVERY_S, self.groups.expire),
             (upkeep.TRANSACTIONS_EVERY_S, self.transactions.expire),
         ]
         if self.settings.fsync == "interval":
             duties.append((upkeep.SYNC_EVERY_S, partial(upkeep.sync, self.topics)))
         self._upkeep = [asyncio.create_task(upkeep.every(pause, self._stopping, act)) for pause, act in duties]
+        self._upkeep.append(asyncio.create_task(self._forget_missing()))
+
+    async def _forget_missing(self) -> None:
+        """Delete offsets of topics whose deletion a crash or the disk cut short."""
+        await self.groups.forget_missing(lambda partition: self.topics.partition(*partition) is not None)
 
     async def close(self) -> None:
         """Finish every append, bring every log to the disk, and let go of the data directory.

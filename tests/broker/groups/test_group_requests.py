@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import pytest
 
 from tagwire import messages
-from tagwire.broker import Broker
+from tagwire.broker import Broker, upkeep
 from tagwire.errors import Error
 from tagwire.records import read
 from tagwire.records.internal_topics import OFFSETS, decode_record
@@ -321,3 +324,39 @@ def test_the_offsets_of_a_deleted_topic_are_forgotten(wire):
     wire.ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=30_000), 5)
     wire.create("t")
     assert committed(wire).committed_offset == -1
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_new_topic_inherits_no_offsets_that_could_not_be_forgotten(tmp_path, connect, monkeypatch, killed):
+    monkeypatch.setattr(upkeep, "GROUPS_EVERY_S", 600.0 if killed else 0.05)
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t")
+        wire.create("u")
+        assert commit(wire, 5) is commit(wire, 6, topic="u") is Error.NONE
+        really = broker.disk.write
+
+        def write(fd, buffers, position):
+            if OFFSETS in os.readlink(f"/proc/self/fd/{fd}"):
+                broker.disk.write = really
+                broker.disk.fail("write", times=1)
+            really(fd, buffers, position)
+
+        broker.disk.write = write
+        answer = wire.ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=10_000), 5).responses[0]
+        assert answer.error_code == 0
+        if killed:
+            shutil.copytree(tmp_path / "data", tmp_path / "copy", ignore=shutil.ignore_patterns("*.sock"))
+        else:
+            look_until_forgotten(wire)
+    if killed:
+        with Broker(tmp_path / "copy") as broker:
+            look_until_forgotten(connect(broker.bootstrap))
+
+
+def look_until_forgotten(wire):
+    while committed(wire).committed_offset != -1:
+        pass
+    wire.create("t")
+    assert committed(wire).committed_offset == -1
+    assert committed(wire, topic="u").committed_offset == 6

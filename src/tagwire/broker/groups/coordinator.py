@@ -86,6 +86,7 @@ class Groups:
         # Of offsets that are being stored: whose they are, and what they will take.
         self._coming: Counter[str] = Counter()
         self._coming_bytes = 0
+        self._may_miss_topics = True
         self.held_bytes = 0
 
     def __iter__(self) -> Iterator[Group]:
@@ -392,21 +393,25 @@ class Groups:
             await self._forget(entry)
 
     async def forget_topics(self, topics: Set[str]) -> None:
-        """Delete the offsets that groups committed of topics that are deleted.
+        """Delete the offsets that groups committed of topics that are deleted; what cannot be stored is left for
+        `forget_missing`."""
+        await self._forget_offsets(lambda partition: partition[0] in topics)
 
-        Raises:
-            KafkaError: COORDINATOR_NOT_AVAILABLE: of some groups that could not be stored; of the others they are gone.
-        """
-        failure: KafkaError | None = None
+    async def forget_missing(self, exists: Callable[[TopicPartition], bool]) -> None:
+        """Delete what `forget_topics` left, before a crash too: a new topic must not inherit offsets of its name."""
+        if self._may_miss_topics:
+            self._may_miss_topics = False
+            await self._forget_offsets(lambda partition: not exists(partition))
+
+    async def _forget_offsets(self, is_gone: Callable[[TopicPartition], bool]) -> None:
         for entry in list(self._groups.values()):
-            gone = [partition for partition in entry.offsets.partitions() if partition[0] in topics]
+            gone = [partition for partition in entry.offsets.partitions() if is_gone(partition)]
             try:
                 if gone:
                     await self.delete_offsets(entry.group.group_id, gone)
             except KafkaError as error:
-                failure = error
-        if failure is not None:
-            raise failure
+                self._may_miss_topics = True
+                logger.error("group %s: %s", told(entry.group.group_id), error)
 
     # Room ----------------------------------------------------------------------------------------------------------
 
@@ -419,7 +424,7 @@ class Groups:
         held = self.held_bytes + self._coming_bytes
         if growth > 0 and held + growth > self._most_bytes:
             problem = f"groups hold {held} bytes, and may hold {self._most_bytes}: no room for {growth} more"
-            logger.warning("group %s: %s", told(group_id), problem)
+            logger.info("group %s: %s", told(group_id), problem)
             raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, problem)
 
     @contextmanager

@@ -58,10 +58,7 @@ async def _delete(call: Call, some: Sequence[tuple[str | None, UUID]]) -> list[A
     outcomes.update(zip(found, await call.broker.topics.delete_all(list(found.values()))))
     gone = {topic.name for topic in outcomes.values() if isinstance(topic, Topic)}
     if gone:
-        try:
-            await call.broker.groups.forget_topics(gone)
-        except KafkaError as error:
-            outcomes = {asked: error if isinstance(outcome, Topic) else outcome for asked, outcome in outcomes.items()}
+        await call.broker.groups.forget_topics(gone)
     return [
         Response.DeletableTopicResult(name=outcome.name, topic_id=outcome.topic_id)
         if isinstance(outcome, Topic)
