@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from kafka_jars import Coordinates, MavenError, classpath
+
+from .peer import NotRunError
+
 SMALL: Final = ("-Xmx300m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-LOGGING: Final = ("org.slf4j", "slf4j-simple", "1.7.36")
+LOGGING: Final[Coordinates] = ("org.slf4j", "slf4j-simple", "1.7.36")
 """A jar that brings a program's log to its error output."""
+
+
+def fetch(name: str, whole: Sequence[Coordinates], alone: Sequence[Coordinates] = ()) -> list[Path]:
+    """The jars of a program, as `kafka_jars.classpath` takes them, with the one that shows its log.
+
+    Raises:
+        NotRunError: they, or Java, are not to be had.
+    """
+    if shutil.which("java") is None:
+        raise NotRunError("java (17 or newer) is not on the PATH")
+    try:
+        return classpath(name, [*whole, LOGGING], alone)
+    except MavenError as error:
+        raise NotRunError(f"{name}: {error}") from None
 
 
 class JavaProcess:

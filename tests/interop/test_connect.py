@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 import time
 import urllib.error
@@ -14,15 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from kafka_jars import MavenError, classpath, kafka
+from kafka_jars import kafka
 
 from tagwire.client import Admin, NewTopic, Reader, TopicPartition
 
 from ..certificates import HOST
 from .broker_process import BrokerProcess
 from .conftest import Count, not_run_without
-from .java_process import LOGGING, JavaProcess, properties
-from .peer import NotRunError
+from .java_process import JavaProcess, fetch, properties
 from .real_node import free_ports
 
 RELEASE: Final = "4.3.1"
@@ -187,12 +185,7 @@ class Source:
 @pytest.fixture
 def jars() -> list[Path]:
     with not_run_without():
-        if shutil.which("java") is None:
-            raise NotRunError("java (17 or newer) is not on the PATH")
-        try:
-            return classpath(f"connect-{RELEASE}", [*(kafka(module, RELEASE) for module in MODULES), LOGGING], [])
-        except MavenError as error:
-            raise NotRunError(f"Kafka Connect {RELEASE}: {error}") from None
+        return fetch(f"connect-{RELEASE}", [kafka(module, RELEASE) for module in MODULES])
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kafka_jars import Coordinates, MavenError, classpath, kafka
+from kafka_jars import Coordinates, kafka
 
 from .broker_process import BrokerProcess
 from .conftest import Count, not_run_without
-from .java_process import LOGGING, JavaProcess, properties
+from .java_process import JavaProcess, fetch, properties
 from .peer import NotRunError, Peer, compiled
 
 RELEASE: Final = "4.3.1"
@@ -47,12 +47,9 @@ SETTINGS: Final = {
 def jars() -> list[Path]:
     """The driver and everything it needs."""
     with not_run_without():
-        if shutil.which("javac") is None or shutil.which("java") is None:
-            raise NotRunError("java and javac (17 or newer) are not both on the PATH")
-        try:
-            found = classpath(f"streams-{RELEASE}", [kafka("kafka-streams", RELEASE), LOGGING], BESIDE)
-        except MavenError as error:
-            raise NotRunError(f"Kafka Streams {RELEASE}: {error}") from None
+        if shutil.which("javac") is None:
+            raise NotRunError("javac (17 or newer) is not on the PATH")
+        found = fetch(f"streams-{RELEASE}", [kafka("kafka-streams", RELEASE)], BESIDE)
     return [compiled(Peer(RELEASE, tuple(found)), "StreamsSmoke"), *found]
 
 
