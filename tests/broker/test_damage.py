@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import socket
+import time
 
 import pytest
 
@@ -17,7 +18,7 @@ from tagwire.errors import Error, StorageError
 from tagwire.records import read
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
-from .asking import begin, commit, committed
+from .asking import add_partitions, begin, commit, committed, committed_values, send_in_transaction
 
 FIRST = f"{0:020d}"
 STORAGE = Error.KAFKA_STORAGE_ERROR
@@ -266,6 +267,42 @@ def test_a_broker_does_not_start_without_its_own_state_unless_it_is_told_to_forg
         assert begin(wire, "tx").error_code == 0
     (aside,) = state.glob(f"{topic}-0.*-stray")
     assert (aside / METADATA).read_text() == "damaged"
+
+
+def test_a_transaction_whose_partition_is_damaged_ends_when_that_is_mended_and_is_complained_of_once(
+    tmp_path, connect, caplog
+):
+    data = tmp_path / "data"
+    with Broker(data) as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t", 2)
+        who = begin(wire, "tx")
+        add_partitions(wire, "tx", who, "t", 0, 1)
+        for partition in (0, 1):
+            send_in_transaction(wire, "tx", who, "t", partition, 0, b"v")
+    harmed = data / "t-0" / METADATA
+    before = harmed.read_bytes()
+    text("damaged")(harmed)
+    with Broker(data) as broker:
+        wire = connect(broker.bootstrap)
+        ended = messages.EndTxnRequest(
+            transactional_id="tx", producer_id=who.producer_id, producer_epoch=who.producer_epoch, committed=True
+        )
+        assert wire.ask(ended, 3).error_code == Error.COORDINATOR_NOT_AVAILABLE
+
+        def complaints():
+            return sum("transaction tx: " in record.message for record in caplog.records)
+
+        deadline = time.monotonic() + 20
+        while not complaints() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(1.5)  # it is tried again twice a second
+        assert complaints() == 1
+        assert not [record for record in caplog.records if record.message.startswith(str(data))]
+    harmed.write_bytes(before)
+    with Broker(data) as broker:
+        wire = connect(broker.bootstrap)
+        assert [committed_values(wire, "t", partition) for partition in (0, 1)] == [[b"v"], [b"v"]]
 
 
 TOPICS = "tagwire-topics.json"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
 
 from tagwire.errors import TagwireError
 
@@ -23,13 +23,15 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        # Held by whoever waits for its turn: a lock that nobody waits for is gone.
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        # Of the names with steps under way: how many there are, and the lock they take in turn. Counted, not left to
+        # the last reference: an error that a step ended with may hold one until garbage is collected.
+        self._under_way: Counter[str] = Counter()
+        self._locks: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def is_taken(self, name: str) -> bool:
         """Whether a step of that name is under way."""
-        return name in self._locks
+        return name in self._under_way
 
     async def take(self, name: str, work: Coroutine[Any, Any, Result]) -> Result:
         """Carry out a step in its turn."""
@@ -37,7 +39,15 @@ class Turns:
 
     def begin(self, name: str, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Begin a step that is carried out in its turn."""
-        return self._background(self._in_turn(self._locks.setdefault(name, asyncio.Lock()), work))
+        self._under_way[name] += 1
+        task = self._background(self._in_turn(self._locks.setdefault(name, asyncio.Lock()), work))
+        task.add_done_callback(lambda _: self._leave(name))
+        return task
+
+    def _leave(self, name: str) -> None:
+        self._under_way[name] -= 1
+        if not self._under_way[name]:
+            del self._under_way[name], self._locks[name]
 
     async def at_once(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Carry out a step that need not wait for others."""

@@ -63,6 +63,8 @@ class Transactions:
         self._turns = Turns()
         # Of transactions that are ending: the partitions that have their marker, as long as others have not.
         self._marked: dict[str, set[TopicPartition]] = {}
+        # Of what is tried again and again: what was logged of it last.
+        self._problems: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[Transaction]:
         return iter(self._states)
@@ -83,7 +85,7 @@ class Transactions:
         for transaction in self:
             if transaction.is_ending:
                 name = transaction.transactional_id
-                self._turns.begin(name, self._logged(self._finish_if_ending(name)))
+                self._turns.begin(name, self._logged(name, self._finish_if_ending(name)))
 
     async def close(self) -> None:
         """Finish what is under way."""
@@ -200,11 +202,11 @@ class Transactions:
             if transaction.is_overdue(now):
                 open_ms = now - transaction.started_ms
                 logger.info("transaction %s is aborted: it was open for %d ms", told(name), open_ms)
-                await self._turns.take(name, self._logged(self._abort_if_overdue(name)))
+                await self._turns.take(name, self._logged(name, self._abort_if_overdue(name)))
             elif transaction.is_ending:
-                await self._turns.take(name, self._logged(self._finish_if_ending(name)))
+                await self._turns.take(name, self._logged(name, self._finish_if_ending(name)))
             elif self._is_unused(transaction):
-                await self._turns.take(name, self._logged(self._forget_if_unused(name)))
+                await self._turns.take(name, self._logged(name, self._forget_if_unused(name)))
 
     async def _abort_if_overdue(self, transactional_id: str) -> None:
         transaction = self._states.get(transactional_id)
@@ -290,9 +292,13 @@ class Transactions:
         if where[0] == OFFSETS:
             self._groups.end_transaction(producer_id, committed=commit)
 
-    @staticmethod
-    async def _logged(work: Coroutine[Any, Any, None]) -> None:
+    async def _logged(self, transactional_id: str, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except KafkaError as error:
-            logger.error("%s", error)
+            # It is tried again twice a second, for as long as a partition is offline.
+            if self._problems.get(transactional_id) != str(error):
+                self._problems[transactional_id] = str(error)
+                logger.error("transaction %s: %s", told(transactional_id), error)
+        else:
+            self._problems.pop(transactional_id, None)
