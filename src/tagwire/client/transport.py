@@ -11,7 +11,8 @@ import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -263,13 +264,14 @@ class Link:
             version = self.version(message.api_key)
         if self._closed:
             raise ConnectionLostError(f"{self.broker}: the connection is closed")
-        data = self._connection.send(message, version)
         pending = Pending(f"{api_name(message.api_key)} v{version}", version)
-        if self._connection.due > len(self._pending):
-            self._pending.append(pending)
-        else:
-            pending.has_answer = False
-        self._put(data, pending)
+        with self._whole():
+            data = self._connection.send(message, version)
+            if self._connection.due > len(self._pending):
+                self._pending.append(pending)
+            else:
+                pending.has_answer = False
+            self._put(data, pending)
         return pending
 
     def wait(self, pending: Pending, deadline: float) -> Any:
@@ -294,14 +296,27 @@ class Link:
         pending requests and in `closed`."""
         if self._closed:
             return
+        with self._whole():
+            try:
+                while self._receive_some():
+                    self._take_events()
+                self._write_some()
+            except OSError as error:
+                self._fail(self._lost(error))
+            except TagwireError as error:
+                self._fail(error)
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What is done whole, or ends the connection: after an interrupt nobody knows which request the next answer is
+        to, or how far the last bytes were taken."""
         try:
-            while self._receive_some():
-                self._take_events()
-            self._write_some()
-        except OSError as error:
-            self._fail(self._lost(error))
-        except TagwireError as error:
-            self._fail(error)
+            yield
+        except TagwireError:
+            raise
+        except BaseException:
+            self._fail(ConnectionLostError(f"{self.broker}: the connection was interrupted on this side"))
+            raise
 
     def _shake(self, deadline: float, identity: tuple[str, int] | None) -> None:
         handshake = Handshake(self._connection, broker=self.broker, excluded=self._versions.excluded, identity=identity)
@@ -369,11 +384,12 @@ class Link:
         """Waits for bytes and settles what they answer."""
         if self._closed:
             raise ConnectionLostError(f"{self.broker}: the connection is closed")
-        try:
-            self._wait_for_bytes(deadline, pending, started)
-            self._take_events()
-        except TagwireError as error:
-            raise self._fail(error) from error.__cause__
+        with self._whole():
+            try:
+                self._wait_for_bytes(deadline, pending, started)
+                self._take_events()
+            except TagwireError as error:
+                raise self._fail(error) from error.__cause__
 
     def _wait_for_bytes(self, deadline: float, pending: Pending, started: float) -> None:
         """Receives something, writing meanwhile what the broker takes."""

@@ -1,0 +1,38 @@
+"""A call that is interrupted, anywhere, leaves a client whose next call is answered with what it asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tagwire import messages
+from tagwire.client import LATEST, Client
+from tagwire.rpc import Connection
+
+from .fake_broker import FakeCluster
+
+
+@pytest.mark.parametrize("step", ["send", "received", "next_event"])
+def test_the_next_call_after_an_interrupted_one_gets_its_own_answer(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    whole = getattr(Connection, step)
+    left = [0]
+
+    def interrupted(connection: Connection, *arguments: Any) -> Any:
+        result = whole(connection, *arguments)
+        if connection.role == "client" and left[0]:
+            left[0] -= 1
+            if not left[0]:
+                raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(Connection, step, interrupted)
+    with FakeCluster() as cluster, Client(cluster.bootstrap, timeout=10) as client:
+        cluster.topic("t")
+        client.metadata()
+        for ask in (client.metadata, lambda: client.request(messages.MetadataRequest(topics=None))):
+            left[0] = 1
+            with pytest.raises(KeyboardInterrupt):
+                ask()
+            assert client.list_offsets({("t", 0): LATEST}) == {("t", 0): 0}
+            assert list(client.metadata().topics) == ["t"]
