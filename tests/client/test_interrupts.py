@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from tagwire import messages
-from tagwire.client import LATEST, Client
+from tagwire.client import LATEST, Client, Producer
+from tagwire.client.producing.thread import ProducerThread
 from tagwire.rpc import Connection
 
 from .fake_broker import FakeCluster
+from .stored import values_in
 
 
 @pytest.mark.parametrize("step", ["send", "received", "next_event"])
@@ -36,3 +38,19 @@ def test_the_next_call_after_an_interrupted_one_gets_its_own_answer(monkeypatch:
                 ask()
             assert client.list_offsets({("t", 0): LATEST}) == {("t", 0): 0}
             assert list(client.metadata().topics) == ["t"]
+
+
+def test_a_record_after_an_interrupted_send_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeCluster() as cluster, Producer(cluster.bootstrap) as producer:
+        cluster.topic("t")
+        producer.send("t", b"first").result(10)
+        with monkeypatch.context() as patched:
+
+            def interrupted(thread: ProducerThread) -> None:
+                raise KeyboardInterrupt
+
+            patched.setattr(ProducerThread, "wake", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                producer.send("t", b"interrupted")
+        producer.send("t", b"next").result(10)
+    assert values_in(cluster.topics["t"][0]) == [b"first", b"next"]

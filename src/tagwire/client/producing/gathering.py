@@ -170,9 +170,9 @@ class Gathering:
 
     def _begin(self, at: TopicPartition, topic: TopicPlaces) -> Batch:
         batch = Batch(at, self.changed, topic.compression, self._settings.dialect)
+        self._ring(batch.created + self._settings.linger)
         self._open[at] = batch, topic
         self._undecided[batch] = None
-        self._ring(batch.created + self._settings.linger)
         return batch
 
     def _close(self, batch: Batch, *, is_full: bool) -> None:
@@ -182,10 +182,11 @@ class Gathering:
         self._ring(0.0)
 
     def _ring(self, at: float) -> None:
-        """Wakes the thread if it would sleep past then."""
+        """Wakes the thread if it would sleep past then. A caller that is interrupted meanwhile has left nothing behind:
+        the next one wakes it."""
         if at < self._sleeps_until:
-            self._sleeps_until = at
             self._wake()
+            self._sleeps_until = at
 
     def _wait_for_room(self, size: int) -> None:
         """One record may be larger than all the room there is, if nothing else is there."""
