@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeVar
 from uuid import UUID, uuid4
 
@@ -144,25 +145,32 @@ class Topics:
     def load(self) -> None:
         """Open every topic the directory lists; logs are checked and repaired where it was not left in order.
 
-        Logs are opened side by side. One that cannot be opened is offline, with its reason, and the others are served.
+        One that cannot be opened is offline, with its reason, and the others are served.
 
         Raises:
             StorageError: the list of topics is not one of this version, or a topic of the broker's own cannot be
                 opened: without it groups and transactions would be forgotten.
         """
         opening = [
-            (stored, config, [self._commits.submit(self._open, stored, index, config) for index in range(count)])
+            (stored, config, [self._opening(stored, index, config) for index in range(count)])
             for stored in self._data.topics
             for config, count in [(self._config_of(stored), stored.partitions)]
         ]
         for stored, config, logs in opening:
-            partitions = [self._partition(stored.name, index, log.result()) for index, log in enumerate(logs)]
+            partitions = [self._partition(stored.name, index, log()) for index, log in enumerate(logs)]
             self._add(Topic(stored.name, stored.topic_id, stored.configs, config, tuple(partitions)))
         for partition in self.partitions():
             if partition.topic in INTERNAL and partition.log.is_offline:
                 raise StorageError(f"{partition.log.offline_reason}; {to_go_on_without(partition.topic)}")
         if self._data.gaps.was_broken:
             self._guess_gaps()
+
+    def _opening(self, stored: StoredTopic, index: int, config: TopicConfig) -> Callable[[], PartitionLog]:
+        """What gives the log of a partition. Logs that are checked wait for the disk, and are opened side by side;
+        others would only wait for one another."""
+        if self._data.was_clean:
+            return partial(self._open, stored, index, config)
+        return self._commits.submit(self._open, stored, index, config).result
 
     def _config_of(self, stored: StoredTopic) -> TopicConfig:
         try:
