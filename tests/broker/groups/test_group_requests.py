@@ -318,6 +318,15 @@ def test_offsets_are_deleted_unless_the_topic_is_subscribed(wire):
     assert (committed(wire).committed_offset, committed(wire, topic="u").committed_offset) == (1, -1)
 
 
+def test_a_group_whose_last_offset_was_deleted_can_be_deleted_once(wire):
+    wire.create("t")
+    commit(wire, 1)
+    assert forget(wire) is Error.NONE
+    assert listed(wire) == []
+    assert delete(wire, "g") == [Error.NONE]
+    assert delete(wire, "g") == [Error.GROUP_ID_NOT_FOUND]
+
+
 def test_the_offsets_of_a_deleted_topic_are_forgotten(wire):
     wire.create("t")
     commit(wire, 1)

@@ -38,6 +38,9 @@ OFFSETS_RETENTION_MS = 7 * 86_400_000
 GROUP_BYTES = 2000
 """About what a group takes in memory beside its members and offsets."""
 
+MOST_EMPTIED = 1000
+"""How many groups are remembered whose last offsets were deleted."""
+
 MAX_NAME_IN_A_MEMBER_ID = 200
 
 
@@ -80,6 +83,7 @@ class Groups:
         self._most_bytes = most_bytes
         self._clock = clock
         self._groups: dict[str, _Coordinated] = {}
+        self._emptied: set[str] = set()
         self._turns = Turns()
         self._closed = False
         self._in_transactions: dict[int, set[str]] = {}
@@ -326,12 +330,15 @@ class Groups:
                 self._count(entry)
 
     async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-        """Forget offsets.
+        """Forget offsets. A group of which nothing is left then is gone, but may still be deleted until `expire`: Kafka's
+        lasts that long, and clients delete offsets first and then the group.
 
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE: that could not be stored.
         """
         await self._turns.at_once(self._delete_offsets(group_id, list(partitions)))
+        if group_id not in self._groups and len(self._emptied) < MOST_EMPTIED:
+            self._emptied.add(group_id)
 
     async def _delete_offsets(self, group_id: str, partitions: list[TopicPartition]) -> None:
         await self._log.append(_offset_records(group_id, dict.fromkeys(partitions)))
@@ -354,6 +361,10 @@ class Groups:
 
     async def _delete(self, group_id: str) -> None:
         entry = self._groups.get(group_id)
+        was_emptied = group_id in self._emptied
+        self._emptied.discard(group_id)
+        if entry is None and was_emptied:
+            return
         if entry is None:
             raise KafkaError(Error.GROUP_ID_NOT_FOUND)
         if entry.group.state is not State.EMPTY:
@@ -376,6 +387,7 @@ class Groups:
 
     async def expire(self) -> None:
         """Forget what is too old: offsets of groups without members, and groups that have nothing left."""
+        self._emptied.clear()
         for group_id in list(self._groups):
             try:
                 await self._turns.take(group_id, self._expire(group_id))
