@@ -330,8 +330,9 @@ class Groups:
                 self._count(entry)
 
     async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-        """Forget offsets. A group of which nothing is left then is gone, but may still be deleted until `expire`: Kafka's
-        lasts that long, and clients delete offsets first and then the group.
+        """Forget offsets. A group of which nothing is left then is gone, but may still be deleted until `expire`.
+
+        Kafka's lasts that long, and clients delete offsets first and then the group.
 
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE: that could not be stored.
