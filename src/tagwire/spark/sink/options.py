@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tagwire.client.config import check_name
 from tagwire.errors import ConfigError
 from tagwire.spark.option_values import flag, known_options
 
@@ -79,6 +78,8 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
     Raises:
         ConfigError: an option is unknown, missing or has a wrong value; the text names it.
     """
+    from tagwire.client.config import check_name  # not before it is needed: PySpark looks at every data source
+
     given, prefixed = known_options(options, _NAMES, (_PREFIX,))
     client = prefixed[_PREFIX]
     for name in client:

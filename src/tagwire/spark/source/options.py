@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tagwire.client.config import check_name
 from tagwire.errors import ConfigError
 from tagwire.spark.option_values import count, dialect_of, flag, known_options, pattern, seconds
 from tagwire.spark.shape import LIFTED, ShapeOptions, shape_options
@@ -191,6 +190,8 @@ def stream_start(options: TopicOptions) -> Bound:
 
 
 def _client_property(name: str) -> str:
+    from tagwire.client.config import check_name  # not before it is needed: PySpark looks at every data source
+
     if name in _OURS_TO_SET:
         raise ConfigError(f"option kafka.{name}: cannot be set, {_OURS_TO_SET[name]}")
     check_name(name, "option kafka.")
