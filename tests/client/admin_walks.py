@@ -21,6 +21,7 @@ from tagwire.client import (
     TopicPartition,
 )
 from tagwire.client.coordinators import GROUP, coordinators
+from tagwire.client.scheduling import run
 from tagwire.errors import Error, KafkaError
 
 from .walks import SECONDS, Kind, Walk, until
@@ -149,7 +150,7 @@ class AdminWalks:
         join = messages.ShareGroupHeartbeatRequest(
             group_id=group, member_id=str(uuid.uuid4()), member_epoch=0, subscribed_topic_names=[topic]
         )
-        node = coordinators(walk.client, [group], GROUP, walk.client.deadline())[group]
+        node = run(coordinators(walk.client.cluster, [group], GROUP, walk.client.deadline()))[group]
         assert walk.client.request(join, node=node).error_code == Error.NONE
         (listed,) = [found for found in walk.admin.list_groups(types=["share"]) if found.group == group]
         assert listed.type == "share"

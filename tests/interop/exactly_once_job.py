@@ -40,7 +40,10 @@ class FaultySource(TopicDataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> FaultyWriter:  # noqa: N802
         options = dict(self.options)
-        return FaultyWriter(options.pop("fault"), options.pop("faultat"), options, schema)
+        writer = FaultyWriter(options.pop("fault"), options.pop("faultat"), options, schema)
+        if not self._is_copy:
+            writer.prepare()
+        return writer
 
 
 class FaultyWriter(ExactlyOnceWriter):
