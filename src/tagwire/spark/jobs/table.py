@@ -19,7 +19,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,15 +104,20 @@ class Table:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the directory for one job; the lock ends with the process, however it ends."""
+        """Hold the directory for one job; the lock ends with the process, however it ends.
+
+        It is the directory itself that is locked: the file, which says who holds it, can be deleted.
+        """
         import fcntl
 
         self.begin()
-        with _storage(self.state):
-            file = (self.state / "lock").open("a+")
-        with file:
+        with ExitStack() as stack:
+            with _storage(self.state):
+                directory = os.open(self.state, os.O_RDONLY | os.O_DIRECTORY)
+                stack.callback(os.close, directory)
+                file = stack.enter_context((self.state / "lock").open("a+"))
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 file.seek(0)
                 raise StorageError(f"{self.out}: in use by process {file.read().strip() or '?'}") from None
