@@ -151,7 +151,7 @@ class AdminWalks:
             group_id=group, member_id=str(uuid.uuid4()), member_epoch=0, subscribed_topic_names=[topic]
         )
         node = run(coordinators(walk.client.cluster, [group], GROUP, walk.client.deadline()))[group]
-        assert walk.client.request(join, node=node).error_code == Error.NONE
+        until(lambda: walk.client.request(join, node=node).error_code == Error.NONE)  # the coordinator may be loading
         (listed,) = [found for found in walk.admin.list_groups(types=["share"]) if found.group == group]
         assert listed.type == "share"
         found = walk.admin.describe_groups([group])[group]
