@@ -19,13 +19,25 @@ if ! [[ -d $suite/test ]]; then
         exit $code
     fi
 fi
+known=$PWD/allow
 # The source distribution leaves out these two files; the tests are told of a broker that runs already.
 touch "$suite/test/__init__.py"
 cp service.py "$suite/test/service.py"
 cd "$suite" || exit 1
 export KAFKA_URI=kafka://$BOOTSTRAP KAFKA_VERSION=4.2.0 KAFKA_ROOT=$suite PYTHONPATH=
-printed=$(timeout 200 "$PYTHON" -m pytest test/integration/test_{admin,consumer,producer}_integration.py \
-    -q -rA --no-header --tb=short -p no:cacheprovider --timeout 30 2>&1)
+published() {
+    timeout "$1" "$PYTHON" -m pytest "${@:2}" -q -rA --no-header --tb=short -p no:cacheprovider --timeout 30 2>&1
+}
+printed=$(published 200 test/integration/test_{admin,consumer,producer}_integration.py)
+# Some have time limits of seconds, which a busy machine is over now and then: what fails and is not known to is run once
+# more, alone.
+mapfile -t again < <(sed -nE 's#^(FAILED|ERROR) (test/integration/[^ ]+).*#\2#p' <<<"$printed" | grep -vFf <(sed 's/ *#.*//; /^$/d' "$known"))
+if ((${#again[@]})); then
+    echo "once more: ${again[*]}" >&2
+    second=$(published 100 "${again[@]}")
+    for name in "${again[@]}"; do printed=$(grep -vF " $name" <<<"$printed"); done
+    printed+=$'\n'$second
+fi
 grep -vE '^(PASSED|FAILED|ERROR|SKIPPED) ' <<<"$printed" >&2
 sed -nE -e 's#^PASSED test/integration/([^ ]+).*#ok \1#p' \
     -e 's#^(FAILED|ERROR) test/integration/([^ ]+)( - (.*))?#FAIL \2: \4#p' <<<"$printed"
