@@ -18,6 +18,7 @@ def main() -> int:
         return 2
     for name in known if wanted == "all" else [wanted]:
         print(f"== {name}", flush=True)
+        sys.argv = [name]  # the bench reads its own arguments, and this file's are not among them
         runpy.run_path(str(HERE / f"{name}.py"), run_name="__main__")
     return 0
 
