@@ -66,3 +66,20 @@ def added(message: Any) -> Any:
             for topic in message.v3_and_below_topics
         ]
     )
+
+
+def committed(message: Any) -> Any:
+    """Answers TxnOffsetCommit: every offset is."""
+    kind = messages.TxnOffsetCommitResponse
+    return kind(
+        topics=[
+            kind.TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    kind.TxnOffsetCommitResponsePartition(partition_index=partition.partition_index)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in message.topics
+        ]
+    )

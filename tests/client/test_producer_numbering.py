@@ -175,6 +175,14 @@ def test_a_batch_that_may_be_stored_whole_is_not_split(cluster: FakeCluster) -> 
     assert numbers(log) == list(range(4))
 
 
+def test_a_batch_without_numbers_is_split_whatever_was_said_of_it_before(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    cluster.script("Produce", refusing(Error.NOT_LEADER_OR_FOLLOWER), refusing(Error.MESSAGE_TOO_LARGE))
+    with Producer(cluster.bootstrap, acks=1) as producer:
+        assert outcomes([producer.send("t", b"%d" % number) for number in range(4)]) == [True] * 4
+    assert numbers(log) == list(range(4))
+
+
 def test_what_was_never_written_to_a_broker_is_delivered_under_another_number(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     with Producer(cluster.bootstrap, batch_bytes=100) as producer:

@@ -17,7 +17,7 @@ from tagwire.errors import Error, RequestTimeoutError, TagwireError
 
 from ..certificates import Certificates
 from .fake_broker import FakeCluster, Late, Silence, Stalled
-from .produce_answers import TRANSACTIONS, added, coordinated_by
+from .produce_answers import TRANSACTIONS, added, committed, coordinated_by
 
 MIB = 1024 * 1024
 
@@ -35,21 +35,17 @@ def pair(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator
         yield cluster, options
 
 
-def committed(message: Any) -> Any:
-    """Answers TxnOffsetCommit: every offset is."""
-    kind = messages.TxnOffsetCommitResponse
-    return kind(
-        topics=[
-            kind.TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=[
-                    kind.TxnOffsetCommitResponsePartition(partition_index=partition.partition_index)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in message.topics
-        ]
-    )
+def serve_transactions(cluster: FakeCluster) -> None:
+    """Has the last broker coordinate transactions that all go well."""
+    last = cluster.brokers[-1]
+    answers = {
+        "FindCoordinator": coordinated_by(last.node, last.port),
+        "AddPartitionsToTxn": added,
+        "EndTxn": lambda message: messages.EndTxnResponse(),
+        "AddOffsetsToTxn": lambda message: messages.AddOffsetsToTxnResponse(),
+        "TxnOffsetCommit": committed,
+    }
+    cluster.serve(TRANSACTIONS, answers)
 
 
 def stall(cluster: FakeCluster, producer: Producer) -> list[Any]:
@@ -115,14 +111,7 @@ def test_the_only_broker_is_waited_for_as_long_as_the_client_may_take() -> None:
 def test_records_are_delivered_while_the_coordinator_takes_its_time() -> None:
     with FakeCluster(2) as cluster:
         cluster.topic("t", 2)
-        answers = {
-            "FindCoordinator": coordinated_by(1, cluster.brokers[1].port),
-            "AddPartitionsToTxn": added,
-            "EndTxn": lambda message: messages.EndTxnResponse(),
-            "AddOffsetsToTxn": lambda message: messages.AddOffsetsToTxnResponse(),
-            "TxnOffsetCommit": committed,
-        }
-        cluster.serve(TRANSACTIONS, answers)
+        serve_transactions(cluster)
         with Client(cluster.bootstrap, timeout=TIMEOUT) as client:
             producer = Producer(client, transactional_id="x")
             producer.init_transactions()
@@ -143,14 +132,7 @@ def test_records_are_delivered_while_the_coordinator_takes_its_time() -> None:
 def test_a_producer_closes_while_its_coordinator_is_to_be_left_alone_for_long() -> None:
     with FakeCluster() as cluster:
         cluster.topic("t")
-        cluster.serve(
-            TRANSACTIONS,
-            {
-                "FindCoordinator": coordinated_by(0, cluster.brokers[0].port),
-                "AddPartitionsToTxn": added,
-                "EndTxn": lambda message: messages.EndTxnResponse(),
-            },
-        )
+        serve_transactions(cluster)
         with Client(cluster.bootstrap, timeout=1.0) as client:
             producer = Producer(client, transactional_id="x")
             producer.init_transactions()
@@ -178,14 +160,7 @@ def test_a_producer_closes_while_its_coordinator_is_to_be_left_alone_for_long() 
 def test_a_transactional_producer_closes_in_time_though_a_broker_keeps_what_it_was_sent() -> None:
     with FakeCluster() as cluster:
         cluster.topic("t")
-        cluster.serve(
-            TRANSACTIONS,
-            {
-                "FindCoordinator": coordinated_by(0, cluster.brokers[0].port),
-                "AddPartitionsToTxn": added,
-                "EndTxn": lambda message: messages.EndTxnResponse(),
-            },
-        )
+        serve_transactions(cluster)
         with Client(cluster.bootstrap, timeout=TIMEOUT) as client:
             producer = Producer(client, transactional_id="x")
             producer.init_transactions()

@@ -12,7 +12,7 @@ from tagwire.client import Producer
 from tagwire.errors import Error, KafkaError, ProducerFencedError
 
 from .fake_broker import FakeCluster, FakePartition, LostAnswer
-from .produce_answers import TRANSACTIONS, added, answering, coordinated_by, refusing
+from .produce_answers import TRANSACTIONS, added, answering, committed, coordinated_by, refusing
 from .stored import headers_in
 
 
@@ -26,7 +26,7 @@ class Coordinator:
             "FindCoordinator": coordinated_by(0, cluster.brokers[0].port),
             "AddPartitionsToTxn": added,
             "AddOffsetsToTxn": answering(messages.AddOffsetsToTxnResponse()),
-            "TxnOffsetCommit": self.commit_offsets,
+            "TxnOffsetCommit": committed,
             "InitProducerId": self.initialize,
             "EndTxn": self.end,
         }
@@ -56,21 +56,6 @@ class Coordinator:
             return messages.EndTxnResponse()
         self.epoch = message.producer_epoch + 1  # the same end again is answered alike
         return messages.EndTxnResponse(producer_id=5, producer_epoch=self.epoch)
-
-    def commit_offsets(self, message: Any) -> Any:
-        kind = messages.TxnOffsetCommitResponse
-        return kind(
-            topics=[
-                kind.TxnOffsetCommitResponseTopic(
-                    name=topic.name,
-                    partitions=[
-                        kind.TxnOffsetCommitResponsePartition(partition_index=partition.partition_index)
-                        for partition in topic.partitions
-                    ],
-                )
-                for topic in message.topics
-            ]
-        )
 
 
 @pytest.fixture

@@ -395,7 +395,8 @@ class Sender:
             self._put_off(batch, error)
 
     def _can_be_split(self, batch: Batch) -> bool:
-        return batch.count > 1 and not batch.is_sealed and not batch.may_be_stored
+        is_needed_whole = batch.is_sealed or (batch.may_be_stored and batch.sequence != NO_SEQUENCE)
+        return batch.count > 1 and not is_needed_whole
 
     def _split(self, lane: Lane, batch: Batch) -> None:
         parts = batch.split()
