@@ -52,7 +52,7 @@ def test_it_says_where_it_listens_serves_and_stops_cleanly_at_a_signal(run, tmp_
 def test_a_directory_that_is_not_ours_is_named_and_left_alone(run, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     ran = run("broker", "--data", tmp_path, "--listen", "127.0.0.1:0")
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("tagwire: ")
     assert str(tmp_path) in ran.err
     assert ran.err.count("\n") == 1
@@ -64,7 +64,7 @@ def test_a_directory_or_an_address_in_use_is_named(run, tmp_path):
         address = broker.bootstrap
         same_data = run("broker", "--data", tmp_path / "used", "--listen", "127.0.0.1:0")
         same_address = run("broker", "--data", tmp_path / "free", "--listen", address)
-    assert (same_data.code, same_data.out) == (same_address.code, same_address.out) == (1, "")
+    assert (same_data.code, same_data.out) == (same_address.code, same_address.out) == (2, "")
     assert str(tmp_path / "used") in same_data.err
     assert address in same_address.err
     assert same_data.err.count("\n") == same_address.err.count("\n") == 1
@@ -149,7 +149,7 @@ def test_a_wrong_file_is_named_with_what_is_wrong_and_no_secret(run, tmp_path, t
     path = tmp_path / "broker.toml"
     path.write_text(text)
     ran = run("broker", "--config", path, "--data", tmp_path / "data")
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert said in ran.err
     assert ran.err.count("\n") == 1
     assert "s3cret" not in ran.err
@@ -174,7 +174,7 @@ def test_misuse_is_told(run, arguments, said):
 
 def test_a_release_that_nobody_knows_is_told(run, tmp_path):
     ran = run("broker", "--data", tmp_path / "data", "--listen", "127.0.0.1:0", "--as-release", "1.1")
-    assert ran.code == 1
+    assert ran.code == 2
     assert "release='1.1'" in ran.err
     assert not (tmp_path / "data").exists()
 
@@ -183,7 +183,7 @@ def test_a_register_that_is_wrong_is_told_before_anything_is_made(run, tmp_path)
     register = tmp_path / "headers.toml"
     register.write_text('space = "local"\n[[entries]]\nkey = 5\nname = "app.name"\n')
     ran = run("broker", "--data", tmp_path / "data", "--listen", "127.0.0.1:0", "--register", register)
-    assert ran.code == 1
+    assert ran.code == 2
     assert "key 5 of 'app.name'" in ran.err
     assert not (tmp_path / "data").exists()
 
@@ -209,7 +209,7 @@ def test_a_running_broker_tells_how_it_is(run, tmp_path):
         assert "Produce v1 (Kafka 0.9.0 to 3.9)" in people.out
         assert "flights" in people.out
     gone = run("broker", "--data", deep, "--stats")
-    assert (gone.code, gone.out) == (1, "")
+    assert (gone.code, gone.out) == (2, "")
     assert f"no broker answers on {deep}" in gone.err
 
 

@@ -139,7 +139,7 @@ def test_audit_writes_a_page_of_its_own_and_tables(run, evidence, tmp_path):
 )
 def test_audit_says_what_is_wrong_in_one_line(run, evidence, arguments, said):
     ran = run("audit", *(argument.format(evidence=evidence) for argument in arguments))
-    assert ran.code == 1
+    assert ran.code == 2
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
 
@@ -185,7 +185,7 @@ def test_capture_show_filters(run, evidence, filters, expected):
 def test_capture_show_refuses_an_api_that_there_is_not_and_a_file_that_is_no_capture(run, evidence):
     assert run("capture", "show", evidence / "a.pcap", "--api", "Nope").code == 2
     ran = run("capture", "show", evidence / "kafka-request.log.gz")
-    assert (ran.code, "begin neither a pcap nor a pcapng file" in ran.err) == (1, True)
+    assert (ran.code, "begin neither a pcap nor a pcapng file" in ran.err) == (2, True)
 
 
 def test_tap_listens_records_and_ends_at_a_signal(run, bootstrap, tmp_path):

@@ -44,18 +44,18 @@ def test_unknown_tags_that_json_cannot_carry_are_told(run):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "said"),
     [
-        (("--hex", "000100"), 1, "MetadataRequest v12 at byte 3: ends inside a varint"),
-        (("--hex", "000100", "--annotate"), 1, "at byte 3"),
-        (("--hex", "zz"), 2, "'zz' is not hexadecimal"),
-        (("--hex", "00", "--file", "x"), 2, "exclude each other"),
-        (("--file", "nowhere"), 1, "nowhere: No such file"),
+        (("--hex", "000100"), "MetadataRequest v12 at byte 3: ends inside a varint"),
+        (("--hex", "000100", "--annotate"), "at byte 3"),
+        (("--hex", "zz"), "'zz' is not hexadecimal"),
+        (("--hex", "00", "--file", "x"), "exclude each other"),
+        (("--file", "nowhere"), "nowhere: No such file"),
     ],
 )
-def test_bad_input_of_decode_is_one_line(run, arguments, code, said):
+def test_bad_input_of_decode_is_one_line(run, arguments, said):
     ran = run("decode", "MetadataRequest", "--version", 12, *arguments)
-    assert ran.code == code
+    assert ran.code == 2
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
 
@@ -65,5 +65,5 @@ def test_bad_input_of_encode_is_one_line(run, tmp_path: Path):
     for text, said in (('{"topic": null}', "no such key"), ("{", "not JSON")):
         value.write_text(text)
         ran = run("encode", "MetadataRequest", "--version", 12, "--json", value)
-        assert ran.code == 1
+        assert ran.code == 2
         assert said in ran.err

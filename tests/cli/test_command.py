@@ -159,7 +159,7 @@ def test_misuse_is_told_in_one_line_that_names_it(run, tmp_path, monkeypatch, ar
 def test_a_broker_that_cannot_be_reached_is_named_in_one_line(run, arguments):
     address = _free_address()
     ran = run(*arguments, "--bootstrap", address)
-    assert ran.code == 1
+    assert ran.code == 2
     assert ran.out == ""
     assert ran.err.startswith("tagwire: ")
     assert ran.err.count("\n") == 1

@@ -40,7 +40,7 @@ def test_properties_come_from_a_file(run, guarded, properties):
 
 def test_the_command_line_goes_before_the_file(run, guarded, properties, monkeypatch):
     monkeypatch.setenv("TAGWIRE_PROPERTIES", str(properties(*LOGIN, "sasl.password=wrong")))
-    assert run("topics", "--bootstrap", guarded.bootstrap).code == 1
+    assert run("topics", "--bootstrap", guarded.bootstrap).code == 2
     assert run("-X", f"sasl.password={PASSWORD}", "topics", "--bootstrap", guarded.bootstrap).code == 0
 
 
@@ -48,7 +48,7 @@ def test_brokers_may_be_named_by_the_properties(run, guarded, properties, monkey
     monkeypatch.delenv("TAGWIRE_BOOTSTRAP")
     path = properties(*LOGIN, f"sasl.password={PASSWORD}", f"bootstrap.servers={guarded.bootstrap}")
     assert "t" in run("--properties", path, "topics").out
-    assert run("--properties", path, "topics", "--bootstrap", "127.0.0.1:1").code == 1
+    assert run("--properties", path, "topics", "--bootstrap", "127.0.0.1:1").code == 2
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_brokers_may_be_named_by_the_properties(run, guarded, properties, monkey
 def test_every_command_connects_alike(run, guarded, properties, command):
     path = properties(*LOGIN, "sasl.password=wrong-hunter2")
     ran = run("--properties", path, *command, "--bootstrap", guarded.bootstrap)
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert "refused the credentials (SCRAM-SHA-256)" in ran.err
     assert "hunter" not in ran.err
 
@@ -76,4 +76,4 @@ def test_a_line_that_is_no_property_is_named_by_its_number_alone(run, properties
 
 def test_a_property_that_cannot_be_is_named(run):
     ran = run("-X", "security.protocol=TLS", "topics")
-    assert (ran.code, "security_protocol='TLS'" in ran.err) == (1, True)
+    assert (ran.code, "security_protocol='TLS'" in ran.err) == (2, True)

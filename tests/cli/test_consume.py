@@ -149,14 +149,14 @@ def test_an_offset_needs_its_partition_where_there_are_several(run, fill):
 def test_what_a_topic_does_not_hold_is_named(run, fill, arguments, said):
     topic = fill(DEPARTURES)
     ran = run("consume", topic, *arguments)
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("tagwire: " + said.format(topic=topic))
     assert ran.err.count("\n") == 1
 
 
 def test_an_unknown_topic_is_named_and_not_created(run):
     ran = run("consume", "nowhere")
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert ran.err == "tagwire: UNKNOWN_TOPIC_OR_PARTITION (3): topic 'nowhere'\n"
     assert "nowhere" not in run("topics").out
 
@@ -170,7 +170,7 @@ def test_a_corrupt_batch_is_named_after_what_stands_before_it(run, tmp_path):
         (segment,) = (tmp_path / "t-0").glob("*.log")
         segment.write_bytes(segment.read_bytes().replace(b"second", b"sEcond"))
         ran = run("consume", "t", "--json", "--bootstrap", broker.bootstrap)
-    assert ran.code == 1
+    assert ran.code == 2
     assert _values(ran) == ["first"]
     assert ran.err.startswith("tagwire: ")
     assert "t-0@1" in ran.err
@@ -203,7 +203,7 @@ def test_each_partition_may_have_its_own_range(run, fill):
     assert read("--from", "-2") == {partition: offsets[-2:] for partition, offsets in everything.items()}
     assert read("--from", "0=1,2=-3") == {0: everything[0][1:], 2: everything[2][-3:]}
     assert read("--from", "1=2", "--to", "1=5") == {1: [2, 3, 4]}
-    assert run("consume", topic, "--from", "7=2").code == 1
+    assert run("consume", topic, "--from", "7=2").code == 2
 
 
 def test_a_group_is_read_on_from_where_it_stands(run, fill):

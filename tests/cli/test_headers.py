@@ -54,7 +54,7 @@ def test_check_tells_it_to_programs(run, register):
 
 def test_a_register_that_is_not_there_is_one_clear_line(run, tmp_path):
     ran = run("headers", "check", tmp_path / "none.toml")
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert ran.err == f"tagwire: {tmp_path}/none.toml: No such file or directory\n"
 
 
@@ -86,5 +86,5 @@ def test_a_scheme_that_is_unknown_or_not_the_registers_is_misuse(run, register, 
 
 def test_list_refuses_a_register_that_breaks_the_rules(run, register):
     ran = run("headers", "list", register(LOCAL.replace("1114000", "5")))
-    assert ran.code == 1
+    assert ran.code == 2
     assert "key 5 of 'app.name' is in the kafka space" in ran.err

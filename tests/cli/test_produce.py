@@ -86,7 +86,7 @@ def test_bytes_on_the_command_line_that_are_not_text_arrive_as_they_are(produce,
     (record,) = held(topic)
     assert (record["key"], record["headers"][0]["value"]) == ({"base64": "/w=="}, {"base64": "/g=="})
     ran, topic = produce(b"a\n", "--header", "\udcff=x")  # the key of a header is text
-    assert ran.code == 1
+    assert ran.code == 2
     assert ran.err.startswith("tagwire: ")
     assert ran.err.count("\n") == 1
     assert held(topic) == []
@@ -137,7 +137,7 @@ def test_a_topic_is_copied_with_headers_keys_nulls_binary_and_timestamps(run, fi
 )
 def test_a_bad_line_is_named_and_what_stands_before_it_is_sent_and_told(produce, held, data, arguments, said):
     ran, topic = produce(data, *arguments)
-    assert ran.code == 1
+    assert ran.code == 2
     assert ran.out == f"2 records to {topic}: {topic}/0@0-1\n"
     assert ran.err.startswith(f"tagwire: {said}")
     assert ran.err.count("\n") == 1
@@ -151,7 +151,7 @@ def test_a_bad_line_is_named_and_what_stands_before_it_is_sent_and_told(produce,
 )
 def test_a_partition_that_does_not_exist_is_named(produce, held, data, arguments):
     ran, topic = produce(data, *arguments)
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert f"partition {topic}-9" in ran.err
     assert held(topic) == []
 
@@ -161,7 +161,7 @@ def test_a_record_larger_than_the_topic_takes_is_refused_and_others_are_told(run
     file = tmp_path / "lines"
     file.write_bytes(b"x" * 5000)
     ran = run("produce", "small", "--file", file)
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("tagwire: MESSAGE_TOO_LARGE (10)")
     assert "small-0" in ran.err
     assert held("small") == []
@@ -257,7 +257,7 @@ def test_a_format_that_cannot_be_read_by_is_refused(produce, form, said):
 )
 def test_a_line_that_does_not_hold_what_the_format_says_is_named(produce, held, line, form, said):
     ran, topic = produce(line, "--format", form)
-    assert ran.code == 1
+    assert ran.code == 2
     assert said in ran.err
     assert held(topic) == []
 
@@ -296,7 +296,7 @@ def test_the_report_tells_a_program_what_was_written_where(produce):
 
 def test_in_a_transaction_a_bad_line_leaves_nothing(run, produce):
     ran, topic = produce(b"a:1\nb:2\nnothing\n", "--key-separator", ":", "--transaction", "load")
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert run("consume", topic, "--json", "--isolation", "read_committed").out == ""
     ran, topic = produce(b"a:1\nb:2\n", "--key-separator", ":", "--transaction", "load")
     assert (ran.code, ran.out) == (0, f"2 records to {topic}: {topic}/0@0-1\n")

@@ -98,9 +98,9 @@ def test_show_tells_it_to_programs(run, spec):
         (("spec", "diff", "nowhere", "nowhere"), "no such file"),
     ],
 )
-def test_what_is_not_there_is_one_line_and_exit_code_1(run, arguments, said):
+def test_what_is_not_there_is_one_line_and_exit_code_2(run, arguments, said):
     ran = run(*arguments)
-    assert ran.code == 1
+    assert ran.code == 2
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
 
@@ -151,7 +151,7 @@ def test_a_file_that_is_not_among_the_new_ones_breaks(run, spec):
 def test_two_files_of_one_message_are_no_revision_but_may_be_a_history(run, spec):
     first, _ = spec(GOOD, "specs/A.json"), spec(GOOD, "specs/B.json")
     ran = run("spec", "diff", first.parent, first)
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert "2 files describe FooRequest; a revision has one" in ran.err
     assert run("spec", "diff", first, first, "--history", first.parent).code == 0
 

@@ -89,7 +89,7 @@ def test_a_dry_run_creates_nothing(run):
 
 def test_a_missing_topic_is_not_described(run):
     ran = run("topics", "describe", "missing")
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert "topic 'missing'" in ran.err
 
 
@@ -97,7 +97,7 @@ def test_brokers_may_be_named_before_or_after_the_subcommand(run, bootstrap, mon
     monkeypatch.setenv("TAGWIRE_BOOTSTRAP", "127.0.0.1:1")
     assert run("topics", "--bootstrap", bootstrap, "create", "before").code == 0
     assert run("topics", "create", "after", "--bootstrap", bootstrap).code == 0
-    assert run("topics", "create", "neither").code == 1
+    assert run("topics", "create", "neither").code == 2
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_brokers_may_be_named_before_or_after_the_subcommand(run, bootstrap, mon
 )
 def test_a_refusal_names_the_topic_in_one_line(run, arguments, said):
     ran = run("topics", *arguments)
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"tagwire: {said}")
     assert ran.err.count("\n") == 1
 
@@ -120,6 +120,6 @@ def test_a_refusal_names_the_topic_in_one_line(run, arguments, said):
 def test_a_topic_that_exists_is_not_created_again(run, fill):
     topic = fill([Record(None, b"v")])
     ran = run("topics", "create", topic)
-    assert ran.code == 1
+    assert ran.code == 2
     assert f"TOPIC_ALREADY_EXISTS (36): create topic {topic!r}" in ran.err
     assert _listed(run)[topic]["records"] == 1

@@ -79,7 +79,7 @@ def test_a_broker_that_cannot_be_reached_is_named(run, modern):
     with FakeCluster() as gone:
         address = gone.bootstrap
     ran = run("versions", f"{modern.bootstrap},{address}")
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert address in ran.err
     assert ran.err.count("\n") == 1
 
@@ -110,7 +110,7 @@ def test_another_release_shows_what_would_go_and_what_would_come(run, release):
 
 def test_a_release_that_nobody_knows_is_an_error(run, release):
     ran = run("versions", release.bootstrap, "--against", "1.0")
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert "release='1.0'" in ran.err
 
 

@@ -45,7 +45,7 @@ def test_lag_comes_from_files_alone(spark, tmp_path, capsys):
     assert capsys.readouterr().out == "nothing lags 31 records or more\n"
     assert main(["lag", "--files", str(tmp_path), "--topic", "flights", "--at-least", "30", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["lag"] == 30
-    assert main(["lag", "--files", str(tmp_path / "none")]) == 1
+    assert main(["lag", "--files", str(tmp_path / "none")]) == 2
     assert "No such file" in capsys.readouterr().err
 
 

@@ -42,7 +42,7 @@ def test_a_guarded_cluster_is_landed_by_the_properties_of_the_command_line(spark
         with entered as client, Producer(client) as producer:
             producer.send("t", b"v", timestamp=NOON)
         command = ["land", "--bootstrap", guarded.bootstrap, "--topic", "t", "--to", str(out), "--json"]
-        assert main([*given, "-X", "sasl.password=looking-glass", *command]) == 1
+        assert main([*given, "-X", "sasl.password=looking-glass", *command]) == 2
         assert not out.exists()
         assert main([*given, "-X", "sasl.password=wonderland", *command]) == 0
     printed = capsys.readouterr()
@@ -52,19 +52,19 @@ def test_a_guarded_cluster_is_landed_by_the_properties_of_the_command_line(spark
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "said"),
     [
-        (["--bootstrap", "127.0.0.1:1", "--topic", "t"], 1, "127.0.0.1:1"),
-        (["--bootstrap", "127.0.0.1:1", "--topic", "t", "--headers", "a,,b"], 1, "headers: an empty name"),
-        (["--bootstrap", "nonsense:", "--topic", "t"], 1, "nonsense"),
-        (["--bootstrap", "127.0.0.1:1"], 2, "--bootstrap needs --topic"),
-        (["--topic", "t"], 2, "--topic needs --bootstrap"),
-        (["--text"], 2, "--text"),
-        (["--frobnicate"], 2, "--frobnicate"),
+        (["--bootstrap", "127.0.0.1:1", "--topic", "t"], "127.0.0.1:1"),
+        (["--bootstrap", "127.0.0.1:1", "--topic", "t", "--headers", "a,,b"], "headers: an empty name"),
+        (["--bootstrap", "nonsense:", "--topic", "t"], "nonsense"),
+        (["--bootstrap", "127.0.0.1:1"], "--bootstrap needs --topic"),
+        (["--topic", "t"], "--topic needs --bootstrap"),
+        (["--text"], "--text"),
+        (["--frobnicate"], "--frobnicate"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line_and_nothing_is_written(tmp_path, capsys, arguments, code, said):
-    assert main(["land", "--to", str(tmp_path / "out"), *arguments]) == code
+def test_what_is_wrong_is_said_in_one_line_and_nothing_is_written(tmp_path, capsys, arguments, said):
+    assert main(["land", "--to", str(tmp_path / "out"), *arguments]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert said in printed.err

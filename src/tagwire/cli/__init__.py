@@ -21,6 +21,7 @@ from tagwire.cli.options import pairs
 from tagwire.cli.terminal import printable
 from tagwire.errors import TagwireError
 
+FAILED = 2  # 1 is an answer: a script must not take a broker that is down for a client that breaks
 INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
 # Typer shows its usage errors itself or raises them; their class has no public name.
 _UsageError: Any = typer.BadParameter.__base__
@@ -146,7 +147,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; `arguments` None takes those of the process.
 
     Returns:
-        0; 1 after an error, told in one line on stderr; 2 where the command was misused; 130 after Ctrl-C.
+        0; 1 where what a command was asked to look for is there, such as a client that breaks; 2 where it could not do
+        what it was asked, told in one line on stderr; 130 after Ctrl-C.
     """
     command = typer.main.get_command(app)
     try:
@@ -159,7 +161,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = error.ctx.command_path if error.ctx else "tagwire"
         said = error.format_message().replace("Value error, ", "").rstrip(".")
         _say(f"{said} (see {where} --help)")
-        return 2
     except TagwireError as error:
         _say(str(error))
     except OSError as error:
@@ -167,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(f"{error.filename}: {said}" if error.filename else said)
     except KeyboardInterrupt:
         return INTERRUPTED
-    return 1
+    return FAILED
 
 
 def _say(text: str) -> None:

@@ -59,7 +59,7 @@ def tap(
     print(f"{connections}, {passed.bytes} bytes{left_out}.")
     if passed.failure is not None:
         print(f"Recording had ended: {passed.failure}.")
-        raise typer.Exit(1)
+        raise typer.Exit(2)
 
 
 async def _until_signalled(proxy: Tap, host: str, port: int) -> None:
