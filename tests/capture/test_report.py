@@ -72,6 +72,17 @@ def test_what_a_target_does_not_serve_stands_out_in_the_charts_and_comes_first(p
     assert ["✗" in keys for _, keys in charts] == [True, False, False]
 
 
+def test_a_line_that_is_a_target_has_a_column_of_its_own(tmp_path: Path) -> None:
+    census = Census()
+    ends = Endpoint("10.0.0.9", 5000), Endpoint("10.0.0.1", 9092)
+    census.add(Observation(-1, *ends, "c", "", "", "", "", key("JoinGroup"), 1, Place("request.log", 0)))
+    (usage,) = census.usages()
+    write_report(tmp_path / "report.html", census, [(usage, [judge(usage, "4.0")])], Losses(), 1)
+    heads = re.findall(r"<th scope='col' class='release (\w+)'>([^<]*)</th>", (tmp_path / "report.html").read_text())
+    assert [name for kind, name in heads if kind == "target"] == ["4.0"]
+    assert "4.0.1" not in [name for _, name in heads]
+
+
 def test_a_page_about_nobody_says_so(tmp_path: Path) -> None:
     write_report(tmp_path / "report.html", Census(), [], Losses(), 1)
     source = (tmp_path / "report.html").read_text()

@@ -66,6 +66,11 @@ def test_audit_exits_with_0_where_nobody_breaks(run, evidence):
     assert run("audit", evidence, "--target", "3.9").code == 0
 
 
+def test_a_line_of_releases_is_judged_as_its_newest_patch(run, evidence):
+    ran = run("audit", evidence, "--target", "4.0,4.0.0")
+    assert "on 4.0 (as 4.0.2): 2 work, 1 breaks; on 4.0.0: 1 works, 2 break." in ran.out
+
+
 def test_audit_tells_programs_the_same(run, evidence):
     ran = run("audit", evidence, "--target", "4.0.0", "--json")
     assert ran.code == 1

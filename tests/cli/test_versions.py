@@ -108,6 +108,12 @@ def test_another_release_shows_what_would_go_and_what_would_come(run, release):
     assert (gone["api"], gone["against"], gone["note"]) == ("ApiVersions", None, "goes")
 
 
+def test_a_line_of_releases_is_compared_as_its_newest_patch(run, release):
+    line, patch = (run("versions", release.bootstrap, "--against", name) for name in ("4.0", "4.0.2"))
+    assert line.code == 0
+    assert line.out.replace("4.0.2", "4.0").split() == patch.out.replace("4.0.2", "4.0").split()
+
+
 def test_a_release_that_nobody_knows_is_an_error(run, release):
     ran = run("versions", release.bootstrap, "--against", "1.0")
     assert (ran.code, ran.out) == (2, "")

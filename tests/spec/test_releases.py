@@ -207,7 +207,30 @@ def test_a_published_version_means_the_row_it_belongs_to() -> None:
     assert len(every) == len(set(every)) >= 49
 
 
-@pytest.mark.parametrize("release", ["4.0", "2.7", "3.9.99", "", "latest"])
+def test_a_line_means_its_newest_patch() -> None:
+    assert releases.row_of("4.0") == "4.0.1"
+    assert releases.patches("4.0")[-1] == "4.0.2"
+    assert releases.served("4.0") == releases.served("4.0.2") != releases.served("4.0.0")
+    assert releases.advertised("4.0") == releases.advertised("4.0.2")
+
+
+@pytest.mark.parametrize(
+    ("release", "near"),
+    [
+        ("4.5", "4.4.0"),
+        ("3.9.7", "3.9.2 and 4.0.0"),
+        ("2.5", "0.10.0.1 and 2.8.0"),
+        ("4", "3.9.2 and 4.0.0"),
+        ("0.10", "0.9.0.1 and 0.10.0.0"),
+        ("trunk", "4.4.0"),
+    ],
+)
+def test_what_is_near_to_an_unknown_release_is_named(release: str, near: str) -> None:
+    with pytest.raises(ConfigError, match=f"nearest: {near}$"):
+        releases.served(release)
+
+
+@pytest.mark.parametrize("release", ["4", "2.7", "3.9.99", "", "latest"])
 def test_an_unknown_release_is_an_error_that_names_the_known_ones(release: str) -> None:
     with pytest.raises(ConfigError, match=r"0\.8\.2, .*, 4\.0\.0, 4\.0\.1, 4\.1") as caught:
         releases.served(release)

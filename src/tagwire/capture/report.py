@@ -136,7 +136,7 @@ def _columns(targets: Sequence[str]) -> list[str]:
     names = releases.names()
     columns: list[str] = []
     for name in names:
-        asked = sorted({target for target in targets if target == name or target in releases.patches(name)})
+        asked = sorted({target for target in targets if releases.row_of(target) == name})
         columns += asked or ([name] if names.index(name) >= names.index(_OLDEST) else [])
     return columns
 

@@ -22,7 +22,10 @@ NEWEST = "4.4"
 def audit(
     paths: Annotated[list[str], typer.Argument(metavar="PATH", show_default=False)],
     target: Annotated[
-        str, typer.Option("--target", metavar="RELEASE[,RELEASE]", help="The releases of Kafka to judge for.")
+        str,
+        typer.Option(
+            "--target", metavar="RELEASE[,RELEASE]", help="The releases of Kafka to judge for; of a line, its newest patch."
+        ),
     ] = NEWEST,
     out: Annotated[
         Path | None,
@@ -192,8 +195,16 @@ def _summary(judged: list[tuple[Usage, list[Verdict]]], targets: list[str]) -> s
     for at, name in enumerate(targets):
         counts = Counter(verdicts[at].outcome for _, verdicts in judged)
         said = [f"{counts[outcome]} {_verb(outcome.value, counts[outcome])}" for outcome in Outcome if counts[outcome]]
-        parts.append(f"on {name}: {', '.join(said) or 'nothing to judge'}")
+        parts.append(f"on {_meant(name)}: {', '.join(said) or 'nothing to judge'}")
     return f"\n{len(judged)} clients, {requests} requests; {'; '.join(parts)}."
+
+
+def _meant(target: str) -> str:
+    """A target, and which patch of it was judged where it has several that differ."""
+    from tagwire.spec import releases
+
+    patches = releases.patches(target)
+    return target if target in (releases.row_of(target), *patches) else f"{target} (as {patches[-1]})"
 
 
 def _verb(outcome: str, count: int) -> str:

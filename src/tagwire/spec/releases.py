@@ -26,6 +26,7 @@ kind, both names mean it. KRaft was a preview in 2.8 to 3.2, and lacked APIs."""
 
 _TABLE: Final = Path(__file__).with_name("releases.json")
 _RANGE: Final = re.compile(r"(?P<versions>\S+)(?: deprecated (?P<deprecated>\S+))?(?P<unstable> unstable)?")
+_LINE: Final = re.compile(r"[1-9][0-9]*\.[0-9]+")  # not of 0.10: its newest patches are in no row
 _PRODUCE: Final = 0
 _CONTROLLED_SHUTDOWN: Final = 7
 _API_VERSIONS: Final = 18
@@ -60,18 +61,37 @@ def names() -> list[str]:
 
 
 def row_of(release: str) -> str:
-    """The name of the row that a release stands in. Raises ConfigError as `served` does."""
+    """The name of the row that a release stands in; a line that has several rows, such as 4.0, stands in that of its
+    newest patch. Raises ConfigError as `served` does."""
     rows: dict[str, list[str]] = _table()["releases"]
     if release in rows:
         return release
-    for name, versions in rows.items():
-        if release in versions:
+    is_line = _LINE.fullmatch(release)
+    for name, versions in reversed(rows.items()):
+        if release in versions or (is_line and versions[-1].startswith(f"{release}.")):
             return name
-    raise ConfigError(f"release={release!r}: the table has {', '.join(rows)}, and the patches of those")
+    near = " and ".join(_nearest(release))
+    raise ConfigError(
+        f"release={release!r}: not in the table, which has {', '.join(rows)}, and the patches of those; nearest: {near}"
+    )
+
+
+def _nearest(release: str) -> list[str]:
+    """The published versions just before and after a release, the newest for what is no number."""
+    published = [version for versions in _table()["releases"].values() for version in versions]
+    number = _number(release)
+    before = [version for version in published if _number(version) <= number] if number else published
+    after = [version for version in published if number and _number(version) > number]
+    return before[-1:] + after[:1]
+
+
+def _number(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"[0-9]{1,9}", release))
 
 
 def patches(release: str) -> list[str]:
-    """The published versions that a release's row stands for, oldest first. Raises ConfigError as `served` does."""
+    """The published versions that a release's row stands for, oldest first; the last is what a line such as 4.0 means.
+    Raises ConfigError as `served` does."""
     return list(_table()["releases"][row_of(release)])
 
 
@@ -79,7 +99,7 @@ def served(release: str, *, listener: Listener = "broker", unstable: bool = Fals
     """What brokers of `release` answer, by API key in ascending order.
 
     Args:
-        release: a name of `names()`, or a published version such as 3.9.1.
+        release: a name of `names()`, a published version such as 3.9.1, or a line such as 4.0: its newest patch.
         listener: which kind of broker.
         unstable: whether the brokers' unstable versions are enabled.
 
