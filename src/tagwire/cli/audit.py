@@ -24,7 +24,7 @@ def audit(
     target: Annotated[
         str,
         typer.Option(
-            "--target", metavar="RELEASE[,RELEASE]", help="The releases of Kafka to judge for; of a line, its newest patch."
+            "--target", metavar="RELEASE[,RELEASE]", help="Releases of Kafka to judge for; 4.0 is its newest patch."
         ),
     ] = NEWEST,
     out: Annotated[

@@ -20,7 +20,7 @@ def versions(
     brokers: Annotated[str, typer.Argument(metavar="HOST:PORT[,HOST:PORT]", callback=addresses, show_default=False)],
     against: Annotated[
         str | None,
-        typer.Option("--against", metavar="RELEASE", help="Compare with a Kafka release, such as 4.0: what would go, what come."),
+        typer.Option("--against", metavar="RELEASE", help="Compare with a release of Kafka: what would go, what come."),
     ] = None,
     feature: Annotated[
         Path | None,
