@@ -9,6 +9,7 @@ import pytest
 from tagwire import messages
 from tagwire.broker import Broker
 from tagwire.errors import Error, StorageError
+from tagwire.records import Record, write
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
 from .asking import begin, commit, commit_in_transaction, committed, end
@@ -133,3 +134,20 @@ def test_a_state_log_that_cannot_be_read_stops_the_start_by_name(tmp_path, conne
     first.write_bytes(data)
     with pytest.raises(StorageError, match=OFFSETS):
         Broker(tmp_path).start()
+
+
+def test_records_of_group_types_that_are_not_kept_here_are_passed_over_when_the_broker_starts(tmp_path, connect):
+    with Broker(tmp_path) as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t", 1)
+        commit(wire, "g", 7)
+    key, value = messages.ConsumerGroupMetadataKey(group_id="new"), messages.ConsumerGroupMetadataValue(epoch=1)
+    record = Record(b"\0" + bytes([key.api_key]) + key.encode(0), b"\0\0" + value.encode(0))
+    (segment,) = (tmp_path / f"{OFFSETS}-0").glob("*.log")
+    with segment.open("ab") as file:
+        file.write(write([record], base_offset=1))
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    with Broker(tmp_path) as broker:
+        wire = connect(broker.bootstrap)
+        assert committed(wire, "g") == 7
+        assert wire.offset_at(OFFSETS, -1, 0).offset == 2

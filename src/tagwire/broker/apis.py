@@ -5,12 +5,12 @@ Those that have a handler, or of these what an older release would serve; and th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import isawaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tagwire.broker import handlers  # noqa: F401  (registers them)
-from tagwire.broker.served import SERVED, Call, Served
+from tagwire.broker.served import SERVED, Answered, Call, Served
+from tagwire.codec.classes import MessageObject
 from tagwire.errors import ConfigError
 from tagwire.rpc import Api, Range, api_name, intersect, ranges_of
 from tagwire.rpc.headers import API_VERSIONS
@@ -49,7 +49,7 @@ class Apis:
         self.served: dict[int, Served] = {key: SERVED[key] for key in self.versions}
         self.added: dict[int, Api] = {}
 
-    def add(self, api: Api, handler: Callable[[Call], Any]) -> None:
+    def add(self, api: Api, handler: Callable[[Call[Any]], Answered | Awaitable[Answered]]) -> None:
         """Serve an API that has no handler here, or another one in the place of one that has.
 
         Raises:
@@ -58,9 +58,9 @@ class Apis:
         if api.key in FIXED:
             raise ConfigError(f"{api.request.spec.name}: apiKey {api.key} is {api_name(api.key)}, which must stay")
 
-        async def handle(call: Call) -> Any:
+        async def handle(call: Call[MessageObject]) -> Answered:
             response = handler(call)
-            return await response if isawaitable(response) else response
+            return await response if isinstance(response, Awaitable) else response
 
         self.added[api.key] = api
         self.served[api.key] = Served(api.versions, overlaps=False, waits=True, most_bytes=None, handler=handle)

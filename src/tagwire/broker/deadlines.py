@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from tagwire.errors import Error, KafkaError
 
@@ -20,7 +20,13 @@ AT_A_TIME: Final = 64
 TIMED_OUT: Final = KafkaError(Error.REQUEST_TIMED_OUT, "there was no time for it: ask for less, or give more time")
 
 
-def deadline(request: Any) -> float:
+class Timed(Protocol):
+    """A request that says how long it may take."""
+
+    timeout_ms: int
+
+
+def deadline(request: Timed) -> float:
     """By time.monotonic, when the time that a request gives is over."""
     return time.monotonic() + request.timeout_ms / 1000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from os import PathLike
@@ -19,7 +19,7 @@ from tagwire.broker.instruments import Instruments
 from tagwire.broker.network.listener import Listener, Tls
 from tagwire.broker.network.server import Server
 from tagwire.broker.observing.requests import RequestLog
-from tagwire.broker.served import Call
+from tagwire.broker.served import Answered, Call
 from tagwire.broker.settings import Options, Settings
 from tagwire.broker.testing.disk import Disk
 from tagwire.broker.testing.interception import Act, Interception, Interceptions
@@ -146,7 +146,9 @@ class Broker:
         """
         return self._interceptions.add(api, act, times)
 
-    def register(self, spec: tuple[MessageSpec, MessageSpec], handler: Callable[[Call], Any]) -> None:
+    def register(
+        self, spec: tuple[MessageSpec, MessageSpec], handler: Callable[[Call[Any]], Answered | Awaitable[Answered]]
+    ) -> None:
         """Serve an API that Kafka does not have, to try a proposal on real connections.
 
         Connections that were opened before keep what they were told.

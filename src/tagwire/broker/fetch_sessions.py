@@ -16,12 +16,15 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
 from tagwire.broker.clock import monotonic_ms
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc.since import FETCH_TOPIC_IDS
+
+if TYPE_CHECKING:
+    from tagwire.messages import FetchRequest, FetchResponse
 
 MAX_SESSIONS: Final = 1000
 """Kafka's default for max.incremental.fetch.session.cache.slots."""
@@ -66,10 +69,10 @@ class FetchPartition:
         """Ask for what `other` does from now on."""
         self.fetch_offset, self.max_bytes, self.leader_epoch = other.fetch_offset, other.max_bytes, other.leader_epoch
 
-    def tell(self, answer: Any) -> bool:
+    def tell(self, answer: FetchResponse.PartitionData) -> bool:
         """Whether `answer` has something that was not told yet; it counts as told then."""
         is_news = bool(
-            len(answer.records)
+            len(answer.records or b"")
             or answer.error_code
             or answer.high_watermark != self.high_watermark
             or answer.log_start_offset != self.log_start_offset
@@ -97,7 +100,7 @@ class FetchSession:
         return self.used_ms - self.created_ms > EVICTABLE_MS
 
 
-Told = list[tuple[FetchPartition, Any]]
+Told = list[tuple[FetchPartition, "FetchResponse.PartitionData"]]
 """Partitions and what is answered of them."""
 
 
@@ -110,7 +113,7 @@ class FetchContext(Protocol):
 
     partitions: Sequence[FetchPartition]
 
-    def answer(self, answers: Iterable[Any]) -> tuple[int, Told]:
+    def answer(self, answers: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
         """What is told of the answers, one per partition: the session's id, 0 for none, and the partitions.
 
         Raises:
@@ -122,7 +125,7 @@ class FetchContext(Protocol):
 class _Sessionless:
     partitions: Sequence[FetchPartition]
 
-    def answer(self, answers: Iterable[Any]) -> tuple[int, Told]:
+    def answer(self, answers: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
         return NO_SESSION, list(zip(self.partitions, answers))
 
 
@@ -133,7 +136,7 @@ class _Full:
     partitions: Sequence[FetchPartition]
     create: Callable[[], int]
 
-    def answer(self, answers: Iterable[Any]) -> tuple[int, Told]:
+    def answer(self, answers: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
         told = list(zip(self.partitions, answers))
         for partition, answer in told:
             partition.tell(answer)
@@ -151,7 +154,7 @@ class _Incremental:
     def __post_init__(self) -> None:
         self.partitions = list(self.session.partitions.values())
 
-    def answer(self, answers: Iterable[Any]) -> tuple[int, Told]:
+    def answer(self, answers: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
         session = self.session
         if session.epoch != self.epoch:
             raise KafkaError(Error.INVALID_FETCH_SESSION_EPOCH)
@@ -160,7 +163,7 @@ class _Incremental:
             if not partition.tell(answer):
                 continue
             told.append((partition, answer))
-            if len(answer.records):
+            if len(answer.records or b""):
                 key = _key(partition, session.by_id)
                 session.partitions[key] = session.partitions.pop(key)
         return session.session_id, told
@@ -195,7 +198,7 @@ class FetchSessions:
         """How many partitions they remember together."""
         return self._partitions
 
-    def begin(self, request: Any, version: int) -> FetchContext:
+    def begin(self, request: FetchRequest, version: int) -> FetchContext:
         """What a Fetch request asks for.
 
         Raises:
@@ -228,7 +231,7 @@ class FetchSessions:
             return _Sessionless(list(asked.values()))
         return _Incremental(session, session.epoch)
 
-    def _update(self, session: FetchSession, asked: dict[Key, FetchPartition], request: Any) -> None:
+    def _update(self, session: FetchSession, asked: dict[Key, FetchPartition], request: FetchRequest) -> None:
         before = len(session.partitions)
         for key, partition in asked.items():
             session.partitions.setdefault(key, partition).ask(partition)
@@ -274,7 +277,7 @@ def _key(partition: FetchPartition, by_id: bool) -> Key:
     return (partition.topic_id if by_id else partition.topic), partition.index
 
 
-def _asked(request: Any) -> Iterator[FetchPartition]:
+def _asked(request: FetchRequest) -> Iterator[FetchPartition]:
     for topic in request.topics:
         for wanted in topic.partitions:
             yield FetchPartition(

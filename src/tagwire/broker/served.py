@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from tagwire.codec.classes import MessageObject
 from tagwire.rpc import Gate, Range
 
 if TYPE_CHECKING:
@@ -59,8 +60,12 @@ class Session:
         return (self.gate.username if self.gate is not None else None) or ""
 
 
+RequestT = TypeVar("RequestT", bound=MessageObject)
+RequestT_co = TypeVar("RequestT_co", bound=MessageObject, covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Generic[RequestT_co]):
     """One request to be answered.
 
     Attributes:
@@ -71,14 +76,17 @@ class Call:
         broker: what to answer from.
     """
 
-    request: Any
+    request: RequestT_co
     version: int
     client_id: str
     session: Session
     broker: Node
 
 
-Handler = Callable[[Call], Awaitable[Any]]
+Answered = MessageObject | None
+"""A response, or None where there is to be no answer."""
+
+Handler = Callable[[Call[RequestT]], Awaitable[Answered]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ class Served:
     overlaps: bool
     waits: bool
     most_bytes: int | None
-    handler: Handler
+    handler: Handler[Any]
 
 
 SERVED: dict[int, Served] = {}
@@ -112,17 +120,17 @@ MOST_BYTES_OF_GROUPS = 16 << 20
 
 
 def handles(
-    message: Any,
+    message: type[RequestT],
     *,
     versions: str,
     overlaps: bool = False,
     waits: bool = False,
     most_bytes: int | None = MOST_BYTES,
-) -> Callable[[Handler], Handler]:
+) -> Callable[[Handler[RequestT]], Handler[RequestT]]:
     """Register a handler for the requests of class `message` in `versions`, such as "3-12"; see `Served`."""
     lowest, _, highest = versions.partition("-")
 
-    def register(handler: Handler) -> Handler:
+    def register(handler: Handler[RequestT]) -> Handler[RequestT]:
         SERVED[message.api_key] = Served((int(lowest), int(highest)), overlaps, waits, most_bytes, handler)
         return handler
 

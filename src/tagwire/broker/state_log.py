@@ -94,11 +94,19 @@ class StateLog:
         return KafkaError(Error.COORDINATOR_NOT_AVAILABLE, f"{self.name} cannot be written: {error}")
 
 
-def key_bytes(key: MessageObject) -> bytes:
-    """A record's key: its message's type, then the message."""
+def record_of(key: MessageObject, value: MessageObject, version: int, now_ms: int) -> Record:
+    """A record of a coordinator: its key is the type of the key's message and the message, its value a version and the
+    message in it."""
+    data = _INT16.pack(version) + value.encode(version)
+    record: Record = Record(_key_bytes(key), data, timestamp=now_ms)
+    return record
+
+
+def tombstone_of(key: MessageObject, now_ms: int) -> Record:
+    """The record that deletes what has this key."""
+    record: Record = Record(_key_bytes(key), None, timestamp=now_ms)
+    return record
+
+
+def _key_bytes(key: MessageObject) -> bytes:
     return _INT16.pack(key.api_key) + key.encode(0)
-
-
-def value_bytes(value: MessageObject, version: int) -> bytes:
-    """A record's value: a version, then the message in it."""
-    return _INT16.pack(version) + value.encode(version)

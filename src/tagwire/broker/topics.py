@@ -16,7 +16,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar, TypeVarTuple, Unpack
 from uuid import UUID, uuid4
 
 from tagwire.broker.partition import Partition
@@ -78,6 +78,7 @@ class NewTopic:
 
 
 Done = TypeVar("Done")
+Arguments = TypeVarTuple("Arguments")
 
 Outcome = Topic | KafkaError
 """A topic, or why it is not what was asked for."""
@@ -280,7 +281,7 @@ class Topics:
             fresh = Topic(name, uuid4(), dict(INTERNAL[name]), config, ())
             return _or_raise((await self._grow([(fresh, 1)], math.inf))[name])
 
-    async def _on_disk(self, act: Callable[..., Topic], *arguments: Any) -> Topic:
+    async def _on_disk(self, act: Callable[[Unpack[Arguments]], Topic], *arguments: *Arguments) -> Topic:
         topic = await asyncio.get_running_loop().run_in_executor(self._disk, act, *arguments)
         self._add(topic)
         return topic
@@ -311,10 +312,10 @@ class Topics:
         return outcomes
 
     @staticmethod
-    async def _side_by_side(steps: Iterable[Coroutine[Any, Any, Done]]) -> list[Done]:
+    async def _side_by_side(steps: Iterable[Coroutine[object, None, Done]]) -> list[Done]:
         places = asyncio.Semaphore(SIDE_BY_SIDE)
 
-        async def step(work: Coroutine[Any, Any, Done]) -> Done:
+        async def step(work: Coroutine[object, None, Done]) -> Done:
             async with places:
                 return await work
 

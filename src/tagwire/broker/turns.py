@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tagwire.errors import TagwireError
 
@@ -27,17 +27,17 @@ class Turns:
         # the last reference: an error that a step ended with may hold one until garbage is collected.
         self._under_way: Counter[str] = Counter()
         self._locks: dict[str, asyncio.Lock] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     def is_taken(self, name: str) -> bool:
         """Whether a step of that name is under way."""
         return name in self._under_way
 
-    async def take(self, name: str, work: Coroutine[Any, Any, Result]) -> Result:
+    async def take(self, name: str, work: Coroutine[object, None, Result]) -> Result:
         """Carry out a step in its turn."""
         return await asyncio.shield(self.begin(name, work))
 
-    def begin(self, name: str, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+    def begin(self, name: str, work: Coroutine[object, None, Result]) -> asyncio.Task[Result]:
         """Begin a step that is carried out in its turn."""
         self._under_way[name] += 1
         task = self._background(self._in_turn(self._locks.setdefault(name, asyncio.Lock()), work))
@@ -49,7 +49,7 @@ class Turns:
         if not self._under_way[name]:
             del self._under_way[name], self._locks[name]
 
-    async def at_once(self, work: Coroutine[Any, Any, Result]) -> Result:
+    async def at_once(self, work: Coroutine[object, None, Result]) -> Result:
         """Carry out a step that need not wait for others."""
         return await asyncio.shield(self._background(work))
 
@@ -59,17 +59,17 @@ class Turns:
             await asyncio.wait(self._tasks)
 
     @staticmethod
-    async def _in_turn(turn: asyncio.Lock, work: Coroutine[Any, Any, Result]) -> Result:
+    async def _in_turn(turn: asyncio.Lock, work: Coroutine[object, None, Result]) -> Result:
         async with turn:
             return await work
 
-    def _background(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+    def _background(self, work: Coroutine[object, None, Result]) -> asyncio.Task[Result]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _ended(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, TagwireError):  # whoever would be told may have gone

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 from tagwire.rpc.negotiation import Range
+
+if TYPE_CHECKING:
+    from tagwire.messages import ApiVersionsResponse
 
 NO_EPOCH = -1
 
@@ -26,7 +29,7 @@ class BrokerFeatures:
     epoch: int = NO_EPOCH
 
     @classmethod
-    def of(cls, response: Any) -> Self:
+    def of(cls, response: ApiVersionsResponse) -> Self:
         """What an ApiVersionsResponse says; versions 0-2 say nothing."""
         return cls(
             {feature.name: (feature.min_version, feature.max_version) for feature in response.supported_features},

@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from tagwire import messages
+from tagwire.codec.classes import MessageObject
 from tagwire.errors import (
     ConnectionLostError,
     DecodeError,
@@ -181,7 +182,7 @@ class Connection:
 
     # A client's side -----------------------------------------------------------------------------------------------
 
-    def send(self, message: Any, version: int, *, correlation_id: int | None = None) -> bytes:
+    def send(self, message: MessageObject, version: int, *, correlation_id: int | None = None) -> bytes:
         """The frame of a request. Produce with acks=0 is never answered; everything else is.
 
         Args:
@@ -201,7 +202,7 @@ class Connection:
         header = encode_request_header(RequestHeader(api, version, number, self._client_id), self._apis)
         following = number + 1
         self._next_correlation_id = LOWEST_CORRELATION_ID if following == FIRST_RESERVED_CORRELATION_ID else following
-        if not (api == PRODUCE and message.acks == 0):
+        if not (api == PRODUCE and getattr(message, "acks", None) == 0):
             self._due.append(_Due(api, version, number))
         return b"".join((size_prefix(len(header) + len(body)), header, body))
 
@@ -227,11 +228,11 @@ class Connection:
         version = due.version
         if due.api_key == API_VERSIONS:
             version, message = self._api_versions(body, version)
-        else:
-            message = response_class(due.api_key, self._apis).decode(body, version, lenient=self._lenient)
-        return Response(due.api_key, version, number, message)
+            return Response(due.api_key, version, number, message)
+        kind = response_class(due.api_key, self._apis)
+        return Response(due.api_key, version, number, kind.decode(body, version, lenient=self._lenient))
 
-    def _api_versions(self, body: memoryview, version: int) -> tuple[int, Any]:
+    def _api_versions(self, body: memoryview, version: int) -> tuple[int, messages.ApiVersionsResponse]:
         """The answer to ApiVersions: a refusal comes in the layout of version 0, whatever version was asked (facts
         3.3)."""
         kind = messages.ApiVersionsResponse
@@ -269,7 +270,7 @@ class Connection:
         except KeyError:
             return False
 
-    def send_response(self, request: Request | UnsupportedApiVersions, message: Any) -> bytes:
+    def send_response(self, request: Request | UnsupportedApiVersions, message: MessageObject | None) -> bytes:
         """The frame of an answer, in the request's version; version 0 for an `UnsupportedApiVersions`.
 
         Args:

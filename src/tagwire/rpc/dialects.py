@@ -8,7 +8,7 @@ versions that have tagged fields a dialect cannot be spoken.
 
 from __future__ import annotations
 
-from typing import Any
+from tagwire.codec.classes import Structure
 
 RECORD_DIALECT_TAG = 0x7477
 """Far above the tags that Kafka uses, which counts from 0."""
@@ -17,7 +17,7 @@ FIRST_TAGGED = {0: 9, 1: 12}
 """By API key: the first version with tagged fields."""
 
 
-def say_dialect(message: Any, dialect: str | None, api_key: int, version: int) -> None:
+def say_dialect(message: Structure, dialect: str | None, api_key: int, version: int) -> None:
     """Note in a Produce or Fetch request, or in a partition of a Fetch answer, what its records are in.
 
     Nothing is noted for None, nor in a version that has no room for it.
@@ -26,7 +26,7 @@ def say_dialect(message: Any, dialect: str | None, api_key: int, version: int) -
         message.unknown_tags[RECORD_DIALECT_TAG] = dialect.encode()
 
 
-def dialect_of(message: Any) -> str | None:
+def dialect_of(message: Structure) -> str | None:
     """What `say_dialect` noted; None where nothing was."""
     said = message.unknown_tags.get(RECORD_DIALECT_TAG)
     return None if said is None else bytes(said).decode("utf-8", "replace")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
+from tagwire.codec.classes import MessageObject
 from tagwire.escaping import cut
 from tagwire.rpc.apis import Apis, request_class
 from tagwire.rpc.headers import RequestHeader
@@ -68,7 +69,7 @@ class Request(AnyRequest):
     lenient: bool = False
     apis: Apis = field(default_factory=dict, repr=False)
 
-    def decode(self) -> Any:
+    def decode(self) -> MessageObject:
         """The request's message. Raises DecodeError naming the field: the connection is then to be closed."""
         return request_class(self.api_key, self.apis).decode(self.body, self.version, lenient=self.lenient)
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from tagwire import messages
+from tagwire.codec.classes import MessageObject
 from tagwire.errors import AuthenticationError, Error, LocalProtocolError, UnsupportedVersionError
 from tagwire.escaping import told
 from tagwire.rpc.connection import Connection
@@ -150,15 +151,15 @@ class Authentication:
             return b""
         return self._send(messages.SaslAuthenticateRequest(auth_bytes=token))
 
-    def _refusal(self, message: Any) -> str:
+    def _refusal(self, message: messages.SaslHandshakeResponse | messages.SaslAuthenticateResponse) -> str:
         error = Error.of(message.error_code).name
-        if not self._agreed:
+        if isinstance(message, messages.SaslHandshakeResponse):
             offered = told(", ".join(message.mechanisms[:MAX_OFFERED]), 200) or "none"
             return f"mechanism {self._mechanism.mechanism}: {error}; it offers {offered}"
         said = f": {told(message.error_message, 200)}" if message.error_message else ""
         return f"the credentials ({self._mechanism.mechanism}): {error}{said}"
 
-    def _send(self, message: Any) -> bytes:
+    def _send(self, message: MessageObject) -> bytes:
         return self._connection.send(message, self._versions[message.api_key])
 
 
@@ -179,7 +180,7 @@ class Gate:
         self._mechanisms = mechanisms
         self._exchange: ServerMechanism | None = None
 
-    def handshake(self, request: Any) -> Any:
+    def handshake(self, request: messages.SaslHandshakeRequest) -> messages.SaslHandshakeResponse:
         """The response to a SaslHandshakeRequest."""
         kind = messages.SaslHandshakeResponse
         names = sorted(self._mechanisms)
@@ -193,7 +194,7 @@ class Gate:
         self._exchange = begin()
         return kind(mechanisms=names)
 
-    def authenticate(self, request: Any) -> Any:
+    def authenticate(self, request: messages.SaslAuthenticateRequest) -> messages.SaslAuthenticateResponse:
         """The response to a SaslAuthenticateRequest."""
         kind = messages.SaslAuthenticateResponse
         if self._exchange is None or self.username is not None or self.failed:

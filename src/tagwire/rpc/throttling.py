@@ -6,7 +6,7 @@ here on it answers at once, and the client sends nothing more on the connection 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 # First version, by API key. APIs that came with KIP-219 or later pause on the client's side in every version.
 _FROM: Final = {
@@ -33,7 +33,7 @@ _FROM_FIRST: Final = frozenset({21, 22, *range(24, 32), *range(33, 43)}) - {36}
 _FIRST_LATER_API: Final = 43
 
 
-def pause_after(api: int, version: int, answer: Any) -> float:
+def pause_after(api: int, version: int, answer: object) -> float:
     """Seconds for which `answer`, to version `version` of an API, asks for silence; 0 where it does not."""
     milliseconds: int = getattr(answer, "throttle_time_ms", 0)
     since = _FROM.get(api, 1 if api in _FROM_FIRST else 0 if api >= _FIRST_LATER_API else version + 1)

@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TypeVar
 from uuid import uuid4
 
-from tagwire import messages
 from tagwire.broker.clock import monotonic_ms, wall_ms
 from tagwire.broker.groups import stored
 from tagwire.broker.groups.group import Group
@@ -30,6 +29,8 @@ from tagwire.escaping import told
 from tagwire.records import BatchOptions, Record, RecordBatch, write
 
 logger = logging.getLogger("tagwire.broker")
+
+Given = TypeVar("Given")
 
 OFFSETS_RETENTION_MS = 7 * 86_400_000
 """Offsets of a group without members are forgotten this long after they were committed, as Kafka does by default."""
@@ -147,20 +148,16 @@ class Groups:
         found = stored.read_record(record)
         if found is None:
             return
-        key, value = found
-        entry = self._entry(key.group)
-        if isinstance(key, messages.GroupMetadataKey):
-            entry.stored = value is not None
-            metadata = stored.metadata_of(value) if value is not None else GroupMetadata()
-            entry.group.restore(metadata, self._clock())
-            return
-        partition = (key.topic, key.partition)
-        if value is None:
-            entry.offsets.delete([partition])
+        entry = self._entry(found.group_id)
+        if isinstance(found, stored.StoredGroup):
+            entry.stored = found.metadata is not None
+            entry.group.restore(found.metadata or GroupMetadata(), self._clock())
+        elif found.offset is None:
+            entry.offsets.delete([found.partition])
         elif producer_id is None:
-            entry.offsets.commit({partition: stored.offset_of(value)})
+            entry.offsets.commit({found.partition: found.offset})
         else:
-            self._prepare(key.group, producer_id, {partition: stored.offset_of(value)})
+            self._prepare(found.group_id, producer_id, {found.partition: found.offset})
 
     # Members -------------------------------------------------------------------------------------------------------
 
@@ -525,7 +522,7 @@ def _offset_records(group_id: str, offsets: Mapping[TopicPartition, CommittedOff
     return [stored.offset_record(group_id, where, offset, now) for where, offset in offsets.items()]
 
 
-def _give(future: asyncio.Future[Any], answer: Any) -> None:
+def _give(future: asyncio.Future[Given], answer: Given) -> None:
     if not future.done():  # whoever waited may have gone
         future.set_result(answer)
 

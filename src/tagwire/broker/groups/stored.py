@@ -5,12 +5,13 @@ A null value deletes. Source: GroupMetadataValue, OffsetCommitValue.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from tagwire import messages
 from tagwire.broker.groups.membership import GroupMetadata, MemberMetadata
 from tagwire.broker.groups.offsets import CommittedOffset, TopicPartition
-from tagwire.broker.state_log import key_bytes, value_bytes
+from tagwire.broker.state_log import record_of, tombstone_of
+from tagwire.codec.classes import MessageObject
 from tagwire.errors import UnsupportedVersionError
 from tagwire.records import Record
 from tagwire.records.internal_topics import OFFSETS, decode_key, decode_value
@@ -22,16 +23,16 @@ GROUP_VERSION = 3
 def offset_record(group_id: str, partition: TopicPartition, offset: CommittedOffset | None, now_ms: int) -> Record:
     """The record of a committed offset; None deletes it."""
     topic, index = partition
-    key = key_bytes(messages.OffsetCommitKey(group=group_id, topic=topic, partition=index))
+    key = messages.OffsetCommitKey(group=group_id, topic=topic, partition=index)
     if offset is None:
-        return Record(key, None, timestamp=now_ms)
+        return tombstone_of(key, now_ms)
     value = messages.OffsetCommitValue(
         offset=offset.offset,
         leader_epoch=offset.leader_epoch,
         metadata=offset.metadata,
         commit_timestamp=offset.committed_ms,
     )
-    return Record(key, value_bytes(value, OFFSET_VERSION), timestamp=now_ms)
+    return record_of(key, value, OFFSET_VERSION, now_ms)
 
 
 def group_record(group_id: str, group: GroupMetadata, now_ms: int) -> Record:
@@ -44,17 +45,32 @@ def group_record(group_id: str, group: GroupMetadata, now_ms: int) -> Record:
         current_state_timestamp=now_ms,
         members=[_stored_member(member) for member in group.members],
     )
-    return Record(_group_key(group_id), value_bytes(value, GROUP_VERSION), timestamp=now_ms)
+    return record_of(messages.GroupMetadataKey(group=group_id), value, GROUP_VERSION, now_ms)
 
 
 def no_group_record(group_id: str, now_ms: int) -> Record:
     """The record that deletes a group."""
-    return Record(_group_key(group_id), None, timestamp=now_ms)
+    return tombstone_of(messages.GroupMetadataKey(group=group_id), now_ms)
 
 
-def read_record(record: Record) -> tuple[Any, Any] | None:
-    """A record's key message and value message, None for the value of one that deletes; None for a record of a type
-    that newer brokers write.
+class StoredGroup(NamedTuple):
+    """A group's members and assignments; None where it is deleted."""
+
+    group_id: str
+    metadata: GroupMetadata | None
+
+
+class StoredOffset(NamedTuple):
+    """A committed offset; None where it is deleted."""
+
+    group_id: str
+    partition: TopicPartition
+    offset: CommittedOffset | None
+
+
+def read_record(record: Record) -> StoredGroup | StoredOffset | None:
+    """What a record says; None for a record of a type that is not kept here: of KIP-848's groups, share groups, streams
+    groups, or one that newer brokers write.
 
     Raises:
         DecodeError: the bytes are not such a record; UnsupportedVersionError for a value of a newer version.
@@ -63,26 +79,29 @@ def read_record(record: Record) -> tuple[Any, Any] | None:
         key = decode_key(OFFSETS, record.key)
     except UnsupportedVersionError:
         return None
-    value = decode_value(OFFSETS, record.key, record.value)
-    return key, None if value is None else value.message
+    if isinstance(key, messages.GroupMetadataKey):
+        decoded = decode_value(OFFSETS, record.key, record.value)
+        return StoredGroup(key.group, None if decoded is None else _metadata(decoded.message))
+    if isinstance(key, messages.OffsetCommitKey | messages.LegacyOffsetCommitKey):
+        decoded = decode_value(OFFSETS, record.key, record.value)
+        offset = None if decoded is None else _offset(decoded.message)
+        return StoredOffset(key.group, (key.topic, key.partition), offset)
+    return None
 
 
-def offset_of(value: Any) -> CommittedOffset:
-    """The offset in a value."""
-    return CommittedOffset(value.offset, getattr(value, "leader_epoch", -1), value.metadata, value.commit_timestamp)
+def _offset(value: MessageObject) -> CommittedOffset:
+    assert isinstance(value, messages.OffsetCommitValue | messages.LegacyOffsetCommitValue)
+    epoch = value.leader_epoch if isinstance(value, messages.OffsetCommitValue) else -1
+    return CommittedOffset(value.offset, epoch, value.metadata, value.commit_timestamp)
 
 
-def metadata_of(value: Any) -> GroupMetadata:
-    """The group in a value."""
+def _metadata(value: MessageObject) -> GroupMetadata:
+    assert isinstance(value, messages.GroupMetadataValue)
     members = tuple(_member(stored) for stored in value.members)
     return GroupMetadata(value.generation, value.protocol_type or None, value.protocol, value.leader, members)
 
 
-def _group_key(group_id: str) -> bytes:
-    return key_bytes(messages.GroupMetadataKey(group=group_id))
-
-
-def _stored_member(member: MemberMetadata) -> Any:
+def _stored_member(member: MemberMetadata) -> messages.GroupMetadataValue.MemberMetadata:
     return messages.GroupMetadataValue.MemberMetadata(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
@@ -95,7 +114,7 @@ def _stored_member(member: MemberMetadata) -> Any:
     )
 
 
-def _member(stored: Any) -> MemberMetadata:
+def _member(stored: messages.GroupMetadataValue.MemberMetadata) -> MemberMetadata:
     session_ms = stored.session_timeout
     return MemberMetadata(
         stored.member_id,

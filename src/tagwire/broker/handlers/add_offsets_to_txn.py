@@ -5,20 +5,19 @@ Versions 0-4. Before version 2, PRODUCER_FENCED is told as INVALID_PRODUCER_EPOC
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.handlers.init_producer_id import fencing_error
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError
 
+Request = messages.AddOffsetsToTxnRequest
 Response = messages.AddOffsetsToTxnResponse
 
 FIRST_VERSION_WITH_FENCED = 2
 
 
-@handles(messages.AddOffsetsToTxnRequest, versions="0-4")
-async def add_offsets_to_txn(call: Call) -> Any:
+@handles(Request, versions="0-4")
+async def add_offsets_to_txn(call: Call[Request]) -> Response:
     request = call.request
     if not request.group_id:
         return Response(error_code=Error.INVALID_GROUP_ID)

@@ -7,21 +7,20 @@ INVALID_PRODUCER_EPOCH.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.handlers.init_producer_id import fencing_error
 from tagwire.broker.served import Call, handles
 from tagwire.broker.transactions.transaction import TopicPartition
 from tagwire.errors import Error, KafkaError
 
+Request = messages.AddPartitionsToTxnRequest
 Response = messages.AddPartitionsToTxnResponse
 
 FIRST_VERSION_WITH_FENCED = 2
 
 
-@handles(messages.AddPartitionsToTxnRequest, versions="0-3")
-async def add_partitions_to_txn(call: Call) -> Any:
+@handles(Request, versions="0-3")
+async def add_partitions_to_txn(call: Call[Request]) -> Response:
     topics = call.request.v3_and_below_topics
     outcomes = await _outcomes(call, [(topic.name, index) for topic in topics for index in topic.partitions])
     return Response(
@@ -40,7 +39,7 @@ async def add_partitions_to_txn(call: Call) -> Any:
     )
 
 
-async def _outcomes(call: Call, partitions: list[TopicPartition]) -> dict[TopicPartition, Error]:
+async def _outcomes(call: Call[Request], partitions: list[TopicPartition]) -> dict[TopicPartition, Error]:
     request = call.request
     missing = [where for where in partitions if call.broker.topics.partition(*where) is None]
     if missing:

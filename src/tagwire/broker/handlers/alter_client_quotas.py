@@ -5,13 +5,12 @@ Versions 0-1. There are no quotas: to remove one changes nothing, to set one is 
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.handlers.describe_client_quotas import ENTITY_TYPES
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError
 
+Request = messages.AlterClientQuotasRequest
 Response = messages.AlterClientQuotasResponse
 
 QUOTAS = (
@@ -23,12 +22,12 @@ QUOTAS = (
 )
 
 
-@handles(messages.AlterClientQuotasRequest, versions="0-1")
-async def alter_client_quotas(call: Call) -> Any:
+@handles(Request, versions="0-1")
+async def alter_client_quotas(call: Call[Request]) -> Response:
     return Response(entries=[_answer(entry) for entry in call.request.entries])
 
 
-def _answer(entry: Any) -> Any:
+def _answer(entry: Request.EntryData) -> Response.EntryData:
     answer = Response.EntryData(
         error_message=None,
         entity=[
@@ -43,7 +42,7 @@ def _answer(entry: Any) -> Any:
     return answer
 
 
-def _check(entry: Any) -> None:
+def _check(entry: Request.EntryData) -> None:
     if not entry.entity:
         raise KafkaError(Error.INVALID_REQUEST, "no entity is named")
     for entity in entry.entity:

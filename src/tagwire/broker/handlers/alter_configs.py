@@ -5,23 +5,44 @@ Versions 0-2. Clients that know IncrementalAlterConfigs use that instead; it say
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from tagwire import messages
-from tagwire.broker.handlers.incremental_alter_configs import alter_each, once
+from tagwire.broker.handlers.incremental_alter_configs import SET, Alteration, Change, alter_all, once
 from tagwire.broker.served import Call, handles
 from tagwire.broker.topics import Topic
 from tagwire.errors import Error, KafkaError
 
-
-@handles(messages.AlterConfigsRequest, versions="0-2")
-async def alter_configs(call: Call) -> Any:
-    return await alter_each(call, messages.AlterConfigsResponse, _changes)
+Request = messages.AlterConfigsRequest
+Response = messages.AlterConfigsResponse
 
 
-def _changes(topic: Topic, configs: list[Any]) -> Mapping[str, str | None]:
-    given = {config.name: config.value for config in once(configs)}
+@handles(Request, versions="0-2")
+async def alter_configs(call: Call[Request]) -> Response:
+    alterations = [
+        Alteration(
+            resource.resource_type,
+            resource.resource_name,
+            [Change(config.name, SET, config.value) for config in resource.configs],
+        )
+        for resource in call.request.resources
+    ]
+    outcomes = await alter_all(call.broker, alterations, _values, validate_only=call.request.validate_only)
+    return Response(
+        responses=[
+            Response.AlterConfigsResourceResponse(
+                error_code=refusal.code if refusal else Error.NONE,
+                error_message=refusal.message if refusal else None,
+                resource_type=resource_type,
+                resource_name=name,
+            )
+            for (resource_type, name), refusal in outcomes.items()
+        ]
+    )
+
+
+def _values(topic: Topic, changes: Sequence[Change]) -> Mapping[str, str | None]:
+    given = {change.name: change.value for change in once(changes)}
     for name, value in given.items():
         if value is None:
             raise KafkaError(Error.INVALID_REQUEST, f"{name} has no value")

@@ -6,17 +6,16 @@ under way that could be cancelled (NO_REASSIGNMENT_IN_PROGRESS). Source: KIP-455
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError
 
+Request = messages.AlterPartitionReassignmentsRequest
 Response = messages.AlterPartitionReassignmentsResponse
 
 
-@handles(messages.AlterPartitionReassignmentsRequest, versions="0-1")
-async def alter_partition_reassignments(call: Call) -> Any:
+@handles(Request, versions="0-1")
+async def alter_partition_reassignments(call: Call[Request]) -> Response:
     return Response(
         allow_replication_factor_change=call.request.allow_replication_factor_change,
         error_message=None,
@@ -29,7 +28,9 @@ async def alter_partition_reassignments(call: Call) -> Any:
     )
 
 
-def _answer(call: Call, topic: str, wanted: Any) -> Any:
+def _answer(
+    call: Call[Request], topic: str, wanted: Request.ReassignablePartition
+) -> Response.ReassignablePartitionResponse:
     answer = Response.ReassignablePartitionResponse(partition_index=wanted.partition_index, error_message=None)
     try:
         _check(call, topic, wanted)
@@ -38,7 +39,7 @@ def _answer(call: Call, topic: str, wanted: Any) -> Any:
     return answer
 
 
-def _check(call: Call, topic: str, wanted: Any) -> None:
+def _check(call: Call[Request], topic: str, wanted: Request.ReassignablePartition) -> None:
     where = f"partition {wanted.partition_index} of topic {topic}"
     if call.broker.topics.partition(topic, wanted.partition_index) is None:
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {where}")

@@ -5,18 +5,17 @@ Versions 1-2. There is one directory, in which they are; any other is refused (L
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 
+Request = messages.AlterReplicaLogDirsRequest
 Response = messages.AlterReplicaLogDirsResponse
 
 
-@handles(messages.AlterReplicaLogDirsRequest, versions="1-2")
-async def alter_replica_log_dirs(call: Call) -> Any:
-    results: dict[str, list[Any]] = {}
+@handles(Request, versions="1-2")
+async def alter_replica_log_dirs(call: Call[Request]) -> Response:
+    results: dict[str, list[Response.AlterReplicaLogDirPartitionResult]] = {}
     for directory in call.request.dirs:
         for topic in directory.topics:
             results.setdefault(topic.name, []).extend(
@@ -33,7 +32,7 @@ async def alter_replica_log_dirs(call: Call) -> Any:
     )
 
 
-def _outcome(call: Call, path: str, topic: str, index: int) -> Error:
+def _outcome(call: Call[Request], path: str, topic: str, index: int) -> Error:
     if path != str(call.broker.data_path):
         return Error.LOG_DIR_NOT_FOUND
     if call.broker.topics.partition(topic, index) is None:

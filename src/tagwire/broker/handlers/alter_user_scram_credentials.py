@@ -7,7 +7,6 @@ not be done anyway is refused as Kafka does. Source: KIP-554.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from tagwire import messages
 from tagwire.broker.scram_users import SCRAM_NUMBERS, scram_mechanisms
@@ -15,18 +14,22 @@ from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc.scram import MIN_ITERATIONS
 
+Request = messages.AlterUserScramCredentialsRequest
 Response = messages.AlterUserScramCredentialsResponse
+
+Credential = Request.ScramCredentialDeletion | Request.ScramCredentialUpsertion
 
 MOST_ITERATIONS = 16384
 """Kafka's."""
 
 
-@handles(messages.AlterUserScramCredentialsRequest, versions="0-0")
-async def alter_user_scram_credentials(call: Call) -> Any:
+@handles(Request, versions="0-0")
+async def alter_user_scram_credentials(call: Call[Request]) -> Response:
     request = call.request
-    times = Counter((one.name, one.mechanism) for one in (*request.deletions, *request.upsertions))
+    asked: list[Credential] = [*request.deletions, *request.upsertions]
+    times = Counter((one.name, one.mechanism) for one in asked)
     results = {}
-    for wanted in (*request.deletions, *request.upsertions):
+    for wanted in asked:
         result = results[wanted.name] = Response.AlterUserScramCredentialsResult(user=wanted.name)
         try:
             if times[wanted.name, wanted.mechanism] > 1:
@@ -37,13 +40,13 @@ async def alter_user_scram_credentials(call: Call) -> Any:
     return Response(results=list(results.values()))
 
 
-def _refuse(call: Call, wanted: Any) -> None:
+def _refuse(call: Call[Request], wanted: Credential) -> None:
     settings = call.broker.settings
     if not wanted.name:
         raise KafkaError(Error.UNACCEPTABLE_CREDENTIAL, "a user needs a name")
     if wanted.mechanism not in SCRAM_NUMBERS.values():
         raise KafkaError(Error.UNSUPPORTED_SASL_MECHANISM, f"mechanism {wanted.mechanism} is not 1 or 2")
-    if isinstance(wanted, messages.AlterUserScramCredentialsRequest.ScramCredentialUpsertion):
+    if isinstance(wanted, Request.ScramCredentialUpsertion):
         if not MIN_ITERATIONS <= wanted.iterations <= MOST_ITERATIONS:
             problem = f"{wanted.iterations} iterations are not {MIN_ITERATIONS} to {MOST_ITERATIONS}"
             raise KafkaError(Error.UNACCEPTABLE_CREDENTIAL, problem)

@@ -9,43 +9,45 @@ that means another is told to begin anew (KIP-1242). Source: facts/kafka_protoco
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 from tagwire.rpc import Range, is_software_text
 
+Request = messages.ApiVersionsRequest
+Response = messages.ApiVersionsResponse
+
 FIRST_VERSION_WITH_SOFTWARE = 3
 NOT_SAID = -1
 
 
-@handles(messages.ApiVersionsRequest, versions="0-5")
-async def api_versions(call: Call) -> Any:
+@handles(Request, versions="0-5")
+async def api_versions(call: Call[Request]) -> Response:
     request = call.request
     if call.version >= FIRST_VERSION_WITH_SOFTWARE:
         named = request.client_software_name, request.client_software_version
         if not all(map(is_software_text, named)):
-            return messages.ApiVersionsResponse(error_code=Error.INVALID_REQUEST)
+            return Response(error_code=Error.INVALID_REQUEST)
         if (request.cluster_id is None) != (request.node_id == NOT_SAID):
-            return messages.ApiVersionsResponse(error_code=Error.INVALID_REQUEST)
+            return Response(error_code=Error.INVALID_REQUEST)
         if request.cluster_id is not None and (request.cluster_id, request.node_id) != _identity(call):
-            return messages.ApiVersionsResponse(error_code=Error.REBOOTSTRAP_REQUIRED)
+            return Response(error_code=Error.REBOOTSTRAP_REQUIRED)
         call.session.software, call.session.software_version = named
     advertised = call.broker.apis.advertised
-    return messages.ApiVersionsResponse(api_keys=[_entry(key, advertised) for key in sorted(advertised)])
+    return Response(api_keys=[_entry(key, advertised) for key in sorted(advertised)])
 
 
-def _identity(call: Call) -> tuple[str, int]:
+def _identity(call: Call[Request]) -> tuple[str, int]:
     return call.broker.cluster_id, call.broker.node_id
 
 
-def unsupported_version(advertised: Mapping[int, Range]) -> Any:
+def unsupported_version(advertised: Mapping[int, Range]) -> Response:
     """The answer, in version 0, to an ApiVersions request of a version that is not served."""
-    own = messages.ApiVersionsRequest.api_key
-    return messages.ApiVersionsResponse(error_code=Error.UNSUPPORTED_VERSION, api_keys=[_entry(own, advertised)])
+    own = Request.api_key
+    return Response(error_code=Error.UNSUPPORTED_VERSION, api_keys=[_entry(own, advertised)])
 
 
-def _entry(key: int, advertised: Mapping[int, Range]) -> Any:
+def _entry(key: int, advertised: Mapping[int, Range]) -> Response.ApiVersion:
     lowest, highest = advertised[key]
-    return messages.ApiVersionsResponse.ApiVersion(api_key=key, min_version=lowest, max_version=highest)
+    return Response.ApiVersion(api_key=key, min_version=lowest, max_version=highest)

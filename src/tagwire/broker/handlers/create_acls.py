@@ -5,17 +5,16 @@ Versions 1-3. Source: KIP-140, KIP-290.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.handlers.describe_acls import NO_AUTHORIZER
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 
+Request = messages.CreateAclsRequest
 Response = messages.CreateAclsResponse
 
 
-@handles(messages.CreateAclsRequest, versions="1-3")
-async def create_acls(call: Call) -> Any:
+@handles(Request, versions="1-3")
+async def create_acls(call: Call[Request]) -> Response:
     refused = Response.AclCreationResult(error_code=Error.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
     return Response(results=[refused] * len(call.request.creations))

@@ -8,24 +8,25 @@ Source: KIP-195.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.deadlines import TIMED_OUT, deadline, is_over
 from tagwire.broker.handlers.create_topics import check_assigned, check_named_once, named
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError
 
+Request = messages.CreatePartitionsRequest
 Response = messages.CreatePartitionsResponse
 
 
-@handles(messages.CreatePartitionsRequest, versions="0-3")
-async def create_partitions(call: Call) -> Any:
+@handles(Request, versions="0-3")
+async def create_partitions(call: Call[Request]) -> Response:
     until = deadline(call.request)
     return Response(results=[await _answer(call, wanted, times, until) for wanted, times in named(call.request.topics)])
 
 
-async def _answer(call: Call, wanted: Any, times_named: int, until: float) -> Any:
+async def _answer(
+    call: Call[Request], wanted: Request.CreatePartitionsTopic, times_named: int, until: float
+) -> Response.CreatePartitionsTopicResult:
     topics = call.broker.topics
     try:
         if is_over(until):
@@ -43,11 +44,11 @@ async def _answer(call: Call, wanted: Any, times_named: int, until: float) -> An
     return Response.CreatePartitionsTopicResult(name=wanted.name)
 
 
-def _check_assignments(call: Call, wanted: Any, more: int) -> None:
+def _check_assignments(call: Call[Request], wanted: Request.CreatePartitionsTopic, more: int) -> None:
     assigned = wanted.assignments
     if assigned is None:
         return
     if len(assigned) != more:
         problem = f"{len(assigned)} partitions are assigned, and {more} are new"
         raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, problem)
-    check_assigned(call, assigned)
+    check_assigned(call.broker, assigned)

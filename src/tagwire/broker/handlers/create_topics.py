@@ -11,28 +11,46 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from tagwire import messages
 from tagwire.broker.config_entries import config_entries
 from tagwire.broker.deadlines import TIMED_OUT, batches, deadline, is_over
+from tagwire.broker.node import Node
 from tagwire.broker.served import Call, handles
 from tagwire.broker.topic_config import TopicConfig
-from tagwire.broker.topics import NewTopic
+from tagwire.broker.topics import NewTopic, Topic
 from tagwire.errors import Error, KafkaError
 
+Request = messages.CreateTopicsRequest
 Response = messages.CreateTopicsResponse
 
 DEFAULT = -1
 NO_ID = UUID(int=0)
+
+
+class NamesTopic(Protocol):
+    """What a request wants of one topic."""
+
+    name: str
+
+
+class AssignsPartition(Protocol):
+    """Which brokers are to hold one partition."""
+
+    broker_ids: list[int]
+
+
+Named = TypeVar("Named", bound=NamesTopic)
+
 FIRST_VERSION_WITH_DEFAULTS = 4
 
 
-@handles(messages.CreateTopicsRequest, versions="2-7")
-async def create_topics(call: Call) -> Any:
+@handles(Request, versions="2-7")
+async def create_topics(call: Call[Request]) -> Response:
     until = deadline(call.request)
-    answers: list[Any] = []
+    answers: list[Response.CreatableTopicResult] = []
     for some in batches(named(call.request.topics), _weight):
         if is_over(until):
             answers += [_refusal(wanted.name, TIMED_OUT) for wanted, _ in some]
@@ -41,26 +59,28 @@ async def create_topics(call: Call) -> Any:
     return Response(topics=answers)
 
 
-def named(topics: Sequence[Any]) -> Iterator[tuple[Any, int]]:
+def named(topics: Sequence[Named]) -> Iterator[tuple[Named, int]]:
     """What a request wants of each topic it names, once, and how often it names the topic."""
     times = Counter(wanted.name for wanted in topics)
     for name, wanted in {wanted.name: wanted for wanted in topics}.items():
         yield wanted, times[name]
 
 
-def check_named_once(wanted: Any, times: int) -> None:
+def check_named_once(wanted: NamesTopic, times: int) -> None:
     """Raises KafkaError INVALID_REQUEST."""
     if times > 1:
         raise KafkaError(Error.INVALID_REQUEST, f"topic {wanted.name} is named {times} times")
 
 
-def _weight(asked: tuple[Any, int]) -> int:
+def _weight(asked: tuple[Request.CreatableTopic, int]) -> int:
     return max(asked[0].num_partitions, len(asked[0].assignments), 1)
 
 
-async def _create(call: Call, some: Sequence[tuple[Any, int]], until: float) -> list[Any]:
+async def _create(
+    call: Call[Request], some: Sequence[tuple[Request.CreatableTopic, int]], until: float
+) -> list[Response.CreatableTopicResult]:
     """The outcomes for some topics, which are created together."""
-    answers: dict[str, Any] = {}
+    answers: dict[str, Response.CreatableTopicResult] = {}
     accepted: dict[str, tuple[NewTopic, TopicConfig]] = {}
     with ExitStack() as room:
         for wanted, times_named in some:
@@ -73,7 +93,7 @@ async def _create(call: Call, some: Sequence[tuple[Any, int]], until: float) -> 
             except KafkaError as error:
                 answers[wanted.name] = _refusal(wanted.name, error)
         if call.request.validate_only:
-            created: list[Any] = [None] * len(accepted)
+            created: Sequence[Topic | KafkaError | None] = [None] * len(accepted)
         else:
             created = await call.broker.topics.create_all([new for new, _ in accepted.values()], until)
     for (new, config), outcome in zip(accepted.values(), created):
@@ -85,13 +105,13 @@ async def _create(call: Call, some: Sequence[tuple[Any, int]], until: float) -> 
     return [answers[wanted.name] for wanted, _ in some]
 
 
-def _refusal(name: str, error: KafkaError) -> Any:
+def _refusal(name: str, error: KafkaError) -> Response.CreatableTopicResult:
     return Response.CreatableTopicResult(
         name=name, error_code=error.code, error_message=error.message or None, configs=None
     )
 
 
-def _answer(new: NewTopic, config: TopicConfig, topic_id: UUID) -> Any:
+def _answer(new: NewTopic, config: TopicConfig, topic_id: UUID) -> Response.CreatableTopicResult:
     return Response.CreatableTopicResult(
         name=new.name,
         topic_id=topic_id,
@@ -102,7 +122,7 @@ def _answer(new: NewTopic, config: TopicConfig, topic_id: UUID) -> Any:
     )
 
 
-def _partitions(call: Call, wanted: Any) -> int:
+def _partitions(call: Call[Request], wanted: Request.CreatableTopic) -> int:
     """How many partitions are asked for, by number or by naming who holds each."""
     takes_default = call.version >= FIRST_VERSION_WITH_DEFAULTS
     if wanted.assignments:
@@ -112,35 +132,35 @@ def _partitions(call: Call, wanted: Any) -> int:
         raise KafkaError(Error.INVALID_REPLICATION_FACTOR, problem)
     if wanted.num_partitions == DEFAULT and takes_default:
         return call.broker.settings.num_partitions
-    return int(wanted.num_partitions)
+    return wanted.num_partitions
 
 
-def _assigned(call: Call, wanted: Any) -> int:
+def _assigned(call: Call[Request], wanted: Request.CreatableTopic) -> int:
     if (wanted.num_partitions, wanted.replication_factor) != (DEFAULT, DEFAULT):
         problem = "with assignments, the numbers of partitions and replicas must be -1"
         raise KafkaError(Error.INVALID_REQUEST, problem)
     indexes = sorted(assignment.partition_index for assignment in wanted.assignments)
     if indexes != list(range(len(indexes))):
         raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, "the partitions assigned are not 0, 1, 2 and so on")
-    check_assigned(call, wanted.assignments)
+    check_assigned(call.broker, wanted.assignments)
     return len(indexes)
 
 
-def check_assigned(call: Call, assignments: list[Any]) -> None:
+def check_assigned(broker: Node, assignments: Sequence[AssignsPartition]) -> None:
     """Refuse partitions that are assigned to others than this broker: KafkaError INVALID_REPLICA_ASSIGNMENT."""
-    if any(assignment.broker_ids != [call.broker.node_id] for assignment in assignments):
-        problem = f"a partition is not assigned to broker {call.broker.node_id} alone, and there is no other"
+    if any(assignment.broker_ids != [broker.node_id] for assignment in assignments):
+        problem = f"a partition is not assigned to broker {broker.node_id} alone, and there is no other"
         raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
-def _configs(wanted: Any) -> dict[str, str | None]:
+def _configs(wanted: Request.CreatableTopic) -> dict[str, str | None]:
     configs = {config.name: config.value for config in wanted.configs}
     if len(configs) < len(wanted.configs):
         raise KafkaError(Error.INVALID_CONFIG, "a configuration is given twice")
     return configs
 
 
-def _described(config: TopicConfig, given: Mapping[str, str | None]) -> list[Any]:
+def _described(config: TopicConfig, given: Mapping[str, str | None]) -> list[Response.CreatableTopicConfigs]:
     return [
         Response.CreatableTopicConfigs(
             name=entry.name,

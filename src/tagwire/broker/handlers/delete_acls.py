@@ -6,17 +6,16 @@ Versions 1-3. Source: KIP-140, KIP-290.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.handlers.describe_acls import NO_AUTHORIZER
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 
+Request = messages.DeleteAclsRequest
 Response = messages.DeleteAclsResponse
 
 
-@handles(messages.DeleteAclsRequest, versions="1-3")
-async def delete_acls(call: Call) -> Any:
+@handles(Request, versions="1-3")
+async def delete_acls(call: Call[Request]) -> Response:
     refused = Response.DeleteAclsFilterResult(error_code=Error.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
     return Response(filter_results=[refused] * len(call.request.filters))

@@ -5,24 +5,23 @@ Versions 0-2.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError
 
+Request = messages.DeleteGroupsRequest
 Response = messages.DeleteGroupsResponse
 
 
-@handles(messages.DeleteGroupsRequest, versions="0-2")
-async def delete_groups(call: Call) -> Any:
+@handles(Request, versions="0-2")
+async def delete_groups(call: Call[Request]) -> Response:
     names = dict.fromkeys(call.request.groups_names)
     return Response(
         results=[Response.DeletableGroupResult(group_id=name, error_code=await _delete(call, name)) for name in names]
     )
 
 
-async def _delete(call: Call, group_id: str) -> Error:
+async def _delete(call: Call[Request], group_id: str) -> Error:
     try:
         await call.broker.groups.delete(group_id)
     except KafkaError as error:

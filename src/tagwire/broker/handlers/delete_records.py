@@ -7,20 +7,19 @@ the disk by then, and records before it are never read again. A topic that is on
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
 from tagwire.errors import Error, KafkaError, StorageError
 
+Request = messages.DeleteRecordsRequest
 Response = messages.DeleteRecordsResponse
 
 NO_OFFSET = -1
 
 
-@handles(messages.DeleteRecordsRequest, versions="0-2")
-async def delete_records(call: Call) -> Any:
+@handles(Request, versions="0-2")
+async def delete_records(call: Call[Request]) -> Response:
     return Response(
         topics=[
             Response.DeleteRecordsTopicResult(
@@ -31,7 +30,9 @@ async def delete_records(call: Call) -> Any:
     )
 
 
-async def _answer(call: Call, topic: str, asked: Any) -> Any:
+async def _answer(
+    call: Call[Request], topic: str, asked: Request.DeleteRecordsPartition
+) -> Response.DeleteRecordsPartitionResult:
     answer = Response.DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=NO_OFFSET)
     try:
         answer.low_watermark = await _delete(call, topic, asked)
@@ -44,7 +45,7 @@ async def _answer(call: Call, topic: str, asked: Any) -> Any:
     return answer
 
 
-async def _delete(call: Call, name: str, asked: Any) -> int:
+async def _delete(call: Call[Request], name: str, asked: Request.DeleteRecordsPartition) -> int:
     topic = call.broker.topics.get(name)
     partition = call.broker.topics.partition(name, asked.partition_index)
     if topic is None or partition is None:

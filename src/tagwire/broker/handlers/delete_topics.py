@@ -8,7 +8,6 @@ Source: KIP-4, KIP-516.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from tagwire import messages
@@ -18,20 +17,21 @@ from tagwire.broker.topics import Topic
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc.since import DELETE_TOPICS_IDS
 
+Request = messages.DeleteTopicsRequest
 Response = messages.DeleteTopicsResponse
 
 NO_ID = UUID(int=0)
 
 
-@handles(messages.DeleteTopicsRequest, versions="1-6")
-async def delete_topics(call: Call) -> Any:
+@handles(Request, versions="1-6")
+async def delete_topics(call: Call[Request]) -> Response:
     request = call.request
     if call.version >= DELETE_TOPICS_IDS:
         asked = [(state.name, state.topic_id) for state in request.topics]
     else:
         asked = [(name, NO_ID) for name in request.topic_names]
     until = deadline(request)
-    answers: list[Any] = []
+    answers: list[Response.DeletableTopicResult] = []
     for some in batches(dict.fromkeys(asked), lambda one: _weight(call, *one)):
         if is_over(until):
             answers += [_refusal(name, topic_id, TIMED_OUT) for name, topic_id in some]
@@ -40,13 +40,13 @@ async def delete_topics(call: Call) -> Any:
     return Response(responses=answers)
 
 
-def _weight(call: Call, name: str | None, topic_id: UUID) -> int:
+def _weight(call: Call[Request], name: str | None, topic_id: UUID) -> int:
     topics = call.broker.topics
     found = topics.by_id(topic_id) if name is None else topics.get(name)
     return len(found.partitions) if found is not None else 1
 
 
-async def _delete(call: Call, some: Sequence[tuple[str | None, UUID]]) -> list[Any]:
+async def _delete(call: Call[Request], some: Sequence[tuple[str | None, UUID]]) -> list[Response.DeletableTopicResult]:
     """The outcomes for some topics, which are deleted together."""
     found: dict[tuple[str | None, UUID], Topic] = {}
     outcomes: dict[tuple[str | None, UUID], Topic | KafkaError] = {}
@@ -68,13 +68,13 @@ async def _delete(call: Call, some: Sequence[tuple[str | None, UUID]]) -> list[A
     ]
 
 
-def _refusal(name: str | None, topic_id: UUID, error: KafkaError) -> Any:
+def _refusal(name: str | None, topic_id: UUID, error: KafkaError) -> Response.DeletableTopicResult:
     return Response.DeletableTopicResult(
         name=name, topic_id=topic_id, error_code=error.code, error_message=error.message or None
     )
 
 
-def _named(call: Call, name: str | None, topic_id: UUID) -> Topic:
+def _named(call: Call[Request], name: str | None, topic_id: UUID) -> Topic:
     topics = call.broker.topics
     if (name is None) == (topic_id == NO_ID):
         raise KafkaError(Error.INVALID_REQUEST, "a topic is named by its name or its id, one of them")

@@ -6,15 +6,16 @@ KIP-140, KIP-290.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 
+Request = messages.DescribeAclsRequest
+Response = messages.DescribeAclsResponse
+
 NO_AUTHORIZER = "there are no ACLs on this broker: whoever is let in may do everything"
 
 
-@handles(messages.DescribeAclsRequest, versions="1-3")
-async def describe_acls(call: Call) -> Any:
-    return messages.DescribeAclsResponse(error_code=Error.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+@handles(Request, versions="1-3")
+async def describe_acls(call: Call[Request]) -> Response:
+    return Response(error_code=Error.SECURITY_DISABLED, error_message=NO_AUTHORIZER)

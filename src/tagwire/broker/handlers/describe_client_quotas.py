@@ -5,20 +5,19 @@ Versions 0-1. Source: KIP-546.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 
+Request = messages.DescribeClientQuotasRequest
 Response = messages.DescribeClientQuotasResponse
 
 ENTITY_TYPES = ("user", "client-id", "ip")
 MATCH_TYPES = range(3)
 
 
-@handles(messages.DescribeClientQuotasRequest, versions="0-1")
-async def describe_client_quotas(call: Call) -> Any:
+@handles(Request, versions="0-1")
+async def describe_client_quotas(call: Call[Request]) -> Response:
     for component in call.request.components:
         if component.entity_type not in ENTITY_TYPES:
             problem = f"entity type {component.entity_type[:60]!r} is not {', '.join(ENTITY_TYPES)}"

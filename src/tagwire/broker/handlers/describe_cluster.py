@@ -6,19 +6,18 @@ kept track of, so authorized operations are never told. Source: facts/brokers.md
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 
+Request = messages.DescribeClusterRequest
 Response = messages.DescribeClusterResponse
 
 BROKERS, CONTROLLERS = 1, 2
 
 
-@handles(messages.DescribeClusterRequest, versions="0-1")
-async def describe_cluster(call: Call) -> Any:
+@handles(Request, versions="0-1")
+async def describe_cluster(call: Call[Request]) -> Response:
     kind = call.request.endpoint_type
     if kind != BROKERS:
         error = Error.MISMATCHED_ENDPOINT_TYPE if kind == CONTROLLERS else Error.UNSUPPORTED_ENDPOINT_TYPE

@@ -7,26 +7,26 @@ asked about, and have none; there are no other kinds of resources. Source: KIP-1
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.config_entries import Entry, broker_entries, topic_entries
+from tagwire.broker.node import Node
 from tagwire.broker.served import Call, handles
 from tagwire.broker.topics import check_topic_name
 from tagwire.errors import Error, KafkaError
 
+Request = messages.DescribeConfigsRequest
 Response = messages.DescribeConfigsResponse
 
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 
 
-@handles(messages.DescribeConfigsRequest, versions="1-4")
-async def describe_configs(call: Call) -> Any:
+@handles(Request, versions="1-4")
+async def describe_configs(call: Call[Request]) -> Response:
     asked = {(resource.resource_type, resource.resource_name): resource for resource in call.request.resources}
     return Response(results=[_describe(call, resource) for resource in asked.values()])
 
 
-def _describe(call: Call, resource: Any) -> Any:
+def _describe(call: Call[Request], resource: Request.DescribeConfigsResource) -> Response.DescribeConfigsResult:
     answer = Response.DescribeConfigsResult(
         error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
     )
@@ -40,7 +40,7 @@ def _describe(call: Call, resource: Any) -> Any:
     return answer
 
 
-def _entries(call: Call, resource: Any) -> list[Entry]:
+def _entries(call: Call[Request], resource: Request.DescribeConfigsResource) -> list[Entry]:
     name = resource.resource_name
     if resource.resource_type == TOPIC:
         check_topic_name(name)
@@ -50,19 +50,19 @@ def _entries(call: Call, resource: Any) -> list[Entry]:
         return topic_entries(topic)
     if resource.resource_type in (CLIENT_METRICS, GROUP):
         return []
-    check_resource(call, resource)
+    check_resource(call.broker, resource.resource_type, name)
     return broker_entries(call.broker) if name else []  # "" is the default of all brokers: there is none
 
 
-def check_resource(call: Call, resource: Any) -> None:
+def check_resource(broker: Node, resource_type: int, resource_name: str) -> None:
     """Refuse a resource, not a topic, that does not exist: KafkaError INVALID_REQUEST."""
-    if resource.resource_type != BROKER:
-        raise KafkaError(Error.INVALID_REQUEST, f"resources of type {resource.resource_type} have no configurations")
-    if resource.resource_name not in ("", str(call.broker.node_id)):
-        raise KafkaError(Error.INVALID_REQUEST, f"this is broker {call.broker.node_id}, and there is no other")
+    if resource_type != BROKER:
+        raise KafkaError(Error.INVALID_REQUEST, f"resources of type {resource_type} have no configurations")
+    if resource_name not in ("", str(broker.node_id)):
+        raise KafkaError(Error.INVALID_REQUEST, f"this is broker {broker.node_id}, and there is no other")
 
 
-def _told(request: Any, entry: Entry) -> Any:
+def _told(request: Request, entry: Entry) -> Response.DescribeConfigsResourceResult:
     return Response.DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,

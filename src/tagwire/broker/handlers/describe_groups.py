@@ -6,19 +6,18 @@ authorized operations are never told. Metadata and assignments are told only whi
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.groups.group import Group
 from tagwire.broker.groups.membership import State
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 
+Request = messages.DescribeGroupsRequest
 Response = messages.DescribeGroupsResponse
 
 
-@handles(messages.DescribeGroupsRequest, versions="0-5")
-async def describe_groups(call: Call) -> Any:
+@handles(Request, versions="0-5")
+async def describe_groups(call: Call[Request]) -> Response:
     return Response(
         groups=[
             _describe(group_id, call.broker.groups.get(group_id)) for group_id in dict.fromkeys(call.request.groups)
@@ -26,7 +25,7 @@ async def describe_groups(call: Call) -> Any:
     )
 
 
-def _describe(group_id: str, group: Group | None) -> Any:
+def _describe(group_id: str, group: Group | None) -> Response.DescribedGroup:
     if group is None:
         error = Error.NONE if group_id else Error.INVALID_GROUP_ID
         return Response.DescribedGroup(group_id=group_id, group_state=State.DEAD.value, error_code=error)

@@ -10,22 +10,22 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Iterable
-from typing import Any
 
 from tagwire import messages
 from tagwire.broker.partition import Partition
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 
+Request = messages.DescribeLogDirsRequest
 Response = messages.DescribeLogDirsResponse
 
 
-@handles(messages.DescribeLogDirsRequest, versions="1-4")
-async def describe_log_dirs(call: Call) -> Any:
+@handles(Request, versions="1-4")
+async def describe_log_dirs(call: Call[Request]) -> Response:
     return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _respond, call)
 
 
-def _respond(call: Call) -> Any:
+def _respond(call: Call[Request]) -> Response:
     path = call.broker.data_path
     try:
         disk = shutil.disk_usage(path)
@@ -50,8 +50,8 @@ def _respond(call: Call) -> Any:
     return Response(results=[whole, *offline])
 
 
-def _topics(partitions: Iterable[Partition]) -> list[Any]:
-    topics: dict[str, list[Any]] = {}
+def _topics(partitions: Iterable[Partition]) -> list[Response.DescribeLogDirsTopic]:
+    topics: dict[str, list[Response.DescribeLogDirsPartition]] = {}
     for partition in partitions:
         topics.setdefault(partition.topic, []).append(
             Response.DescribeLogDirsPartition(
@@ -61,7 +61,7 @@ def _topics(partitions: Iterable[Partition]) -> list[Any]:
     return [Response.DescribeLogDirsTopic(name=name, partitions=found) for name, found in topics.items()]
 
 
-def _asked(call: Call) -> Iterable[Partition]:
+def _asked(call: Call[Request]) -> Iterable[Partition]:
     topics = call.broker.topics
     if call.request.topics is None:
         return topics.partitions()

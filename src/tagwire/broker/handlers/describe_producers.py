@@ -5,17 +5,16 @@ Version 0.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, StorageError
 
+Request = messages.DescribeProducersRequest
 Response = messages.DescribeProducersResponse
 
 
-@handles(messages.DescribeProducersRequest, versions="0-0")
-async def describe_producers(call: Call) -> Any:
+@handles(Request, versions="0-0")
+async def describe_producers(call: Call[Request]) -> Response:
     return Response(
         topics=[
             Response.TopicResponse(
@@ -29,7 +28,7 @@ async def describe_producers(call: Call) -> Any:
     )
 
 
-async def _describe(call: Call, topic: str, index: int) -> Any:
+async def _describe(call: Call[Request], topic: str, index: int) -> Response.PartitionResponse:
     partition = call.broker.topics.partition(topic, index)
     if partition is None:
         return Response.PartitionResponse(partition_index=index, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)

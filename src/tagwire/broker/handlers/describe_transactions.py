@@ -5,23 +5,22 @@ Version 0.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 
+Request = messages.DescribeTransactionsRequest
 Response = messages.DescribeTransactionsResponse
 
 
-@handles(messages.DescribeTransactionsRequest, versions="0-0")
-async def describe_transactions(call: Call) -> Any:
+@handles(Request, versions="0-0")
+async def describe_transactions(call: Call[Request]) -> Response:
     return Response(
         transaction_states=[_describe(call, name) for name in dict.fromkeys(call.request.transactional_ids)]
     )
 
 
-def _describe(call: Call, transactional_id: str) -> Any:
+def _describe(call: Call[Request], transactional_id: str) -> Response.TransactionState:
     transaction = call.broker.transactions.get(transactional_id)
     if transaction is None:
         error = Error.TRANSACTIONAL_ID_NOT_FOUND if transactional_id else Error.INVALID_REQUEST

@@ -7,7 +7,6 @@ asks for. Salts and keys are never told. Source: KIP-554.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from tagwire import messages
 from tagwire.broker.scram_users import scram_mechanisms
@@ -15,11 +14,12 @@ from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 from tagwire.rpc.scram import MIN_ITERATIONS
 
+Request = messages.DescribeUserScramCredentialsRequest
 Response = messages.DescribeUserScramCredentialsResponse
 
 
-@handles(messages.DescribeUserScramCredentialsRequest, versions="0-0")
-async def describe_user_scram_credentials(call: Call) -> Any:
+@handles(Request, versions="0-0")
+async def describe_user_scram_credentials(call: Call[Request]) -> Response:
     mechanisms = scram_mechanisms(call.broker.settings)
     users = call.broker.settings.users if mechanisms else {}
     asked = Counter(user.name for user in call.request.users or ()) or Counter(users.keys())

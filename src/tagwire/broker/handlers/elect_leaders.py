@@ -8,13 +8,13 @@ it tells of those alone. Source: KIP-183, KIP-460.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from tagwire import messages
 from tagwire.broker.partition import Partition
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError
 
+Request = messages.ElectLeadersRequest
 Response = messages.ElectLeadersResponse
 
 NO_OTHER = {0: Error.PREFERRED_LEADER_NOT_AVAILABLE, 1: Error.ELIGIBLE_LEADERS_NOT_AVAILABLE}
@@ -23,11 +23,11 @@ NO_OTHER = {0: Error.PREFERRED_LEADER_NOT_AVAILABLE, 1: Error.ELIGIBLE_LEADERS_N
 PARTITIONS_AT_A_TIME = 1000
 
 
-@handles(messages.ElectLeadersRequest, versions="0-2")
-async def elect_leaders(call: Call) -> Any:
+@handles(Request, versions="0-2")
+async def elect_leaders(call: Call[Request]) -> Response:
     if call.request.election_type not in NO_OTHER:
         return Response(error_code=Error.INVALID_REQUEST)
-    results: dict[str, list[Any]] = {}
+    results: dict[str, list[Response.PartitionResult]] = {}
     for number, (topic, index) in enumerate(_asked(call)):
         if number % PARTITIONS_AT_A_TIME == 0:
             await asyncio.sleep(0)  # other clients come in between
@@ -44,14 +44,14 @@ async def elect_leaders(call: Call) -> Any:
     )
 
 
-def _asked(call: Call) -> list[tuple[str, int]]:
+def _asked(call: Call[Request]) -> list[tuple[str, int]]:
     if call.request.topic_partitions is None:
         return [(one.topic, one.index) for one in call.broker.topics.partitions() if one.log.is_offline]
     asked = ((topic.topic, index) for topic in call.request.topic_partitions for index in topic.partitions)
     return list(dict.fromkeys(asked))
 
 
-def _elect(call: Call, topic: str, index: int) -> None:
+def _elect(call: Call[Request], topic: str, index: int) -> None:
     partition: Partition | None = call.broker.topics.partition(topic, index)
     if partition is None:
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of topic {topic}")

@@ -7,20 +7,19 @@ INVALID_PRODUCER_EPOCH.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.handlers.init_producer_id import fencing_error
 from tagwire.broker.served import Call, handles
 from tagwire.errors import KafkaError
 
+Request = messages.EndTxnRequest
 Response = messages.EndTxnResponse
 
 FIRST_VERSION_WITH_FENCED = 2
 
 
-@handles(messages.EndTxnRequest, versions="0-4")
-async def end_txn(call: Call) -> Any:
+@handles(Request, versions="0-4")
+async def end_txn(call: Call[Request]) -> Response:
     request = call.request
     try:
         await call.broker.transactions.end(

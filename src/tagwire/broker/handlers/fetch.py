@@ -15,7 +15,6 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import groupby
-from typing import Any
 
 from tagwire import messages
 from tagwire.broker.dialects import to_record_batches
@@ -27,6 +26,7 @@ from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 from tagwire.rpc.dialects import dialect_of, say_dialect
 from tagwire.rpc.since import FETCH_TOPIC_IDS
 
+Request = messages.FetchRequest
 Response = messages.FetchResponse
 
 MAX_RESPONSE_BYTES = 57_671_680
@@ -43,8 +43,8 @@ Found = Partition | Error
 Asked = tuple[FetchPartition, Found]
 
 
-@handles(messages.FetchRequest, versions="4-16", waits=True)
-async def fetch(call: Call) -> Any:
+@handles(Request, versions="4-16", waits=True)
+async def fetch(call: Call[Request]) -> Response:
     try:
         context = call.broker.fetch_sessions.begin(call.request, call.version)
         asked = [(wanted, _find(call, wanted)) for wanted in context.partitions]
@@ -62,7 +62,7 @@ async def fetch(call: Call) -> Any:
     )
 
 
-def _find(call: Call, wanted: FetchPartition) -> Found:
+def _find(call: Call[Request], wanted: FetchPartition) -> Found:
     topics = call.broker.topics
     if call.version < FETCH_TOPIC_IDS:
         return topics.partition(wanted.topic, wanted.index) or Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -77,7 +77,7 @@ def _find(call: Call, wanted: FetchPartition) -> Found:
     return Error.INCONSISTENT_TOPIC_ID if made_anew else Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def _answers(call: Call, asked: Sequence[Asked]) -> list[Any]:
+async def _answers(call: Call[Request], asked: Sequence[Asked]) -> list[Response.PartitionData]:
     partitions = [partition for _, partition in asked if isinstance(partition, Partition)]
     more = asyncio.Event()
     for partition in partitions:
@@ -86,8 +86,8 @@ async def _answers(call: Call, asked: Sequence[Asked]) -> list[Any]:
         before = _published(partitions)
         answers = await _read(call, asked)
         least = min(call.request.min_bytes, call.request.max_bytes, MAX_RESPONSE_BYTES)
-        missing = least - sum(len(answer.records) for answer in answers)
-        if not asked or missing <= 0 or any(answer.error_code for answer in answers):
+        missing = least - sum(len(answer.records or b"") for answer in answers)
+        if not asked or missing <= 0 or any(answer.error_code != Error.NONE for answer in answers):
             return answers
         with suppress(TimeoutError):
             async with asyncio.timeout(min(call.request.max_wait_ms, MAX_WAIT_MS) / 1000):
@@ -104,25 +104,27 @@ def _published(partitions: Sequence[Partition]) -> int:
     return sum(partition.log.published_bytes for partition in partitions)
 
 
-async def _read(call: Call, asked: Sequence[Asked]) -> list[Any]:
+async def _read(call: Call[Request], asked: Sequence[Asked]) -> list[Response.PartitionData]:
     if any(isinstance(found, Partition) and found.log.end_offset > wanted.fetch_offset for wanted, found in asked):
         return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _read_all, call, asked)
     return _read_all(call, asked)  # nothing there: no file is touched
 
 
-def _read_all(call: Call, asked: Sequence[Asked]) -> list[Any]:
+def _read_all(call: Call[Request], asked: Sequence[Asked]) -> list[Response.PartitionData]:
     left = min(call.request.max_bytes, MAX_RESPONSE_BYTES, call.session.answer_bytes())
     nothing_yet = True
     answers = []
     for wanted, found in asked:
         answer = _read_one(call, found, wanted, left, nothing_yet)
         answers.append(answer)
-        left -= len(answer.records)
+        left -= len(answer.records or b"")
         nothing_yet = nothing_yet and not answer.records
     return answers
 
 
-def _read_one(call: Call, partition: Found, wanted: FetchPartition, left: int, whole_first: bool) -> Any:
+def _read_one(
+    call: Call[Request], partition: Found, wanted: FetchPartition, left: int, whole_first: bool
+) -> Response.PartitionData:
     try:
         if isinstance(partition, Error):
             raise KafkaError(partition)
@@ -160,11 +162,11 @@ def _read_one(call: Call, partition: Found, wanted: FetchPartition, left: int, w
         ],
         records=records,
     )
-    say_dialect(answer, log.dialect if as_kept else None, messages.FetchRequest.api_key, call.version)
+    say_dialect(answer, log.dialect if as_kept else None, Request.api_key, call.version)
     return answer
 
 
-def _refusal(wanted: FetchPartition, error: Error) -> Any:
+def _refusal(wanted: FetchPartition, error: Error) -> Response.PartitionData:
     return Response.PartitionData(
         partition_index=wanted.index,
         error_code=error,

@@ -6,20 +6,19 @@ come at once. Source: facts/brokers.md B.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 from tagwire.rpc.since import FIND_COORDINATOR_KEYS
 
+Request = messages.FindCoordinatorRequest
 Response = messages.FindCoordinatorResponse
 
 GROUP, TRANSACTION = 0, 1
 
 
-@handles(messages.FindCoordinatorRequest, versions="0-4")
-async def find_coordinator(call: Call) -> Any:
+@handles(Request, versions="0-4")
+async def find_coordinator(call: Call[Request]) -> Response:
     request = call.request
     error = Error.NONE if request.key_type in (GROUP, TRANSACTION) else Error.INVALID_REQUEST
     problem = f"key type {request.key_type} is neither {GROUP} nor {TRANSACTION}" if error else None

@@ -5,16 +5,17 @@ Versions 0-4; static members from version 3.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 
+Request = messages.HeartbeatRequest
+Response = messages.HeartbeatResponse
 
-@handles(messages.HeartbeatRequest, versions="0-4")
-async def heartbeat(call: Call) -> Any:
+
+@handles(Request, versions="0-4")
+async def heartbeat(call: Call[Request]) -> Response:
     request = call.request
     error = call.broker.groups.heartbeat(
         request.group_id, request.member_id, request.group_instance_id, request.generation_id
     )
-    return messages.HeartbeatResponse(error_code=error)
+    return Response(error_code=error)

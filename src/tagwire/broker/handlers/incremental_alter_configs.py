@@ -9,95 +9,137 @@ is changes nothing, and is no error. Source: KIP-339.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from tagwire import messages
 from tagwire.broker.config_entries import TOPIC_CONFIGS, Type, broker_entries
 from tagwire.broker.handlers.describe_configs import TOPIC, check_resource
+from tagwire.broker.node import Node
 from tagwire.broker.served import Call, handles
 from tagwire.broker.topics import Topic, check_topic_name
 from tagwire.errors import Error, KafkaError
 
+Request = messages.IncrementalAlterConfigsRequest
+Response = messages.IncrementalAlterConfigsResponse
+
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
-Changes = Callable[[Topic, list[Any]], Mapping[str, str | None]]
+
+class Change(NamedTuple):
+    """What a request does to one configuration."""
+
+    name: str
+    operation: int
+    value: str | None
 
 
-@handles(messages.IncrementalAlterConfigsRequest, versions="0-1")
-async def incremental_alter_configs(call: Call) -> Any:
-    return await alter_each(call, messages.IncrementalAlterConfigsResponse, _changes)
+class Alteration(NamedTuple):
+    """What a request does to one resource."""
+
+    resource_type: int
+    resource_name: str
+    changes: Sequence[Change]
 
 
-async def alter_each(call: Call, kind: Any, changes: Changes) -> Any:
-    """The response, of class `kind`, to a request that alters resources; `changes` reads what one asks for."""
-    resources = call.request.resources
-    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
-    answers = {}
-    for resource in resources:
-        which = resource.resource_type, resource.resource_name
-        answer = answers[which] = kind.AlterConfigsResourceResponse(
-            error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
+Outcomes = dict[tuple[int, str], KafkaError | None]
+"""{(resource type, resource name): why it was refused}."""
+
+Values = Callable[[Topic, Sequence[Change]], Mapping[str, str | None]]
+"""The values that changes give a topic's configurations; None is the default."""
+
+
+@handles(Request, versions="0-1")
+async def incremental_alter_configs(call: Call[Request]) -> Response:
+    alterations = [
+        Alteration(
+            resource.resource_type,
+            resource.resource_name,
+            [Change(config.name, config.config_operation, config.value) for config in resource.configs],
         )
+        for resource in call.request.resources
+    ]
+    outcomes = await alter_all(call.broker, alterations, _values, validate_only=call.request.validate_only)
+    return Response(
+        responses=[
+            Response.AlterConfigsResourceResponse(
+                error_code=refusal.code if refusal else Error.NONE,
+                error_message=refusal.message if refusal else None,
+                resource_type=resource_type,
+                resource_name=name,
+            )
+            for (resource_type, name), refusal in outcomes.items()
+        ]
+    )
+
+
+async def alter_all(
+    broker: Node, alterations: Sequence[Alteration], values: Values, *, validate_only: bool
+) -> Outcomes:
+    """Alter every resource, or only check it; `values` reads the changes of a topic."""
+    times = Counter((one.resource_type, one.resource_name) for one in alterations)
+    outcomes: Outcomes = {}
+    for one in alterations:
+        which = one.resource_type, one.resource_name
         try:
             if times[which] > 1:
-                raise KafkaError(Error.INVALID_REQUEST, f"{resource.resource_name} is named {times[which]} times")
-            await _alter(call, resource, changes)
+                raise KafkaError(Error.INVALID_REQUEST, f"{one.resource_name} is named {times[which]} times")
+            await _alter(broker, one, values, validate_only)
+            outcomes[which] = None
         except KafkaError as error:
-            answer.error_code, answer.error_message = error.code, error.message
-    return kind(responses=list(answers.values()))
+            outcomes[which] = error
+    return outcomes
 
 
-async def _alter(call: Call, resource: Any, changes: Changes) -> None:
-    name, topics = resource.resource_name, call.broker.topics
-    if resource.resource_type != TOPIC:
-        check_resource(call, resource)
-        _check_unchanged(call, once(resource.configs))
+async def _alter(broker: Node, one: Alteration, values: Values, validate_only: bool) -> None:
+    name, topics = one.resource_name, broker.topics
+    if one.resource_type != TOPIC:
+        check_resource(broker, one.resource_type, name)
+        _check_unchanged(broker, once(one.changes))
         return
     check_topic_name(name)
     topic = topics.get(name)
     if topic is None:
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
-    wanted = changes(topic, resource.configs)
-    if call.request.validate_only:
+    wanted = values(topic, one.changes)
+    if validate_only:
         topics.check_alteration(name, wanted)
     else:
         await topics.alter(name, wanted)
 
 
-def _check_unchanged(call: Call, configs: list[Any]) -> None:
+def _check_unchanged(broker: Node, changes: Sequence[Change]) -> None:
     """Refuse what would change the broker's own configurations, which are as the broker was started with."""
-    held = {entry.name: entry.value for entry in broker_entries(call.broker)}
-    for config in configs:
-        if config.name not in held:
-            raise KafkaError(Error.INVALID_CONFIG, f"the broker has no configuration {config.name}")
-        operation = getattr(config, "config_operation", SET)  # AlterConfigs can only set
-        is_set = operation == SET and config.value is not None and config.value.strip() == held[config.name]
+    held = {entry.name: entry.value for entry in broker_entries(broker)}
+    for name, operation, value in changes:
+        if name not in held:
+            raise KafkaError(Error.INVALID_CONFIG, f"the broker has no configuration {name}")
+        is_set = operation == SET and value is not None and value.strip() == held[name]
         if operation != DELETE and not is_set:
-            problem = f"{config.name} is {held[config.name]}, as the broker was started, and cannot be changed"
+            problem = f"{name} is {held[name]}, as the broker was started, and cannot be changed"
             raise KafkaError(Error.INVALID_REQUEST, problem)
 
 
-def once(configs: list[Any]) -> list[Any]:
-    """`configs`, none of which may be named twice. Raises KafkaError INVALID_REQUEST."""
-    for name, times in Counter(config.name for config in configs).items():
+def once(changes: Sequence[Change]) -> Sequence[Change]:
+    """`changes`, none of which may name a configuration twice. Raises KafkaError INVALID_REQUEST."""
+    for name, times in Counter(change.name for change in changes).items():
         if times > 1:
             raise KafkaError(Error.INVALID_REQUEST, f"{name} is given {times} times")
-    return configs
+    return changes
 
 
-def _changes(topic: Topic, configs: list[Any]) -> Mapping[str, str | None]:
-    return {config.name: _value(topic, config) for config in once(configs)}
+def _values(topic: Topic, changes: Sequence[Change]) -> Mapping[str, str | None]:
+    return {change.name: _value(topic, change) for change in once(changes)}
 
 
-def _value(topic: Topic, config: Any) -> str | None:
-    name, operation, value = config.name, config.config_operation, config.value
+def _value(topic: Topic, change: Change) -> str | None:
+    name, operation, value = change
     if operation == DELETE:
         return None
     if value is None:
         raise KafkaError(Error.INVALID_REQUEST, f"{name} has no value")
     if operation == SET:
-        return str(value)
+        return value
     if operation not in (APPEND, SUBTRACT):
         raise KafkaError(Error.INVALID_REQUEST, f"operation {operation} of {name} is not 0 to 3")
     if name not in TOPIC_CONFIGS or TOPIC_CONFIGS[name].type is not Type.LIST:

@@ -8,19 +8,18 @@ that is told as INVALID_PRODUCER_EPOCH. Source: facts/brokers.md B.3, B.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError
 
+Request = messages.InitProducerIdRequest
 Response = messages.InitProducerIdResponse
 
 FIRST_VERSION_WITH_FENCED = 4
 
 
-@handles(messages.InitProducerIdRequest, versions="0-4")
-async def init_producer_id(call: Call) -> Any:
+@handles(Request, versions="0-4")
+async def init_producer_id(call: Call[Request]) -> Response:
     request = call.request
     try:
         if request.transactional_id is None:

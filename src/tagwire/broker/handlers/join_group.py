@@ -7,12 +7,11 @@ static leader that comes back is told to skip the assignment. Source: facts/brok
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.groups.membership import Joining
 from tagwire.broker.served import MOST_BYTES_OF_GROUPS, Call, handles
 
+Request = messages.JoinGroupRequest
 Response = messages.JoinGroupResponse
 
 FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
@@ -21,8 +20,8 @@ FIRST_VERSION_WITHOUT_A_PROTOCOL = 7
 FIRST_VERSION_THAT_SKIPS = 9
 
 
-@handles(messages.JoinGroupRequest, versions="0-9", waits=True, most_bytes=MOST_BYTES_OF_GROUPS)
-async def join_group(call: Call) -> Any:
+@handles(Request, versions="0-9", waits=True, most_bytes=MOST_BYTES_OF_GROUPS)
+async def join_group(call: Call[Request]) -> Response:
     request, version = call.request, call.version
     has_rebalance_timeout = version >= FIRST_VERSION_WITH_REBALANCE_TIMEOUT
     joining = Joining(

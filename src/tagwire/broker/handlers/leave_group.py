@@ -6,19 +6,18 @@ be.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 
+Request = messages.LeaveGroupRequest
 Response = messages.LeaveGroupResponse
 
 FIRST_VERSION_WITH_SEVERAL = 3
 
 
-@handles(messages.LeaveGroupRequest, versions="0-5")
-async def leave_group(call: Call) -> Any:
+@handles(Request, versions="0-5")
+async def leave_group(call: Call[Request]) -> Response:
     request, groups = call.request, call.broker.groups
     if call.version < FIRST_VERSION_WITH_SEVERAL:
         return Response(error_code=await groups.leave(request.group_id, request.member_id, None))

@@ -6,13 +6,12 @@ on some kinds of resources can be asked for; none asked for means all. Source: K
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.handlers.describe_configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 
+Request = messages.ListConfigResourcesRequest
 Response = messages.ListConfigResourcesResponse
 
 BROKER_LOGGER = 8
@@ -20,8 +19,8 @@ KNOWN = frozenset({TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP})
 FIRST_VERSION_WITH_TYPES = 1
 
 
-@handles(messages.ListConfigResourcesRequest, versions="0-1")
-async def list_config_resources(call: Call) -> Any:
+@handles(Request, versions="0-1")
+async def list_config_resources(call: Call[Request]) -> Response:
     if call.version < FIRST_VERSION_WITH_TYPES:
         return Response()
     asked = set(call.request.resource_types) or KNOWN

@@ -6,18 +6,17 @@ Versions 0-5; from version 4 only those in some states, from version 5 only thos
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 
+Request = messages.ListGroupsRequest
 Response = messages.ListGroupsResponse
 
 CLASSIC = "classic"
 
 
-@handles(messages.ListGroupsRequest, versions="0-5")
-async def list_groups(call: Call) -> Any:
+@handles(Request, versions="0-5")
+async def list_groups(call: Call[Request]) -> Response:
     states = {state.lower() for state in call.request.states_filter}
     types = {kind.lower() for kind in call.request.types_filter}
     if types and CLASSIC not in types:

@@ -9,13 +9,13 @@ B.3.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 
+Request = messages.ListOffsetsRequest
 Response = messages.ListOffsetsResponse
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
@@ -25,8 +25,8 @@ READ_COMMITTED = 1
 NOT_FOUND = (-1, -1)
 
 
-@handles(messages.ListOffsetsRequest, versions="1-7")
-async def list_offsets(call: Call) -> Any:
+@handles(Request, versions="1-7")
+async def list_offsets(call: Call[Request]) -> Response:
     return Response(
         topics=[
             Response.ListOffsetsTopicResponse(
@@ -37,14 +37,18 @@ async def list_offsets(call: Call) -> Any:
     )
 
 
-async def _answered(call: Call, topic: str, asked: Any) -> Any:
+async def _answered(
+    call: Call[Request], topic: str, asked: Request.ListOffsetsPartition
+) -> Response.ListOffsetsPartitionResponse:
     if asked.timestamp in (LATEST, EARLIEST):
         return _answer(call, topic, asked)
     # In a thread: a search by time reads files. One at a time: a thousand searches hold up nobody else's.
     return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _answer, call, topic, asked)
 
 
-def _answer(call: Call, topic: str, asked: Any) -> Any:
+def _answer(
+    call: Call[Request], topic: str, asked: Request.ListOffsetsPartition
+) -> Response.ListOffsetsPartitionResponse:
     answer = Response.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     try:
         partition = call.broker.topics.partition(topic, asked.partition_index)
@@ -63,7 +67,7 @@ def _answer(call: Call, topic: str, asked: Any) -> Any:
     return answer
 
 
-def _find(call: Call, log: PartitionLog, timestamp: int) -> tuple[int, int]:
+def _find(call: Call[Request], log: PartitionLog, timestamp: int) -> tuple[int, int]:
     version = call.version
     end = log.stable_offset if call.request.isolation_level == READ_COMMITTED else log.end_offset
     if timestamp == LATEST:

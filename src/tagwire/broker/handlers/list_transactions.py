@@ -5,18 +5,17 @@ Versions 0-1; only those in some states or of some producers, from version 1 onl
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.served import Call, handles
 from tagwire.broker.transactions.transaction import State, Transaction
 
+Request = messages.ListTransactionsRequest
 Response = messages.ListTransactionsResponse
 
 
-@handles(messages.ListTransactionsRequest, versions="0-1")
-async def list_transactions(call: Call) -> Any:
+@handles(Request, versions="0-1")
+async def list_transactions(call: Call[Request]) -> Response:
     known = {state.label for state in State}
     return Response(
         unknown_state_filters=[name for name in call.request.state_filters if name not in known],
@@ -32,7 +31,7 @@ async def list_transactions(call: Call) -> Any:
     )
 
 
-def _is_asked_for(request: Any, transaction: Transaction) -> bool:
+def _is_asked_for(request: Request, transaction: Transaction) -> bool:
     if request.state_filters and transaction.state.label not in request.state_filters:
         return False
     if request.producer_id_filters and transaction.producer_id not in request.producer_id_filters:

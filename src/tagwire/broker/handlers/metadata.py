@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
 
 from tagwire import messages
 from tagwire.broker.node import Node
@@ -19,14 +18,15 @@ from tagwire.broker.served import Call, handles
 from tagwire.broker.topics import Topic, check_topic_name
 from tagwire.errors import Error, KafkaError
 
+Request = messages.MetadataRequest
 Response = messages.MetadataResponse
 
 NO_LEADER = -1
 NAMES_AT_A_TIME = 1000
 
 
-@handles(messages.MetadataRequest, versions="0-12")
-async def metadata(call: Call) -> Any:
+@handles(Request, versions="0-12")
+async def metadata(call: Call[Request]) -> Response:
     request, broker = call.request, call.broker
     if request.topics is None or (call.version == 0 and not request.topics):
         topics = [_describe(broker, topic) for topic in broker.topics]
@@ -43,11 +43,13 @@ async def metadata(call: Call) -> Any:
     )
 
 
-def _once(asked: Iterable[Any]) -> Iterable[Any]:
+def _once(asked: Iterable[Request.MetadataRequestTopic]) -> Iterable[Request.MetadataRequestTopic]:
     return {(topic.name, topic.topic_id): topic for topic in asked}.values()
 
 
-async def _find_all(broker: Node, asked: Iterable[Any], create: bool, version: int) -> list[Any]:
+async def _find_all(
+    broker: Node, asked: Iterable[Request.MetadataRequestTopic], create: bool, version: int
+) -> list[Response.MetadataResponseTopic]:
     found = []
     for number, topic in enumerate(_once(asked)):
         found.append(await _find(broker, topic, create, version))
@@ -58,7 +60,9 @@ async def _find_all(broker: Node, asked: Iterable[Any], create: bool, version: i
     return found
 
 
-async def _find(broker: Node, asked: Any, create: bool, version: int) -> Any:
+async def _find(
+    broker: Node, asked: Request.MetadataRequestTopic, create: bool, version: int
+) -> Response.MetadataResponseTopic:
     if asked.name is None:
         found = broker.topics.by_id(asked.topic_id)
         if found is None:
@@ -88,7 +92,7 @@ async def _create(broker: Node, name: str, create: bool) -> Topic:
         raise
 
 
-def _describe(broker: Node, topic: Topic) -> Any:
+def _describe(broker: Node, topic: Topic) -> Response.MetadataResponseTopic:
     return Response.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -97,7 +101,7 @@ def _describe(broker: Node, topic: Topic) -> Any:
     )
 
 
-def _describe_partition(node_id: int, partition: Partition) -> Any:
+def _describe_partition(node_id: int, partition: Partition) -> Response.MetadataResponsePartition:
     offline = partition.log.is_offline
     return Response.MetadataResponsePartition(
         error_code=Error.LEADER_NOT_AVAILABLE if offline else Error.NONE,

@@ -7,23 +7,26 @@ looked at, as in Kafka. Source: facts/brokers.md B.3, B.4.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from tagwire import messages
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.groups.offsets import CommittedOffset, TopicPartition
+from tagwire.broker.node import Node
 from tagwire.broker.served import MOST_BYTES_OF_GROUPS, Call, handles
 from tagwire.errors import Error, KafkaError
 
+Request = messages.OffsetCommitRequest
 Response = messages.OffsetCommitResponse
+TransactionTopic = messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
 
 MAX_METADATA_CHARACTERS = 4096
 
 
-@handles(messages.OffsetCommitRequest, versions="2-9", most_bytes=MOST_BYTES_OF_GROUPS)
-async def offset_commit(call: Call) -> Any:
+@handles(Request, versions="2-9", most_bytes=MOST_BYTES_OF_GROUPS)
+async def offset_commit(call: Call[Request]) -> Response:
     request = call.request
-    offsets, outcomes = sort_offsets(call, request.topics)
+    offsets, outcomes = sort_offsets(call.broker, request.topics)
     try:
         call.broker.groups.check_commit(
             request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
@@ -48,7 +51,7 @@ async def offset_commit(call: Call) -> Any:
 
 
 def sort_offsets(
-    call: Call, topics: list[Any]
+    broker: Node, topics: Sequence[Request.OffsetCommitRequestTopic | TransactionTopic]
 ) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, Error]]:
     """The offsets in a request that can be committed, and every partition's outcome if they are."""
     now = wall_ms()
@@ -58,7 +61,7 @@ def sort_offsets(
         for asked in topic.partitions:
             where = (topic.name, asked.partition_index)
             metadata = asked.committed_metadata or ""
-            if call.broker.topics.partition(*where) is None:
+            if broker.topics.partition(*where) is None:
                 outcomes[where] = Error.UNKNOWN_TOPIC_OR_PARTITION
             elif len(metadata) > MAX_METADATA_CHARACTERS:
                 outcomes[where] = Error.OFFSET_METADATA_TOO_LARGE

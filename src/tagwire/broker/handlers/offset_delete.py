@@ -6,21 +6,20 @@ of members whose subscription cannot be read, every topic is taken to be subscri
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.groups.group import Group
 from tagwire.broker.served import Call, handles
 from tagwire.errors import DecodeError, Error, KafkaError, UnsupportedVersionError
 
+Request = messages.OffsetDeleteRequest
 Response = messages.OffsetDeleteResponse
 
 CONSUMER = "consumer"
 NEWEST_SUBSCRIPTION = 3
 
 
-@handles(messages.OffsetDeleteRequest, versions="0-0")
-async def offset_delete(call: Call) -> Any:
+@handles(Request, versions="0-0")
+async def offset_delete(call: Call[Request]) -> Response:
     request, groups = call.request, call.broker.groups
     group = groups.get(request.group_id)
     if group is None:
@@ -54,7 +53,7 @@ async def offset_delete(call: Call) -> Any:
     )
 
 
-def _outcome(call: Call, topic: str, partition: int, subscribed: set[str]) -> Error:
+def _outcome(call: Call[Request], topic: str, partition: int, subscribed: set[str]) -> Error:
     if call.broker.topics.partition(topic, partition) is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
     return Error.GROUP_SUBSCRIBED_TO_TOPIC if topic in subscribed else Error.NONE

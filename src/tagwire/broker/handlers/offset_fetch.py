@@ -7,7 +7,8 @@ would commit is answered UNSTABLE_OFFSET_COMMIT. Source: facts/brokers.md B.4.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar
 
 from tagwire import messages
 from tagwire.broker.groups.offsets import GroupOffsets, TopicPartition
@@ -15,11 +16,16 @@ from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 from tagwire.rpc.since import OFFSET_FETCH_GROUPS
 
+Request = messages.OffsetFetchRequest
 Response = messages.OffsetFetchResponse
 
 
-@handles(messages.OffsetFetchRequest, versions="1-9")
-async def offset_fetch(call: Call) -> Any:
+Topics = TypeVar("Topics")
+Partitions = TypeVar("Partitions", Response.OffsetFetchResponsePartition, Response.OffsetFetchResponsePartitions)
+
+
+@handles(Request, versions="1-9")
+async def offset_fetch(call: Call[Request]) -> Response:
     request = call.request
     if call.version >= OFFSET_FETCH_GROUPS:
         return Response(
@@ -29,8 +35,10 @@ async def offset_fetch(call: Call) -> Any:
                     topics=_topics(
                         call,
                         group.group_id,
-                        group.topics,
-                        Response.OffsetFetchResponseTopics,
+                        None
+                        if group.topics is None
+                        else {topic.name: topic.partition_indexes for topic in group.topics},
+                        lambda name, found: Response.OffsetFetchResponseTopics(name=name, partitions=found),
                         Response.OffsetFetchResponsePartitions,
                     ),
                 )
@@ -40,32 +48,36 @@ async def offset_fetch(call: Call) -> Any:
     topics = _topics(
         call,
         request.group_id,
-        request.topics,
-        Response.OffsetFetchResponseTopic,
+        None if request.topics is None else {topic.name: topic.partition_indexes for topic in request.topics},
+        lambda name, found: Response.OffsetFetchResponseTopic(name=name, partitions=found),
         Response.OffsetFetchResponsePartition,
     )
     return Response(topics=topics)
 
 
-def _topics(call: Call, group_id: str, topics: list[Any] | None, topic_type: Any, partition_type: Any) -> list[Any]:
+def _topics(
+    call: Call[Request],
+    group_id: str,
+    asked: dict[str, list[int]] | None,
+    topic_of: Callable[[str, list[Partitions]], Topics],
+    partition_type: type[Partitions],
+) -> list[Topics]:
+    """What a group has committed, of the partitions that are asked for; None asks for all."""
     offsets = call.broker.groups.offsets(group_id)
-    asked: dict[str, list[int]] = {}
-    if topics is None:
+    if asked is None:
+        asked = {}
         for (topic, index), _ in offsets:
             asked.setdefault(topic, []).append(index)
-    else:
-        asked = {topic.name: topic.partition_indexes for topic in topics}
     require_stable = call.request.require_stable
     return [
-        topic_type(
-            name=name,
-            partitions=[_answer(offsets, (name, index), require_stable, partition_type) for index in indexes],
-        )
+        topic_of(name, [_answer(offsets, (name, index), require_stable, partition_type) for index in indexes])
         for name, indexes in asked.items()
     ]
 
 
-def _answer(offsets: GroupOffsets, partition: TopicPartition, require_stable: bool, partition_type: Any) -> Any:
+def _answer(
+    offsets: GroupOffsets, partition: TopicPartition, require_stable: bool, partition_type: type[Partitions]
+) -> Partitions:
     answer = partition_type(partition_index=partition[1], committed_offset=-1, metadata="")
     found = offsets.get(partition)
     if require_stable and offsets.is_unstable(partition):

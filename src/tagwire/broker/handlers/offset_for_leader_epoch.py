@@ -7,19 +7,18 @@ both are -1 for an epoch that is yet to come. Source: facts/kafka_protocol.md 5.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError, StorageError
 
+Request = messages.OffsetForLeaderEpochRequest
 Response = messages.OffsetForLeaderEpochResponse
 
 UNKNOWN = (-1, -1)
 
 
-@handles(messages.OffsetForLeaderEpochRequest, versions="2-4")
-async def offset_for_leader_epoch(call: Call) -> Any:
+@handles(Request, versions="2-4")
+async def offset_for_leader_epoch(call: Call[Request]) -> Response:
     return Response(
         topics=[
             Response.OffsetForLeaderTopicResult(
@@ -30,7 +29,7 @@ async def offset_for_leader_epoch(call: Call) -> Any:
     )
 
 
-def _answer(call: Call, topic: str, asked: Any) -> Any:
+def _answer(call: Call[Request], topic: str, asked: Request.OffsetForLeaderPartition) -> Response.EpochEndOffset:
     answer = Response.EpochEndOffset(partition=asked.partition)
     try:
         partition = call.broker.topics.partition(topic, asked.partition)

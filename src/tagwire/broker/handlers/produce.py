@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any
 
 from tagwire import messages
 from tagwire.broker.batch_checks import check_batch
@@ -25,13 +24,14 @@ from tagwire.broker.storage.batch import Appended
 from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.rpc.dialects import dialect_of
 
+Request = messages.ProduceRequest
 Response = messages.ProduceResponse
 
 Outcome = Appended | KafkaError
 
 
-@handles(messages.ProduceRequest, versions="0-12", overlaps=True, most_bytes=None)
-async def produce(call: Call) -> Any:
+@handles(Request, versions="0-12", overlaps=True, most_bytes=None)
+async def produce(call: Call[Request]) -> Response | None:
     request = call.request
     data = [(topic.name, partition) for topic in request.topic_data for partition in topic.partition_data]
     # All are begun before the first is waited for: requests of one connection land in their order, and share a sync.
@@ -56,7 +56,9 @@ async def produce(call: Call) -> Any:
     )
 
 
-def _begin(call: Call, topic: str, data: Any) -> asyncio.Future[Appended] | KafkaError:
+def _begin(
+    call: Call[Request], topic: str, data: Request.PartitionProduceData
+) -> asyncio.Future[Appended] | KafkaError:
     request, topics = call.request, call.broker.topics
     if request.acks not in (-1, 0, 1):
         return KafkaError(Error.INVALID_REQUIRED_ACKS, f"acks={request.acks} is not -1, 0 or 1")
@@ -66,14 +68,15 @@ def _begin(call: Call, topic: str, data: Any) -> asyncio.Future[Appended] | Kafk
     if found.is_internal:
         return KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {topic} is the broker's own")
     where = (topic, data.index)
+    records = None if data.records is None else memoryview(data.records)
 
     def check_transaction(producer_id: int, epoch: int) -> None:
         call.broker.transactions.check_batch(request.transactional_id, producer_id, epoch, where)
 
-    check = partial(check_batch, data.records, call.version, found.config, check_transaction)
+    check = partial(check_batch, records, call.version, found.config, check_transaction)
     spoken = dialect_of(request)
     if spoken is not None or found.config.dialect is not None:
-        check = partial(check_for_dialect, data.records, spoken, check, found.config, call.broker.settings.register)
+        check = partial(check_for_dialect, records, spoken, check, found.config, call.broker.settings.register)
     return found.partitions[data.index].append(check)
 
 
@@ -88,7 +91,7 @@ async def _settled(begun: asyncio.Future[Appended] | KafkaError) -> Outcome:
         return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
 
 
-def _answer(call: Call, topic: str, index: int, outcome: Outcome) -> Any:
+def _answer(call: Call[Request], topic: str, index: int, outcome: Outcome) -> Response.PartitionProduceResponse:
     if isinstance(outcome, KafkaError):
         return Response.PartitionProduceResponse(
             index=index,

@@ -7,22 +7,24 @@ session lasts as long as its connection. Source: facts/kafka_protocol.md 3.3.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 
+Request = messages.SaslAuthenticateRequest
+Response = messages.SaslAuthenticateResponse
+
 REFUSED_AFTER_S = 0.1
 """Kafka's default too."""
 
 
-@handles(messages.SaslAuthenticateRequest, versions="0-2")
-async def sasl_authenticate(call: Call) -> Any:
+@handles(Request, versions="0-2")
+async def sasl_authenticate(call: Call[Request]) -> Response:
     gate = call.session.gate
     if gate is None:
         problem = "nobody has to authenticate here"
-        return messages.SaslAuthenticateResponse(error_code=Error.ILLEGAL_SASL_STATE, error_message=problem)
+        return Response(error_code=Error.ILLEGAL_SASL_STATE, error_message=problem)
     response = gate.authenticate(call.request)
     if response.error_code:
         await asyncio.sleep(REFUSED_AFTER_S)

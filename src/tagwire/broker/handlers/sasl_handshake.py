@@ -6,16 +6,17 @@ it. Where nobody has to authenticate, nobody can (ILLEGAL_SASL_STATE). Source: f
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 
+Request = messages.SaslHandshakeRequest
+Response = messages.SaslHandshakeResponse
 
-@handles(messages.SaslHandshakeRequest, versions="1-1")
-async def sasl_handshake(call: Call) -> Any:
+
+@handles(Request, versions="1-1")
+async def sasl_handshake(call: Call[Request]) -> Response:
     gate = call.session.gate
     if gate is None:
-        return messages.SaslHandshakeResponse(error_code=Error.ILLEGAL_SASL_STATE)
+        return Response(error_code=Error.ILLEGAL_SASL_STATE)
     return gate.handshake(call.request)

@@ -6,16 +6,15 @@ assignments are stored before they are answered.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import MOST_BYTES_OF_GROUPS, Call, handles
 
+Request = messages.SyncGroupRequest
 Response = messages.SyncGroupResponse
 
 
-@handles(messages.SyncGroupRequest, versions="0-5", waits=True, most_bytes=MOST_BYTES_OF_GROUPS)
-async def sync_group(call: Call) -> Any:
+@handles(Request, versions="0-5", waits=True, most_bytes=MOST_BYTES_OF_GROUPS)
+async def sync_group(call: Call[Request]) -> Response:
     request = call.request
     answer = await call.broker.groups.sync(
         request.group_id,

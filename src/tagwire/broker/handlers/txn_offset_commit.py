@@ -7,7 +7,6 @@ told of the group by AddOffsetsToTxn.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from tagwire import messages
 from tagwire.broker.handlers.offset_commit import sort_offsets
@@ -15,13 +14,14 @@ from tagwire.broker.served import MOST_BYTES_OF_GROUPS, Call, handles
 from tagwire.errors import KafkaError
 from tagwire.records.internal_topics import OFFSETS
 
+Request = messages.TxnOffsetCommitRequest
 Response = messages.TxnOffsetCommitResponse
 
 
-@handles(messages.TxnOffsetCommitRequest, versions="0-4", most_bytes=MOST_BYTES_OF_GROUPS)
-async def txn_offset_commit(call: Call) -> Any:
+@handles(Request, versions="0-4", most_bytes=MOST_BYTES_OF_GROUPS)
+async def txn_offset_commit(call: Call[Request]) -> Response:
     request = call.request
-    offsets, outcomes = sort_offsets(call, request.topics)
+    offsets, outcomes = sort_offsets(call.broker, request.topics)
     try:
         _check_member(call)
         check_open = partial(
@@ -53,7 +53,7 @@ async def txn_offset_commit(call: Call) -> Any:
     )
 
 
-def _check_member(call: Call) -> None:
+def _check_member(call: Call[Request]) -> None:
     request = call.request
     generation, member_id = request.generation_id_or_member_epoch, request.member_id
     # A producer that does not say which member it is takes the risk that the group has moved on.

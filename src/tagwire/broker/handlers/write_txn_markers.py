@@ -5,17 +5,16 @@ Version 1. Coordinators of other brokers would ask for this, and administrators 
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError
 
+Request = messages.WriteTxnMarkersRequest
 Response = messages.WriteTxnMarkersResponse
 
 
-@handles(messages.WriteTxnMarkersRequest, versions="1-1")
-async def write_txn_markers(call: Call) -> Any:
+@handles(Request, versions="1-1")
+async def write_txn_markers(call: Call[Request]) -> Response:
     return Response(
         markers=[
             Response.WritableTxnMarkerResult(
@@ -38,7 +37,7 @@ async def write_txn_markers(call: Call) -> Any:
     )
 
 
-async def _mark(call: Call, marker: Any, topic: str, index: int) -> Error:
+async def _mark(call: Call[Request], marker: Request.WritableTxnMarker, topic: str, index: int) -> Error:
     if call.broker.topics.partition(topic, index) is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
     try:

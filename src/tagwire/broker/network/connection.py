@@ -13,7 +13,7 @@ import logging
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from tagwire.broker.network.dispatch import answer
 from tagwire.broker.network.listener import Listener
@@ -21,7 +21,7 @@ from tagwire.broker.network.room import Room
 from tagwire.broker.network.users import Users
 from tagwire.broker.node import Node
 from tagwire.broker.observing.requests import LoggedRequest
-from tagwire.broker.served import HangUp, Session
+from tagwire.broker.served import Answered, HangUp, Session
 from tagwire.errors import DecodeError, TagwireError
 from tagwire.rpc import CLOSED, AnyRequest, Connection, Gate, Limits, Request, Signal, UnservedRequest
 from tagwire.rpc.addresses import Address
@@ -43,7 +43,7 @@ class _Begun:
     """A request under way."""
 
     request: AnyRequest
-    task: asyncio.Task[Any]
+    task: asyncio.Task[Answered]
     logged: LoggedRequest
     overlaps: bool
     waits: bool
@@ -241,7 +241,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _is_intercepted(self, request: AnyRequest) -> bool:
         return self._broker.instruments.interceptions.of(request.api_key) is not None
 
-    def _answer_done(self, _: asyncio.Task[Any]) -> None:
+    def _answer_done(self, _: asyncio.Task[Answered]) -> None:
         """Send the answers that are ready and whose turn it is."""
         while self._begun and self._begun[0].task.done() and not self._transport.is_closing():
             begun = self._begun.popleft()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tagwire.broker.apis import FIXED
 from tagwire.broker.handlers.api_versions import unsupported_version
 from tagwire.broker.node import Node
-from tagwire.broker.served import Call, HangUp, Session
+from tagwire.broker.served import Answered, Call, HangUp, Session
 from tagwire.broker.testing.interception import Intercepted
 from tagwire.rpc import AnyRequest, Request, UnsupportedApiVersions
 
 
-async def answer(request: AnyRequest, session: Session, broker: Node) -> Any:
+async def answer(request: AnyRequest, session: Session, broker: Node) -> Answered:
     """The response object to answer with; None for no answer, or, to a request that is not served, one of nothing but
     its correlation id.
 

@@ -9,6 +9,7 @@ from typing import Any
 import tagwire
 from tagwire.broker.node import Node
 from tagwire.broker.observing.requests import RequestTotal
+from tagwire.broker.topics import Topic
 from tagwire.rpc import serving
 from tagwire.spec import releases
 
@@ -81,7 +82,7 @@ def _by_client(totals: Iterable[RequestTotal]) -> list[dict[str, Any]]:
     return sorted(rows.values(), key=lambda row: -row["count"])
 
 
-def _topic(topic: Any) -> dict[str, Any]:
+def _topic(topic: Topic) -> dict[str, Any]:
     logs = [partition.log for partition in topic.partitions]
     return {
         "name": topic.name,

@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ LONGEST_PATH = 100
 
 
 @asynccontextmanager
-async def answering(data: Path, tell: Callable[[], dict[str, Any]]) -> Any:
+async def answering(data: Path, tell: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
     """Answers, inside the `with` block, whoever asks on the socket in `data`."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Container
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tagwire.broker.storage.files import Files, read_file
 from tagwire.errors import DecodeError, UnsupportedVersionError
 from tagwire.records.files.names import kind_of, offset_name, offset_of
 from tagwire.records.files.producer_snapshot import format_producer_snapshot, read_producer_snapshot
+
+if TYPE_CHECKING:
+    from tagwire.messages import ProducerSnapshot
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -24,7 +27,7 @@ def snapshot_path(directory: Path, offset: int) -> Path:
     return directory / f"{offset_name(offset)}.snapshot"
 
 
-def save_snapshot(files: Files, directory: Path, offset: int, snapshot: Any) -> None:
+def save_snapshot(files: Files, directory: Path, offset: int, snapshot: ProducerSnapshot) -> None:
     """Write down what is known before `offset`. A file that a crash leaves unfinished fails its checksum."""
     data = format_producer_snapshot(snapshot)
     fd = files.open(snapshot_path(directory, offset), write=True)
@@ -35,7 +38,7 @@ def save_snapshot(files: Files, directory: Path, offset: int, snapshot: Any) -> 
         files.close(fd)
 
 
-def newest_snapshot(files: Files, directory: Path, most: int) -> tuple[int, Any] | None:
+def newest_snapshot(files: Files, directory: Path, most: int) -> tuple[int, ProducerSnapshot] | None:
     """The newest snapshot that can be read and is of no later offset than `most`: its offset and its message."""
     for offset in reversed(_offsets(files, directory)):
         if offset > most:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tagwire import messages
 from tagwire.broker.storage.batch import Appended, Origin
@@ -163,17 +162,17 @@ class Producers:
             if producer.transaction_start is None and producer.last_ms < now_ms - EXPIRES_AFTER_MS:
                 del self._known[producer.producer_id]
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> messages.ProducerSnapshot:
         """All that is known, as the message a snapshot file holds. Of each producer that is its last batch alone."""
         return messages.ProducerSnapshot(producer_entries=[_entry(producer) for producer in self])
 
-    def restore(self, entries: Iterable[Any]) -> None:
+    def restore(self, entries: Iterable[messages.ProducerSnapshot.ProducerEntry]) -> None:
         """Take over what a snapshot holds."""
         self._known = {entry.producer_id: _producer(entry) for entry in entries}
         self._before.clear()
 
 
-def _entry(producer: Producer) -> Any:
+def _entry(producer: Producer) -> messages.ProducerSnapshot.ProducerEntry:
     last = producer.sent[-1] if producer.sent else None
     return messages.ProducerSnapshot.ProducerEntry(
         producer_id=producer.producer_id,
@@ -187,7 +186,7 @@ def _entry(producer: Producer) -> Any:
     )
 
 
-def _producer(entry: Any) -> Producer:
+def _producer(entry: messages.ProducerSnapshot.ProducerEntry) -> Producer:
     sent: tuple[Sent, ...] = ()
     if entry.last_sequence >= 0:
         # Sequences wrap: the number before 0 is the greatest.

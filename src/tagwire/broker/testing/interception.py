@@ -16,13 +16,12 @@ What acts runs on the broker's event loop, in its thread.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
 
-from tagwire.broker.served import HangUp
+from tagwire.broker.served import Answered, HangUp
 from tagwire.errors import ConfigError
 from tagwire.rpc import api_key, api_name
 
@@ -39,14 +38,16 @@ class Intercepted:
         request: the decoded message. What is changed in it is what the broker then handles.
     """
 
-    def __init__(self, key: int, version: int, client_id: str, request: Any, handle: Callable[[], Awaitable[Any]]):
+    def __init__(
+        self, key: int, version: int, client_id: str, request: Any, handle: Callable[[], Awaitable[Answered]]
+    ) -> None:
         self.api = api_name(key)
         self.api_key = key
         self.version = version
         self.client_id = client_id
         self.request = request
         self._handle = handle
-        self._response: asyncio.Future[Any] | None = None
+        self._response: asyncio.Future[Answered] | None = None
 
     def __repr__(self) -> str:
         return f"<{self.api} v{self.version} from client {self.client_id!r}>"
@@ -58,7 +59,7 @@ class Intercepted:
         return await self._response
 
 
-Act = Callable[[Intercepted], Any]
+Act = Callable[[Intercepted], Answered | Awaitable[Answered]]
 """What to do with a request: a function, or a coroutine function. It may return a response object, which is sent
 without the broker's doing, or None: then the broker handles the request, unless it has done so already."""
 
@@ -126,14 +127,14 @@ class Interception:
         """Let requests pass again. Those that were taken already go their way."""
         self._rules.remove(self)
 
-    async def take(self, call: Intercepted) -> Any:
+    async def take(self, call: Intercepted) -> Answered:
         """The answer to `call`."""
         if self._left is not None:
             self._left -= 1
         self.calls.append(call)
         try:
             response = self._act(call)
-            if inspect.isawaitable(response):
+            if isinstance(response, Awaitable):
                 response = await response
         except HangUp:
             raise

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from typing import Any
 
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.groups.coordinator import Groups
@@ -292,7 +291,7 @@ class Transactions:
         if where[0] == OFFSETS:
             self._groups.end_transaction(producer_id, committed=commit)
 
-    async def _logged(self, transactional_id: str, work: Coroutine[Any, Any, None]) -> None:
+    async def _logged(self, transactional_id: str, work: Coroutine[object, None, None]) -> None:
         try:
             await work
         except KafkaError as error:

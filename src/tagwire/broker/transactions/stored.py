@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.state_log import key_bytes, value_bytes
+from tagwire.broker.state_log import record_of, tombstone_of
 from tagwire.broker.transactions.transaction import State, Transaction
 from tagwire.errors import UnsupportedVersionError
 from tagwire.records import Record
@@ -30,12 +30,13 @@ def transaction_record(transaction: Transaction, now_ms: int) -> Record:
         transaction_last_update_timestamp_ms=transaction.updated_ms,
         transaction_start_timestamp_ms=transaction.started_ms,
     )
-    return Record(_key(transaction.transactional_id), value_bytes(value, VERSION), timestamp=now_ms)
+    key = messages.TransactionLogKey(transactional_id=transaction.transactional_id)
+    return record_of(key, value, VERSION, now_ms)
 
 
 def no_transaction_record(transactional_id: str, now_ms: int) -> Record:
     """The record that deletes a transactional id."""
-    return Record(_key(transactional_id), None, timestamp=now_ms)
+    return tombstone_of(messages.TransactionLogKey(transactional_id=transactional_id), now_ms)
 
 
 def read_record(record: Record) -> tuple[str, Transaction | None] | None:
@@ -68,7 +69,3 @@ def read_record(record: Record) -> tuple[str, Transaction | None] | None:
         value.transaction_start_timestamp_ms,
     )
     return key.transactional_id, transaction
-
-
-def _key(transactional_id: str) -> bytes:
-    return key_bytes(messages.TransactionLogKey(transactional_id=transactional_id))
