@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tagwire.cli import main
-from tagwire.client import Admin, NewTopic, Producer
+from tagwire.client import Admin, CommittedOffset, NewTopic, Producer
 from tagwire.errors import ConfigError
 from tagwire.records import Record
 from tagwire.spark.jobs.replay import replay
@@ -20,18 +20,31 @@ from .test_topic import NOON, batch, numbered
 pytestmark = pytest.mark.spark
 
 
-def test_lag_comes_from_the_clusters_own_topic(spark, broker, topic, produce, capsys):
+def test_brokers_tell_the_lag_that_the_clusters_own_topic_holds(spark, broker, topic, produce, capsys):
     produce(topic, {0: numbered(0, 9), 1: numbered(0, 3)})
     group = f"group-of-{topic}"
     with Admin(broker.bootstrap) as admin:
         admin.alter_group_offsets(group, {(topic, 0): 1})
         admin.alter_group_offsets(group, {(topic, 0): 4, (topic, 1): 3})
-    assert main(["lag", "--bootstrap", broker.bootstrap, "--group", group, "--json"]) == 0
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(row["topic"], row["partition"], row["offset"], row["logEndOffset"], row["lag"]) for row in found] == [
-        (topic, 0, 4, 9, 5),
-        (topic, 1, 3, 3, 0),
+        admin.alter_group_offsets(f"other-{group}", {(topic, 0): 9})
+        admin.create_topics([NewTopic(f"{topic}-gone", num_partitions=1)])
+        admin.alter_group_offsets(group, {(f"{topic}-gone", 0): CommittedOffset(0, metadata="m")})
+        admin.delete_topics([f"{topic}-gone"])
+    names = ("group", "topic", "partition", "offset", "end", "lag", "metadata")
+    told = []
+    for way in (["--spark"], []):
+        named = [option for name in (group, f"other-{group}") for option in ("--group", name)]
+        assert main(["lag", "--bootstrap", broker.bootstrap, *named, *way, "--json"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        told.append([tuple(json.loads(line)[name] for name in names) for line in lines])
+    assert told[0] == told[1]
+    assert [row[:6] for row in told[0] if row[1] == topic] == [
+        (group, topic, 0, 4, 9, 5),
+        (group, topic, 1, 3, 3, 0),
+        (f"other-{group}", topic, 0, 9, 9, 0),
     ]
+    assert main(["lag", "--bootstrap", broker.bootstrap, "--spark", "--group", "nosuch"]) == 2
+    assert "'nosuch'" in capsys.readouterr().err
 
 
 def test_lag_comes_from_files_alone(spark, tmp_path, capsys):
@@ -45,6 +58,10 @@ def test_lag_comes_from_files_alone(spark, tmp_path, capsys):
     assert capsys.readouterr().out == "nothing lags 31 records or more\n"
     assert main(["lag", "--files", str(tmp_path), "--topic", "flights", "--at-least", "30", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["lag"] == 30
+    assert main(["lag", "--files", str(tmp_path), "--group", "f", "--group", "g"]) == 2
+    assert "no group is called 'f'" in capsys.readouterr().err
+    assert main(["lag", "--files", str(tmp_path), "--group", "g", "--topic", "flight"]) == 2
+    assert "'flight': did you mean 'flights'?" in capsys.readouterr().err
     assert main(["lag", "--files", str(tmp_path / "none")]) == 2
     assert "No such file" in capsys.readouterr().err
 

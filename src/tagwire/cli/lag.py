@@ -1,18 +1,25 @@
-"""`tagwire lag`: how far consumer groups are behind, from Kafka's files alone or from a cluster's own topic."""
+"""`tagwire lag`: how far consumer groups are behind, as a cluster answers, or from Kafka's files alone."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tagwire.cli.connecting import client_properties
+from tagwire.cli.connecting import client_properties, connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json
-from tagwire.cli.terminal import print_json, print_rows, progress
+from tagwire.cli.suggestions import did_you_mean
+from tagwire.cli.terminal import print_json, print_rows, printable, progress
 
-_SHOWN = ("group", "topic", "partition", "offset", "logEndOffset", "lag")
+if TYPE_CHECKING:
+    from tagwire.client import Client, GroupLag
+
+Row = dict[str, Any]
+
+_UNKNOWN_END = "where the partition ends is not known"
 
 
 def lag(
@@ -28,19 +35,85 @@ def lag(
     least: Annotated[
         int | None, typer.Option("--at-least", metavar="N", min=0, help="Only where N records or more are left.")
     ] = None,
+    members: Annotated[
+        bool, typer.Option("--members", help="Who has each partition; also of those without an offset.")
+    ] = False,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="A row for each group instead: its most and all records behind.")
+    ] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Read the cluster's __consumer_offsets in Spark instead of asking for it.")
+    ] = False,
     bootstrap: Bootstrap = BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Show how far every consumer group is behind, in one pass over all of them.
+    """Show how far every consumer group is behind, of all groups at once.
 
-    Reads `__consumer_offsets` in Spark: of a cluster, or with --files what a broker left on disk. One group of a
-    running cluster is told quicker by `tagwire groups describe`.
+    The brokers are asked: share groups and those of KIP-848 are told of where they have any. What cannot be told is
+    null, and its note says why. With --files Spark reads what a broker left on disk, with --spark the topic
+    __consumer_offsets, which spares the coordinators of a cluster with very many groups.
 
     \b
     Examples:
-      tagwire lag --bootstrap kafka-1:9092
-      tagwire lag --files /var/lib/kafka/data --at-least 1000 --json
+      tagwire lag --bootstrap kafka-1:9092 --at-least 1000
+      tagwire lag --group loader --group audit --members
+      tagwire lag --summary --json | jq 'select(.max_lag > 1000) | .group'
+      tagwire lag --files /var/lib/kafka/data --json
     """
+    if (files or spark) and members:
+        raise typer.BadParameter("members are known to brokers alone", param_hint="'--members'")
+    groups, topics = list(dict.fromkeys(group or ())), list(dict.fromkeys(topic or ()))
+    if files or spark:
+        rows = _spark_rows(files, bootstrap, groups, topics)
+    else:
+        with connect(bootstrap) as client:
+            rows = _asked(client, groups, topics, members=members)
+    if summary:
+        _print_summary(rows, least, as_json)
+    else:
+        _print(rows, least, members, as_json)
+
+
+def _asked(client: Client, groups: list[str], topics: list[str], *, members: bool) -> list[Row]:
+    from tagwire.client import Admin
+    from tagwire.errors import Error, KafkaError
+
+    admin = Admin(client)
+    try:
+        found = admin.group_lags(groups or None, topics=topics, members=members)
+    except KafkaError as error:
+        if error.error is not Error.GROUP_ID_NOT_FOUND:
+            raise
+        _refuse_missing("group", groups, {one.group for one in admin.list_groups()})
+        raise
+    rows = [row for one in found for row in _group_rows(one)]
+    _refuse_missing("topic", topics, {row["topic"] for row in rows}, lambda: client.metadata().topics)
+    return rows
+
+
+def _group_rows(group: GroupLag) -> Iterator[Row]:
+    """A row for each partition; one without a partition for a group of which nothing could be told."""
+    about = {"group": group.group, "state": group.state or None, "type": group.type or None}
+    if group.note:
+        yield {**about, **dict.fromkeys(("topic", "partition", "offset", "end", "lag", "metadata")), "note": group.note}
+    for each in group.partitions:
+        member = each.member
+        yield {
+            **about,
+            "topic": each.topic,
+            "partition": each.partition,
+            "offset": each.offset,
+            "end": each.end,
+            "lag": each.lag,
+            "metadata": each.metadata,
+            "note": each.note or None,
+            "member_id": member and member.member_id,
+            "client_id": member and member.client_id,
+            "host": member and member.host,
+        }
+
+
+def _spark_rows(files: str | None, bootstrap: str, groups: list[str], topics: list[str]) -> list[Row]:
     from tagwire.spark.session import check_spark, session
 
     check_spark()
@@ -49,38 +122,101 @@ def lag(
         progress("reading offsets", unit="groups"),
         session(Path(folder) / "spark.log") as spark,
     ):
-        rows = _rows(spark, files, bootstrap, {"group": group or [], "topic": topic or []}, least)
-    if as_json:
-        print_json(rows)
-    elif rows:
-        titles = ("group", "topic", "partition", "offset", "end", "lag")
-        shown = [[_cell(row[name]) for name in _SHOWN] for row in rows]
-        print_rows(titles, shown, numbers=(2, 3, 4, 5))
-    else:
-        print("no committed offsets" if least is None else f"nothing lags {least:,} records or more")
+        return _collected(spark, files, bootstrap, groups, topics)
 
 
-def _rows(
-    spark: Any, files: str | None, bootstrap: str, wanted: dict[str, list[str]], least: int | None
-) -> list[dict[str, Any]]:
+def _collected(spark: Any, files: str | None, bootstrap: str, groups: list[str], topics: list[str]) -> list[Row]:
     from pyspark.sql import functions as F  # noqa: N812
 
     from tagwire.spark.failure import reason
     from tagwire.spark.jobs.lag import lag_of_cluster, lag_of_files
 
     found = lag_of_files(spark, files) if files else lag_of_cluster(spark, client_properties(bootstrap))
-    for column, names in wanted.items():
-        if names:
-            found = found.where(F.col(column).isin(names))
-    if least is not None:
-        found = found.where(F.col("lag") >= least)
+    if groups:
+        found = found.where(F.col("group").isin(groups))
+    elif topics:
+        found = found.where(F.col("topic").isin(topics))
+    columns = ("group", "topic", "partition", "offset", "logEndOffset", "lag", "metadata")
     try:
-        return [
-            row.asDict() for row in found.select(*_SHOWN, "metadata").orderBy("group", "topic", "partition").collect()
-        ]
+        told = [tuple(row) for row in found.select(*columns).orderBy("group", "topic", "partition").collect()]
     except Exception as error:
         raise reason(error) from error
+    rows = [
+        {
+            "group": name,
+            "state": None,
+            "type": None,
+            "topic": topic,
+            "partition": partition,
+            "offset": offset,
+            "end": end,
+            "lag": behind,
+            "metadata": metadata,
+            "note": _UNKNOWN_END if end is None else None,
+        }
+        for name, topic, partition, offset, end, behind, metadata in told
+    ]
+    _refuse_missing("group", groups, {row["group"] for row in rows})
+    committed = {row["topic"] for row in rows}
+    _refuse_missing("topic", topics, committed)
+    return [row for row in rows if not topics or row["topic"] in topics]
+
+
+def _refuse_missing(
+    what: str, named: list[str], there: Collection[str | None], meant: Callable[[], Iterable[str]] | None = None
+) -> None:
+    """Raises typer.BadParameter where something was named that is not there; `meant`: what it may have been instead."""
+    missing = [name for name in named if name not in there]
+    if missing:
+        said = "no group is called" if what == "group" else "there is no committed offset in"
+        names = " or ".join(repr(printable(name)) for name in missing)
+        known = [one for one in there if one is not None] if meant is None else meant()
+        raise typer.BadParameter(f"{said} {names}{did_you_mean(missing[0], known)}", param_hint=f"'--{what}'")
+
+
+def _print(rows: list[Row], least: int | None, members: bool, as_json: bool) -> None:
+    kept = rows if least is None else [row for row in rows if row["lag"] is not None and row["lag"] >= least]
+    unknown = 0 if least is None else sum(row["lag"] is None for row in rows)
+    if as_json:
+        who = () if members else ("member_id", "client_id", "host")
+        print_json({name: value for name, value in row.items() if name not in who} for row in kept)
+    elif kept:
+        names = ["group", "topic", "partition", "offset", "end", "lag"]
+        names += ["client_id", "host", "member_id"] if members else []
+        names += ["note"] if any(row["note"] for row in kept) else []
+        titles = [{"client_id": "client", "member_id": "member"}.get(name, name) for name in names]
+        print_rows(titles, [[_cell(row[name]) for name in names] for row in kept], numbers=(2, 3, 4, 5))
+    else:
+        print("no committed offsets" if least is None else f"nothing lags {least:,} records or more")
+    if unknown:
+        typer.echo(f"left out: {unknown:,} whose lag is not known, see without --at-least", err=True)
+
+
+def _print_summary(rows: list[Row], least: int | None, as_json: bool) -> None:
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row["group"], []).append(row)
+    told = [
+        {
+            "group": name,
+            "state": own[0]["state"],
+            "type": own[0]["type"],
+            "partitions": sum(row["partition"] is not None for row in own),
+            "max_lag": max((row["lag"] for row in own if row["lag"] is not None), default=None),
+            "total_lag": sum(row["lag"] or 0 for row in own) if any(row["lag"] is not None for row in own) else None,
+            "unknown": sum(row["lag"] is None for row in own),
+        }
+        for name, own in groups.items()
+    ]
+    kept = [row for row in told if least is None or row["unknown"] or (row["max_lag"] or 0) >= least]
+    if as_json:
+        print_json(kept)
+    elif kept:
+        titles = ("group", "state", "type", "partitions", "most behind", "all behind", "not known")
+        print_rows(titles, [[_cell(value) for value in row.values()] for row in kept], numbers=(3, 4, 5, 6))
+    else:
+        print("no committed offsets" if least is None else f"nothing lags {least:,} records or more")
 
 
 def _cell(value: str | int | None) -> str:
-    return value if isinstance(value, str) else "?" if value is None else f"{value:,}"
+    return value if isinstance(value, str) else "-" if value is None else f"{value:,}"

@@ -1,8 +1,9 @@
 """How the client's protocol work waits: it is written as coroutines, once, and whoever runs them does the waiting.
 
 A coroutine awaits a `Wait`: something that becomes ready, the connections on which that shows, and a time at which it
-goes on in any case. `run` runs one to its end in the calling thread, which is how `Client`, `Reader` and `Admin` work;
-`Tasks` runs many beside each other, none of which delays another, which is how a producer's thread works.
+goes on in any case. `run` runs one to its end in the calling thread, which is how `Client`, `Reader` and `Admin` work,
+and `together` several, so that several brokers are asked at once; `Tasks` runs many beside each other, none of which
+delays another, which is how a producer's thread works.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Coroutine, Generator, Hashable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from threading import Event
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
@@ -135,6 +138,11 @@ class Tasks:
         return {link for task in self._tasks.values() if task.wait is not None for link in task.wait.links}
 
     @property
+    def is_opening(self) -> bool:
+        """Whether any of them waits for a connection that is being opened."""
+        return any(task.wait is not None and task.wait.opening is not None for task in self._tasks.values())
+
+    @property
     def until(self) -> float:
         """When the first of them goes on whatever happens (`time.monotonic` seconds)."""
         return min((task.wait.until for task in self._tasks.values() if task.wait is not None), default=NEVER)
@@ -181,3 +189,36 @@ class Tasks:
         else:
             if task.wait.opening is not None:
                 task.wait.opening.start(self._wake)
+
+
+def together(works: Iterable[Work[Result]]) -> list[Result | Exception]:
+    """What each gives, or the error that it raises, in their order. They run beside each other; blocks meanwhile."""
+    begun = list(works)
+    ended: dict[int, Any] = {}
+    woken = Event()
+    tasks = Tasks(woken.set)
+
+    def end(key: int, result: Any, error: Exception | None) -> None:
+        ended[key] = result if error is None else error
+
+    try:
+        for key, work in enumerate(begun):
+            tasks.start(key, work, partial(end, key))
+        while len(ended) < len(begun):
+            _block_all(tasks, woken)
+            tasks.step()
+    finally:
+        tasks.close()
+    return [ended[key] for key in sorted(ended)]
+
+
+def _block_all(tasks: Tasks, woken: Event) -> None:
+    """Until one of them goes on, or a connection is open."""
+    if tasks.is_any_over:
+        return
+    if tasks.links:
+        until = min(tasks.until, time.monotonic() + _LOOK) if tasks.is_opening else tasks.until
+        wait_any(tasks.links, until)
+    else:
+        woken.wait(max(tasks.until - time.monotonic(), 0.0))
+        woken.clear()

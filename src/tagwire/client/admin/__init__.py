@@ -3,7 +3,8 @@
 from tagwire.client.admin.cluster import BrokerDescription, Cluster, ClusterDescription
 from tagwire.client.admin.configs import Append, ConfigEntry, ConfigResource, Configs, Subtract
 from tagwire.client.admin.group_offsets import CommittedOffset, GroupOffsets
-from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMember, Groups
+from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMember
+from tagwire.client.admin.lags import GroupLag, Lags, PartitionEnd, PartitionLag
 from tagwire.client.admin.log_dirs import LogDir, LogDirs, Replica
 from tagwire.client.admin.records import Records
 from tagwire.client.admin.topics import NewTopic, Topics
@@ -23,10 +24,13 @@ __all__ = [
     "ConfigEntry",
     "ConfigResource",
     "GroupDescription",
+    "GroupLag",
     "GroupListing",
     "GroupMember",
     "LogDir",
     "NewTopic",
+    "PartitionEnd",
+    "PartitionLag",
     "ProducerState",
     "Replica",
     "Subtract",
@@ -35,7 +39,7 @@ __all__ = [
 ]
 
 
-class Admin(Topics, Records, Configs, Groups, GroupOffsets, Transactions, Cluster, LogDirs):
+class Admin(Topics, Records, Configs, Lags, GroupOffsets, Transactions, Cluster, LogDirs):
     """Looks after a cluster, for one thread.
 
     Each call speaks the highest version that the broker and tagwire share; what a broker is too old for is an

@@ -14,8 +14,6 @@ from tagwire.client.transport import Link
 from tagwire.errors import Error, KafkaError, RemoteProtocolError
 from tagwire.rpc.since import OFFSET_FETCH_GROUPS
 
-# From this version on OffsetFetch asks about several groups.
-
 NO_OFFSET: Final = -1
 NO_EPOCH: Final = -1
 
@@ -56,7 +54,7 @@ class GroupOffsets(Asker):
                     error = each.error_code
                     if error in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
                         if not error:
-                            _check_told(each.topics, places, group)
+                            check_told(each.topics, places, group)
                         error = _take(each.topics, found)
                     yield Outcome(each.group_id if several else group, error)
 
@@ -139,7 +137,7 @@ def _fetch_request(link: Link, group: str, wanted: dict[str, list[int]] | None) 
     return kind(group_id=group, topics=topics)
 
 
-def _check_told(topics: list[Any], places: set[TopicPartition] | None, group: str) -> None:
+def check_told(topics: list[Any], places: set[TopicPartition] | None, group: str) -> None:
     """Raises RemoteProtocolError where an answer leaves out a partition that was asked for, tells of another or of one
     twice, or tells an offset that none can be."""
     told: set[TopicPartition] = set()

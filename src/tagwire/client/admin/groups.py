@@ -10,6 +10,7 @@ from tagwire import messages
 from tagwire.client.admin.asking import Asker, Outcome
 from tagwire.client.coordinators import GROUP
 from tagwire.client.metadata import TopicPartition
+from tagwire.client.scheduling import together
 from tagwire.client.transport import Link
 from tagwire.errors import DecodeError, Error
 
@@ -29,12 +30,17 @@ _TYPES_FROM: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """A group as brokers list it. `state` and `type` are "" where a broker is too old to tell."""
+    """A group as its coordinator lists it. `state` and `type` are "" where that is too old to tell.
+
+    Attributes:
+        coordinator: node id.
+    """
 
     group: str
     protocol_type: str
     state: str
     type: str
+    coordinator: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +91,22 @@ class Groups(Asker):
         found: dict[str, GroupListing] = {}
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            for link in self._every_broker(deadline):
+            async def listed(node: int) -> tuple[int, Any]:
+                link = await self._client.cluster.link(node, deadline)
                 if states or types:
                     self._require(link, request.api_key, _TYPES_FROM if types else _STATES_FROM)
-                answer = self._exchange(link, request, deadline)
+                return node, await self._client.cluster.ask(link, request, deadline)
+
+            for told in together(map(listed, self._client.refresh([], deadline).brokers)):
+                if isinstance(told, Exception):
+                    raise told
+                node, answer = told
                 if answer.error_code:
                     yield Outcome("groups", answer.error_code)
                     return
                 for group in answer.groups:
                     found[group.group_id] = GroupListing(
-                        group.group_id, group.protocol_type, group.group_state, group.group_type
+                        group.group_id, group.protocol_type, group.group_state, group.group_type, node
                     )
             yield Outcome("groups", 0)
 

@@ -84,10 +84,12 @@ def _decoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _ends(spark: SparkSession, properties: Mapping[str, str]) -> DataFrame:
-    from tagwire.client import LATEST, Client
+    from tagwire.client import Admin, Client
 
     with Client.from_properties(properties) as client:
         topics = client.metadata().topics
-        places = {(topic.name, index): LATEST for topic in topics.values() for index in topic.partitions}
-        ends = [(at.topic, at.partition, offset) for at, offset in client.list_offsets(places).items()]
-    return spark.createDataFrame(ends, "topic string, partition int, logEndOffset bigint")
+        ends = Admin(client).partition_ends(
+            (topic.name, index) for topic in topics.values() for index in topic.partitions
+        )
+    rows = [(at.topic, at.partition, end.offset) for at, end in ends.items()]
+    return spark.createDataFrame(rows, "topic string, partition int, logEndOffset bigint")

@@ -1,0 +1,449 @@
+"""How far groups are behind: what they have committed beside where partitions end, for all groups at once.
+
+Coordinators are asked about many groups in one request and leaders about many partitions, all brokers beside each
+other. What cannot be told of one group or partition is said in its place and keeps nothing else from being told.
+Sources: OffsetFetch from version 8 on (KIP-709), DescribeShareGroupOffsets (KIP-932), ListOffsets.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from tagwire import messages
+from tagwire.client.admin.asking import by_topic
+from tagwire.client.admin.group_offsets import NO_OFFSET, check_told
+from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMember, Groups
+from tagwire.client.config import ISOLATIONS, isolation_of
+from tagwire.client.coordinators import GROUP, coordinators
+from tagwire.client.metadata import NO_NODE, ClusterMetadata, TopicPartition
+from tagwire.client.offsets import LATEST
+from tagwire.client.retry import Retry, is_retriable
+from tagwire.client.scheduling import run, together
+from tagwire.errors import Error, KafkaError, RemoteProtocolError, TagwireError
+from tagwire.rpc.since import OFFSET_FETCH_GROUPS
+
+SHARE: Final = "share"
+_SHARE_OFFSETS: Final = messages.DescribeShareGroupOffsetsRequest.api_key
+
+# The types of groups that `describe_groups` knows; brokers before Kafka 3.8 tell none.
+_DESCRIBED: Final = ("", "classic", "consumer", SHARE)
+
+# Groups in one request: an answer stays small beside what a client takes, whatever they have committed.
+_AT_ONCE: Final = 250
+
+# Seconds in which a partition that has just lost its leader may get another; one without a leader for longer is told
+# as such.
+_LEADER_PATIENCE: Final = 2.0
+
+
+class PartitionEnd(NamedTuple):
+    """Where a partition ends: the offset that its next record gets, or None and a `note` why nobody can tell."""
+
+    offset: int | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLag:
+    """How far a group is behind in one partition.
+
+    Attributes:
+        offset: the one it reads next; None where it has committed none.
+        end: the one that the partition's next record gets; None where that cannot be told.
+        lag: records between the two, by their offsets; None where one of them is.
+        leader_epoch: -1 where it is not known.
+        note: why something is None; "" where nothing is.
+        member: who has the partition now, where members were asked for.
+    """
+
+    topic: str
+    partition: int
+    offset: int | None
+    end: int | None
+    lag: int | None
+    leader_epoch: int = -1
+    metadata: str = ""
+    note: str = ""
+    member: GroupMember | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """How far a group is behind.
+
+    Attributes:
+        state: such as "Stable"; "" where the broker is too old to tell. `type` likewise.
+        partitions: those it has committed in, and those that its members have, in order.
+        members: empty where they were not asked for.
+        note: why nothing of the group could be told; "" where something could.
+    """
+
+    group: str
+    state: str
+    type: str
+    partitions: tuple[PartitionLag, ...] = ()
+    members: tuple[GroupMember, ...] = ()
+    note: str = ""
+
+    @property
+    def lag(self) -> int:
+        """Records behind in all partitions, those left out whose lag is not known."""
+        return sum(each.lag or 0 for each in self.partitions)
+
+    @property
+    def longest(self) -> int:
+        """Records behind in the partition where they are most."""
+        return max((each.lag or 0 for each in self.partitions), default=0)
+
+
+@dataclass(slots=True)
+class _Committed:
+    """What is known of a group's offsets: the broker's rows, each with what it refuses, or why there are none."""
+
+    rows: dict[TopicPartition, PartitionLag] = field(default_factory=dict)
+    note: str = ""
+
+
+class Lags(Groups):
+    """The lag of a cluster's groups."""
+
+    def group_lags(
+        self, groups: Sequence[str] | None = None, *, topics: Collection[str] = (), members: bool = False
+    ) -> list[GroupLag]:
+        """How far groups are behind, by name: classic ones, those of KIP-848 and, from their start offsets, share
+        groups.
+
+        An offset counts as soon as it is committed, also one that an open transaction would replace. Partitions end
+        where the client's isolation says.
+
+        Args:
+            groups: None takes all; a group that is deleted meanwhile is left out.
+            topics: only of these; none takes all.
+            members: whether to ask who has which partition; partitions without an offset are then told of too.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND naming a group that does not exist; brokers cannot list groups.
+            ConnectError, ...: a broker cannot be asked which groups it has.
+        """
+        known: Sequence[GroupListing | GroupDescription]
+        if groups is not None:
+            known = list(self.describe_groups(list(dict.fromkeys(groups))).values())
+        else:
+            known = self.list_groups()
+            known = self._described(known) if members else known
+        committed = self._committed(known)
+        found: dict[str, dict[TopicPartition, PartitionLag]] = {}
+        for group in known:
+            rows = {at: row for at, row in committed[group.group].rows.items() if not topics or at.topic in topics}
+            if members and isinstance(group, GroupDescription):
+                for at, member in _holders(group).items():
+                    if not topics or at.topic in topics:
+                        rows[at] = _held(rows.get(at), at, member)
+            found[group.group] = rows
+        ends = self.partition_ends({at for rows in found.values() for at in rows})
+        return [
+            GroupLag(
+                group.group,
+                group.state,
+                group.type,
+                tuple(_compared(rows[at], ends[at]) for at in sorted(rows)),
+                group.members if members and isinstance(group, GroupDescription) else (),
+                committed[group.group].note,
+            )
+            for group in sorted(known, key=lambda each: each.group)
+            for rows in [found[group.group]]
+        ]
+
+    def partition_ends(self, partitions: Iterable[tuple[str, int]]) -> dict[TopicPartition, PartitionEnd]:
+        """Where partitions end, in the client's isolation; of those that nobody can tell it of, why.
+
+        Raises:
+            ConnectError, ...: no broker tells which topics there are.
+        """
+        left = {TopicPartition(*at) for at in partitions}
+        if not left:
+            return {}
+        deadline = self._client.deadline()
+        retry = Retry(min(deadline, time.monotonic() + _LEADER_PATIENCE))
+        found: dict[TopicPartition, PartitionEnd] = {}
+        while True:
+            failed = self._ask_leaders(self._client.metadata({at.topic for at in left}), left, found, deadline)
+            if not failed:
+                return found
+            try:
+                retry.wait(next(iter(failed.values())))
+            except TagwireError:
+                return found | {at: PartitionEnd(None, _said(error)) for at, error in failed.items()}
+            left = set(failed)
+
+    # What groups have committed ------------------------------------------------------------------------------------
+
+    def _described(self, listed: Sequence[GroupListing]) -> list[GroupListing | GroupDescription]:
+        """The groups with their members, where there is a way to ask for those of their type. Those that are gone since
+        they were listed are left out."""
+        while True:
+            asked = [group.group for group in listed if group.type.lower() in _DESCRIBED]
+            try:
+                return [*self.describe_groups(asked).values(), *(one for one in listed if one.group not in asked)]
+            except KafkaError as error:
+                if error.error is not Error.GROUP_ID_NOT_FOUND:
+                    raise
+                still = self.list_groups()
+                if {group.group for group in still} >= {*asked}:
+                    raise
+                listed = still
+
+    def _committed(self, groups: Sequence[GroupListing | GroupDescription]) -> dict[str, _Committed]:
+        """What each group has committed; coordinators that have moved are looked for until the deadline."""
+        deadline = self._client.deadline()
+        retry = Retry(deadline)
+        found: dict[str, _Committed] = {}
+        types = {group.group: group.type for group in groups}
+        homes = {group.group: group.coordinator for group in groups}
+        while homes:
+            later: dict[str, TagwireError] = {}
+            asked = [
+                self._ask_coordinator(node, is_share, some, found, later, deadline)
+                for (node, is_share), own in _by_coordinator(homes, types).items()
+                for some in _parts(own)
+            ]
+            for error in together(asked):
+                if isinstance(error, Exception):
+                    raise error
+            if not later:
+                break
+            try:
+                retry.wait(next(iter(later.values())))
+                homes = run(coordinators(self._client.cluster, later, GROUP, deadline))
+            except TagwireError as error:
+                found |= {group: _Committed(note=_said(later[group], error)) for group in later}
+                break
+        return found
+
+    async def _ask_coordinator(
+        self,
+        node: int,
+        is_share: bool,
+        groups: list[str],
+        found: dict[str, _Committed],
+        later: dict[str, TagwireError],
+        deadline: float,
+    ) -> None:
+        """Fills `found`, and `later` with what is worth another attempt."""
+        cluster = self._client.cluster
+        try:
+            link = await cluster.link(node, deadline)
+            if is_share:
+                told = _told(groups, await cluster.ask(link, _share_request(groups), deadline))
+            elif link.version(messages.OffsetFetchRequest.api_key) >= OFFSET_FETCH_GROUPS:
+                told = _told(groups, await cluster.ask(link, _several_request(groups), deadline))
+            else:  # an answer is about one group, and does not name it
+                told = {
+                    group: await cluster.ask(link, messages.OffsetFetchRequest(group_id=group, topics=None), deadline)
+                    for group in groups
+                }
+        except RemoteProtocolError:
+            raise
+        except TagwireError as error:
+            for group in groups:
+                if is_retriable(error):
+                    later[group] = error
+                else:
+                    found[group] = _Committed(note=_said(error))
+            return
+        for group in groups:
+            answer = told[group]
+            refusal = KafkaError(answer.error_code, f"offsets of group {group!r}")
+            if not answer.error_code or refusal.error is Error.GROUP_ID_NOT_FOUND:
+                found[group] = _Committed(dict(_share_rows(answer) if is_share else _rows(group, answer)))
+            elif refusal.retriable:
+                later[group] = refusal
+            else:
+                found[group] = _Committed(note=_said(refusal))
+
+    # Where partitions end ------------------------------------------------------------------------------------------
+
+    def _ask_leaders(
+        self,
+        known: ClusterMetadata,
+        wanted: Iterable[TopicPartition],
+        found: dict[TopicPartition, PartitionEnd],
+        deadline: float,
+    ) -> dict[TopicPartition, TagwireError]:
+        """One question to each leader. Fills `found`; returns what is worth another attempt, with the error."""
+        failed: dict[TopicPartition, TagwireError] = {}
+        leaders: dict[int, list[TopicPartition]] = defaultdict(list)
+        for at in sorted(wanted):
+            place = _placed(known, at)
+            if isinstance(place, int):
+                leaders[place].append(at)
+            elif isinstance(place, KafkaError):
+                failed[at] = place
+            else:
+                found[at] = place
+        asked = [self._ask_leader(node, own, found, failed, deadline) for node, own in leaders.items()]
+        for error in together(asked):
+            if isinstance(error, Exception):
+                raise error
+        return failed
+
+    async def _ask_leader(
+        self,
+        node: int,
+        partitions: list[TopicPartition],
+        found: dict[TopicPartition, PartitionEnd],
+        failed: dict[TopicPartition, TagwireError],
+        deadline: float,
+    ) -> None:
+        kind = messages.ListOffsetsRequest
+        request = kind(
+            replica_id=-1,
+            isolation_level=ISOLATIONS[isolation_of(self._client.fetch_settings.isolation)],
+            topics=[
+                kind.ListOffsetsTopic(
+                    name=topic,
+                    partitions=[
+                        kind.ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in indexes
+                    ],
+                )
+                for topic, indexes in by_topic(partitions).items()
+            ],
+        )
+        try:
+            link = await self._client.cluster.link(node, deadline)
+            answer: Any = await self._client.cluster.ask(link, request, deadline)
+        except RemoteProtocolError:
+            raise
+        except TagwireError as error:
+            for at in partitions:
+                if is_retriable(error):
+                    failed[at] = error
+                else:
+                    found[at] = PartitionEnd(None, _said(error))
+            return
+        left = set(partitions)
+        for topic in answer.topics:
+            for told in topic.partitions:
+                at = TopicPartition(topic.name, told.partition_index)
+                if at not in left:
+                    raise RemoteProtocolError(f"{link.broker} told an offset of {at}, not asked for, or twice")
+                left.remove(at)
+                refusal = KafkaError(told.error_code, f"end of partition {at}")
+                if told.error_code and refusal.retriable:
+                    failed[at] = refusal
+                elif told.error_code:
+                    found[at] = PartitionEnd(None, _said(refusal))
+                elif told.offset < 0:
+                    raise RemoteProtocolError(f"{link.broker} told offset {told.offset} of {at}, which none can be")
+                else:
+                    found[at] = PartitionEnd(told.offset)
+        for at in left:
+            failed[at] = KafkaError(Error.UNKNOWN_SERVER_ERROR, f"no end of {at} in the answer of {link.broker}")
+
+
+def _by_coordinator(homes: Mapping[str, int], types: Mapping[str, str]) -> dict[tuple[int, bool], list[str]]:
+    """The groups of each broker, share groups apart: they are asked about in another way."""
+    found: dict[tuple[int, bool], list[str]] = defaultdict(list)
+    for group, node in homes.items():
+        found[node, types[group].lower() == SHARE].append(group)
+    return found
+
+
+def _parts(groups: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(groups), _AT_ONCE):
+        yield groups[start : start + _AT_ONCE]
+
+
+def _several_request(groups: list[str]) -> Any:
+    kind = messages.OffsetFetchRequest
+    return kind(groups=[kind.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups])
+
+
+def _share_request(groups: list[str]) -> Any:
+    kind = messages.DescribeShareGroupOffsetsRequest
+    return kind(groups=[kind.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None) for group in groups])
+
+
+def _told(groups: list[str], answer: Any) -> dict[str, Any]:
+    """{group: what the answer says of it}. Raises RemoteProtocolError: not each of them is told of, once."""
+    found: dict[str, Any] = {}
+    for each in answer.groups:
+        if each.group_id in found:
+            raise RemoteProtocolError(f"offsets of group {each.group_id!r}: told twice")
+        found[each.group_id] = each
+    for group in {*groups} ^ {*found}:
+        raise RemoteProtocolError(f"offsets of group {group!r}: not asked for, or no word of it in the answer")
+    return found
+
+
+def _rows(group: str, answer: Any) -> Iterator[tuple[TopicPartition, PartitionLag]]:
+    if not answer.error_code:
+        check_told(answer.topics, None, group)
+    for topic in answer.topics:
+        for each in topic.partitions:
+            at = TopicPartition(topic.name, each.partition_index)
+            if each.error_code:
+                note = _said(KafkaError(each.error_code, "its offset"))
+                yield at, PartitionLag(*at, None, None, None, note=note)
+            elif each.committed_offset != NO_OFFSET:
+                epoch, metadata = each.committed_leader_epoch, each.metadata or ""
+                yield at, PartitionLag(*at, each.committed_offset, None, None, epoch, metadata)
+
+
+def _share_rows(answer: Any) -> Iterator[tuple[TopicPartition, PartitionLag]]:
+    """Rows of a share group: where it starts in each partition, with the lag where its coordinator counts that."""
+    for topic in answer.topics:
+        for each in topic.partitions:
+            at = TopicPartition(topic.topic_name, each.partition_index)
+            if each.error_code:
+                note = _said(KafkaError(each.error_code, each.error_message or "its offset"))
+                yield at, PartitionLag(*at, None, None, None, note=note)
+            elif each.start_offset >= 0:
+                lag = each.lag if each.lag >= 0 else None
+                yield at, PartitionLag(*at, each.start_offset, None, lag, each.leader_epoch)
+
+
+def _holders(group: GroupDescription) -> dict[TopicPartition, GroupMember]:
+    return {at: member for member in group.members for at in member.assignment}
+
+
+def _held(row: PartitionLag | None, at: TopicPartition, member: GroupMember) -> PartitionLag:
+    if row is None:
+        return PartitionLag(*at, None, None, None, note="nothing committed", member=member)
+    return PartitionLag(*at, row.offset, row.end, row.lag, row.leader_epoch, row.metadata, note=row.note, member=member)
+
+
+def _compared(row: PartitionLag, end: PartitionEnd) -> PartitionLag:
+    """The row with the partition's end. A lag that the broker has counted stays: of share groups it knows more."""
+    lag = row.lag
+    if lag is None and row.offset is not None and end.offset is not None:
+        lag = max(end.offset - row.offset, 0)
+    note = "; ".join(said for said in (row.note, end.note) if said)
+    return PartitionLag(
+        row.topic, row.partition, row.offset, end.offset, lag, row.leader_epoch, row.metadata, note, row.member
+    )
+
+
+def _placed(known: ClusterMetadata, at: TopicPartition) -> int | PartitionEnd | KafkaError:
+    """The node that leads a partition; or why there is none, which may last or not."""
+    topic = known.topics.get(at.topic)
+    if topic is None or topic.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+        return PartitionEnd(None, "the topic does not exist")
+    if topic.error:
+        error = KafkaError(topic.error, f"topic {at.topic!r}")
+        return error if error.retriable else PartitionEnd(None, _said(error))
+    partition = topic.partitions.get(at.partition)
+    if partition is None:
+        return PartitionEnd(None, f"the topic has {len(topic.partitions)} partitions")
+    if partition.leader == NO_NODE:
+        return KafkaError(Error.LEADER_NOT_AVAILABLE, f"partition {at} has no leader")
+    return partition.leader
+
+
+def _said(*errors: TagwireError) -> str:
+    """One line."""
+    return "; ".join(dict.fromkeys(" ".join(str(error).split()) for error in errors))
