@@ -35,6 +35,7 @@ _COMMANDS = {
     "configs": "",
     "versions": "",
     "broker": "",
+    "doctor": "Look at what tagwire stands on here, and say what to do.",
     "audit": "Say which clients break on another release of Kafka.",
     "capture": "",
     "tap": "Record what passes between clients and a broker.",
