@@ -32,6 +32,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/import_cycles.py
 
 # Compares with Kafka's published jars, fetched with Maven and kept under .cache/; what cannot be fetched is NOT RUN.
 interop: setup

@@ -21,6 +21,7 @@ from tagwire import records
 from tagwire.records import Record
 from tagwire.records.files import Segment, offset_index, time_index
 from tagwire.records.files.names import offset_name
+from tagwire.records.files.verify import verify_segment
 
 SIZE = 1 << 30
 ROUNDS = 7
@@ -64,7 +65,7 @@ def write_segment(directory: Path, batch_size: int) -> Path:
 
 def verify(path: Path) -> None:
     with Segment(path) as segment:
-        faults = list(segment.verify())
+        faults = list(verify_segment(segment))
     assert not faults, faults[0]
 
 

@@ -17,6 +17,7 @@ from tagwire.errors import ConfigError, Error, KafkaError
 from tagwire.records import HeaderEntry, HeaderRegister, Record, place, read, write
 from tagwire.records.files import partitions
 from tagwire.records.files.partition_metadata import read_dialect
+from tagwire.records.files.verify import verify_partition
 from tagwire.rpc.dialects import dialect_of, say_dialect
 
 DIALECT = "int-headers"
@@ -285,4 +286,4 @@ def test_a_log_of_the_dialect_is_sound_to_whoever_checks_it_without_the_broker(t
             assert produce(wire, of_dialect(*rows, codec=CODECS[number % 5])).error_code == 0
     (files,) = [found for found in partitions(tmp_path, dialect=DIALECT) if found.topic == "t"]
     assert len(files.segments) > 2
-    assert [str(fault) for fault in files.verify()] == []
+    assert [str(fault) for fault in verify_partition(files)] == []

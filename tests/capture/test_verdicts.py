@@ -12,7 +12,7 @@ from tagwire.capture.census import client_of
 from tagwire.capture.software import oldest_that_works, software_of
 from tagwire.capture.verdicts import FEATURES, since
 from tagwire.errors import ConfigError
-from tagwire.rpc.negotiation import Range
+from tagwire.rpc.ranges import Range
 from tagwire.spec import releases
 
 from .traffic import key

@@ -21,7 +21,7 @@ from tagwire.client import EARLIEST, LATEST, Admin, Client, NewTopic, Producer, 
 from tagwire.client.versions import range_of
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc import api_key
-from tagwire.rpc.negotiation import overlap
+from tagwire.rpc.ranges import overlap
 
 NOW: Final = 1_700_000_000_000
 SECONDS: Final = 30

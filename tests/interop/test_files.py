@@ -22,6 +22,7 @@ from tagwire.records import Record
 from tagwire.records.files import PartitionFiles, Segment, kind_of, partitions
 from tagwire.records.files.checkpoints import read_offsets
 from tagwire.records.files.side_files import rows_of
+from tagwire.records.files.verify import verify_partition
 from tagwire.records.internal_topics import CLUSTER_METADATA, HIDDEN, decode_key, decode_record, decode_value
 
 from .conftest import Count
@@ -241,7 +242,7 @@ def test_credentials_are_hidden_in_what_people_see(data: Path) -> None:
 
 
 def test_nothing_that_kafka_wrote_is_at_fault(data: Path) -> None:
-    assert [str(fault) for files in partitions(data) for fault in files.verify()] == []
+    assert [str(fault) for files in partitions(data) for fault in verify_partition(files)] == []
 
 
 def _entries(path: Path) -> Iterator[str]:
@@ -295,7 +296,7 @@ def test_kafka_dumps_what_we_wrote(kafka: RealBroker, tmp_path: Path, count: Cou
     assert len(files.segments) > 1
     ours = [line for segment in files.segments for line in dumped(segment, as_text)]
     assert kafka.dump([segment.path for segment in files.segments], "--print-data-log") == ours
-    assert list(files.verify()) == []
+    assert list(verify_partition(files)) == []
     indexes = [*files.files("index"), *files.files("timeindex")]
     checked = kafka.dump([path for path in indexes if path.stat().st_size], "--index-sanity-check")
     assert sum("passed sanity check" in line for line in checked) == sum(path.stat().st_size > 0 for path in indexes)

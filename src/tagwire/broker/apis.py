@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tagwire.broker import handlers  # noqa: F401  (registers them)
-from tagwire.broker.served import SERVED, Answered, Call, Served
+from tagwire.broker.served import SERVED, Call, Served
+from tagwire.broker.session import Answered
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import ConfigError
 from tagwire.rpc import Api, Range, api_name, intersect, ranges_of

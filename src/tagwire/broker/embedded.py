@@ -19,7 +19,8 @@ from tagwire.broker.instruments import Instruments
 from tagwire.broker.network.listener import Listener, Tls
 from tagwire.broker.network.server import Server
 from tagwire.broker.observing.requests import RequestLog
-from tagwire.broker.served import Answered, Call
+from tagwire.broker.served import Call
+from tagwire.broker.session import Answered
 from tagwire.broker.settings import Options, Settings
 from tagwire.broker.testing.disk import Disk
 from tagwire.broker.testing.interception import Act, Interception, Interceptions

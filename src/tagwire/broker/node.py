@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tagwire.broker import upkeep
 from tagwire.broker.fetch_sessions import FetchSessions
@@ -27,9 +26,6 @@ from tagwire.broker.topics import Topics
 from tagwire.broker.transactions.coordinator import Transactions
 from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
-
-if TYPE_CHECKING:
-    from tagwire.broker.apis import Apis
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -45,7 +41,6 @@ class Node:
     Attributes:
         settings: how it was started.
         instruments: what the program that runs it can reach.
-        apis: what it serves.
         node_id, cluster_id: who it is.
         data_path: where its topics are.
         topics: its topics.
@@ -55,7 +50,7 @@ class Node:
         disk: threads for reading files.
     """
 
-    def __init__(self, settings: Settings, instruments: Instruments, apis: Apis) -> None:
+    def __init__(self, settings: Settings, instruments: Instruments) -> None:
         """Take the data directory into use and open every log in it; this may take as long as reading what a crash
         left.
 
@@ -64,7 +59,6 @@ class Node:
         """
         self.settings = settings
         self.instruments = instruments
-        self.apis = apis
         files = instruments.files
         self._temporary = tempfile.mkdtemp(prefix="tagwire-broker-") if settings.data_dir is None else None
         # Also when it is never closed: when nobody knows it any more, or the program ends.

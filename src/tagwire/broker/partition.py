@@ -10,7 +10,6 @@ from tagwire.broker.storage.batch import Appended
 from tagwire.broker.storage.checkpoints import OffsetCheckpoint
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.producers import Producer
-from tagwire.broker.storage.retention import expired_before
 
 
 class Partition:
@@ -75,7 +74,7 @@ class Partition:
         Raises:
             StorageError: the disk refused, or the log is offline.
         """
-        return self.log.delete_before(expired_before(self.log, now_ms), self._remember_start)
+        return self.log.delete_before(self.log.expired_before(now_ms), self._remember_start)
 
     def _remember_start(self, offset: int) -> None:
         self._starts.raise_to({(self.topic, self.index): offset})

@@ -10,55 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from tagwire.broker.node import Node
+from tagwire.broker.session import Answered, Session
 from tagwire.codec.classes import MessageObject
-from tagwire.rpc import Gate, Range
-
-if TYPE_CHECKING:
-    from tagwire.broker.node import Node
-
-
-class HangUp(Exception):
-    """Raised by a handler that refuses a request in the one way its client will notice: the connection is closed."""
-
-
-@dataclass(slots=True, eq=False)
-class Session:
-    """What is known of one connection, from one request to the next.
-
-    Attributes:
-        client_host, client_port: the address it comes from.
-        host, port: the address of this broker that clients are told on this connection.
-        gate: who has to authenticate before anything else is answered; None where nobody has to.
-        answer_bytes: how many bytes of records an answer should hold at most just now, of all that clients read.
-        software, software_version: what the client says it is, "" for nothing.
-    """
-
-    client_host: str
-    client_port: int
-    host: str
-    port: int
-    answer_bytes: Callable[[], int]
-    gate: Gate | None = None
-    software: str = ""
-    software_version: str = ""
-
-    @property
-    def address(self) -> str:
-        """Where it comes from, "host:port"."""
-        return f"{self.client_host}:{self.client_port}"
-
-    @property
-    def is_known(self) -> bool:
-        """Whether it may ask for anything."""
-        return self.gate is None or self.gate.username is not None
-
-    @property
-    def user(self) -> str:
-        """Who has authenticated, "" for nobody."""
-        return (self.gate.username if self.gate is not None else None) or ""
-
+from tagwire.rpc import Range
 
 RequestT = TypeVar("RequestT", bound=MessageObject)
 RequestT_co = TypeVar("RequestT_co", bound=MessageObject, covariant=True)
@@ -82,9 +39,6 @@ class Call(Generic[RequestT_co]):
     session: Session
     broker: Node
 
-
-Answered = MessageObject | None
-"""A response, or None where there is to be no answer."""
 
 Handler = Callable[[Call[RequestT]], Awaitable[Answered]]
 

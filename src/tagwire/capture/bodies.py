@@ -12,7 +12,7 @@ from tagwire.capture.observation import Losses
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import DecodeError, UnsupportedVersionError
 from tagwire.rpc.headers import API_VERSIONS
-from tagwire.rpc.negotiation import Range
+from tagwire.rpc.ranges import Range
 from tagwire.spec import Struct
 
 BAD_REQUEST: Final = "a request whose body cannot be read"

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from tagwire import messages
 from tagwire.capture.observation import Endpoint, Observation, Place
 from tagwire.rpc.headers import API_VERSIONS
-from tagwire.rpc.negotiation import Range
+from tagwire.rpc.ranges import Range
 from tagwire.spec.api_keys import API_NAMES
 
 _BEFORE_AUTHENTICATION: Final = frozenset({17, API_VERSIONS, 36})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tagwire.rpc.addresses import address_text
 from tagwire.rpc.names import api_name
-from tagwire.rpc.negotiation import Range
+from tagwire.rpc.ranges import Range
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ import msgspec
 
 from tagwire.capture.observation import Endpoint, Losses, Observation, Place
 from tagwire.rpc.headers import API_VERSIONS
-from tagwire.rpc.negotiation import Range
+from tagwire.rpc.ranges import Range
 from tagwire.spec.api_keys import API_NAMES
 
 MARK: Final = b"Completed request:"

@@ -16,7 +16,7 @@ from tagwire.kernel.number_columns import number_column
 from tagwire.kernel.request_rows import Rows
 from tagwire.kernel.row_groups import Group, count_minutes, group_rows
 from tagwire.rpc.headers import API_VERSIONS
-from tagwire.rpc.negotiation import Range
+from tagwire.rpc.ranges import Range
 
 
 @dataclass(slots=True)

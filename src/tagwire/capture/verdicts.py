@@ -24,7 +24,7 @@ from tagwire.capture.census import JAVA, Client, Usage, Use
 from tagwire.capture.software import oldest_that_works, software_of, works_with
 from tagwire.errors import ConfigError
 from tagwire.rpc.names import api_name
-from tagwire.rpc.negotiation import overlap
+from tagwire.rpc.ranges import overlap
 from tagwire.spec import releases
 from tagwire.spec.releases import ApiRange
 

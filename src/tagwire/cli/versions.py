@@ -170,7 +170,7 @@ def _summary(sides: Mapping[str, Ranges], rows: list[dict[str, Any]]) -> str:
 
 
 def _outlook(rows: list[dict[str, Any]], against: str) -> str:
-    from tagwire.rpc.negotiation import overlap
+    from tagwire.rpc.ranges import overlap
 
     lost = [
         row["api"]

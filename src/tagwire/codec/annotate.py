@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
-from tagwire.codec.classes import Buffer
+from tagwire.codec.program import Buffer
 from tagwire.errors import DecodeError, UnsupportedVersionError
 from tagwire.spec import Field, Message, Struct
 from tagwire.spec.model import FIXED_WIDTHS, INTEGER_RANGES

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
-from tagwire.codec.classes import Buffer, MessageObject, program_of
+from tagwire.codec.program import Buffer, MessageClass, program_of
 from tagwire.errors import ConfigError, DecodeError, UnsupportedVersionError
 from tagwire.kernel import message_columns as kernel
 from tagwire.kernel import message_reading
@@ -44,7 +44,7 @@ class _Shape(NamedTuple):
     type: pa.StructType
 
 
-def schema_of(message: type[MessageObject] | MessageObject, version: int) -> pa.StructType:
+def schema_of(message: type[MessageClass] | MessageClass, version: int) -> pa.StructType:
     """The struct type of `message`, a class or one of its objects, at `version`.
 
     Raises UnsupportedVersionError where the message has no such version, and SpecError where its structs unfold into
@@ -54,7 +54,7 @@ def schema_of(message: type[MessageObject] | MessageObject, version: int) -> pa.
     return _shape(program_of(cls, version)).type
 
 
-def to_arrow(cls: type[MessageObject], data: Buffer, version: int, *, lenient: bool = False) -> pa.StructArray:
+def to_arrow(cls: type[MessageClass], data: Buffer, version: int, *, lenient: bool = False) -> pa.StructArray:
     """The message that `data` holds, all of it, as a column of one row of type `schema_of(cls, version)`.
 
     Raises DecodeError, as `cls.decode` does, and UnsupportedVersionError.
@@ -70,7 +70,7 @@ def to_arrow(cls: type[MessageObject], data: Buffer, version: int, *, lenient: b
 
 
 def decode_many(
-    cls: type[MessageObject],
+    cls: type[MessageClass],
     column: pa.Array | pa.ChunkedArray,
     version: int,
     *,

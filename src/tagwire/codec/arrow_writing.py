@@ -7,23 +7,25 @@ any width: each value has to fit its field. A uuid may be any binary of 16 bytes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 import pyarrow as pa
 
 from tagwire.codec.arrow import schema_of
-from tagwire.codec.classes import MessageObject, program_of
+from tagwire.codec.program import MessageClass, program_of
 from tagwire.errors import ConfigError, EncodeError, UnsupportedVersionError
 from tagwire.kernel import message_column_writing as kernel
 from tagwire.spec import Absent, Field, Struct
+
+AnyMessage = TypeVar("AnyMessage", bound=MessageClass)
 
 _Column = tuple[Any, ...]
 """As `kernel.Writer` takes it: (validity, start, values, width, data, inside, constant, limit)."""
 
 
 def encode_many(
-    cls: type[MessageObject],
+    cls: type[MessageClass],
     column: pa.Array | pa.ChunkedArray,
     version: int,
     *,
@@ -70,7 +72,7 @@ def encode_many(
     return pa.StructArray.from_arrays([values, pa.array(texts, pa.string())], fields=fields)
 
 
-def object_of(cls: type[MessageObject], row: Mapping[str, Any]) -> MessageObject:
+def object_of(cls: type[AnyMessage], row: Mapping[str, Any]) -> AnyMessage:
     """The message that a row is, one of Arrow's Python values: structs are dicts, uuids bytes.
 
     Raises:
@@ -80,7 +82,7 @@ def object_of(cls: type[MessageObject], row: Mapping[str, Any]) -> MessageObject
 
 
 def _encoded(
-    cls: type[MessageObject], chunk: pa.StructArray, version: int
+    cls: type[MessageClass], chunk: pa.StructArray, version: int
 ) -> Iterator[tuple[int, EncodeError | UnsupportedVersionError | None, pa.Array | None]]:
     """Rows that cannot be written, and why; last of all the column, null in these rows."""
     program = program_of(cls, version)
@@ -111,7 +113,7 @@ def _encoded(
 
 
 def _refusal(
-    cls: type[MessageObject], chunk: pa.StructArray, row: int, version: int
+    cls: type[MessageClass], chunk: pa.StructArray, row: int, version: int
 ) -> EncodeError | UnsupportedVersionError:
     """Why a row is not written: what encoding it as an object says."""
     try:
@@ -258,7 +260,7 @@ def _default(field: Field, version: int) -> Any:
     return field.default.bytes if isinstance(field.default, UUID) else field.default
 
 
-def _object(cls: type[MessageObject], made: type, struct: Struct, row: Mapping[str, Any]) -> Any:
+def _object(cls: type[MessageClass], made: type, struct: Struct, row: Mapping[str, Any]) -> Any:
     values: dict[str, Any] = {}
     fields = {field.attribute: field for field in struct.fields}
     for name, value in row.items():

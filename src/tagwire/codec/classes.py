@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
 from tagwire.codec import json_form
-from tagwire.codec.program import compile_program
+from tagwire.codec.program import Buffer, checked_version, program_of
 from tagwire.codec.secrets import SECRET_FIELDS, SETTING_VALUES, SETTINGS, is_secret
-from tagwire.errors import SpecError, UnsupportedVersionError
+from tagwire.errors import SpecError
 from tagwire.kernel import message_reading, message_writing
 from tagwire.kernel.programs import Program, adopt
 from tagwire.spec import Absent, Message, Struct, Versions, catalog, load
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Buffer = bytes | bytearray | memoryview
 
 
 class Structure:
@@ -152,12 +150,12 @@ class MessageObject(Structure):
 
     def to_json(self, version: int) -> dict[str, Any]:
         """Kafka's JSON form of the message at `version` (facts 1.8)."""
-        return json_form.to_json(self.spec, self, _checked(type(self), version))
+        return json_form.to_json(self.spec, self, checked_version(type(self), version))
 
     @classmethod
     def from_json(cls, doc: Mapping[str, Any], version: int) -> Self:
         """The message that `doc` describes. A missing key means the default; an unknown key is a DecodeError."""
-        return json_form.from_json(cls.spec, doc, _checked(cls, version), cls._classes)  # type: ignore[no-any-return]
+        return json_form.from_json(cls.spec, doc, checked_version(cls, version), cls._classes)  # type: ignore[no-any-return]
 
 
 def message_class(spec: Message | Path | str) -> type[MessageObject]:
@@ -252,23 +250,6 @@ class _Missing:
 
 
 _MISSING = _Missing()
-
-
-def program_of(cls: type[MessageObject], version: int) -> Program:
-    """The program of one version of `cls`. Raises UnsupportedVersionError."""
-    # Only a plain int may hit the cache: True and 1.0 are equal to 1.
-    program = cls._programs.get(version) if type(version) is int else None
-    if program is None:
-        number = _checked(cls, version)
-        program = cls._programs[number] = compile_program(cls.spec, number, cls._classes)
-    return program
-
-
-def _checked(cls: type[MessageObject], version: int) -> int:
-    """`version` as a plain int, where the message has it."""
-    if isinstance(version, bool) or version not in cls.valid_versions:
-        raise UnsupportedVersionError(f"{cls.spec.name} has no version {version!r}: it has {cls.valid_versions}")
-    return int(version)
 
 
 def _shown(value: object) -> str:

@@ -7,11 +7,42 @@ only follows rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from tagwire.codec.weights import object_weight
+from tagwire.errors import UnsupportedVersionError
 from tagwire.kernel.programs import EXTENSIONS, FLAGS, OPERATIONS, Program
 from tagwire.spec import Absent, Field, Message, Struct, Versions
+
+Buffer = bytes | bytearray | memoryview
+
+
+class MessageClass(Protocol):
+    """What a message class knows of itself: see `tagwire.codec.classes.MessageObject`."""
+
+    spec: ClassVar[Message]
+    valid_versions: ClassVar[Versions]
+    _classes: ClassVar[Mapping[str, type]]
+    _programs: ClassVar[dict[int, Program]]
+
+    def encode(self, version: int) -> bytes: ...
+
+
+def program_of(cls: type[MessageClass], version: int) -> Program:
+    """The program of one version of `cls`. Raises UnsupportedVersionError."""
+    # Only a plain int may hit the cache: True and 1.0 are equal to 1.
+    program = cls._programs.get(version) if type(version) is int else None
+    if program is None:
+        number = checked_version(cls, version)
+        program = cls._programs[number] = compile_program(cls.spec, number, cls._classes)
+    return program
+
+
+def checked_version(cls: type[MessageClass], version: int) -> int:
+    """`version` as a plain int, where the message has it."""
+    if isinstance(version, bool) or version not in cls.valid_versions:
+        raise UnsupportedVersionError(f"{cls.spec.name} has no version {version!r}: it has {cls.valid_versions}")
+    return int(version)
 
 
 def compile_program(message: Message, version: int, classes: Mapping[str, type]) -> Program:

@@ -14,7 +14,8 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-from tagwire.codec.classes import Buffer, MessageObject, message_class
+from tagwire.codec.classes import MessageObject, message_class
+from tagwire.codec.program import Buffer
 from tagwire.errors import SchemaError
 from tagwire.spec import Field as ModelField
 from tagwire.spec import FieldType, Message, Struct, Versions

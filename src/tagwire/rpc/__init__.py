@@ -26,17 +26,8 @@ from tagwire.rpc.headers import (
     response_header_version,
 )
 from tagwire.rpc.names import api_key, api_name
-from tagwire.rpc.negotiation import (
-    Excluded,
-    Range,
-    Ranges,
-    choose,
-    exclusions,
-    intersect,
-    negotiate,
-    range_text,
-    ranges_from,
-)
+from tagwire.rpc.negotiation import Excluded, choose, exclusions, negotiate, ranges_from
+from tagwire.rpc.ranges import Range, Ranges, intersect, range_text
 from tagwire.rpc.releases import ranges_of, resembling, serving
 from tagwire.rpc.sasl import Authentication, ClientMechanism, Gate, PlainClient, PlainServer, ServerMechanism
 from tagwire.rpc.scram import SCRAM_HASHES, ScramClient, ScramCredential, ScramServer, scram_credential

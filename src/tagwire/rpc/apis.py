@@ -17,7 +17,7 @@ from typing import Final
 from tagwire import messages
 from tagwire.codec.classes import MessageObject, message_class
 from tagwire.errors import SpecError
-from tagwire.rpc.negotiation import Range
+from tagwire.rpc.ranges import Range
 from tagwire.spec.model import Message
 
 MessageSpec = Message | Path | str | type[MessageObject]

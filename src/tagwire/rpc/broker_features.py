@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from tagwire.rpc.negotiation import Range
+from tagwire.rpc.ranges import Range
 
 if TYPE_CHECKING:
     from tagwire.messages import ApiVersionsResponse

@@ -54,7 +54,7 @@ from tagwire.rpc.headers import (
     response_correlation_id,
 )
 from tagwire.rpc.names import api_name
-from tagwire.rpc.negotiation import Range
+from tagwire.rpc.ranges import Range
 
 # Kafka's clients keep the highest eight for the exchanges of SASL (facts 3.2).
 FIRST_RESERVED_CORRELATION_ID: Final = 2_147_483_640

@@ -10,7 +10,8 @@ from typing import Self
 
 from tagwire.errors import ConfigError
 from tagwire.rpc.names import api_name
-from tagwire.rpc.negotiation import Range, Ranges, intersect, overlap, range_text, ranges_from
+from tagwire.rpc.negotiation import ranges_from
+from tagwire.rpc.ranges import Range, Ranges, intersect, overlap, range_text
 
 
 @dataclass(frozen=True, slots=True)

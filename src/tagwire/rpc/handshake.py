@@ -18,7 +18,8 @@ from tagwire.rpc.broker_features import BrokerFeatures
 from tagwire.rpc.connection import Connection
 from tagwire.rpc.events import Response, Unsupported
 from tagwire.rpc.headers import API_VERSIONS
-from tagwire.rpc.negotiation import Excluded, Range, choose, range_text
+from tagwire.rpc.negotiation import Excluded, choose
+from tagwire.rpc.ranges import Range, range_text
 
 SOFTWARE_NAME: Final = "tagwire"
 

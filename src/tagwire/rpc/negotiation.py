@@ -1,6 +1,6 @@
 """Which version of an API to speak (KIP-35; facts/kafka_protocol.md 9, "Version choice").
 
-A range is (lowest, highest), both included; ranges are kept by API key. What a broker answers to ApiVersions holds
+What a broker answers to ApiVersions holds
 for the connection it came on and for no other.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Collection, Container, Mapping
 
 from tagwire.errors import ConfigError, UnsupportedVersionError
 from tagwire.rpc.names import api_key, api_name
+from tagwire.rpc.ranges import Range, Ranges, overlap, range_text
+from tagwire.rpc.releases import serving
 from tagwire.spec.versions import Versions
 
-Range = tuple[int, int]
-Ranges = Mapping[int, Range]
 Excluded = Mapping[int, Container[int]]
 """Versions never to use, by API key."""
 
@@ -39,8 +39,6 @@ def choose(api: int, ours: Ranges, theirs: Ranges, *, broker: str = "the broker"
 
 def refusal(api: int, ours: Range | None, theirs: Range | None, broker: str, excluded: Excluded = _NOTHING) -> str:
     """One sentence: why no version of `api` can be spoken with `broker`."""
-    from tagwire.rpc.releases import serving
-
     name = api_name(api)
     serves = f"serves {name} {range_text(theirs)}" if theirs is not None else f"does not serve {name}"
     if ours is None:
@@ -76,28 +74,6 @@ def ranges_from(given: Mapping[str, object], option: str) -> dict[int, Range]:
         ConfigError: no such API, or no such range.
     """
     return {_key(name, option): _range(name, versions, option) for name, versions in given.items()}
-
-
-def intersect(*sides: Ranges) -> dict[int, Range]:
-    """The range of every API that all sides share. An API that one side lacks, or with nothing in common, is left
-    out."""
-    if not sides:
-        return {}
-    shared = set(sides[0]).intersection(*sides[1:])
-    ranges = {api: overlap(*(side[api] for side in sides)) for api in sorted(shared)}
-    return {api: both for api, both in ranges.items() if both is not None}
-
-
-def overlap(*ranges: Range) -> Range | None:
-    """The versions that all ranges hold, or None."""
-    lowest = max(low for low, _ in ranges)
-    highest = min(high for _, high in ranges)
-    return (lowest, highest) if lowest <= highest else None
-
-
-def range_text(versions: Range) -> str:
-    """`(0, 3)` is "0-3", `(3, 3)` is "3", `(3, 32767)` is "3+"."""
-    return str(Versions(*versions)) if 0 <= versions[0] <= versions[1] else f"{versions[0]}-{versions[1]}"
 
 
 def _highest(api: int, ours: Ranges, theirs: Ranges, excluded: Excluded) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from tagwire.rpc.negotiation import Range, Ranges, overlap
+from tagwire.rpc.ranges import Range, Ranges, overlap
 from tagwire.spec import releases
 
 _ANY: Range = (0, 32767)

@@ -16,7 +16,8 @@ from tagwire.errors import AuthenticationError, Error, LocalProtocolError, Unsup
 from tagwire.escaping import told
 from tagwire.rpc.connection import Connection
 from tagwire.rpc.events import Response, Unsupported
-from tagwire.rpc.negotiation import Excluded, Ranges, choose
+from tagwire.rpc.negotiation import Excluded, choose
+from tagwire.rpc.ranges import Ranges
 
 SASL_HANDSHAKE: Final = 17
 SASL_AUTHENTICATE: Final = 36

@@ -14,7 +14,6 @@ from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.loading import create_log
 from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
-from tagwire.broker.storage.retention import expired_before
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import StorageError
 from tagwire.records import batch_headers, read
@@ -256,7 +255,7 @@ def test_a_read_that_fails_is_a_storage_error(tmp_path, batch, failing_files):
 
 
 def expire(log, now_ms):
-    return log.delete_before(expired_before(log, now_ms), lambda start: None)
+    return log.delete_before(log.expired_before(now_ms), lambda start: None)
 
 
 def fill(log, batch, starts):

@@ -19,7 +19,6 @@ from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.storage.log_lock import UnguardedAccessError
 from tagwire.broker.storage.producers import EXPIRES_AFTER_MS
-from tagwire.broker.storage.retention import expired_before
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.broker.topics import Topics
 from tagwire.errors import Error, StorageError
@@ -77,7 +76,7 @@ def test_upkeep_forgets_producers_while_others_append_and_never_one_that_has_a_t
     def forget():
         try:
             while not is_over.is_set():
-                expired_before(log, NOW_MS)
+                log.expired_before(NOW_MS)
         except Exception as error:
             problems.append(error)
 
@@ -116,7 +115,7 @@ def test_producers_are_not_forgotten_while_somebody_writes(tmp_path, monkeypatch
 
     monkeypatch.setattr(log, "roll_if_due", and_then_somebody_writes)
     writer = threading.Thread(target=log.flush)
-    forgetting = threading.Thread(target=expired_before, args=(log, NOW_MS))
+    forgetting = threading.Thread(target=log.expired_before, args=(NOW_MS,))
     forgetting.start()
     assert files.waits.wait(20)
     forgetting.join(0.3)

@@ -12,7 +12,6 @@ from tagwire.broker.storage.batch import Appended, Batch, Marker, Origin, batch_
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.storage.producers import EXPIRES_AFTER_MS, WINDOW, Producers
-from tagwire.broker.storage.retention import expired_before
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError
 from tagwire.records import Record, batch_headers, write, write_end_transaction
@@ -236,6 +235,6 @@ def test_a_broken_snapshot_is_passed_over(tmp_path, harm):
 def test_snapshots_of_deleted_segments_are_deleted_with_the_next_one(tmp_path):
     log = create_log(Files(), tmp_path, TopicConfig(segment_bytes=2000, retention_bytes=0))
     add(log, *(data_batch(number, size=200) for number in range(60)))
-    log.delete_before(expired_before(log, 2000), lambda start: None)
+    log.delete_before(log.expired_before(2000), lambda start: None)
     log.close()
     assert len(list(tmp_path.glob("*.snapshot"))) <= 2

@@ -13,7 +13,6 @@ from tagwire.broker.storage.batch import Appended
 from tagwire.broker.storage.checkpoints import read_epochs
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.loading import create_log, open_log
-from tagwire.broker.storage.retention import expired_before
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, StorageError
 from tagwire.records import batch_headers, read
@@ -79,7 +78,7 @@ def test_a_log_emptied_by_retention_keeps_its_offsets_over_a_restart(tmp_path, b
     log = create_log(Files(), tmp_path, SMALL)
     log.append([batch(5)])
     log.flush()
-    log.delete_before(expired_before(log, 10**15), lambda start: None)
+    log.delete_before(log.expired_before(10**15), lambda start: None)
     log.close()
     for clean in (True, False):
         log = open_log(Files(), tmp_path, SMALL, clean=clean)

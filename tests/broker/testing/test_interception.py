@@ -8,7 +8,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker, delay, drop, hang_up
-from tagwire.broker.served import HangUp
+from tagwire.broker.session import HangUp
 from tagwire.errors import ConfigError, Error
 
 

@@ -11,6 +11,7 @@ from tagwire import records
 from tagwire.errors import CorruptRecordError
 from tagwire.records import Record
 from tagwire.records.files import PartitionFiles, Segment, partitions
+from tagwire.records.files.verify import verify_segment
 
 ZSTD_BOMB = records.write([Record(None, bytes(1 << 24), timestamp=1)], compression="zstd")
 
@@ -148,7 +149,7 @@ def test_old_message_sets_are_read_like_batches(tmp_path, magic):
         (5 + at, rows[at % 4].value) for at in range(8)
     ]
     assert segment.to_arrow(columns=("offset",)).column(0).to_pylist() == list(range(5, 13))
-    assert list(segment.verify()) == []
+    assert list(verify_segment(segment)) == []
     assert segment.position_of(8) == segment.split(1)[0][1] - len(records.write(rows)) - _last_wrapper(segment)
 
 
@@ -168,7 +169,7 @@ def test_int_keyed_headers_are_read_where_the_call_says_so(tmp_path):
     (record,) = segment.records()
     assert (record.offset, record.key, record.value, len(record.headers)) == (5, b"k", b"v", 2)
     assert segment.to_arrow(columns=("offset", "key")).to_pylist() == [{"offset": 5, "key": b"k"}]
-    assert list(segment.verify()) == []
+    assert list(verify_segment(segment)) == []
 
 
 def test_a_directory_names_its_partition_and_reads_no_leftovers(partition):

@@ -10,13 +10,13 @@ from crc32c import crc32c
 from tagwire import records
 from tagwire.records import Record
 from tagwire.records.files import PartitionFiles, Segment
-from tagwire.records.files.verify import verify_segment
+from tagwire.records.files.verify import verify_partition, verify_segment
 
 from .conftest import change
 
 
 def faults(partition):
-    return [(fault.path.name, fault.position, fault.text) for fault in PartitionFiles(partition.path).verify()]
+    return [(fault.path.name, fault.position, fault.text) for fault in verify_partition(PartitionFiles(partition.path))]
 
 
 def starts(path):
@@ -183,11 +183,11 @@ def test_batches_larger_than_what_is_read_at_once_are_checked_too(tmp_path):
     path.write_bytes(small[0] + large + small[1])
     read = []
     segment = Segment(path)
-    assert list(segment.verify()) == []
+    assert list(verify_segment(segment)) == []
     assert list(verify_segment(segment, progress=read.append)) == []
     assert sum(read) == path.stat().st_size
     change(path, len(small[0]) + (2 << 20), b"\1")
-    assert [fault.position for fault in segment.verify()] == [len(small[0])]
+    assert [fault.position for fault in verify_segment(segment)] == [len(small[0])]
 
 
 @pytest.mark.parametrize("delta", [1, 5, 10])

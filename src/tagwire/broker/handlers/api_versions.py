@@ -34,7 +34,7 @@ async def api_versions(call: Call[Request]) -> Response:
         if request.cluster_id is not None and (request.cluster_id, request.node_id) != _identity(call):
             return Response(error_code=Error.REBOOTSTRAP_REQUIRED)
         call.session.software, call.session.software_version = named
-    advertised = call.broker.apis.advertised
+    advertised = call.session.advertised
     return Response(api_keys=[_entry(key, advertised) for key in sorted(advertised)])
 
 

@@ -19,7 +19,8 @@ from tagwire import messages
 from tagwire.broker.batch_checks import check_batch
 from tagwire.broker.dialects import check_for_dialect
 from tagwire.broker.record_refusals import RecordsRefusedError
-from tagwire.broker.served import Call, HangUp, handles
+from tagwire.broker.served import Call, handles
+from tagwire.broker.session import HangUp
 from tagwire.broker.storage.batch import Appended
 from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.rpc.dialects import dialect_of

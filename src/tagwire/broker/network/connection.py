@@ -15,13 +15,14 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final, cast
 
+from tagwire.broker.apis import Apis
 from tagwire.broker.network.dispatch import answer
 from tagwire.broker.network.listener import Listener
 from tagwire.broker.network.room import Room
 from tagwire.broker.network.users import Users
 from tagwire.broker.node import Node
 from tagwire.broker.observing.requests import LoggedRequest
-from tagwire.broker.served import Answered, HangUp, Session
+from tagwire.broker.session import Answered, HangUp, Session
 from tagwire.errors import DecodeError, TagwireError
 from tagwire.rpc import CLOSED, AnyRequest, Connection, Gate, Limits, Request, Signal, UnservedRequest
 from tagwire.rpc.addresses import Address
@@ -63,6 +64,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def __init__(
         self,
         broker: Node,
+        apis: Apis,
         listener: Listener,
         client: Address,
         users: Users,
@@ -70,6 +72,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         connections: set[ClientConnection],
     ) -> None:
         self._broker = broker
+        self._apis = apis
         self._listener = listener
         self._client = client
         self._room = room
@@ -82,9 +85,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._rpc = Connection(
             "broker",
             Limits(max_frame_bytes=most),
-            served=broker.apis.versions,
+            served=apis.versions,
             lenient=True,
-            apis=broker.apis.added,
+            apis=apis.added,
         )
         self._waiting: deque[AnyRequest] = deque()
         self._waiting_bytes = 0
@@ -101,7 +104,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=MAX_UNREAD_BYTES)
         reached = self._transport.get_extra_info("sockname")[:2]
         host, port = self._listener.advertise or reached
-        self.session = Session(*self._client, host, port or reached[1], self._room.for_an_answer, self._gate)
+        self.session = Session(
+            *self._client, host, port or reached[1], self._apis.advertised, self._room.for_an_answer, self._gate
+        )
         self._connections.add(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -215,7 +220,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._waiting_bytes -= size
             self._begun_bytes += size
             logged = self._broker.instruments.requests.begin(request, self.session, size)
-            task = asyncio.get_running_loop().create_task(answer(request, self.session, self._broker))
+            task = asyncio.get_running_loop().create_task(answer(request, self.session, self._broker, self._apis))
             self._begun.append(_Begun(request, task, logged, self._overlaps(request), self._waits(request)))
             task.add_done_callback(self._answer_done)
 
@@ -229,13 +234,13 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _overlaps(self, request: AnyRequest) -> bool:
         return (
             isinstance(request, Request)
-            and self._broker.apis.served[request.api_key].overlaps
+            and self._apis.served[request.api_key].overlaps
             and not self._is_intercepted(request)
         )
 
     def _waits(self, request: AnyRequest) -> bool:
         return isinstance(request, Request) and (
-            self._broker.apis.served[request.api_key].waits or self._is_intercepted(request)
+            self._apis.served[request.api_key].waits or self._is_intercepted(request)
         )
 
     def _is_intercepted(self, request: AnyRequest) -> bool:

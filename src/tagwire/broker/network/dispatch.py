@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from tagwire.broker.apis import FIXED
+from tagwire.broker.apis import FIXED, Apis
 from tagwire.broker.handlers.api_versions import unsupported_version
 from tagwire.broker.node import Node
-from tagwire.broker.served import Answered, Call, HangUp, Session
+from tagwire.broker.served import Call
+from tagwire.broker.session import Answered, HangUp, Session
 from tagwire.broker.testing.interception import Intercepted
 from tagwire.rpc import AnyRequest, Request, UnsupportedApiVersions
 
 
-async def answer(request: AnyRequest, session: Session, broker: Node) -> Answered:
+async def answer(request: AnyRequest, session: Session, broker: Node, apis: Apis) -> Answered:
     """The response object to answer with; None for no answer, or, to a request that is not served, one of nothing but
     its correlation id.
 
@@ -20,13 +21,13 @@ async def answer(request: AnyRequest, session: Session, broker: Node) -> Answere
     """
     if not session.is_known and request.api_key not in FIXED:
         raise HangUp("it has not authenticated")
-    if isinstance(request, UnsupportedApiVersions) and request.api_key in broker.apis.served:
-        return unsupported_version(broker.apis.advertised)
+    if isinstance(request, UnsupportedApiVersions) and request.api_key in apis.served:
+        return unsupported_version(session.advertised)
     if not isinstance(request, Request):
         if broker.settings.unsupported == "empty":
             return None
         raise HangUp("it is not served")
-    served = broker.apis.served[request.api_key]
+    served = apis.served[request.api_key]
     if served.most_bytes is not None and len(request.body) > served.most_bytes:
         raise HangUp(f"its {len(request.body)} bytes are over {served.most_bytes}")
     call = Call(request.decode(), request.version, request.client_id, session, broker)

@@ -84,7 +84,7 @@ class Server:
             StorageError: the data directory is not ours, is in use, or cannot be read or written.
             ConfigError: an address cannot be listened on.
         """
-        self._broker = Node(self._settings, self._instruments, self._apis)
+        self._broker = Node(self._settings, self._instruments)
         try:
             self._sockets = [await _bound(listener) for listener in self._settings.listeners]
         except ConfigError:
@@ -136,7 +136,9 @@ class Server:
 
     async def _let_in(self, listener: Listener, client: socket.socket, address: Address) -> None:
         host, _ = address
-        connection = ClientConnection(self._broker, listener, address, self._users, self._room, self._connections)
+        connection = ClientConnection(
+            self._broker, self._apis, listener, address, self._users, self._room, self._connections
+        )
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: connection,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tagwire.broker.served import Session
+from tagwire.broker.session import Session
 from tagwire.rpc import AnyRequest, api_key, api_name
 from tagwire.spec.api_keys import API_NAMES
 

@@ -155,6 +155,27 @@ class PartitionLog(ReadableLog):
                 if segment is not self._active:
                     segment.close()
 
+    def expired_before(self, now_ms: int) -> int:
+        """Before which offset the topic's retention asks for whole segments to be deleted.
+
+        The segment that is written to is never deleted; it is closed first, when that is due.
+
+        Raises:
+            StorageError: the disk refused, or the log is offline.
+        """
+        self.roll_if_due(now_ms)
+        self.expire_producers(now_ms)
+        closed, config = self.closed_segments(), self.config
+        surplus = self.size_bytes - config.retention_bytes
+        start = self.start_offset
+        for segment in closed if config.deletes else ():
+            surplus -= segment.size
+            too_large = config.retention_bytes >= 0 and surplus >= 0
+            if not too_large and not is_expired(segment, config, now_ms):
+                break
+            start = segment.next_offset
+        return max(start, self.start_offset)
+
     def delete_before(self, offset: int, remember: Callable[[int], None]) -> int:
         """Start at `offset`, and delete the segments before it; says how many.
 

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
 
-from tagwire.broker.served import Answered, HangUp
+from tagwire.broker.session import Answered, HangUp
 from tagwire.errors import ConfigError
 from tagwire.rpc import api_key, api_name
 

@@ -2,7 +2,7 @@
 
 for files in partitions("/var/lib/kafka/data"):         # or one partition's directory
     for segment in files.segments: ...
-    for fault in files.verify(): print(fault)
+    for fault in verify_partition(files): print(fault)      # of tagwire.records.files.verify
 """
 
 from tagwire.records.files.faults import Fault

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from tagwire.records.files.transaction_index import read_transaction_index
 
 if TYPE_CHECKING:
     from tagwire.records import HeaderRegister
-    from tagwire.records.files.faults import Fault
 
 
 class PartitionFiles:
@@ -76,12 +74,6 @@ class PartitionFiles:
             for entry in found
             if entry.last_offset >= first_offset and (end_offset is None or entry.first_offset < end_offset)
         ]
-
-    def verify(self) -> Iterator[Fault]:
-        """What is wrong with the segments, and in the files beside them: see `tagwire.records.files.verify`."""
-        from tagwire.records.files.verify import verify_partition
-
-        return verify_partition(self)
 
 
 def partitions(

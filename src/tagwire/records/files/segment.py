@@ -34,7 +34,6 @@ from tagwire.records.record import Record
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tagwire.records.files.faults import Fault
 
 Range = tuple[int, int]
 """Bytes of a segment from a batch's start to another's, or to the end of the file."""
@@ -187,12 +186,6 @@ class Segment:
             if self._last_offset(position, size, magic) >= offset:
                 return position
         return self.end
-
-    def verify(self) -> Iterator[Fault]:
-        """What is wrong with the segment and the indexes beside it: see `tagwire.records.files.verify`."""
-        from tagwire.records.files.verify import verify_segment
-
-        return verify_segment(self)
 
     def beside(self, suffix: str) -> Path:
         """The path of another file of the segment, such as its `.index`."""

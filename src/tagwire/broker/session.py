@@ -1,0 +1,55 @@
+"""What is known of one connection, from one request to the next, and how a request on it may end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tagwire.codec.classes import MessageObject
+from tagwire.rpc import Gate, Range
+
+Answered = MessageObject | None
+"""A response, or None where there is to be no answer."""
+
+
+class HangUp(Exception):
+    """Raised by a handler that refuses a request in the one way its client will notice: the connection is closed."""
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """What is known of one connection, from one request to the next.
+
+    Attributes:
+        client_host, client_port: the address it comes from.
+        host, port: the address of this broker that clients are told on this connection.
+        gate: who has to authenticate before anything else is answered; None where nobody has to.
+        advertised: the versions that ApiVersions tells, by API key.
+        answer_bytes: how many bytes of records an answer should hold at most just now, of all that clients read.
+        software, software_version: what the client says it is, "" for nothing.
+    """
+
+    client_host: str
+    client_port: int
+    host: str
+    port: int
+    advertised: Mapping[int, Range]
+    answer_bytes: Callable[[], int]
+    gate: Gate | None = None
+    software: str = ""
+    software_version: str = ""
+
+    @property
+    def address(self) -> str:
+        """Where it comes from, "host:port"."""
+        return f"{self.client_host}:{self.client_port}"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it may ask for anything."""
+        return self.gate is None or self.gate.username is not None
+
+    @property
+    def user(self) -> str:
+        """Who has authenticated, "" for nobody."""
+        return (self.gate.username if self.gate is not None else None) or ""
