@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import hypothesis
 import pytest
@@ -14,6 +15,7 @@ from tagwire import kernel
 
 from .certificates import Certificates
 from .kernel.differential.seed import SEED, seed_of_environment
+from .limits import stretch_timer
 
 # Tests that others inherit: without this their failures would not tell the values.
 pytest.register_assert_rewrite(
@@ -33,6 +35,13 @@ hypothesis.settings.load_profile("tagwire")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     """An authority and what it vouches for, made for this run."""
     return Certificates.make(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any):
+    done = yield
+    stretch_timer(settings.timeout)
+    return done
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -22,6 +22,7 @@ from tagwire.broker.testing.disk import Disk
 from tagwire.records import Record, batch_headers, write
 from tagwire.rpc import NEED_DATA, Connection
 
+from ..limits import stretch
 from .processes import Process
 
 
@@ -111,7 +112,7 @@ class Wire:
 
     def __init__(self, bootstrap: str, client_id: str = "test") -> None:
         host, _, port = bootstrap.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=20)
+        self.socket = socket.create_connection((host, int(port)), timeout=20 * stretch())
         self.rpc = Connection("client", client_id=client_id)
 
     def send(self, message: Any, version: int) -> None:

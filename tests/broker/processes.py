@@ -25,7 +25,7 @@ class Process:
 
     def end(self, number):
         self._process.send_signal(number)
-        _, self.errors = self._process.communicate(timeout=30)
+        _, self.errors = self._process.communicate()
         return self._process.returncode
 
     def is_running(self):

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 
 import pytest
@@ -19,6 +18,8 @@ from tagwire.broker.instruments import Instruments
 from tagwire.broker.network.server import Server
 from tagwire.errors import Error, StorageError, TagwireError
 from tagwire.records import read
+
+from ..limits import wait_until
 
 
 @contextmanager
@@ -95,9 +96,7 @@ def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path, connect
         ]
         for load in loads:
             load.start()
-        deadline = time.monotonic() + 20
-        while any(len(load.acknowledged) < 200 for load in loads) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: all(len(load.acknowledged) >= 200 for load in loads))  # noqa: B023
         process.end(signal.SIGKILL)
         for load in loads:
             load.join()
@@ -181,12 +180,12 @@ def test_a_kafka_broker_and_this_one_keep_each_other_out_by_the_lock_file(tmp_pa
         with pytest.raises(StorageError, match="in use"):
             Broker(data).start()
         with kafka() as other:  # who was refused has not let go of the lock of who runs
-            assert other.communicate(timeout=30) == ("refused\n", None)
+            assert other.communicate() == ("refused\n", None)
     with kafka() as other:
         assert other.stdout.readline() == "taken\n"
         with pytest.raises(StorageError, match=r"in use: another process holds .*lock, as a Kafka broker does"):
             Broker(data).start()
-        other.communicate(timeout=30)
+        other.communicate()
     with Broker(data):
         pass
 

@@ -37,7 +37,7 @@ def run(tmp_path, program, *options):
     """A program's return code and what it said on stderr; and what it left behind."""
     command = [sys.executable, *options, "-c", BEGIN + program]
     done = subprocess.run(
-        command, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, timeout=60, check=False
+        command, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=False
     )
     return done.returncode, done.stderr, [path.name for path in tmp_path.iterdir()]
 

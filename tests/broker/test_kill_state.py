@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 
 from tagwire.errors import TagwireError
 
+from ..limits import wait_until
 from .asking import (
     add_partitions,
     begin,
@@ -74,9 +74,7 @@ def test_kill_9_takes_no_offset_and_no_outcome(tmp_path, connect, start):
         threads.append(Transacting(connect(process.bootstrap), len(outcomes)))
         for thread in threads:
             thread.start()
-        deadline = time.monotonic() + 20
-        while len(threads[-1].outcomes) < 25 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: len(threads[-1].outcomes) >= 25)  # noqa: B023
         process.end(signal.SIGKILL)
         for thread in threads:
             thread.join()

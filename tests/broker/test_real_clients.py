@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import aiokafka
 import confluent_kafka
@@ -11,6 +10,8 @@ import confluent_kafka.admin as admin
 import pytest
 
 from tagwire.records import Record, read, write
+
+from ..limits import wait_until
 
 HEADERS = [("origin", b"EWR"), ("empty", b""), ("null", None), ("origin", b"JFK")]
 RECORDS = [(b"k%d" % i, b"value-%d" % i * (i % 50), HEADERS if i % 2 else []) for i in range(500)]
@@ -44,13 +45,17 @@ def fill(wire, topic):
 def consume_with_librdkafka(bootstrap, topic, start, count):
     options = {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False, "check.crcs": True}
     consumer = confluent_kafka.Consumer(options)
-    found, deadline = [], time.monotonic() + 30
+    found = []
+
+    def has_all():
+        for message in consumer.consume(500, 0.2):
+            assert message.error() is None
+            found.append(message)
+        return len(found) >= count
+
     try:
         consumer.assign([confluent_kafka.TopicPartition(topic, 0, start)])
-        while len(found) < count and time.monotonic() < deadline:
-            for message in consumer.consume(500, 0.2):
-                assert message.error() is None
-                found.append(message)
+        wait_until(has_all)
     finally:
         consumer.close()
     return found

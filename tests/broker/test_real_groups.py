@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import contextmanager
 
 import aiokafka
@@ -13,6 +12,8 @@ import pytest
 from confluent_kafka import admin
 
 from tagwire.records import Record, write
+
+from ..limits import wait_until
 
 COUNT = 40
 PARTITIONS = 4
@@ -56,12 +57,15 @@ def take(consumer, seen, seconds=0.1):
         seen.append(message.value())
 
 
-def until(condition, *acts, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
+def until(condition, *acts):
+    def came_true():
+        if condition():
+            return True
         for act in acts:
             act()
+        return False
+
+    wait_until(came_true)
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])

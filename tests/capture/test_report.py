@@ -143,4 +143,4 @@ def test_the_page_prints_in_few_pages(page: Path) -> None:
 def browse(*options: str, at: Path) -> str:
     quiet = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={at / 'profile'}")
     command = [CHROMIUM or "", *quiet, *options, f"file://{at / 'frame.html'}"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

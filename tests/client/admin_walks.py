@@ -24,6 +24,7 @@ from tagwire.client.coordinators import GROUP, coordinators
 from tagwire.client.scheduling import run
 from tagwire.errors import Error, KafkaError
 
+from ..limits import stretch
 from .walks import SECONDS, Kind, Walk, until
 
 
@@ -131,7 +132,7 @@ class AdminWalks:
         consumer = confluent_kafka.Consumer({**settings, "group.protocol": protocol})
         try:
             consumer.subscribe([topic])
-            until = time.monotonic() + SECONDS
+            until = time.monotonic() + SECONDS * stretch()
             while len(consumer.assignment()) < 2 and time.monotonic() < until:
                 consumer.poll(0.1)
             found = walk.admin.describe_groups([group])[group]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,9 +13,10 @@ from tagwire import messages
 from tagwire.client import Client, Producer
 from tagwire.errors import Error
 
+from ..limits import wait_until
 from .fake_broker import FakeCluster, Late
 
-SOON = 10.0
+SOON = 60.0
 
 
 @pytest.fixture
@@ -32,13 +33,6 @@ def begin_to_connect(cluster: FakeCluster, client: Client, greeting: Any) -> Non
     cluster.script("ApiVersions", greeting)
     client.metadata()
     assert cluster.brokers[1].connections == 1
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + SOON
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def is_opening() -> bool:

@@ -11,7 +11,7 @@ from tagwire.errors import TagwireError, UnsupportedVersionError
 
 from .fake_broker import SERVED, FakeCluster
 
-SOON = 10.0
+SOON = 60.0
 
 
 def test_every_batch_is_given_up_at_once_where_none_can_be_sent() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from tagwire import messages
 from tagwire.client import Client, Reader
 from tagwire.errors import Error, KafkaError, ProtocolError
 
+from ..limits import wait_until
 from .fake_broker import SERVED, Close, FakeCluster
 from .logs import fill, offsets
 
@@ -43,14 +43,6 @@ def asked(cluster: FakeCluster) -> list[tuple[int, int, list[int], list[int]]]:
     ]
 
 
-def eventually(holds: Callable[[], bool]) -> bool:
-    """What is sent last is not waited for: whether the broker has come to it within some seconds."""
-    until = time.monotonic() + 10
-    while not holds() and time.monotonic() < until:
-        time.sleep(0.005)
-    return holds()
-
-
 def test_a_session_begins_with_everything_and_goes_on_with_changes(cluster: FakeCluster) -> None:
     logs = cluster.topic("t", 3)
     fill(logs[0], 2)
@@ -73,7 +65,7 @@ def test_what_has_been_read_to_its_end_is_forgotten(cluster: FakeCluster) -> Non
         fill(log, count + 1)
     with reader_of(cluster, 3, stop_at_end=True) as reader:
         assert offsets(reader) == {("t", index): list(range(10 * (index + 1))) for index in range(3)}
-    assert eventually(lambda: not cluster.sessions.kept)
+    assert wait_until(lambda: not cluster.sessions.kept)
     assert asked(cluster) == [
         (0, 0, [0, 1, 2], []),
         (101, 1, [1, 2], [0]),
@@ -88,7 +80,7 @@ def test_a_closed_reader_ends_its_sessions(cluster: FakeCluster) -> None:
     with reader_of(cluster, 2) as reader:
         next(reader)
         next(reader)
-    assert eventually(lambda: not cluster.sessions.kept)
+    assert wait_until(lambda: not cluster.sessions.kept)
 
 
 def test_a_single_partition_takes_no_session(cluster: FakeCluster) -> None:

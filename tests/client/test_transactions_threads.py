@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,12 +12,13 @@ from tagwire import messages
 from tagwire.client import Client, Producer
 from tagwire.errors import Error, KafkaError, RequestTimeoutError, TransactionStateError
 
+from ..limits import wait_until
 from .fake_broker import FakeCluster, Late, Silence
 from .produce_answers import answering
 from .stored import values_in
 from .test_transactions_protocols import Coordinator
 
-SOON = 10.0
+SOON = 60.0
 
 
 @pytest.fixture
@@ -30,10 +30,7 @@ def cluster() -> Iterator[FakeCluster]:
 
 
 def wait_for(cluster: FakeCluster, api: str, count: int = 1) -> None:
-    until = time.monotonic() + SOON
-    while len(cluster.asked(api)) < count:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: len(cluster.asked(api)) >= count)
 
 
 class Held(Producer):

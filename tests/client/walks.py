@@ -7,7 +7,6 @@ of it, and the test is skipped by that reason.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -22,6 +21,8 @@ from tagwire.client.versions import range_of
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc import api_key
 from tagwire.rpc.ranges import overlap
+
+from ..limits import wait_until
 
 NOW: Final = 1_700_000_000_000
 SECONDS: Final = 30
@@ -155,7 +156,7 @@ class Walks:
         for number in range(3):
             walk.fill(topic, 10)
             assert walk.client.list_offsets({(topic, 0): LATEST})[topic, 0] == 10 * (number + 1)
-        thread.join(timeout=30)
+        thread.join()
         assert seen == [b"%d" % number for number in range(10)] * 3
 
     def test_an_offset_the_log_does_not_have_names_what_it_has(self, walk: Walk) -> None:
@@ -194,7 +195,4 @@ def _of_columns(reader: Reader) -> Iterator[tuple[tuple[int, int], Row]]:
 
 def until(done: Callable[[], bool]) -> None:
     """Waits for what a cluster does by and by, such as writing the markers of a transaction that has ended."""
-    end = time.monotonic() + SECONDS
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_until(done, SECONDS)

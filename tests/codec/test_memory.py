@@ -123,13 +123,18 @@ def test_shared_objects_keep_their_count_of_references(work: Callable[[], None])
     shared: list[Any] = [None, True, False, "", b"", 0, -1, 1, 2, zero, Metadata, Metadata.MetadataResponseTopic]
     for _ in range(3):
         work()
-    gc.collect()
-    before = [sys.getrefcount(item) for item in shared]
-    for _ in range(20):
-        work()
-    gc.collect()
-    changes = [abs(sys.getrefcount(item) - count) for item, count in zip(shared, before)]
-    assert max(changes) < 20, dict(zip(map(str, shared), changes))
+
+    def changes() -> list[int]:
+        gc.collect()
+        before = [sys.getrefcount(item) for item in shared]
+        for _ in range(20):
+            work()
+        gc.collect()
+        return [abs(sys.getrefcount(item) - count) for item, count in zip(shared, before)]
+
+    # What is wrong changes a count in every round; what another thread of this process does with None, in some.
+    least_changes = list(map(min, zip(*(changes() for _ in range(5)))))
+    assert max(least_changes) < 20, dict(zip(map(str, shared), least_changes))
 
 
 def test_what_a_message_holds_is_freed_with_it() -> None:

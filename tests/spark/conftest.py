@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ..limits import BEFORE_A_TEST_IS_STOPPED
+from .renewal import RunningSpark, end_java, give_up, was_cut_short
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 # Sessions here live for seconds: compiling less halves the time that Java takes.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+BEFORE_A_TEST_IS_STOPPED.append(end_java)
 
 Produce = Callable[[str, dict[int, Sequence["Record"]]], None]
 
@@ -30,11 +34,23 @@ def broker(tmp_path_factory) -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory) -> Iterator[SparkSession]:
-    from tagwire.spark.session import session
+def _running(tmp_path_factory) -> Iterator[RunningSpark]:
+    running = RunningSpark(tmp_path_factory.mktemp("spark"))
+    yield running
+    running.stop()
 
-    with session(tmp_path_factory.mktemp("spark") / "spark.log") as running:
-        yield running
+
+@pytest.fixture
+def spark(_running) -> SparkSession:
+    """A session on this machine. One for all tests, until one of them is cut short: the next has a new one."""
+    return _running.session()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
+    if call.excinfo is not None and was_cut_short(call.excinfo.value):
+        give_up()  # before its fixtures end: they would wait for the answer that the test did not get
+    return (yield)
 
 
 @pytest.fixture(scope="session")

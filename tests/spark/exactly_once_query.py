@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -18,6 +17,8 @@ from tagwire.spark.sink import driver, exactly_once
 from tagwire.spark.sink.decisions import TOPIC, Decision
 from tagwire.spark.sink.exactly_once import ExactlyOnceWriter, Written
 from tagwire.spark.sink.options import parse
+
+from ..limits import wait_until
 
 SCHEMA: Final = StructType([StructField("value", BinaryType())])
 SECONDS: Final = 180
@@ -142,8 +143,4 @@ class Query:
 
 
 def until(true: Callable[[], bool]) -> None:
-    """Waits until it is, three minutes at most."""
-    deadline = time.monotonic() + SECONDS
-    while not true():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
+    wait_until(true, SECONDS)

@@ -14,6 +14,7 @@ from tagwire.spark.failure import reason
 from tagwire.spark.source.options import parse
 from tagwire.spark.source.stream import TopicStreamReader
 
+from ..limits import wait_until
 from .test_topic import NOON, Stream, batch, numbered, offsets_of, spread
 
 pytestmark = pytest.mark.spark
@@ -131,13 +132,6 @@ def test_a_micro_batch_waits_for_enough_offsets_or_long_enough(spark, broker, to
         assert json.loads(last.endOffset) == json.loads(last.latestOffset) == {topic: {"0": 14, "1": 1}}
     finally:
         query.stop()
-
-
-def wait_until(reached) -> None:
-    until = time.monotonic() + 30
-    while not reached():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def test_topics_that_come_are_read_and_topics_that_go_end_a_stream_unless_loss_is_allowed(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pyarrow as pa
 import pytest
@@ -20,6 +19,7 @@ from tagwire.spark.failure import reason
 from tagwire.spark.source.options import parse
 from tagwire.spark.values.json import decode_json
 
+from ..limits import wait_until
 from .log_files import LogDirectory
 from .test_topic import NOON, batch
 
@@ -151,9 +151,7 @@ def test_what_is_done_ahead_is_bounded_in_order_and_ends_with_its_reader():
 
     taken = ahead(numbers(), 2)
     assert [next(taken), next(taken)] == [0, 1]
-    until = time.monotonic() + 5
-    while len(made) < 5 and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: len(made) >= 5)
     assert len(made) == 5  # two taken, two waiting, one in hand
     taken.close()
     assert closed == [True]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker, upkeep
 from tagwire.broker.groups import group as groups
 from tagwire.errors import Error
+
+from ...limits import wait_until
 
 MIB = 1 << 20
 
@@ -53,13 +53,6 @@ def held(broker):
     return broker.stats()["groups_held_bytes"]
 
 
-def wait_for(holds):
-    deadline = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @pytest.fixture
 def small(tmp_path):
     with Broker(tmp_path / "data", max_groups_bytes=4 * MIB, fsync="never") as broker:
@@ -72,7 +65,7 @@ def test_many_groups_with_much_hold_no_more_than_may_be_and_let_go_of_it_when_th
     assert outcomes[:3] == [0, 0, 0]
     assert set(outcomes[4:]) == {Error.COORDINATOR_NOT_AVAILABLE}
     assert held(small) <= 4 * MIB
-    wait_for(lambda: held(small) < 100_000)
+    wait_until(lambda: held(small) < 100_000)
     assert join(wire, "late", 3 * MIB).error_code == 0
 
 
@@ -127,7 +120,7 @@ def test_ids_that_nobody_comes_back_with_hold_no_more_than_may_be(small, connect
         assert {answer.error_code for answer in answers} <= {Error.MEMBER_ID_REQUIRED, Error.COORDINATOR_NOT_AVAILABLE}
         assert max(len(answer.member_id) for answer in answers) < 1000
     assert held(small) <= 4 * MIB
-    wait_for(lambda: held(small) == 0)
+    wait_until(lambda: held(small) == 0)
     assert small.stats()["groups"] == 0
 
 
@@ -190,7 +183,7 @@ def test_who_waits_for_other_members_with_much_puts_off_nobody(tmp_path, connect
             )
             connect(broker.bootstrap).send(message, 3)
         beat = messages.HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id)
-        wait_for(lambda: held(broker) > 2_280_000)
+        wait_until(lambda: held(broker) > 2_280_000)
         for _ in range(5):
             assert wire.ask(beat, 3).error_code == Error.REBALANCE_IN_PROGRESS
         again = join(wire, "g", member_id=joined.member_id)

@@ -20,19 +20,14 @@ from tagwire.broker.network.room import Room
 from tagwire.errors import TagwireError
 from tagwire.records import read
 
+from ...limits import wait_until
+
 API_VERSIONS = messages.ApiVersionsRequest(client_software_name="a", client_software_version="1")
 MIB = 1 << 20
 
 
 def is_served(wire):
     return wire.ask(API_VERSIONS, 3).error_code == 0
-
-
-def eventually(holds):
-    deadline = time.monotonic() + 20
-    while not (found := holds()) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return found
 
 
 def push(wire, data):
@@ -71,7 +66,7 @@ def test_connections_are_limited_and_come_free_again(tmp_path, connect, option, 
             except (OSError, TagwireError):
                 return False
 
-        assert eventually(is_let_in)
+        assert wait_until(is_let_in)
     assert "connections are refused" in caplog.text
 
 
@@ -114,7 +109,7 @@ def test_a_client_that_leaves_over_tls_makes_room_for_the_next(tmp_path, certifi
     with Broker(tmp_path / "data", tls=Tls(certificates.broker), max_connections=1) as broker:
         port = int(broker.bootstrap.rpartition(":")[2])
         for _ in range(3):
-            assert eventually(greets)
+            assert wait_until(greets)
 
 
 @pytest.mark.parametrize("said", [b"", b"\0\0\0", b"GET / HTTP/1.1\r\n\r\n"])
@@ -130,7 +125,7 @@ def test_a_connection_that_ended_leaves_nothing_to_be_collected(broker, connect,
             assert is_served(wire)
             wire.socket.sendall(said)
             wire.close()
-            assert eventually(lambda: not kept())
+            assert wait_until(lambda: not kept())
     finally:
         gc.enable()
 
@@ -169,7 +164,7 @@ def test_a_client_that_does_not_read_its_answers_is_closed(tmp_path, connect, ma
         wire.produce("t", make.records(b"v" * 4 * MIB))
         for _ in range(4):
             push(wire, wire.rpc.send(make.fetch("t", 0), 12))
-        assert eventually(lambda: broker.stats()["connections"]["open"] == 0)
+        assert wait_until(lambda: broker.stats()["connections"]["open"] == 0)
 
 
 def test_a_client_that_waits_for_records_is_not_idle(tmp_path, connect, make):
@@ -203,7 +198,7 @@ def test_answers_that_nobody_reads_take_no_more_room_than_there_is(tmp_path, con
         for _ in range(20):
             assert good.produce("t", make.records(b"v")).error_code == 0
             assert broker.stats()["connections"]["held_bytes"] <= 16 * MIB + 8 * MIB
-        assert eventually(lambda: broker.stats()["connections"]["open"] < 10)
+        assert wait_until(lambda: broker.stats()["connections"]["open"] < 10)
 
 
 def test_answers_are_smaller_when_there_is_little_room_and_readers_still_get_everything(tmp_path, connect, make):
@@ -256,7 +251,7 @@ def test_a_frame_that_never_ends_and_a_reset_in_the_middle_leave_nothing_behind(
             wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             wire.close()
         # Those that were not accepted yet when they went come and go afterwards.
-        assert eventually(lambda: {"open": 0, "held_bytes": 0}.items() <= broker.stats()["connections"].items())
+        assert wait_until(lambda: {"open": 0, "held_bytes": 0}.items() <= broker.stats()["connections"].items())
 
 
 def test_groups_are_limited(tmp_path, connect):

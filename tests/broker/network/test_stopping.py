@@ -12,6 +12,8 @@ from tagwire.broker import Broker
 from tagwire.broker.network import server
 from tagwire.errors import ConnectionLostError
 
+from ...limits import wait_until
+
 
 @pytest.fixture
 def slow_disk(monkeypatch):
@@ -85,11 +87,11 @@ def test_a_client_that_does_not_read_holds_up_nothing(tmp_path, connect, make, m
 
 def test_a_broker_can_be_started_again_and_again(tmp_path, connect):
     broker = Broker(tmp_path / "data")
-    threads = threading.active_count()
+    before = set(threading.enumerate())
     for number in range(5):
         with broker:
             wire = connect(broker.bootstrap)
             assert len(wire.metadata().topics) == number
             wire.create(f"t{number}")
     assert broker.requests.count(messages.MetadataRequest.api_key) == 5
-    assert threading.active_count() == threads
+    wait_until(lambda: not set(threading.enumerate()) - before)

@@ -52,7 +52,7 @@ def test_by_all_the_tests_of_a_run(shared, kafka_broker_factory):
 def test_a_project_gets_brokers_for_its_tests_and_none_is_left(tmp_path):
     (tmp_path / "test_project.py").write_text(PROJECT)
     command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", "test_project.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert "5 passed" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
 

@@ -25,7 +25,7 @@ def test_a_request_is_logged_with_who_asked(broker, connect):
     host, port = wire.socket.getsockname()
     assert entry.address == f"{host}:{port}"
     assert before <= entry.at <= time.time()
-    assert 0 < entry.seconds < 60
+    assert entry.seconds > 0
     assert entry.request_bytes > 0
     assert entry.response_bytes > entry.request_bytes
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,6 +16,8 @@ from tagwire.broker.storage.files import Files
 from tagwire.errors import Error
 from tagwire.records import Record, read, write
 from tagwire.records.internal_topics import TRANSACTIONS, decode_record
+
+from ...limits import wait_until
 
 
 def initialize(wire, name="tx", version=4, timeout=60_000, producer_id=-1, epoch=-1):
@@ -225,10 +226,7 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_fen
     who = initialize(wire, timeout=50)
     add(wire, who, 0)
     send(wire, who, 0, b"slow")
-    deadline = time.monotonic() + 20
-    while describe(wire).transaction_state != "CompleteAbort":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: describe(wire).transaction_state == "CompleteAbort")
     assert end(wire, who) is Error.PRODUCER_FENCED
     assert wire.fetch("t", 0, isolation_level=1).last_stable_offset == 2
 

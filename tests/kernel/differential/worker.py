@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from tagwire import kernel
 
+from ...limits import stretch
 from .mutations import Case
 from .outcomes import Outcome, outcome
 
@@ -56,7 +57,7 @@ class Kernels:
 
     def _take(self) -> Any:
         assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], MOST_SECONDS)
+        ready, _, _ = select.select([self._process.stdout], [], [], MOST_SECONDS * stretch())
         if not ready:
             raise DiedError(f"no answer within {MOST_SECONDS} s")
         found = take(self._process.stdout)
