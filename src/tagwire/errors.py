@@ -81,6 +81,16 @@ class ConfigError(TagwireError):
     """An option is wrong. The text names the option, its value and what is allowed."""
 
 
+def no_such_option(name: str, known: Iterable[str]) -> ConfigError:
+    """The error about an option that there is none of: it names the one that is likely to be meant, or all."""
+    from difflib import get_close_matches  # not before something is wrong
+
+    options = sorted(known)
+    near = get_close_matches(name, options, 1)
+    meant = f"{near[0]} is one" if near else f"allowed are {', '.join(options)}"
+    return ConfigError(f"{name}: no such option; {meant}")
+
+
 class HeaderRegisterError(TagwireError):
     """A register of header keys breaks its rules. The text has a line for each of `problems`: file, entry, rule."""
 

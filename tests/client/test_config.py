@@ -77,7 +77,6 @@ def test_fetch_sizes_beyond_what_one_frame_may_have_mean_the_most_there_is() -> 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("group.id", "g"),
         ("metadata.max.age.ms", "1"),
         ("isolation.level", "read_uncommitted"),
     ],
@@ -135,7 +134,7 @@ REFUSED = [
     ("request.timeout.ms", "0", "a whole number from 1"),
     ("request.timeout.ms", "soon", "a whole number from 1"),
     ("batch.size", "-1", "a whole number from 1"),
-    ("linger.ms", "1.5", "a whole number from 0"),
+    ("linger.ms", "-1.5", "a number from 0"),
     ("retries", "2147483648", "to 2147483647"),
     ("fetch.min.bytes", "٣", "a whole number from 0"),
     ("bootstrap.servers", "nowhere", "HOST:PORT,HOST:PORT"),

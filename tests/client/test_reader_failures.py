@@ -304,7 +304,7 @@ WRONG_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"batch_rows": 0}, "batch_rows=0"),
     ({"max_bytes": 0}, "max_bytes=0"),
     ({"max_wait_ms": -1}, "max_wait_ms=-1"),
-    ({"end_offsets": {("t", 0): -3}}, "offset -3 of t-0"),
+    ({"end_offsets": {("t", 0): -3}}, "end_offsets: t-0=-3: allowed is an offset"),
     ({"end_offsets": {("u", 0): 5}}, "end offset of u-0: the partition is not assigned"),
 ]
 

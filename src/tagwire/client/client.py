@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self, Unpack
 
+from tagwire.client import shapes
 from tagwire.client.cluster import Cluster
-from tagwire.client.config import FetchSettings, ProduceSettings, Settings, addresses_of, parse
+from tagwire.client.config import (
+    Bootstrap,
+    FetchSettings,
+    ProduceSettings,
+    Settings,
+    addresses_of,
+    at_least,
+    bootstrap_text,
+    parse,
+)
 from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata, TopicPartition
-from tagwire.client.offsets import list_offsets
+from tagwire.client.offsets import AtTime, list_offsets
 from tagwire.client.scheduling import run
-from tagwire.client.security import security_of
+from tagwire.client.security import SecurityOptions, security_of
 from tagwire.client.transport import Link, Pending, Setup
 from tagwire.client.versions import policy, speakable
 from tagwire.rpc import Api, BrokerFeatures, Features, Range, Usability, api_name
 
 _NOTHING: Mapping[str, str] = {}
+
+_LATEST: Final = '"latest"'
 
 
 class Client:
@@ -30,9 +43,12 @@ class Client:
             for name, topic in client.metadata().topics.items(): ...
 
     Args:
-        bootstrap: where to start, "HOST:PORT,HOST:PORT".
-        client_id: the client's name for itself, in every request.
-        timeout: seconds that one operation may take, its retries included.
+        bootstrap: where to start, "HOST:PORT,HOST:PORT", or a list of addresses; or a dict of Kafka's own properties,
+            {"bootstrap.servers": "HOST:PORT", ...}, as clients of Java and librdkafka take them: tagwire.client.config
+            says which are read. What is given beside it counts instead of it. Readers and producers of the client
+            start from what the properties say of fetching and producing.
+        client_id: the client's name for itself, in every request; None is "tagwire".
+        timeout: seconds that one operation may take, its retries included; None is 30.
         exclude: versions never to use, by API name: `{"Produce": "5-6", "Fetch": [12]}`.
         versions: what brokers serve, instead of asking them: a release such as "2.8", or versions or ranges by API
             name, `{"Fetch": 12, "Metadata": "4-9", ...}`, of which none may be missing that is used.
@@ -47,34 +63,31 @@ class Client:
 
     def __init__(
         self,
-        bootstrap: str,
+        bootstrap: Bootstrap,
         *,
-        client_id: str = "tagwire",
-        timeout: float = 30.0,
+        client_id: str | None = None,
+        timeout: float | None = None,
         exclude: Mapping[str, str | Collection[int]] = _NOTHING,
         versions: str | Mapping[str, object] | None = None,
         fallback: str | None = None,
         apis: Collection[Api] = (),
-        **security: Any,
+        **security: Unpack[SecurityOptions],
     ) -> None:
-        self.fetch_settings = FetchSettings()
-        self.produce_settings = ProduceSettings()
+        at_least("timeout", timeout, 0)
+        settings = parse(bootstrap) if isinstance(bootstrap, Mapping) else Settings(bootstrap_text(bootstrap))
+        self.fetch_settings: FetchSettings = settings.fetch
+        self.produce_settings: ProduceSettings = settings.produce
         added = {api.key: api for api in apis}
-        setup = Setup(client_id, policy(exclude, versions, fallback, added), security_of(security), added)
-        self.cluster = Cluster(addresses_of(bootstrap), setup, timeout)
+        name = settings.client_id if client_id is None else shapes.name("client_id", client_id)
+        secured = security_of({**settings.security, **security})
+        setup = Setup(name, policy(exclude, versions, fallback, added), secured, added)
+        limit = settings.timeout if timeout is None else timeout
+        self.cluster = Cluster(addresses_of(settings.bootstrap), setup, limit)
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> Self:
-        """A client set up by Kafka's own property names (tagwire.client.config says which are read).
-
-        Readers and producers made of it start from what the properties say of fetching and producing. Raises
-        ConfigError.
-        """
-        settings: Settings = parse(properties)
-        client = cls(settings.bootstrap, client_id=settings.client_id, timeout=settings.timeout, **settings.security)
-        client.fetch_settings = settings.fetch
-        client.produce_settings = settings.produce
-        return client
+    def from_properties(cls, properties: Mapping[str, Any]) -> Self:
+        """A client set up by Kafka's own property names alone: `Client(properties)`. Raises ConfigError."""
+        return cls(properties)
 
     def close(self) -> None:
         """Closes every connection. The client may be used again; it connects anew."""
@@ -139,8 +152,9 @@ class Client:
         """{API name: version} of what was asked so far; the lowest where brokers differ."""
         return {api_name(api): version for api, version in sorted(self.cluster.negotiated.items())}
 
-    def metadata(self, topics: Iterable[str] | None = None, *, allow_auto_create: bool = False) -> ClusterMetadata:
-        """The cluster, and these topics; None asks for all topics. What a topic lacks is in its `error`, not raised.
+    def metadata(self, topics: shapes.Names | None = None, *, allow_auto_create: bool = False) -> ClusterMetadata:
+        """The cluster, and these topics, or this one; None asks for all topics. What a topic lacks is in its `error`,
+        not raised.
 
         Args:
             allow_auto_create: whether the broker may create a topic that is missing, if it is set to do so.
@@ -148,24 +162,32 @@ class Client:
         Raises:
             ConnectError, RequestTimeoutError, ...: as `request`; KafkaError where the whole question is refused.
         """
-        return self.refresh(topics, self.deadline(), allow_auto_create=allow_auto_create)
+        wanted = None if topics is None else shapes.names("topics", topics)
+        return self.refresh(wanted, self.deadline(), allow_auto_create=allow_auto_create)
 
     def list_offsets(
-        self, partitions: Mapping[tuple[str, int], int], *, isolation: str | None = None
+        self,
+        partitions: Mapping[shapes.PlaceT, int | shapes.Word | AtTime | datetime],
+        *,
+        isolation: str | None = None,
     ) -> dict[TopicPartition, int]:
-        """An offset of each partition: `EARLIEST` the first one kept, `LATEST` the next to be written, or the first
-        record at or after a timestamp in milliseconds (-1 where there is none).
+        """An offset of each partition: "earliest" (`EARLIEST`) the first one kept, "latest" (`LATEST`) the next to be
+        written, or the first record at or after a time, in milliseconds or as `AtTime` (-1 where there is none).
 
         Args:
+            partitions: {(topic, partition): which}; a topic's name stands for all of its partitions.
             isolation: "read_committed" takes a partition to end where its oldest open transaction begins,
                 "read_uncommitted" does not; None as the client is set up.
 
         Raises:
             KafkaError: naming the partition; UNKNOWN_TOPIC_OR_PARTITION for one that does not exist.
             RemoteProtocolError: the broker tells an offset that none can be, or of what was not asked for.
-            ConfigError: there is no such isolation.
+            ConfigError: there is no such isolation, or `partitions` means nothing.
         """
-        return list_offsets(self, partitions, self.deadline(), isolation or self.fetch_settings.isolation)
+        deadline = self.deadline()
+        places = shapes.by_place("partitions", partitions, lambda name: self.topic(name, deadline).partitions, _LATEST)
+        wanted = {at: shapes.timestamp(f"partitions: {at}", given) for at, given in places.items()}
+        return list_offsets(self, wanted, deadline, isolation or self.fetch_settings.isolation)
 
     # What Reader and Admin build on --------------------------------------------------------------------------------
 

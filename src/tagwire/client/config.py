@@ -12,8 +12,11 @@ Read:
 | acks, enable.idempotence, compression.type, batch.size, linger.ms, buffer.memory, max.block.ms | of a producer |
 | retries, delivery.timeout.ms, max.in.flight.requests.per.connection (5 at most) | of a producer |
 | transactional.id, transaction.timeout.ms | of a producer with transactions |
+| group.id | whose committed offsets a reader means |
 | security.protocol, sasl.*, ssl.* | how connections are protected: see `tagwire.client.security_properties` |
 | isolation.level | whether readers see aborted and open transactions |
+
+librdkafka's other names for these are read too (`ALIASES`). Values are text, numbers or truth values.
 
 A property whose neglect would weaken security or guarantees is refused, and so is one that nobody knows, but that is
 spelt nearly as one that somebody does. What other clients know is left alone, so that a configuration written for one
@@ -24,7 +27,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -39,6 +42,9 @@ from tagwire.rpc.addresses import host_fault
 logger = logging.getLogger("tagwire.client")
 
 MAX_INT: Final = 2**31 - 1
+
+Bootstrap = str | Sequence[str] | Mapping[str, Any]
+"""Where to start: "HOST:PORT,HOST:PORT", a list of such addresses, or a dict of Kafka's client properties."""
 
 # A broker may answer with one batch more than was asked for; the sum stays below what the client takes as one frame.
 MAX_FRAME_BYTES: Final = 256 * 1024 * 1024
@@ -74,6 +80,7 @@ class FetchSettings:
     min_bytes: int = 1
     isolation: str = READ_UNCOMMITTED
     offset_reset: str = NO_RESET
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +122,19 @@ class Settings:
 _REFUSED: Final = re.compile(r"(sasl|ssl|security)\..*")
 
 
-def parse(properties: Mapping[str, str]) -> Settings:
+def parse(properties: Mapping[str, Any]) -> Settings:
     """The settings that `properties` give, defaults for the rest.
 
     Raises:
         ConfigError: naming the property, its value and what is allowed.
     """
     found: dict[str, dict[str, Any]] = {"": {}, "fetch": {}, "produce": {}}
+    properties = _texts(properties)
     for name, value in properties.items():
-        text = str(value).strip()
+        text = value.strip()
         if name in _READ:
             section, field_name, read = _READ[name]
             found[section][field_name] = read(name, text)
-        else:
-            check_name(name)
     if "bootstrap" not in found[""]:
         raise ConfigError("bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
     return Settings(
@@ -137,6 +143,26 @@ def parse(properties: Mapping[str, str]) -> Settings:
         security=security_options(properties),
         **found[""],
     )
+
+
+def _texts(properties: Mapping[str, Any]) -> dict[str, str]:
+    """The properties that are read, under their first names, as text. Raises ConfigError for those that `check_name`
+    refuses, for one whose value is no text, and for two names of one property with different values."""
+    found: dict[str, str] = {}
+    for given, value in properties.items():
+        if not isinstance(given, str):
+            raise ConfigError(f'a property is named {told(repr(given))}: needs a text, such as "client.id"')
+        name = ALIASES.get(given, given)
+        check_name(name)
+        if name not in _READ and name not in SECURITY:
+            continue  # other clients take functions and objects, too
+        if name == "bootstrap.servers" and isinstance(value, (list, tuple)):
+            value = ",".join(map(str, value))
+        if not isinstance(value, (str, int, float)):
+            raise ConfigError(f"{given}: needs text, a number or a truth value, not {type(value).__name__}")
+        if found.setdefault(name, str(value)) != str(value):
+            raise ConfigError(f"{given}: given twice, also as another name of it, and differently")
+    return found
 
 
 # What was warned of already: a Spark worker makes many clients of the same properties.
@@ -198,9 +224,22 @@ def offset_reset_of(value: str, name: str = "offset_reset") -> str:
 
 def at_least(name: str, value: float | None, lowest: float) -> float | None:
     """`value`, which may be left out but not be below `lowest`. Raises ConfigError."""
-    if value is not None and value < lowest:
-        raise ConfigError(f"{name}={value}: needs a number from {lowest} on")
+    if value is not None and (not isinstance(value, (int, float)) or isinstance(value, bool) or not value >= lowest):
+        raise ConfigError(f"{name}={value!r}: needs a number from {lowest} on")
     return value
+
+
+def bootstrap_text(given: object) -> str:
+    """Addresses as text, from that or from a list of them. Raises ConfigError for what is neither."""
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Sequence) and not isinstance(given, bytes) and all(isinstance(each, str) for each in given):
+        return ",".join(given)
+    hint = ", such as its bootstrap" if hasattr(type(given), "bootstrap") else ""
+    raise ConfigError(
+        f'bootstrap of type {type(given).__name__}: needs "HOST:PORT,HOST:PORT"{hint}, a list of addresses, or a dict '
+        'of Kafka\'s properties, {"bootstrap.servers": "HOST:PORT"}'
+    )
 
 
 def addresses_of(bootstrap: str) -> list[tuple[str, int]]:
@@ -270,6 +309,13 @@ def _seconds(lowest_ms: int) -> Callable[[str, str], float]:
     return lambda name, text: read_ms(name, text) / 1000
 
 
+def _linger(name: str, text: str) -> float:
+    """librdkafka takes parts of a millisecond."""
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text, re.ASCII):
+        raise wrong(name, text, f"a number from 0 to {MAX_INT}")
+    return float(text) / 1000
+
+
 # Property -> which settings, which of their fields, how to read it.
 _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "bootstrap.servers": ("", "bootstrap", _bootstrap),
@@ -280,10 +326,11 @@ _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "fetch.max.wait.ms": ("fetch", "max_wait_ms", _whole(0, MAX_INT)),
     "fetch.min.bytes": ("fetch", "min_bytes", _whole(0, MAX_INT)),
     "isolation.level": ("fetch", "isolation", _isolation),
+    "group.id": ("fetch", "group", _text),
     "acks": ("produce", "acks", _acks),
     "compression.type": ("produce", "compression", _compression),
     "batch.size": ("produce", "batch_bytes", _whole(1, MAX_INT)),
-    "linger.ms": ("produce", "linger", _seconds(0)),
+    "linger.ms": ("produce", "linger", _linger),
     "retries": ("produce", "retries", _whole(0, MAX_INT)),
     "delivery.timeout.ms": ("produce", "timeout", _seconds(1)),
     "enable.idempotence": ("produce", "idempotence", _flag),
@@ -293,3 +340,16 @@ _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "transactional.id": ("produce", "transactional_id", _text),
     "transaction.timeout.ms": ("produce", "transaction_timeout", _seconds(1)),
 }
+
+ALIASES: Final = {
+    "metadata.broker.list": "bootstrap.servers",
+    "fetch.wait.max.ms": "fetch.max.wait.ms",
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+    "request.required.acks": "acks",
+    "compression.codec": "compression.type",
+    "queue.buffering.max.ms": "linger.ms",
+    "message.send.max.retries": "retries",
+    "message.timeout.ms": "delivery.timeout.ms",
+    "max.in.flight": "max.in.flight.requests.per.connection",
+}
+"""librdkafka's other names for what is read."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tagwire import messages
@@ -20,18 +21,29 @@ LATEST: Final = -1
 NONE_THERE: Final = -1
 
 
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """The first record at or after a time; the end of the partition where there is none.
+
+    Attributes:
+        milliseconds: since 1970 UTC.
+    """
+
+    milliseconds: int
+
+
 def list_offsets(
-    client: Client, wanted: Mapping[tuple[str, int], int], deadline: float, isolation: str
+    client: Client, wanted: Mapping[TopicPartition, int], deadline: float, isolation: str
 ) -> dict[TopicPartition, int]:
     """See `Client.list_offsets`. Partitions whose leader has moved are asked again until the deadline."""
-    left = {TopicPartition(*at): timestamp for at, timestamp in wanted.items()}
+    left = dict(wanted)
     found: dict[TopicPartition, int] = {}
     retry, level = Retry(deadline), ISOLATIONS[isolation_of(isolation)]
     while True:
         failed = _ask_leaders(client, left, found, deadline, level)
         left = {at: timestamp for at, timestamp in left.items() if at not in found}
         if not left:
-            return {TopicPartition(*at): found[TopicPartition(*at)] for at in wanted}
+            return {at: found[at] for at in wanted}
         client.forget({at.topic for at in left})
         retry.wait(failed or KafkaError(Error.UNKNOWN_SERVER_ERROR, f"no offset of {next(iter(left))} in the answer"))
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
 from tagwire.client.client import Client
+from tagwire.client.config import Bootstrap
 
 
 class ClientOwner:
     """Works with a client that it was given, which stays open, or with one of its own, which ends with it.
 
     Args:
-        client: a client, or bootstrap addresses, "HOST:PORT,HOST:PORT".
+        client: a client, or what one is made of: see `Client`.
     """
 
-    def __init__(self, client: Client | str | Sequence[str]) -> None:
+    def __init__(self, client: Client | Bootstrap) -> None:
         self._owns_client = not isinstance(client, Client)
-        if isinstance(client, Client):
-            self._client = client
-        else:
-            self._client = Client(client if isinstance(client, str) else ",".join(client))
+        self._client = client if isinstance(client, Client) else Client(client)
 
     def close(self) -> None:
         """Closes the connections, where this object opened them."""

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import NamedTuple
+from datetime import datetime
+from typing import Final, NamedTuple
 
+from tagwire.client import shapes
 from tagwire.client.admin.group_offsets import GroupOffsets
 from tagwire.client.client import Client
+from tagwire.client.config import wrong
 from tagwire.client.metadata import TopicPartition
-from tagwire.client.offsets import EARLIEST, LATEST
+from tagwire.client.offsets import EARLIEST, LATEST, AtTime
 from tagwire.errors import ConfigError
-
-
-@dataclass(frozen=True, slots=True)
-class AtTime:
-    """The first record at or after a time; the end of the partition where there is none.
-
-    Attributes:
-        milliseconds: since 1970 UTC.
-    """
-
-    milliseconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +22,23 @@ class Committed:
     """Where the reader's group stands in the partition.
 
     Attributes:
-        fallback: where to start without a committed offset: an offset, `EARLIEST`, `LATEST` or an `AtTime`; None is
-            an error.
+        fallback: where to start without a committed offset: an offset, "earliest", "latest" or a time; None is an
+            error.
     """
 
-    fallback: int | AtTime | None = EARLIEST
+    fallback: int | shapes.Word | AtTime | datetime | None = EARLIEST
 
 
-Position = int | AtTime | Committed
-"""An offset, `EARLIEST`, `LATEST`, a time, or what a group has committed."""
+Position = int | shapes.Word | AtTime | datetime | Committed
+"""An offset, "earliest" (`EARLIEST`), "latest" (`LATEST`), a time, or what a group has committed."""
+
+Starts = str | tuple[str, int] | Sequence[shapes.PlaceT] | AbstractSet[shapes.PlaceT] | Mapping[shapes.PlaceT, Position]
+"""What to read, and from where on: a topic, a partition, several of either, or a position for each."""
+
+Ends = shapes.Word | AtTime | datetime | Mapping[shapes.PlaceT, Position]
+"""Where to stop: in all partitions, or in some."""
+
+_EARLIEST: Final = '"earliest"'
 
 
 class Lag(NamedTuple):
@@ -55,19 +56,70 @@ class Lag(NamedTuple):
     lag: int
 
 
+def starts_of(
+    client: Client, given: Starts[shapes.PlaceT], default: Position
+) -> dict[TopicPartition, int | AtTime | Committed]:
+    """The partitions to read, each with its position, from any form that a `Reader` takes.
+
+    Args:
+        default: the position of what is given without one.
+
+    Raises:
+        ConfigError: it means nothing. KafkaError: a topic does not exist.
+    """
+    deadline = client.deadline()
+
+    def partitions(topic: str) -> Iterable[int]:
+        return client.topic(topic, deadline).partitions
+
+    if isinstance(given, Mapping):
+        return positions("starts", shapes.by_place("starts", given, partitions, _EARLIEST))
+    return positions("starts", dict.fromkeys(shapes.pairs("starts", given, partitions), default))
+
+
+def ends_of(
+    given: Ends[shapes.PlaceT], assigned: Iterable[TopicPartition]
+) -> dict[TopicPartition, int | AtTime | Committed]:
+    """Where the `assigned` partitions end, as far as that is said. Raises ConfigError."""
+    places = list(assigned)
+    if not isinstance(given, Mapping):
+        if shapes.whole(given) is not None:
+            raise wrong("end_offsets", given, 'a dict by partition, {("orders", 0): 100}, or "latest" for all')
+        return positions("end_offsets", dict.fromkeys(places, given))
+
+    def partitions(topic: str) -> list[int]:
+        own = [at.partition for at in places if at.topic == topic]
+        if not own:
+            raise ConfigError(f"end_offsets: of topic {topic!r} no partition is assigned")
+        return own
+
+    found = shapes.by_place("end_offsets", given, partitions, "100")
+    for at in found.keys() - set(places):
+        raise ConfigError(f"end offset of {at}: the partition is not assigned")
+    return positions("end_offsets", found)
+
+
+def positions(option: str, given: Mapping[TopicPartition, object]) -> dict[TopicPartition, int | AtTime | Committed]:
+    """Each position as one that is worked with. Raises ConfigError."""
+    return {at: _position(f"{option}: {at}", position) for at, position in given.items()}
+
+
+def _position(option: str, given: object) -> int | AtTime | Committed:
+    if not isinstance(given, Committed):
+        return shapes.offset(option, given, "Committed()")
+    return given if given.fallback is None else Committed(shapes.offset(f"{option}, fallback", given.fallback))
+
+
 def resolved(
-    client: Client, positions: Mapping[TopicPartition, Position], isolation: str, group: str | None
+    client: Client, positions: Mapping[TopicPartition, int | AtTime | Committed], isolation: str, group: str | None
 ) -> dict[TopicPartition, int]:
     """The offset of each position, all partitions asked about together.
 
     Raises:
-        ConfigError: a position means nothing, or needs a group and `group` is None; a partition of which the group has
-            committed nothing, and no fallback.
+        ConfigError: a position needs a group and `group` is None; a partition of which the group has committed
+            nothing, and no fallback.
         KafkaError: naming the partition or the group.
     """
-    for at, position in positions.items():
-        if isinstance(position, int) and position < 0 and position not in (EARLIEST, LATEST):
-            raise ConfigError(f"offset {position} of {at}: needs an offset, EARLIEST or LATEST")
     committed = [at for at, position in positions.items() if isinstance(position, Committed)]
     wanted: dict[TopicPartition, int | AtTime] = {}
     held = _committed(client, group, committed)
@@ -79,9 +131,9 @@ def resolved(
         elif position.fallback is None:
             raise ConfigError(f"partition {at}: group {group!r} has committed no offset, and no fallback is given")
         else:
-            wanted[at] = position.fallback
+            wanted[at] = shapes.offset(f"fallback of {at}", position.fallback)
     found = {at: place for at, place in wanted.items() if isinstance(place, int) and place >= 0}
-    times: dict[tuple[str, int], int] = {
+    times: dict[TopicPartition, int] = {
         at: max(place.milliseconds, 0) if isinstance(place, AtTime) else place
         for at, place in wanted.items()
         if at not in found

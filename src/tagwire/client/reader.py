@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from tagwire.client import shapes
 from tagwire.client.admin.group_offsets import CommittedOffset, GroupOffsets
 from tagwire.client.client import Client
-from tagwire.client.config import FetchSettings, at_least, isolation_of, offset_reset_of
+from tagwire.client.config import Bootstrap, FetchSettings, at_least, isolation_of, offset_reset_of
 from tagwire.client.decoding import arrow_batches, record_batches
 from tagwire.client.fetching import Fetcher
 from tagwire.client.metadata import TopicPartition
-from tagwire.client.offsets import EARLIEST, LATEST
+from tagwire.client.offsets import EARLIEST, LATEST, AtTime
 from tagwire.client.owning import ClientOwner
-from tagwire.client.positions import Lag, Position, resolved
+from tagwire.client.positions import Committed, Ends, Lag, Position, Starts, ends_of, positions, resolved, starts_of
 from tagwire.client.spans import UNKNOWN, Chunk, Span
 from tagwire.errors import ConfigError, RemoteProtocolError, TagwireError
 from tagwire.records import HeaderRegister, HeaderSerdes, Record
@@ -40,7 +41,7 @@ class Reader(ClientOwner):
     `batch_rows` rows as long as the broker holds more; at the end of a log what is there is given at once. Control
     records are left out.
 
-        with Reader("kafka-1:9092", {TopicPartition("flights", 0): EARLIEST}, stop_at_end=True) as reader:
+        with Reader("kafka-1:9092", "flights", stop_at_end=True) as reader:
             for batch in reader: ...
 
         with Reader("kafka-1:9092", {("flights", 0): Committed()}, group="landing") as reader:
@@ -49,12 +50,15 @@ class Reader(ClientOwner):
                 reader.commit()
 
     Args:
-        client: a client, which stays open, or bootstrap addresses, "HOST:PORT,HOST:PORT".
-        starts: {(topic, partition): offset} of the first record wanted, or `EARLIEST`, `LATEST`, an `AtTime`, or
-            `Committed` for where `group` stands.
-        end_offsets: {(topic, partition): offset} to stop before, or as in `starts`; `LATEST` is the end of the log as
-            it is now, for readers of committed records where its oldest open transaction begins. A partition without
-            an entry is read for ever, waiting for new records, or up to `LATEST` with `stop_at_end`.
+        client: a client, which stays open, or what one is made of, as `Client` takes it: "HOST:PORT,HOST:PORT".
+        starts: what to read. {(topic, partition): offset} of the first record wanted, or "earliest", "latest", a time
+            (`AtTime`, or a datetime with a time zone), or `Committed` for where `group` stands; a topic's name
+            stands for all the partitions that it has now. Topics or partitions alone, "flights" or ["flights",
+            ("delays", 0)], are read from where `group` stands and otherwise, or without one, from their beginning.
+        end_offsets: {(topic, partition): offset} to stop before, or as in `starts`; "latest" is the end of the log as
+            it is now, for readers of committed records where its oldest open transaction begins; one such word or
+            time alone is for all partitions. A partition without an entry is read for ever, waiting for new records,
+            or up to "latest" with `stop_at_end`.
         columns: which columns of `tagwire.records.to_arrow`, in which order.
         timestamp_unit: "ms" or "us".
         max_wait_ms, min_bytes: how long a broker waits with its answer, and for how much; None as the client is set up.
@@ -68,10 +72,11 @@ class Reader(ClientOwner):
             "latest" go on there and log a warning; None as the client is set up.
         dialect: None for Kafka's formats, "int-headers" for topics of that one, whose header keys are ints.
         register: with that dialect, by which header keys are read as names.
-        group: whose committed offsets `Committed`, `committed` and `commit` mean. The reader does not become a member.
+        group: whose committed offsets `Committed`, `committed` and `commit` mean; None as the client is set up. The
+            reader does not become a member.
 
     Raises:
-        ConfigError: an option is wrong. KafkaError: a partition does not exist.
+        ConfigError: an option is wrong. KafkaError: a topic or a partition does not exist.
         While iterating, after the records that came before:
         KafkaError: naming the partition; OFFSET_OUT_OF_RANGE also names the offsets it holds.
         CorruptRecordError: a record batch that is broken, named `topic-partition@offset`.
@@ -80,10 +85,10 @@ class Reader(ClientOwner):
 
     def __init__(
         self,
-        client: Client | str,
-        starts: Mapping[tuple[str, int], Position],
+        client: Client | Bootstrap,
+        starts: Starts[shapes.PlaceT],
         *,
-        end_offsets: Mapping[tuple[str, int], Position] | None = None,
+        end_offsets: Ends[shapes.PlaceT] | None = None,
         columns: Sequence[str] = COLUMNS,
         timestamp_unit: str = "ms",
         max_wait_ms: int | None = None,
@@ -103,6 +108,7 @@ class Reader(ClientOwner):
         from tagwire.records.arrow import arrow_schema
 
         check_dialect(dialect, register)
+        columns = shapes.names("columns", columns)
         arrow_schema(columns, timestamp_unit=timestamp_unit)
         at_least("batch_rows", batch_rows, 1)
         at_least("batch_bytes", batch_bytes, 1)
@@ -116,7 +122,6 @@ class Reader(ClientOwner):
         }
         self._batch_rows = batch_rows
         self._batch_bytes = batch_bytes
-        self._group = group
         given: dict[str, Any] = {
             "max_wait_ms": at_least("max_wait_ms", max_wait_ms, 0),
             "min_bytes": at_least("min_bytes", min_bytes, 0),
@@ -128,8 +133,9 @@ class Reader(ClientOwner):
         self._settings: FetchSettings = replace(
             self._client.fetch_settings, **{name: value for name, value in given.items() if value is not None}
         )
+        self._group = self._settings.group if group is None else shapes.name("group", group)
         try:
-            spans = self._bounded(starts, end_offsets or {}, stop_at_end)
+            spans = self._bounded(starts, end_offsets, stop_at_end)
         except BaseException:
             super().close()
             raise
@@ -147,7 +153,7 @@ class Reader(ClientOwner):
         """The offset after the last record given out of this partition. Raises KeyError for one that is not
         assigned."""
         self._note_given()
-        return self._positions[TopicPartition(*at)]
+        return self._positions[shapes.pair("at", at)]
 
     def seek(self, at: tuple[str, int], position: Position) -> None:
         """Reads this partition on from another position; what is fetched of it already is not given any more.
@@ -155,8 +161,9 @@ class Reader(ClientOwner):
         Raises:
             KeyError: the partition is not assigned. ConfigError, KafkaError: as for `starts`.
         """
-        span = self._spans[TopicPartition(*at)]
-        offset = resolved(self._client, {span.at: position}, self._settings.isolation, self._group)[span.at]
+        span = self._spans[shapes.pair("at", at)]
+        place = positions("position", {span.at: position})
+        offset = resolved(self._client, place, self._settings.isolation, self._group)[span.at]
         span.move(offset)
         self._held.pop(span.at, None)
         self._keep([entry for entry in self._small if entry[1] is not span])
@@ -323,26 +330,22 @@ class Reader(ClientOwner):
 
     def _bounded(
         self,
-        starts: Mapping[tuple[str, int], Position],
-        ends: Mapping[tuple[str, int], Position],
+        starts: Starts[shapes.PlaceT],
+        ends: Ends[shapes.PlaceT] | None,
         stop_at_end: bool,
     ) -> list[Span]:
         """The partitions with their bounds, words for offsets resolved."""
-        for at in ends.keys() - starts.keys():
-            raise ConfigError(f"end offset of {TopicPartition(*at)}: the partition is not assigned")
+        begin = starts_of(self._client, starts, EARLIEST if self._group is None else Committed())
+        until: dict[TopicPartition, int | AtTime | Committed] = {}
         if stop_at_end:
-            ends = {**dict.fromkeys(starts, LATEST), **ends}
+            until.update(dict.fromkeys(begin, LATEST))
+        if ends is not None:
+            until.update(ends_of(ends, begin))
         first, last = (
-            resolved(
-                self._client,
-                {TopicPartition(*at): position for at, position in bounds.items()},
-                self._settings.isolation,
-                self._group,
-            )
-            for bounds in (starts, ends)
+            resolved(self._client, bounds, self._settings.isolation, self._group) for bounds in (begin, until)
         )
         for at, end in last.items():
-            if end < first[at] and starts[at] in (EARLIEST, LATEST) and ends[at] == LATEST:
+            if end < first[at] and begin[at] in (EARLIEST, LATEST) and until[at] == LATEST:
                 raise RemoteProtocolError(f"{at} is told to begin at offset {first[at]} and to end at {end}")
         return [Span(at, start, last.get(at)) for at, start in first.items()]
 

@@ -8,14 +8,30 @@ from __future__ import annotations
 import socket
 import ssl
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
-from tagwire.errors import ConfigError, ConnectError
+from tagwire.errors import ConfigError, ConnectError, no_such_option
 from tagwire.rpc import SCRAM_HASHES, ClientMechanism, PlainClient, ScramClient
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", *SCRAM_HASHES)
+
+
+class SecurityOptions(TypedDict, total=False):
+    """The attributes of `Security`, for signatures."""
+
+    security_protocol: str
+    ssl_context: ssl.SSLContext | None
+    ssl_cafile: str | None
+    ssl_certfile: str | None
+    ssl_keyfile: str | None
+    ssl_password: str | None
+    ssl_check_hostname: bool
+    sasl_mechanism: str | None
+    sasl_plain_username: str | None
+    sasl_plain_password: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +151,9 @@ _SASL: Final = ("sasl_mechanism", "sasl_plain_username", "sasl_plain_password")
 PLAINTEXT: Final = Security()
 
 
-def security_of(options: dict[str, Any]) -> Security:
+def security_of(options: Mapping[str, Any]) -> Security:
     """The `Security` of keyword options. Raises ConfigError, also for a name that is no option."""
-    unknown = sorted(set(options) - set(Security.__match_args__))
-    if unknown:
-        raise ConfigError(f"{unknown[0]}: no such option; allowed are {', '.join(Security.__match_args__)}")
+    for name in options:
+        if name not in Security.__match_args__:
+            raise no_such_option(name, Security.__match_args__)
     return Security(**options)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from tagwire.client import shapes
 from tagwire.client.coordinators import coordinators
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.offsets import by_leader
@@ -110,6 +111,11 @@ class Asker(ClientOwner):
         """The keys of each coordinator, with the connection to it."""
         for node, own in _grouped(run(coordinators(self._client.cluster, keys, kind, deadline))).items():
             yield self._client.link(node, deadline), own
+
+    def _places(self, option: str, given: object) -> list[TopicPartition]:
+        """The partitions that a caller means, as `shapes.pairs` has it."""
+        deadline = self._client.deadline()
+        return shapes.pairs(option, given, lambda topic: self._client.topic(topic, deadline).partitions)
 
     def _by_leader(
         self, partitions: Iterable[TopicPartition], deadline: float

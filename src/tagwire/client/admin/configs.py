@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from tagwire import messages
+from tagwire.client import shapes
 from tagwire.client.admin.asking import Asker, Outcome
+from tagwire.client.config import wrong
 from tagwire.errors import ConfigError
 
 KINDS: Final = {"topic": 2, "broker": 4, "broker_logger": 8, "client_metrics": 16, "group": 32}
@@ -46,8 +48,13 @@ class Subtract:
     values: str
 
 
-Change = str | Append | Subtract | None
+Change = shapes.ConfigValue | Append | Subtract | None
 """What becomes of a config: a new value, more or less of a list, or, None, its default."""
+
+
+ResourceT = TypeVar("ResourceT", bound=tuple[str, str])
+
+_RESOURCES: Final = '("topic", "orders"), or a list of such pairs'
 
 
 class ConfigResource(NamedTuple):
@@ -92,14 +99,16 @@ class ConfigEntry:
 class Configs(Asker):
     """Configs of a cluster."""
 
-    def describe_configs(self, resources: Iterable[tuple[str, str]]) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+    def describe_configs(
+        self, resources: tuple[str, str] | Sequence[tuple[str, str]] | Set[tuple[str, str]]
+    ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
         """What resources are set to, by config name; defaults included.
 
         Args:
-            resources: (kind, name) pairs, such as ("topic", "flights") or ("broker", "1").
+            resources: (kind, name) pairs, such as ("topic", "flights") or ("broker", "1"), or one.
 
         Raises:
-            ConfigError: no such kind. KafkaError: naming the resource.
+            ConfigError: no such kind, or no pairs. KafkaError: naming the resource.
         """
         kind = messages.DescribeConfigsRequest
 
@@ -118,9 +127,7 @@ class Configs(Asker):
 
         return self._settle(_checked(resources), ask, "describe configs of")
 
-    def alter_configs(
-        self, changes: Mapping[tuple[str, str], Mapping[str, Change]], *, validate_only: bool = False
-    ) -> None:
+    def alter_configs(self, changes: Mapping[ResourceT, Mapping[str, Change]], *, validate_only: bool = False) -> None:
         """Sets configs, and leaves the others of a resource as they are.
 
         Args:
@@ -129,10 +136,11 @@ class Configs(Asker):
             validate_only: only ask whether it could be done.
 
         Raises:
-            ConfigError: no such kind. KafkaError: naming the resource. UnsupportedVersionError: a broker before
-            Kafka 2.3 cannot change one config alone.
+            ConfigError: no such kind, or `changes` means nothing. KafkaError: naming the resource.
+            UnsupportedVersionError: a broker before Kafka 2.3 cannot change one config alone.
         """
         kind = messages.IncrementalAlterConfigsRequest
+        wanted = _changes(changes)
 
         def ask(left: list[ConfigResource], deadline: float) -> Iterator[Outcome]:
             for node, own in _by_node(left).items():
@@ -141,7 +149,7 @@ class Configs(Asker):
                         kind.AlterConfigsResource(
                             resource_type=KINDS[at.kind],
                             resource_name=at.name,
-                            configs=[_altered(name, change) for name, change in changes[at].items()],
+                            configs=[_altered(name, change) for name, change in wanted[at].items()],
                         )
                         for at in own
                     ],
@@ -151,7 +159,7 @@ class Configs(Asker):
                 for result in self._exchange(link, request, deadline).responses:
                     yield _outcome(result)
 
-        self._settle(_checked(changes), ask, "alter configs of", changes=True)
+        self._settle(list(wanted), ask, "alter configs of", changes=True)
 
 
 def _altered(name: str, change: Change) -> Any:
@@ -164,15 +172,41 @@ def _altered(name: str, change: Change) -> Any:
         case Subtract(values):
             return kind(name=name, config_operation=_SUBTRACT, value=values)
         case value:
-            return kind(name=name, config_operation=_SET, value=value)
+            return kind(name=name, config_operation=_SET, value=shapes.config_value(name, value))
 
 
-def _checked(resources: Iterable[tuple[str, str]]) -> list[ConfigResource]:
-    found = [ConfigResource(*resource) for resource in resources]
-    for resource in found:
-        if resource.kind not in KINDS:
-            raise ConfigError(f"kind={resource.kind!r}: allowed is {', '.join(KINDS)}")
+def _checked(given: object) -> list[ConfigResource]:
+    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(part, str) for part in given):
+        given = [given]
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise wrong("resources", shapes.shown(given), _RESOURCES)
+    return [_resource("resources", resource, _RESOURCES) for resource in given]
+
+
+def _changes(given: object) -> dict[ConfigResource, Mapping[str, Any]]:
+    shape = 'a dict by kind and name, {("topic", "orders"): {"retention.ms": "-1"}}'
+    if not isinstance(given, Mapping):
+        raise wrong("changes", shapes.shown(given), shape)
+    found = {_resource("a key of changes", key, shape): configs for key, configs in given.items()}
+    for resource, configs in found.items():
+        if not isinstance(configs, Mapping) or not all(isinstance(name, str) for name in configs):
+            raise wrong(f"changes of {resource}", shapes.shown(configs), 'a dict by config, {"retention.ms": "-1"}')
+        for name, change in configs.items():
+            if change is not None and not isinstance(change, (Append, Subtract)):
+                shapes.config_value(f"{name} of {resource}", change)
     return found
+
+
+def _resource(option: str, given: object, shape: str) -> ConfigResource:
+    if isinstance(given, (tuple, list)) and len(given) == 2 and isinstance(given[0], str):
+        kind, name = given
+        if kind not in KINDS:
+            raise ConfigError(f"kind={kind!r}: allowed is {', '.join(KINDS)}")
+        if kind in ("broker", "broker_logger") and (number := shapes.whole(name)) is not None:
+            name = str(number)
+        if isinstance(name, str):
+            return ConfigResource(kind, name)
+    raise wrong(option, shapes.shown(given), shape)
 
 
 def _by_node(resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:

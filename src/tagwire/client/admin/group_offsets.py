@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from tagwire import messages
+from tagwire.client import shapes
 from tagwire.client.admin.asking import Asker, Outcome, by_topic
 from tagwire.client.coordinators import GROUP
 from tagwire.client.metadata import TopicPartition
+from tagwire.client.offsets import EARLIEST, LATEST, AtTime
 from tagwire.client.transport import Link
 from tagwire.errors import Error, KafkaError, RemoteProtocolError
 from tagwire.rpc.since import OFFSET_FETCH_GROUPS
@@ -31,17 +34,18 @@ class GroupOffsets(Asker):
     """Committed offsets of a cluster's groups."""
 
     def group_offsets(
-        self, group: str, partitions: Iterable[tuple[str, int]] | None = None
+        self, group: str, partitions: shapes.Places[shapes.PlaceT] | None = None
     ) -> dict[TopicPartition, CommittedOffset]:
         """What a group has committed. Partitions without an offset are left out; so is a group that does not exist.
 
         Args:
-            partitions: None asks for all.
+            partitions: a topic's name stands for all of its partitions; None asks for all that there are.
 
         Raises:
-            KafkaError: naming the group or the partition.
+            KafkaError: naming the group or the partition. ConfigError: `group` or `partitions` mean nothing.
         """
-        places = None if partitions is None else {TopicPartition(*at) for at in partitions}
+        shapes.name("group", group)
+        places = None if partitions is None else set(self._places("partitions", partitions))
         wanted = None if places is None else by_topic(places)
         found: dict[TopicPartition, CommittedOffset] = {}
 
@@ -61,20 +65,22 @@ class GroupOffsets(Asker):
         self._settle([group], ask, "offsets of group")
         return dict(sorted(found.items()))
 
-    def alter_group_offsets(self, group: str, offsets: Mapping[tuple[str, int], int | CommittedOffset]) -> None:
+    def alter_group_offsets(
+        self, group: str, offsets: Mapping[shapes.PlaceT, int | shapes.Word | AtTime | datetime | CommittedOffset]
+    ) -> None:
         """Commits offsets for a group that has no members now; a group that does not exist begins with them.
 
         Args:
-            offsets: {(topic, partition): the offset to read next}.
+            offsets: {(topic, partition): the offset to read next}, or "earliest", "latest" or a time; a topic's name
+                stands for all of its partitions.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID while the group has members; otherwise naming the partition.
+            ConfigError: `group` or `offsets` mean nothing.
         """
         kind = messages.OffsetCommitRequest
-        placed = {
-            TopicPartition(*at): offset if isinstance(offset, CommittedOffset) else CommittedOffset(offset)
-            for at, offset in offsets.items()
-        }
+        shapes.name("group", group)
+        placed = self._committable(offsets)
 
         def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
             for link, _ in self._by_coordinator([group], GROUP, deadline):
@@ -98,8 +104,8 @@ class GroupOffsets(Asker):
 
         self._settle(list(placed), ask, f"commit offset of group {group!r} in partition")
 
-    def delete_group_offsets(self, group: str, partitions: Iterable[tuple[str, int]]) -> None:
-        """Forgets what a group has committed in partitions.
+    def delete_group_offsets(self, group: str, partitions: shapes.Places[shapes.PlaceT]) -> None:
+        """Forgets what a group has committed in partitions. A topic's name stands for all of its own.
 
         Raises:
             KafkaError: GROUP_SUBSCRIBED_TO_TOPIC while a member reads the topic; otherwise naming the partition.
@@ -121,8 +127,34 @@ class GroupOffsets(Asker):
                 else:
                     yield from _outcomes(answer.topics)
 
-        places = [TopicPartition(*at) for at in partitions]
-        self._settle(places, ask, f"delete offset of group {group!r} in partition", changes=True)
+        shapes.name("group", group)
+        self._settle(
+            self._places("partitions", partitions), ask, f"delete offset of group {group!r} in partition", changes=True
+        )
+
+    def _committable(self, given: object) -> dict[TopicPartition, CommittedOffset]:
+        """Offsets to commit, words and times for them resolved. Raises ConfigError, and as `Client.list_offsets`."""
+        deadline = self._client.deadline()
+        places = shapes.by_place(
+            "offsets", given, lambda topic: self._client.topic(topic, deadline).partitions, '"earliest"'
+        )
+        found = {at: _offset(at, offset) for at, offset in places.items()}
+        times = {at: offset for at, offset in found.items() if not isinstance(offset, CommittedOffset)}
+        told = self._client.list_offsets(times)
+        told.update(self._client.list_offsets({at: LATEST for at, offset in told.items() if offset < 0}))
+        return {
+            at: offset if isinstance(offset, CommittedOffset) else CommittedOffset(told[at])
+            for at, offset in found.items()
+        }
+
+
+def _offset(at: TopicPartition, given: object) -> CommittedOffset | int | AtTime:
+    if isinstance(given, CommittedOffset):
+        return given
+    number = shapes.whole(given)
+    if number is not None and number not in (EARLIEST, LATEST):
+        return CommittedOffset(number)
+    return shapes.offset(f"offsets: {at}", given, "a CommittedOffset")
 
 
 def _fetch_request(link: Link, group: str, wanted: dict[str, list[int]] | None) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from tagwire import messages
+from tagwire.client import shapes
 from tagwire.client.admin.asking import Asker, Outcome
 from tagwire.client.coordinators import GROUP
 from tagwire.client.metadata import TopicPartition
@@ -77,7 +78,7 @@ class GroupDescription:
 class Groups(Asker):
     """Groups of a cluster."""
 
-    def list_groups(self, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[GroupListing]:
+    def list_groups(self, *, states: shapes.Names = (), types: shapes.Names = ()) -> list[GroupListing]:
         """Every group, by name.
 
         Args:
@@ -87,7 +88,9 @@ class Groups(Asker):
         Raises:
             KafkaError: a broker refuses. UnsupportedVersionError: a broker is too old for what is asked.
         """
-        request = messages.ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+        request = messages.ListGroupsRequest(
+            states_filter=shapes.names("states", states), types_filter=shapes.names("types", types)
+        )
         found: dict[str, GroupListing] = {}
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
@@ -113,7 +116,7 @@ class Groups(Asker):
         self._settle(["groups"], ask, "list")
         return [found[name] for name in sorted(found)]
 
-    def describe_groups(self, groups: Sequence[str]) -> dict[str, GroupDescription]:
+    def describe_groups(self, groups: shapes.Names) -> dict[str, GroupDescription]:
         """Groups and their members: classic ones, those of KIP-848, share groups (KIP-932).
 
         Raises:
@@ -129,9 +132,9 @@ class Groups(Asker):
                         yield from (found for found in outcomes if found.error not in _OF_ANOTHER)
                 yield from (Outcome(group, Error.GROUP_ID_NOT_FOUND) for group in unknown)
 
-        return self._settle(groups, ask, "describe group")
+        return self._settle(shapes.names("groups", groups), ask, "describe group")
 
-    def delete_groups(self, groups: Sequence[str]) -> None:
+    def delete_groups(self, groups: shapes.Names) -> None:
         """Deletes groups and the offsets they committed.
 
         Raises:
@@ -145,7 +148,7 @@ class Groups(Asker):
                 for result in self._exchange(link, request, deadline).results:
                     yield Outcome(result.group_id, result.error_code, result.error_message)
 
-        self._settle(groups, ask, "delete group", changes=True)
+        self._settle(shapes.names("groups", groups), ask, "delete group", changes=True)
 
     def _describers(self, link: Link, deadline: float) -> list[Callable[[list[str]], Iterator[Outcome]]]:
         """What can be asked about groups on this connection: of a group of another protocol each says that it is not

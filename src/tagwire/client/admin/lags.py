@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from tagwire import messages
+from tagwire.client import shapes
 from tagwire.client.admin.asking import by_topic
 from tagwire.client.admin.group_offsets import NO_OFFSET, check_told
 from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMember, Groups
@@ -112,7 +113,7 @@ class Lags(Groups):
     """The lag of a cluster's groups."""
 
     def group_lags(
-        self, groups: Sequence[str] | None = None, *, topics: Collection[str] = (), members: bool = False
+        self, groups: shapes.Names | None = None, *, topics: shapes.Names = (), members: bool = False
     ) -> list[GroupLag]:
         """How far groups are behind, by name: classic ones, those of KIP-848 and, from their start offsets, share
         groups.
@@ -121,7 +122,7 @@ class Lags(Groups):
         where the client's isolation says.
 
         Args:
-            groups: None takes all; a group that is deleted meanwhile is left out.
+            groups: one or several; None takes all; a group that is deleted meanwhile is left out.
             topics: only of these; none takes all.
             members: whether to ask who has which partition; partitions without an offset are then told of too.
 
@@ -130,8 +131,9 @@ class Lags(Groups):
             ConnectError, ...: a broker cannot be asked which groups it has.
         """
         known: Sequence[GroupListing | GroupDescription]
+        topics = shapes.names("topics", topics)
         if groups is not None:
-            known = list(self.describe_groups(list(dict.fromkeys(groups))).values())
+            known = list(self.describe_groups(groups).values())
         else:
             known = self.list_groups()
             known = self._described(known) if members else known
@@ -158,13 +160,13 @@ class Lags(Groups):
             for rows in [found[group.group]]
         ]
 
-    def partition_ends(self, partitions: Iterable[tuple[str, int]]) -> dict[TopicPartition, PartitionEnd]:
+    def partition_ends(self, partitions: shapes.Places[shapes.PlaceT]) -> dict[TopicPartition, PartitionEnd]:
         """Where partitions end, in the client's isolation; of those that nobody can tell it of, why.
 
         Raises:
             ConnectError, ...: no broker tells which topics there are.
         """
-        left = {TopicPartition(*at) for at in partitions}
+        left = set(self._places("partitions", partitions))
         if not left:
             return {}
         deadline = self._client.deadline()

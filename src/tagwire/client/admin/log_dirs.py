@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tagwire import messages
+from tagwire.client import shapes
 from tagwire.client.admin.asking import Asker, Outcome, by_topic
 from tagwire.client.metadata import TopicPartition
 from tagwire.errors import Error
@@ -47,13 +48,13 @@ class LogDirs(Asker):
     """Log directories of a cluster."""
 
     def describe_log_dirs(
-        self, brokers: Iterable[int] | None = None, partitions: Iterable[tuple[str, int]] | None = None
+        self, brokers: int | Iterable[int] | None = None, partitions: shapes.Places[shapes.PlaceT] | None = None
     ) -> dict[int, list[LogDir]]:
         """The log directories of brokers, by node id. One that is broken tells so in its `error`.
 
         Args:
-            brokers: node ids; None asks all.
-            partitions: only replicas of these; None asks for all.
+            brokers: node ids, or one; None asks all.
+            partitions: only replicas of these; a topic's name stands for all of its own, None for all that there are.
 
         Raises:
             KafkaError: naming the broker. UnsupportedVersionError: it is older than Kafka 1.0.
@@ -61,18 +62,18 @@ class LogDirs(Asker):
         kind = messages.DescribeLogDirsRequest
         wanted = None
         if partitions is not None:
-            wanted = [
-                kind.DescribableLogDirTopic(topic=name, partitions=own) for name, own in by_topic(partitions).items()
-            ]
+            topics = by_topic(self._places("partitions", partitions))
+            wanted = [kind.DescribableLogDirTopic(topic=name, partitions=own) for name, own in topics.items()]
         if brokers is None:
-            brokers = self._client.refresh([], self._client.deadline()).brokers
+            brokers = list(self._client.refresh([], self._client.deadline()).brokers)
+        nodes = shapes.numbers("brokers", brokers)
 
         def ask(left: list[int], deadline: float) -> Iterator[Outcome]:
             for node in left:
                 answer = self._exchange(self._client.link(node, deadline), kind(topics=wanted), deadline)
                 yield Outcome(node, answer.error_code, value=[_log_dir(found) for found in answer.results])
 
-        return self._settle(list(brokers), ask, "describe log directories of broker")
+        return self._settle(nodes, ask, "describe log directories of broker")
 
 
 def _log_dir(found: Any) -> LogDir:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tagwire import messages
+from tagwire.client import shapes
 from tagwire.client.admin.asking import Asker, Outcome
+from tagwire.client.config import wrong
 from tagwire.client.metadata import TopicPartition
 from tagwire.errors import RemoteProtocolError
 
@@ -13,7 +15,7 @@ from tagwire.errors import RemoteProtocolError
 class Records(Asker):
     """Records of a cluster."""
 
-    def delete_records(self, before: Mapping[tuple[str, int], int]) -> dict[TopicPartition, int]:
+    def delete_records(self, before: Mapping[shapes.PartitionT, int]) -> dict[TopicPartition, int]:
         """Deletes the records before an offset; -1 all that there are.
 
         Args:
@@ -24,9 +26,10 @@ class Records(Asker):
 
         Raises:
             KafkaError: naming the partition; OFFSET_OUT_OF_RANGE for an offset that it has not reached.
+            ConfigError: `before` means nothing.
         """
         kind = messages.DeleteRecordsRequest
-        offsets = {TopicPartition(*at): offset for at, offset in before.items()}
+        offsets = {at: _offset(at, given) for at, given in shapes.by_pair("before", before, "100").items()}
 
         def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
             for link, topics in self._by_leader(left, deadline):
@@ -53,3 +56,10 @@ class Records(Asker):
                         yield Outcome(at, found.error_code, value=found.low_watermark)
 
         return self._settle(list(offsets), ask, "delete records of partition")
+
+
+def _offset(at: TopicPartition, given: object) -> int:
+    offset = shapes.whole(given)
+    if offset is None:
+        raise wrong(f"before: {at}", shapes.shown(given), "an offset, or -1 for all records")
+    return offset

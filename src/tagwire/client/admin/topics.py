@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tagwire import messages
+from tagwire.client import shapes
 from tagwire.client.admin.asking import Asker, Outcome
+from tagwire.client.config import wrong
 from tagwire.client.metadata import NO_NODE, TopicMetadata
 from tagwire.client.retry import FIRST_PAUSE
 from tagwire.client.transport import Link
@@ -22,12 +24,13 @@ SETTLE_TIME: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create. -1 for partitions or replicas takes the broker's default."""
+    """A topic to create. -1 for partitions or replicas takes the broker's default. Numbers and truth values among the
+    configs are written as Kafka does."""
 
     name: str
     num_partitions: int = 1
     replication_factor: int = 1
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, shapes.ConfigValue] = field(default_factory=dict)
 
 
 Ask = Callable[[list[str], float], Iterator[Outcome]]
@@ -40,16 +43,19 @@ class Topics(Asker):
         """Every topic, internal ones too, by name. Raises as `Client.metadata`."""
         return sorted(self._client.metadata().topics.values(), key=lambda topic: topic.name)
 
-    def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> None:
+    def create_topics(self, topics: NewTopic | str | Sequence[NewTopic | str], *, validate_only: bool = False) -> None:
         """Creates topics, and waits a moment until the cluster knows them.
 
         Args:
+            topics: one or several; a name alone is a topic of one partition.
             validate_only: only ask whether it could be done.
 
         Raises:
             KafkaError: with the code of the first topic that was refused; the text tells all of them. The others exist.
+            ConfigError: `topics` are none.
         """
         kind = messages.CreateTopicsRequest
+        wanted = _new_topics(topics)
 
         def ask(names: list[str], deadline: float) -> Iterator[Outcome]:
             created = [
@@ -58,16 +64,16 @@ class Topics(Asker):
                     num_partitions=topic.num_partitions,
                     replication_factor=topic.replication_factor,
                     configs=[
-                        kind.CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()
+                        kind.CreatableTopicConfig(name=name, value=str(value)) for name, value in topic.configs.items()
                     ],
                 )
-                for topic in topics
+                for topic in wanted
                 if topic.name in names
             ]
             request = kind(topics=created, timeout_ms=self._timeout_ms, validate_only=validate_only)
             yield from _outcomes(self._from_controller(lambda link: request, deadline).topics)
 
-        self._change_topics({topic.name: topic.num_partitions for topic in topics}, ask, "create", validate_only)
+        self._change_topics({topic.name: topic.num_partitions for topic in wanted}, ask, "create", validate_only)
 
     def create_partitions(self, totals: Mapping[str, int], *, validate_only: bool = False) -> None:
         """Gives topics more partitions, and waits a moment until the cluster knows them.
@@ -78,8 +84,10 @@ class Topics(Asker):
 
         Raises:
             KafkaError: as `create_topics`; INVALID_PARTITIONS where a topic has as many already.
+            ConfigError: `totals` means nothing.
         """
         kind = messages.CreatePartitionsRequest
+        totals = _totals(totals)
 
         def ask(names: list[str], deadline: float) -> Iterator[Outcome]:
             grown = [kind.CreatePartitionsTopic(name=name, count=totals[name], assignments=None) for name in names]
@@ -88,14 +96,16 @@ class Topics(Asker):
 
         self._change_topics(totals, ask, "add partitions to", validate_only)
 
-    def delete_topics(self, names: Sequence[str]) -> None:
-        """Deletes topics with all their records.
+    def delete_topics(self, names: shapes.Names) -> None:
+        """Deletes topics, or the one that is named, with all their records.
 
         Raises:
             KafkaError: with the code of the first topic that was refused; the text tells all of them. The others are
             gone.
+            ConfigError: `names` are none.
         """
         kind = messages.DeleteTopicsRequest
+        doomed = shapes.names("names", names)
 
         def ask(names: list[str], deadline: float) -> Iterator[Outcome]:
             def request(link: Link) -> Any:
@@ -108,9 +118,9 @@ class Topics(Asker):
             yield from _outcomes(self._from_controller(request, deadline).responses)
 
         try:
-            self._settle(names, ask, "delete topic", changes=True, moves=False)
+            self._settle(doomed, ask, "delete topic", changes=True, moves=False)
         finally:
-            self._client.forget(names)
+            self._client.forget(doomed)
 
     def _change_topics(self, totals: Mapping[str, int], ask: Ask, verb: str, validate_only: bool) -> None:
         """Changes how many partitions topics have, and waits for those that were changed, refused others or not."""
@@ -132,10 +142,38 @@ class Topics(Asker):
     def _await(self, totals: Mapping[str, int]) -> None:
         until = time.monotonic() + min(SETTLE_TIME, self._client.timeout)
         while time.monotonic() < until:
-            topics = self._client.metadata(totals).topics
+            topics = self._client.metadata(list(totals)).topics
             if all(_usable(topics.get(name), total) for name, total in totals.items()):
                 return
             time.sleep(FIRST_PAUSE)
+
+
+def _new_topics(given: object) -> list[NewTopic]:
+    """Topics to create, as they are sent. Raises ConfigError."""
+    found: list[NewTopic] = []
+    for topic in given if isinstance(given, (list, tuple, set, frozenset)) else [given]:
+        if isinstance(topic, str):
+            topic = NewTopic(topic)
+        if not isinstance(topic, NewTopic):
+            raise wrong("topics", shapes.shown(topic), 'NewTopic("orders", num_partitions=3), "orders", or a list')
+        count = _count("num_partitions", topic.name, topic.num_partitions)
+        replicas = _count("replication_factor", topic.name, topic.replication_factor)
+        configs = shapes.config_values(f"configs of {topic.name}", topic.configs)
+        found.append(NewTopic(shapes.name("name of a topic", topic.name), count, replicas, configs))
+    return found
+
+
+def _totals(given: object) -> dict[str, int]:
+    if not isinstance(given, Mapping):
+        raise wrong("totals", shapes.shown(given), 'a dict by topic, {"orders": 6}')
+    return {shapes.name("a key of totals", name): _count("totals", name, total) for name, total in given.items()}
+
+
+def _count(option: str, topic: str, given: object) -> int:
+    count = shapes.whole(given)
+    if count is None:
+        raise wrong(f"{option} of {topic!r}", shapes.shown(given), "a whole number")
+    return count
 
 
 def _outcomes(results: Sequence[Any]) -> Iterator[Outcome]:

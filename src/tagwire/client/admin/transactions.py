@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from tagwire import messages
+from tagwire.client import shapes
 from tagwire.client.admin.asking import Asker, Outcome
 from tagwire.client.coordinators import TRANSACTION
 from tagwire.client.metadata import TopicPartition
@@ -68,7 +69,7 @@ class Transactions(Asker):
     """Transactions of a cluster."""
 
     def list_transactions(
-        self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), longer_than_ms: int = -1
+        self, *, states: shapes.Names = (), producer_ids: int | Sequence[int] = (), longer_than_ms: int = -1
     ) -> list[TransactionListing]:
         """Every transactional id, by name.
 
@@ -81,7 +82,9 @@ class Transactions(Asker):
             KafkaError: a broker refuses. UnsupportedVersionError: a broker is too old for what is asked.
         """
         request = messages.ListTransactionsRequest(
-            state_filters=list(states), producer_id_filters=list(producer_ids), duration_filter=longer_than_ms
+            state_filters=shapes.names("states", states),
+            producer_id_filters=shapes.numbers("producer_ids", producer_ids),
+            duration_filter=longer_than_ms,
         )
         found: dict[str, TransactionListing] = {}
 
@@ -102,7 +105,7 @@ class Transactions(Asker):
         self._settle(["transactions"], ask, "list")
         return [found[name] for name in sorted(found)]
 
-    def describe_transactions(self, transactional_ids: Sequence[str]) -> dict[str, TransactionDescription]:
+    def describe_transactions(self, transactional_ids: shapes.Names) -> dict[str, TransactionDescription]:
         """Transactional ids and the partitions of their open transactions.
 
         Raises:
@@ -127,10 +130,11 @@ class Transactions(Asker):
                     )
                     yield Outcome(each.transactional_id, each.error_code, value=found)
 
-        return self._settle(transactional_ids, ask, "describe transaction")
+        return self._settle(shapes.names("transactional_ids", transactional_ids), ask, "describe transaction")
 
-    def describe_producers(self, partitions: Iterable[tuple[str, int]]) -> dict[TopicPartition, list[ProducerState]]:
-        """The producers that partitions know, which tells whose transaction holds readers up.
+    def describe_producers(self, partitions: shapes.Places[shapes.PlaceT]) -> dict[TopicPartition, list[ProducerState]]:
+        """The producers that partitions know, which tells whose transaction holds readers up. A topic's name stands
+        for all of its partitions.
 
         Raises:
             KafkaError: naming the partition.
@@ -158,7 +162,7 @@ class Transactions(Asker):
                         at = TopicPartition(topic.name, found.partition_index)
                         yield Outcome(at, found.error_code, found.error_message, producers)
 
-        return self._settle([TopicPartition(*at) for at in partitions], ask, "describe producers of partition")
+        return self._settle(self._places("partitions", partitions), ask, "describe producers of partition")
 
     def abort_transaction(
         self, partition: tuple[str, int], producer_id: int, producer_epoch: int, coordinator_epoch: int = 0
@@ -172,7 +176,7 @@ class Transactions(Asker):
             KafkaError: naming the partition; INVALID_PRODUCER_EPOCH for a producer that has moved on.
         """
         kind = messages.WriteTxnMarkersRequest
-        at = TopicPartition(*partition)
+        at = shapes.pair("partition", partition)
 
         def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
             for link, topics in self._by_leader(left, deadline):
@@ -192,7 +196,7 @@ class Transactions(Asker):
 
         self._settle([at], ask, f"abort the transaction of producer {producer_id} in partition")
 
-    def fence_producers(self, transactional_ids: Sequence[str]) -> None:
+    def fence_producers(self, transactional_ids: shapes.Names) -> None:
         """Aborts the open transactions of transactional ids, and shuts out the producers that opened them.
 
         Raises:
@@ -207,4 +211,5 @@ class Transactions(Asker):
                     )
                     yield Outcome(name, self._exchange(link, request, deadline).error_code)
 
-        self._settle(transactional_ids, ask, "fence the producer of transactional id")
+        names = shapes.names("transactional_ids", transactional_ids)
+        self._settle(names, ask, "fence the producer of transactional id")

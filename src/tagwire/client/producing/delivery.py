@@ -21,6 +21,8 @@ logger = logging.getLogger("tagwire.client")
 RECORD_OVERHEAD = 36
 HEADER_OVERHEAD = 10
 
+_SAMPLES: Final = {str: "'trace-id'", int: "7"}
+
 NO_OFFSET = -1
 NO_SEQUENCE: Final = -1
 
@@ -392,10 +394,12 @@ def size_of(key: bytes | None, value: bytes | None, headers: Headers, names: typ
                     size += len(content)
         except (TypeError, ValueError) as error:
             raise EncodeError(
-                f"headers of a record must be pairs of {names.__name__} and bytes or None: {error}"
+                f"headers of a record must be pairs of {names.__name__} and bytes or None, such as "
+                f"[({_SAMPLES[names]}, b'01J2')]: {error}"
             ) from None
     return size
 
 
 def _not_bytes(value: object, what: str) -> EncodeError:
-    return EncodeError(f"{what} must be bytes or None, not {type(value).__name__}")
+    write = ': write "...".encode()' if isinstance(value, str) else ""
+    return EncodeError(f"{what} must be bytes or None, not {type(value).__name__}{write}")

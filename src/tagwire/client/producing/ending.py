@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tagwire import messages
 from tagwire.client.client import Client
+from tagwire.client.config import Bootstrap
 from tagwire.client.coordinators import TRANSACTION
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.delivery import Identity
@@ -39,7 +40,7 @@ class ProducerIdentity:
 
 
 def end_transaction(
-    client: Client | str,
+    client: Client | Bootstrap,
     transactional_id: str,
     producer_id: int,
     producer_epoch: int,
@@ -54,7 +55,7 @@ def end_transaction(
     through coordinators that move, concurrent changes and lost connections.
 
     Args:
-        client: a client, which stays open, or bootstrap addresses, "HOST:PORT,HOST:PORT".
+        client: a client, which stays open, or what one is made of, as `Client` takes it: "HOST:PORT,HOST:PORT".
         transactional_id, producer_id, producer_epoch: exactly those that the transaction was begun with.
         transactions: the protocol that it was written with, `ProducerIdentity.transactions`.
         timeout: seconds to try; None as long as the client may take for one operation.
@@ -69,7 +70,7 @@ def end_transaction(
         UnsupportedVersionError: the coordinator does not serve the protocol. ConfigError: there is no such protocol.
     """
     check_protocol(transactions)
-    with Client(client) if isinstance(client, str) else nullcontext(client) as used:
+    with nullcontext(client) if isinstance(client, Client) else Client(client) as used:
         ended = run(
             end(
                 Coordinator(used.cluster, TRANSACTION, transactional_id),

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from tagwire.client import shapes
 from tagwire.client.admin.group_offsets import CommittedOffset
 from tagwire.client.client import Client
 from tagwire.client.cluster import Cluster
-from tagwire.client.config import ProduceSettings
+from tagwire.client.config import Bootstrap, ProduceSettings, wrong
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.owning import ClientOwner
 from tagwire.client.producing.delivery import Batch, Delivery, RowsDelivery, size_of
@@ -31,7 +32,7 @@ from tagwire.kernel.record_writing import as_headers
 from tagwire.records import HeaderRegister, HeaderSerdes, Record
 from tagwire.records.entries import check_dialect
 from tagwire.records.interceptors import ProducerInterceptor, before_encoding
-from tagwire.records.record import HeaderKey
+from tagwire.records.record import HeaderKey, Headers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +68,8 @@ class Producer(ClientOwner):
                 producer.send_offsets({("arrivals", 0): 42}, "group")
 
     Args:
-        client: a client, which stays open and is not used itself, or bootstrap addresses, "HOST:PORT,HOST:PORT".
+        client: a client, which stays open and is not used itself, or what one is made of, as `Client` takes it:
+            "HOST:PORT,HOST:PORT", or a dict of Kafka's properties.
         acks: who must have a batch before it counts as sent: "all" in-sync replicas, 1 the leader, 0 nobody.
         idempotence: whether batches are numbered; None does so where `acks` is "all", which it needs.
         compression: none, gzip, snappy, lz4 or zstd. topic_compression: {topic: compression} of topics that differ.
@@ -93,7 +95,7 @@ class Producer(ClientOwner):
 
     def __init__(
         self,
-        client: Client | str,
+        client: Client | Bootstrap,
         *,
         acks: str | int | None = None,
         idempotence: bool | None = None,
@@ -113,6 +115,8 @@ class Producer(ClientOwner):
         register: HeaderRegister | None = None,
     ) -> None:
         check_dialect(dialect, register)
+        if callable(interceptors):
+            raise wrong("interceptors", shapes.shown(interceptors), "a list of functions of a topic and a record")
         super().__init__(client)
         given = {
             "dialect": dialect,
@@ -152,15 +156,15 @@ class Producer(ClientOwner):
         topic: str,
         value: bytes | None,
         key: bytes | None = None,
-        headers: Sequence[tuple[HeaderKey, Any]] = (),
+        headers: Sequence[tuple[HeaderKey, Any]] | Mapping[str, Any] | Mapping[int, Any] = (),
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Delivery:
         """Takes a record. What becomes of it shows in the `Delivery`, and a failure also in the next `flush`.
 
         Args:
-            headers: (key, value) pairs, in order; keys may repeat. Values are bytes or None, or what `header_serdes`
-                takes.
+            headers: (key, value) pairs, in order; keys may repeat; or a dict. Values are bytes or None, or what
+                `header_serdes` takes.
             timestamp: milliseconds since 1970 UTC, -1 for none; None is now.
             partition: where to put it; None as the key says.
 
@@ -173,25 +177,33 @@ class Producer(ClientOwner):
         """
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
+        elif type(timestamp) is not int:
+            timestamp = _milliseconds(timestamp)
+        pairs: Headers = ()
         if headers:
-            headers = as_headers(headers, f"record for {topic}")  # the caller may go on with the list
-        record = Record(key, value, headers, timestamp)
+            # The caller may go on with the list.
+            pairs = as_headers(headers.items() if isinstance(headers, Mapping) else headers, f"record for {topic}")
+        record = Record(key, value, pairs, timestamp)
         if self._prepares:
             record = self._prepared(topic, record)
-            key, value, headers, timestamp = record.key, record.value, record.headers, record.timestamp
-        if not -1 <= timestamp <= _LATEST_TIMESTAMP:
-            raise EncodeError(f"timestamp {timestamp} of a record is out of range")
-        size = size_of(key, value, headers, self._header_keys)
-        return self._gathering.add(self._topics.get(topic) or self._topic(topic), record, size, partition)
+            key, value, pairs, timestamp = record.key, record.value, record.headers, _milliseconds(record.timestamp)
+        try:
+            if not -1 <= timestamp <= _LATEST_TIMESTAMP:
+                raise EncodeError(f"timestamp {timestamp} of a record is out of range")
+            size = size_of(key, value, pairs, self._header_keys)
+            return self._gathering.add(self._topics.get(topic) or self._topic(topic), record, size, partition)
+        except TypeError:
+            _check_place(topic, partition)
+            raise
 
     def send_batch(self, topic: str, partition: int, data: bytes) -> Delivery:
         """Takes a record batch that is encoded already, such as `tagwire.records.from_arrow` makes; its records are
         sent as they are.
 
         Raises:
-            EncodeError: `data` is not exactly one record batch. Else as `send`.
+            EncodeError: `data` is not exactly one record batch, or `partition` no number. Else as `send`.
         """
-        at = self._topic(topic).named(partition)
+        at = self._topic(topic).named(_number("partition", partition))
         batch = Batch.encoded(at, self._gathering.changed, data, dialect=self._settings.dialect, is_sealed=True)
         self._gathering.put(batch)
         return Delivery(batch, 0)
@@ -208,11 +220,15 @@ class Producer(ClientOwner):
                 as the key says, and without a key to one partition after another.
 
         Raises:
-            EncodeError: a column is of another type, or a row cannot be written: rows before it may be on their way.
+            EncodeError: `rows` are no Arrow rows, or have neither keys nor values, or a column whose name is misspelt;
+                a column is of another type, or a row cannot be written: rows before it may be on their way.
             KafkaError: the topic or a partition does not exist. Else as `send`.
         """
-        from tagwire.client.producing.rows import MAX_BATCH_BYTES, row_batches
+        from tagwire.client.producing.rows import MAX_BATCH_BYTES, check_rows, row_batches
 
+        check_rows(rows)
+        if partition is not None:
+            partition = _number("partition", partition)
         batches: list[Batch] = []
         places = self._topic(topic)
         size = max(self._settings.batch_bytes, MAX_BATCH_BYTES)
@@ -311,7 +327,7 @@ class Producer(ClientOwner):
         self._transactions().begin()
 
     def send_offsets(
-        self, offsets: Mapping[tuple[str, int], int | CommittedOffset], group: str | GroupMetadata
+        self, offsets: Mapping[shapes.PartitionT, int | CommittedOffset], group: str | GroupMetadata
     ) -> None:
         """Makes offsets of a group part of the transaction: they are committed with it, or not at all.
 
@@ -321,11 +337,12 @@ class Producer(ClientOwner):
 
         Raises:
             KafkaError: refused; the transaction has failed. TransactionStateError: no transaction is open.
+            ConfigError: `offsets` or `group` mean nothing.
         """
         transactions = self._transactions()
         transactions.require(Stage.OPEN, what="offsets cannot be sent")
-        wanted = {TopicPartition(*at): _committed(offset) for at, offset in offsets.items()}
-        member = GroupMetadata(group) if isinstance(group, str) else group
+        wanted = {at: _committed(at, offset) for at, offset in shapes.by_pair("offsets", offsets, "42").items()}
+        member = group if isinstance(group, GroupMetadata) else GroupMetadata(shapes.name("group", group))
         self._call(lambda deadline: transactions.commit_offsets(wanted, member, deadline), None)
 
     def commit_transaction(self, timeout: float | None = None) -> None:
@@ -405,6 +422,8 @@ class Producer(ClientOwner):
         return record
 
     def _topic(self, name: str) -> TopicPlaces:
+        if not isinstance(name, str):
+            raise EncodeError(f'topic of a record must be text, such as "orders", not {type(name).__name__}')
         known: TopicPlaces | None = self._topics.get(name)
         return known or self._call(lambda deadline: self._topics.ask(name, deadline), None)
 
@@ -425,6 +444,35 @@ def _numbering(cluster: Cluster, settings: ProduceSettings, gathering: Gathering
     return Idempotent(cluster) if settings.idempotence else Numbering()
 
 
-def _committed(offset: int | CommittedOffset) -> tuple[int, int, str]:
-    found = CommittedOffset(offset) if isinstance(offset, int) else offset
-    return found.offset, found.leader_epoch, found.metadata
+def _committed(at: TopicPartition, given: object) -> tuple[int, int, str]:
+    if isinstance(given, CommittedOffset):
+        return given.offset, given.leader_epoch, given.metadata
+    offset = shapes.whole(given)
+    if offset is None:
+        raise wrong(f"offsets: {at}", shapes.shown(given), "an offset, or a CommittedOffset")
+    return CommittedOffset(offset).offset, -1, ""
+
+
+def _check_place(topic: object, partition: object) -> None:
+    """Raises EncodeError for what names no place. Not looked at before something goes wrong: `send` is called often."""
+    if not isinstance(topic, str):
+        raise EncodeError(f'topic of a record must be text, such as "orders", not {type(topic).__name__}')
+    if partition is not None:
+        _number("partition", partition)
+
+
+def _milliseconds(given: object) -> int:
+    found = shapes.whole(given)
+    if found is None:
+        raise EncodeError(
+            "timestamp of a record must be whole milliseconds since 1970 UTC, such as int(time.time() * 1000), "
+            f"not {type(given).__name__}"
+        )
+    return found
+
+
+def _number(what: str, given: object) -> int:
+    found = shapes.whole(given)
+    if found is None:
+        raise EncodeError(f"{what} of a record must be a whole number, such as 0, not {type(given).__name__}")
+    return found

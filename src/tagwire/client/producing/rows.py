@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +13,7 @@ from tagwire import records
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.partitioner import TopicPlaces
 from tagwire.errors import EncodeError
+from tagwire.escaping import told
 from tagwire.kernel import partitioning as kernel
 
 # What brokers take as one batch by default, less some room (max.message.bytes of Kafka).
@@ -21,6 +23,33 @@ MAX_BATCH_BYTES = 1 << 20
 SLICE_ROWS = 1 << 18
 
 _ANYWHERE = -1
+
+# How alike two names of columns are that are meant to be the same (difflib's ratio).
+_ALIKE = 0.8
+
+
+_COLUMNS = ("key", "value", "headers", "timestamp", "partition")
+
+
+def check_rows(rows: object) -> None:
+    """Raises EncodeError for what are no Arrow rows, and for rows that would be written as empty records: those without
+    keys and values, and those that lack a column whose name another one nearly has."""
+    if not isinstance(rows, (pa.RecordBatch, pa.Table)):
+        raise EncodeError(
+            f"rows must be a pyarrow.RecordBatch or a pyarrow.Table, not {type(rows).__name__}: write "
+            'pyarrow.table({"key": [...], "value": [...]}), or pyarrow.Table.from_pandas(frame)'
+        )
+    given = list(rows.schema.names)
+    missing = [name for name in _COLUMNS if name not in given]
+    for name in given:
+        near = [] if name in _COLUMNS else get_close_matches(name.lower(), missing, 1, _ALIKE)
+        if near:
+            raise EncodeError(f"column {told(name)!r} is not looked at: is it meant to be {near[0]!r}?")
+    if "key" in missing and "value" in missing:
+        raise EncodeError(
+            f"rows have neither a column 'key' nor 'value', but {told(', '.join(map(repr, given))) or 'none'}: "
+            "name them so, as in rows.rename_columns([...])"
+        )
 
 
 def row_batches(

@@ -1,0 +1,231 @@
+"""What callers hand over, in the forms in which people write it, as the one form that is worked with.
+
+Topics, partitions, offsets and configs come in as other clients of Kafka take them. What cannot be meant is a
+ConfigError that says what to write. The values of a dict stay untold: where somebody hands over properties instead,
+one of them may be a password.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from operator import index
+from typing import Final, Literal, TypeVar
+
+from tagwire.client.config import wrong
+from tagwire.client.metadata import TopicPartition
+from tagwire.client.offsets import EARLIEST, LATEST, AtTime
+from tagwire.errors import ConfigError
+from tagwire.escaping import told
+
+Names = str | Sequence[str] | AbstractSet[str]
+"""One name, or several."""
+
+ConfigValue = str | int | float | bool
+
+PartitionT = TypeVar("PartitionT", bound=tuple[str, int])
+"""A (topic, partition) pair, such as `TopicPartition`."""
+
+PlaceT = TypeVar("PlaceT", bound=str | tuple[str, int])
+"""A topic's name, for all of its partitions, or a (topic, partition) pair."""
+
+Places = str | tuple[str, int] | Iterable[PlaceT]
+"""A topic, a partition, or several of either."""
+
+Word = Literal["earliest", "latest"]
+WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
+
+OFFSET: Final = 'an offset, "earliest", "latest", an AtTime or a datetime with a time zone'
+
+_PAIR: Final = 'a topic and a partition, such as ("orders", 0)'
+_LONGEST: Final = 80
+
+
+def shown(given: object) -> str:
+    """What was handed over, as an error shows it: its type alone where it may hold a secret."""
+    if given is None or isinstance(given, (str, bytes, int, float)):
+        return told(repr(given), _LONGEST)
+    if isinstance(given, tuple) and all(isinstance(each, (str, int)) for each in given):
+        return told(repr(tuple(given)), _LONGEST)
+    return f"<{type(given).__name__}>"
+
+
+def whole(given: object) -> int | None:
+    """`given` where it is a whole number, also one of NumPy's; None otherwise."""
+    if isinstance(given, bool):
+        return None
+    try:
+        return index(given)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def name(option: str, given: object) -> str:
+    """One name. Raises ConfigError."""
+    if not isinstance(given, str):
+        raise wrong(option, shown(given), 'one name, such as "orders"')
+    return given
+
+
+def names(option: str, given: object) -> list[str]:
+    """The names in `given`, which is one of them, or several. Raises ConfigError."""
+    if isinstance(given, str):
+        return [given]
+    found = _listed(given)
+    if found is None:
+        raise wrong(option, shown(given), 'a name, such as "orders", or a list of names')
+    return [name(f"one of {option}", each) for each in found]
+
+
+def numbers(option: str, given: object) -> list[int]:
+    """The whole numbers in `given`, which is one of them, or several. Raises ConfigError."""
+    members = [given] if whole(given) is not None else _listed(given)
+    found = None if members is None else [whole(each) for each in members]
+    if found is None or None in found:
+        raise wrong(option, shown(given), "a number, such as 1, or a list of numbers")
+    return [number for number in found if number is not None]
+
+
+def pair(option: str, given: object) -> TopicPartition:
+    """One partition. Raises ConfigError."""
+    if isinstance(given, (tuple, list)) and len(given) == 2:
+        topic, partition = given[0], whole(given[1])
+        if isinstance(topic, str) and partition is not None:
+            return TopicPartition(topic, partition)
+    raise wrong(option, shown(given), _PAIR)
+
+
+def by_pair(option: str, given: object, example: str) -> dict[TopicPartition, object]:
+    """The entries of a mapping whose keys are partitions. Raises ConfigError.
+
+    Args:
+        example: a value, as it would be written.
+    """
+    shape = f'a dict by topic and partition, {{("orders", 0): {example}}}'
+    if not isinstance(given, Mapping):
+        raise wrong(option, shown(given), shape)
+    found: dict[TopicPartition, object] = {}
+    for key, value in given.items():
+        try:
+            found[pair(option, key)] = value
+        except ConfigError:
+            raise wrong(f"a key of {option}", shown(key), shape) from None
+    return found
+
+
+def pairs(option: str, given: object, partitions: Callable[[str], Iterable[int]]) -> list[TopicPartition]:
+    """The partitions in `given`: a topic, which stands for all of its own, a pair, or several of either; the keys of a
+    dict where all of them are pairs. Raises ConfigError, and as `partitions` does.
+
+    Args:
+        partitions: tells those of a topic.
+    """
+    shape = f'a topic, such as "orders", {_PAIR}, or a list of these'
+    if isinstance(given, str) or _is_pair(given):
+        given = [given]
+    elif isinstance(given, Mapping) and all(map(_is_pair, given)):
+        given = list(given)
+    found = _listed(given)
+    if found is None:
+        raise wrong(option, shown(given), shape)
+    # A list of two is a pair too: JSON has no others.
+    places = ((tuple(each) if isinstance(each, list) else each, None) for each in found)
+    return list(_spread(option, places, partitions, shape))
+
+
+def by_place(
+    option: str, given: object, partitions: Callable[[str], Iterable[int]], example: str
+) -> dict[TopicPartition, object]:
+    """The entries of a mapping whose keys are topics, each for all of its partitions, or partitions, which come before
+    their topic. Raises ConfigError, and as `partitions` does."""
+    shape = f'a dict by topic or by partition, {{"orders": {example}}} or {{("orders", 0): {example}}}'
+    if not isinstance(given, Mapping):
+        raise wrong(option, shown(given), shape)
+    return _spread(option, given.items(), partitions, shape)
+
+
+def offset(option: str, given: object, also: str = "") -> int | AtTime:
+    """A place in a partition: an offset, `EARLIEST` and `LATEST` among them, or a time. Raises ConfigError.
+
+    Args:
+        also: what else might have been given, for the error.
+    """
+    number = whole(given)
+    if number is not None and number >= min(EARLIEST, LATEST):
+        return number
+    found = _timed(option, given)
+    if found is None:
+        raise wrong(option, shown(given), f"{OFFSET}, or {also}" if also else OFFSET)
+    return found
+
+
+def timestamp(option: str, given: object) -> int:
+    """What ListOffsets is asked for: milliseconds since 1970 UTC, or a number below 0 that means something else, such
+    as `EARLIEST`. Raises ConfigError."""
+    number = whole(given)
+    if number is not None:
+        return number
+    found = _timed(option, given)
+    if found is None:
+        raise wrong(
+            option, shown(given), '"earliest", "latest", milliseconds, an AtTime or a datetime with a time zone'
+        )
+    return found if isinstance(found, int) else max(found.milliseconds, 0)
+
+
+def config_values(option: str, given: object) -> dict[str, str]:
+    """Configs as Kafka writes them, numbers and truth values as text. Raises ConfigError."""
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise wrong(option, shown(given), 'a dict by config, {"retention.ms": "-1"}')
+    return {key: config_value(f"{option} of {told(key)}", value) for key, value in given.items()}
+
+
+def config_value(option: str, given: object) -> str:
+    """One config's value, as text. Raises ConfigError."""
+    if isinstance(given, bool):
+        return str(given).lower()
+    if isinstance(given, (str, int, float)):
+        return str(given)
+    raise wrong(option, shown(given), 'text or a number, such as "-1"')
+
+
+def _timed(option: str, given: object) -> int | AtTime | None:
+    if isinstance(given, str):
+        return WORDS.get(given.strip().lower())
+    if isinstance(given, datetime):
+        if given.tzinfo is None:
+            raise ConfigError(f"{option}={given}: a time without a time zone; give it one, such as tzinfo=UTC")
+        return AtTime(round(given.timestamp() * 1000))
+    if isinstance(given, AtTime):
+        milliseconds = whole(given.milliseconds)
+        if milliseconds is None:
+            raise wrong(option, f"AtTime({shown(given.milliseconds)})", "AtTime(milliseconds since 1970 UTC)")
+        return AtTime(milliseconds)
+    return None
+
+
+def _spread(
+    option: str, given: Iterable[tuple[object, object]], partitions: Callable[[str], Iterable[int]], shape: str
+) -> dict[TopicPartition, object]:
+    found: dict[TopicPartition, object] = {}
+    for key, value in given:
+        if isinstance(key, str):
+            for partition in partitions(key):
+                found.setdefault(TopicPartition(key, partition), value)
+        elif _is_pair(key):
+            found[pair(option, key)] = value
+        else:
+            raise wrong(f"one of {option}", shown(key), shape)
+    return found
+
+
+def _is_pair(given: object) -> bool:
+    return isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and whole(given[1]) is not None
+
+
+def _listed(given: object) -> list[object] | None:
+    """The members of a list or a set; None for what is neither."""
+    if isinstance(given, (str, bytes, bytearray, memoryview, Mapping)) or not isinstance(given, Iterable):
+        return None
+    return list(given)
