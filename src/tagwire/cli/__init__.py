@@ -149,7 +149,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         0; 1 where what a command was asked to look for is there, such as a client that breaks; 2 where it could not do
-        what it was asked, told in one line on stderr; 130 after Ctrl-C.
+        what it was asked, told in one line on stderr, and its traceback where `TAGWIRE_TRACEBACK` is set; 130 after
+        Ctrl-C.
     """
     command = typer.main.get_command(app)
     try:
@@ -164,6 +165,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(f"{said} (see {where} --help)")
     except TagwireError as error:
         _say(str(error))
+        if os.environ.get("TAGWIRE_TRACEBACK"):
+            from traceback import print_exc
+
+            print_exc()
     except OSError as error:
         said = error.strerror or str(error)
         _say(f"{error.filename}: {said}" if error.filename else said)

@@ -32,6 +32,7 @@ from tagwire.capture import Losses, Offers, Piece, paths_of, pieces, seen_in
 from tagwire.errors import ConfigError
 from tagwire.spark.ahead import ahead
 from tagwire.spark.columns import arrow_schema
+from tagwire.spark.failure import causes_alone
 from tagwire.spark.option_values import count, flag, known_options
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def schema_of(*, losses: bool) -> StructType:
     return schema.add(_LOSS, StringType()) if losses else schema
 
 
+@causes_alone
 class CaptureDataSource(DataSource):
     """Format `tagwire-capture`. A wrong option is a `ConfigError` at load."""
 
@@ -76,6 +78,7 @@ class CaptureDataSource(DataSource):
         return CaptureReader(self.options, schema)
 
 
+@causes_alone
 class CaptureReader(DataSourceReader):
     """One task for each file, or piece of a log."""
 

@@ -1,14 +1,44 @@
-"""What went wrong inside Spark, in one line.
+"""What went wrong inside Spark, in one line: as it leaves a Python of Spark's, and as it comes back to the driver.
 
-An error raised in a planner or a worker comes back as text inside a Java exception, under its traceback.
+An error raised in a planner or a worker comes back as text inside a Java exception, under its traceback. Our own
+errors say what is wrong and where, so they go without one, unless the environment variable `TAGWIRE_TRACEBACK` is set.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, TypeVar
 
 from tagwire import errors
 from tagwire.errors import KafkaError, TagwireError
+
+Kind = TypeVar("Kind", bound=type)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+TRACEBACK = "TAGWIRE_TRACEBACK"
+"""The environment variable that, set to anything, keeps tracebacks: of commands, planners and workers."""
+
+_CALLED = (
+    "__init__",
+    "schema",
+    "reader",
+    "streamReader",
+    "writer",
+    "streamWriter",
+    "partitions",
+    "read",
+    "write",
+    "commit",
+    "abort",
+    "initialOffset",
+    "latestOffset",
+    "prepareForTriggerAvailableNow",
+)
+_WORKERS = "PYTHON_WORKER_FACTORY_"
+_HIDE = "SPARK_HIDE_TRACEBACK"  # what PySpark 4.0 and later look at when they write an error down
 
 _OURS = re.compile(r"tagwire\.errors\.(\w+): (.+)")
 _KAFKA = re.compile(r"\w+ \((-?\d+)\)(?:: (.*))?")
@@ -43,3 +73,43 @@ def _rebuilt(name: str, message: str) -> TagwireError:
         return KafkaError(int(known[1]), known[2] or "") if known else TagwireError(message)
     kind = getattr(errors, name, TagwireError)
     return kind(message) if isinstance(kind, type) and issubclass(kind, TagwireError) else TagwireError(message)
+
+
+def cause_alone(function: Function) -> Function:
+    """`function`, of which Spark writes our own errors down as their one line.
+
+    A Python of Spark's writes down one error and ends, so nothing but that error goes without its traceback. In every
+    other process, and of other errors, nothing is changed.
+    """
+
+    @wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        try:
+            found = function(*args, **named)
+        except TagwireError:
+            _hide()
+            raise
+        return _items(found) if isinstance(found, Iterator) else found
+
+    return called  # type: ignore[return-value]
+
+
+def causes_alone(kind: Kind) -> Kind:
+    """The class, all methods of which that Spark calls are as `cause_alone` makes them."""
+    for name in _CALLED:
+        if name in vars(kind):
+            setattr(kind, name, cause_alone(vars(kind)[name]))
+    return kind
+
+
+def _items(items: Iterator[Any]) -> Iterator[Any]:
+    try:
+        yield from items
+    except TagwireError:
+        _hide()
+        raise
+
+
+def _hide() -> None:
+    if not os.environ.get(TRACEBACK) and any(name.startswith(_WORKERS) for name in os.environ):
+        os.environ[_HIDE] = "1"

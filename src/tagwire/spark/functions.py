@@ -19,6 +19,7 @@ from pyspark.sql.types import ArrayType, StructField, StructType
 from tagwire.errors import ConfigError, DecodeError, UnsupportedVersionError
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.spark.columns import arrow_schema, topic_schema
+from tagwire.spark.failure import cause_alone
 from tagwire.spark.values.formats import FAIL, MODES, PERMISSIVE
 from tagwire.spark.values.messages import MessageForm, Spec, home_of
 
@@ -129,7 +130,7 @@ def _arrow(function: Callable[[pa.Array], pa.Array], kind: StructType | ArrayTyp
         from pyspark.sql.functions import arrow_udf
     except ImportError:
         raise ConfigError("tagwire.spark.functions: needs PySpark 4.1 or newer") from None
-    return arrow_udf(function, kind)  # type: ignore[no-any-return]
+    return arrow_udf(cause_alone(function), kind)  # type: ignore[no-any-return]
 
 
 def _mode(mode: str) -> str:

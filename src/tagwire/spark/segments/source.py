@@ -23,6 +23,7 @@ from tagwire.errors import ConfigError
 from tagwire.records import batch_headers
 from tagwire.spark.ahead import ahead
 from tagwire.spark.columns import arrow_schema, chosen
+from tagwire.spark.failure import causes_alone
 from tagwire.spark.pushdown import Narrowing, takes_filters
 from tagwire.spark.segments.internal_state import SCHEMAS, rows_of
 from tagwire.spark.segments.options import BATCHES, COMMITTED, RECORDS, SegmentOptions, parse_segment_options
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _ROWS = 10_000
 
 
+@causes_alone
 class SegmentsDataSource(DataSource):
     """Format `tagwire-segments`. A wrong option is a `ConfigError` at load."""
 
@@ -63,6 +65,7 @@ class SegmentsDataSource(DataSource):
         return BatchesReader(options, schema) if options.view == BATCHES else StateReader(options, schema)
 
 
+@causes_alone
 class RecordsReader(DataSourceReader):
     """The view records: one task for each range of a segment."""
 
@@ -104,6 +107,7 @@ class RecordsReader(DataSourceReader):
         return settled(ahead(self.shape.shaped(read_records(piece, wanted), f"{piece.topic}-{piece.partition}")))
 
 
+@causes_alone
 class BatchesReader(DataSourceReader):
     """The view batches: one task for each range of a segment."""
 
@@ -125,6 +129,7 @@ class BatchesReader(DataSourceReader):
         return read_batches(partition.value, self.options.dialect, self.arrow_schema)
 
 
+@causes_alone
 class StateReader(DataSourceReader):
     """The views of Kafka's own topics: one task for each of their partitions, which hold different keys.
 

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError
+from tagwire.spark.failure import causes_alone
 from tagwire.spark.settling import settle
 from tagwire.spark.sink.attempts import write_transaction
 from tagwire.spark.sink.decisions import Decision, TaskTransaction
@@ -53,6 +54,7 @@ class Written(WriterCommitMessage):
     transaction: TaskTransaction | None = None
 
 
+@causes_alone
 class ExactlyOnceWriter(DataSourceStreamArrowWriter):
     """A streaming write, exactly once.
 

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError
+from tagwire.spark.failure import causes_alone
 from tagwire.spark.settling import settle
 from tagwire.spark.sink.options import SinkOptions
 from tagwire.spark.sink.rows import Rows
@@ -43,6 +44,7 @@ def send(rows: Rows, batches: Iterator[pa.RecordBatch], producer: Producer) -> i
     return count
 
 
+@causes_alone
 class AtLeastOnce:
     """The part of a write that runs in the workers."""
 
@@ -58,6 +60,7 @@ class AtLeastOnce:
         return sent
 
 
+@causes_alone
 class TopicWriter(AtLeastOnce, DataSourceArrowWriter):
     """A batch write. What failed tasks have written stays."""
 

@@ -93,6 +93,7 @@ class TopicOptions:
 
     Attributes:
         client: the properties of `Client.from_properties`.
+        ending_option: what says `ending`.
         max_trigger_delay: seconds after which a micro-batch no longer waits for `min_offsets_per_trigger`.
         filter_pushdown: see `tagwire.spark.pushdown`; None is as Spark allows without harm.
         dialect, register: of the records, and what names its header keys; None is Kafka's own formats.
@@ -104,6 +105,7 @@ class TopicOptions:
     client: dict[str, str] = field(repr=False)
     starting: Bound | None = None
     ending: Bound | None = None
+    ending_option: str | None = None
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay: float = _TRIGGER_DELAY
@@ -149,6 +151,7 @@ def parse(options: Mapping[str, str]) -> TopicOptions:
         client={"bootstrap.servers": servers, **client},
         starting=start_of(given),
         ending=end_of(given),
+        ending_option=next((name for name in END_OPTIONS if name in given), None),
         max_offsets_per_trigger=most,
         min_offsets_per_trigger=least,
         max_trigger_delay=seconds("maxTriggerDelay", given, default=_TRIGGER_DELAY),
@@ -185,7 +188,7 @@ def stream_start(options: TopicOptions) -> Bound:
         ConfigError: an end is set.
     """
     if options.ending is not None:
-        raise ConfigError(f"option {', '.join(END_OPTIONS)}: only for batch reads; a streaming read has no end")
+        raise ConfigError(f"option {options.ending_option}: only for batch reads; a streaming read has no end")
     return LATEST if options.starting is None else options.starting
 
 

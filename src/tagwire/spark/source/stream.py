@@ -11,16 +11,28 @@ import time
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from tagwire.spark.failure import causes_alone
 from tagwire.spark.source.bounds import Offsets
 from tagwire.spark.source.offsets import Document, from_document, take, to_document, went_back
 from tagwire.spark.source.options import TopicOptions
-from tagwire.spark.source.whole_stream import WholeStreamReader
+from tagwire.spark.source.whole_stream import RefusedStreamReader, WholeStreamReader
 
 
+@causes_alone
+class RefusedTopicStreamReader(RefusedStreamReader, SupportsTriggerAvailableNow):
+    """The same where Spark asks for a stream's end first: without this it says that it cannot ask for that."""
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Raises the error."""
+        raise self.error
+
+
+@causes_alone
 class TopicStreamReader(WholeStreamReader, SupportsTriggerAvailableNow):
     """A streaming read with limits."""
 
     limited = True
+    refused = RefusedTopicStreamReader
 
     def __init__(self, options: TopicOptions, schema: StructType) -> None:
         super().__init__(options, schema)

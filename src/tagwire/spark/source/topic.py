@@ -23,8 +23,9 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from tagwire.errors import ConfigError
+from tagwire.errors import ConfigError, TagwireError
 from tagwire.spark.ahead import ahead
+from tagwire.spark.failure import causes_alone
 from tagwire.spark.pushdown import Narrowing, takes_filters
 from tagwire.spark.settling import settled
 from tagwire.spark.shape import Shape
@@ -38,9 +39,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
+    from tagwire.spark.source.whole_stream import WholeStreamReader
+
 _SMALL = 10_000  # offsets
 
 
+@causes_alone
 class TopicDataSource(DataSource):
     """Format `tagwire`. A wrong option is a `ConfigError` at load, a wrong column one when the read is planned.
 
@@ -69,13 +73,11 @@ class TopicDataSource(DataSource):
         return TopicReader(self.topic_options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        kind = _stream_reader()
         try:
-            from tagwire.spark.source.stream import TopicStreamReader
-        except ImportError:  # PySpark before 4.2
-            from tagwire.spark.source.whole_stream import WholeStreamReader
-
-            return WholeStreamReader(self.topic_options, schema)
-        return TopicStreamReader(self.topic_options, schema)
+            return kind(self.topic_options, schema)
+        except TagwireError as error:
+            return kind.refused(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from tagwire.spark.sink.writers import TopicWriter
@@ -97,6 +99,16 @@ class TopicDataSource(DataSource):
         return writer
 
 
+def _stream_reader() -> type[WholeStreamReader]:
+    try:
+        from tagwire.spark.source.stream import TopicStreamReader
+    except ImportError:  # PySpark before 4.2
+        from tagwire.spark.source.whole_stream import WholeStreamReader
+
+        return WholeStreamReader
+    return TopicStreamReader
+
+
 class TopicSlice(InputPartition):
     """One task: a range of offsets of one partition."""
 
@@ -104,6 +116,7 @@ class TopicSlice(InputPartition):
         super().__init__(tuple(span))
 
 
+@causes_alone
 class SliceReader:
     """The part of a read that runs in the workers."""
 
@@ -130,6 +143,7 @@ class SliceReader:
         return settled(ahead(rows) if span.size > _SMALL else rows)
 
 
+@causes_alone
 class TopicReader(SliceReader, DataSourceReader):
     """A batch read: what the partitions hold between two bounds, fixed when the read is planned."""
 

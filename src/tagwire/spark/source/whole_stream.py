@@ -8,19 +8,53 @@ Source: facts/spark_data_source.md sections 1.3 and 4.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tagwire.errors import ConfigError, Error, KafkaError
+from tagwire.errors import ConfigError, Error, KafkaError, TagwireError
+from tagwire.spark.failure import causes_alone
 from tagwire.spark.source.bounds import Offsets
 from tagwire.spark.source.offsets import Document, from_document, outside, plan, split, to_document, went_back
 from tagwire.spark.source.options import TopicOptions, stream_start
 from tagwire.spark.source.topic import SliceReader, TopicSlice
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 log = logging.getLogger(__name__)
 
 
+@causes_alone
+class RefusedStreamReader(DataSourceStreamReader):
+    """A stream that cannot be read as its options say: whatever is asked of it, it raises why.
+
+    Of a reader that cannot be made Spark says, on top of the cause or instead of it, that it could not be stopped.
+    """
+
+    def __init__(self, error: TagwireError) -> None:
+        self.error = error
+
+    def initialOffset(self) -> Document:  # noqa: N802
+        """Raises the error."""
+        raise self.error
+
+    def latestOffset(self) -> Document:  # noqa: N802
+        """Raises the error."""
+        raise self.error
+
+    def partitions(self, start: Document, end: Document) -> list[InputPartition]:
+        """Raises the error."""
+        raise self.error
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Raises the error."""
+        raise self.error
+
+
+@causes_alone
 class WholeStreamReader(SliceReader, DataSourceStreamReader):
     """A streaming read whose micro-batches take all that there is: PySpark before 4.2 asks for no less.
 
@@ -44,6 +78,9 @@ class WholeStreamReader(SliceReader, DataSourceStreamReader):
 
     limited = False
     """Whether Spark says from where it asks for more, and how much."""
+
+    refused = RefusedStreamReader
+    """What stands in for a reader that cannot be made."""
 
     def initialOffset(self) -> Document:  # noqa: N802
         """Where a query without a checkpoint starts.
