@@ -18,9 +18,13 @@ in milliseconds, so that a test need not share one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tagwire.errors import ConfigError
 
 if TYPE_CHECKING:
     from tagwire.broker import Broker
@@ -36,13 +40,26 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
+def _check_markers(request: pytest.FixtureRequest) -> None:
+    """Raises ConfigError for a marker that is nearly this plugin's: without --strict-markers pytest only warns, and the
+    broker would be one without the options. The project's own are let be."""
+    own = {line.partition(":")[0].partition("(")[0].strip() for line in request.config.getini("markers")}
+    for marker in request.node.iter_markers():
+        if marker.name not in own and get_close_matches(marker.name.lower(), [MARKER], 1):
+            raise ConfigError(f"marker {marker.name}: no such marker; {MARKER} is one")
+
+
 @pytest.fixture
 def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A running broker of this test alone; the marker of the same name gives it options."""
     from tagwire.broker import Broker
 
+    _check_markers(request)
     marker = request.node.get_closest_marker(MARKER)
-    with Broker(**{**DEFAULTS, **(marker.kwargs if marker else {})}) as broker:
+    options = marker.kwargs if marker else {}
+    if marker and marker.args:
+        raise ConfigError(f"marker {MARKER}: needs options by name, such as {MARKER}(num_partitions=3)")
+    with Broker(**{**DEFAULTS, **options}) as broker:
         yield broker
 
 
@@ -53,8 +70,8 @@ def kafka_broker_factory() -> Iterator[Callable[..., Broker]]:
 
     started: list[Broker] = []
 
-    def start(**options: Any) -> Broker:
-        broker = Broker(**{**DEFAULTS, **options})
+    def start(data_dir: str | PathLike[str] | None = None, **options: Any) -> Broker:
+        broker = Broker(data_dir, **{**DEFAULTS, **options})
         broker.start()
         started.append(broker)
         return broker

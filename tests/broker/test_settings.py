@@ -17,6 +17,23 @@ WRONG = [
     ({"port": 65536}, "port=65536 is not 0 to 65535"),
     ({"num_partitions": 0}, "num_partitions=0 is not 1 to 1000"),
     ({"max_frame_bytes": 10}, "max_frame_bytes=10 is not 1024 or more"),
+    ({"num_partition": 3}, "num_partition: no such option; num_partitions is one"),
+    ({"datadir": "data"}, "datadir: no such option; data_dir is one"),
+    ({"num_partitions": "3"}, "num_partitions='3' is not a whole number"),
+    ({"num_partitions": True}, "num_partitions=True is not a whole number"),
+    ({"idle_timeout_s": "3"}, "idle_timeout_s='3' is not a number of seconds"),
+    ({"auto_create_topics": "no"}, "auto_create_topics='no' is not True or False"),
+    ({"as_release": 2.8}, 'as_release=2.8 is not text, such as "2.8"'),
+    ({"fsync": True}, "fsync=True is not batch or interval or never"),
+    ({"port": "9092"}, "port='9092' is not 0 to 65535"),
+    ({"host": None}, 'host=None is no text, such as "127.0.0.1"'),
+    ({"advertise": ("a", 1)}, "advertise=('a', 1) is no text, such as \"broker.example:9092\""),
+    ({"data_dir": 9092}, "data_dir=9092 is no directory: a port is given as port=9092"),
+    ({"users": [("alice", "hunter2")]}, 'users: a dict of names and passwords, {"alice": "..."}, not list'),
+    ({"tls": "broker.pem"}, 'tls: needs Tls("broker.pem", "broker.key"), not str'),
+    ({"sasl": {"PLAIN": "x"}}, "sasl={'PLAIN': 'x'} is not PLAIN or SCRAM-SHA-256 or SCRAM-SHA-512"),
+    ({"listeners": "0.0.0.0:9092"}, 'listeners: needs a list of Listener("0.0.0.0", 9092)'),
+    ({"register": "headers.toml"}, "register: a HeaderRegister, not str"),
 ]
 
 

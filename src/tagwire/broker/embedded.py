@@ -11,7 +11,7 @@ from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Final, Self, Unpack
 
 from tagwire.broker.apis import Apis
 from tagwire.broker.event_loop import run
@@ -24,9 +24,13 @@ from tagwire.broker.session import Answered
 from tagwire.broker.settings import Options, Settings
 from tagwire.broker.testing.disk import Disk
 from tagwire.broker.testing.interception import Act, Interception, Interceptions
-from tagwire.errors import ConfigError, TagwireError
+from tagwire.errors import ConfigError, TagwireError, no_such_option
 from tagwire.rpc import MessageSpec, api_of
 from tagwire.rpc.addresses import address_of
+
+_OPTIONS: Final = frozenset(
+    {*Options.__annotations__, "data_dir", "port", "host", "advertise", "tls", "sasl", "listeners"}
+)
 
 
 class Broker:
@@ -42,7 +46,7 @@ class Broker:
         host: the address to listen on.
         advertise: the "host:port" that clients are told to connect to; None tells each the one it has reached.
         tls, sasl: see `Listener`; who may come in is said by the option `users`.
-        listeners: several addresses, instead of the one that host, port, advertise, tls and sasl describe.
+        listeners: an address or several, instead of the one that host, port, advertise, tls and sasl describe.
         options: all else that `Settings` has, by its names: fsync, num_partitions, as_release and so on.
 
     Raises:
@@ -62,16 +66,26 @@ class Broker:
         advertise: str | None = None,
         tls: Tls | None = None,
         sasl: str | Sequence[str] = (),
-        listeners: Sequence[Listener] = (),
+        listeners: Listener | Sequence[Listener] = (),
         **options: Unpack[Options],
     ) -> None:
+        for name in options:
+            if name not in _OPTIONS:
+                raise no_such_option(name, _OPTIONS)
+        if data_dir is not None and not isinstance(data_dir, (str, PathLike)):
+            raise ConfigError(f"data_dir={data_dir!r} is no directory: a port is given as port=9092")
+        if advertise is not None and not isinstance(advertise, str):
+            raise ConfigError(f'advertise={advertise!r} is no text, such as "broker.example:9092"')
         one = Listener(
             host,
             port,
             address_of(advertise, "advertise") if advertise is not None else None,
             tls,
-            (sasl,) if isinstance(sasl, str) else tuple(sasl),
+            tuple(sasl) if isinstance(sasl, Sequence) and not isinstance(sasl, str) else (sasl,),
         )
+        listeners = (listeners,) if isinstance(listeners, Listener) else listeners
+        if not isinstance(listeners, Sequence) or not all(isinstance(each, Listener) for each in listeners):
+            raise ConfigError('listeners: needs a list of Listener("0.0.0.0", 9092)')
         if listeners and one != Listener():
             raise ConfigError("listeners: says all of host, port, advertise, tls and sasl: give one or the other")
         data = None if data_dir is None else Path(data_dir)

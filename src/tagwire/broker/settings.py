@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Literal, TypedDict, get_args
+from types import NoneType
+from typing import Final, Literal, TypedDict, get_args
 
-from tagwire.broker.network.listener import Listener
+from tagwire.broker.network.listener import Listener, is_whole
 from tagwire.broker.storage.data_directory import MAX_PARTITIONS
 from tagwire.broker.topics import Fsync
 from tagwire.errors import ConfigError
@@ -98,6 +99,16 @@ class Settings:
 
     def __post_init__(self) -> None:
         self._check("listeners", bool(self.listeners), "one or more")
+        if not isinstance(self.users, Mapping):
+            raise ConfigError(f'users: a dict of names and passwords, {{"alice": "..."}}, not {_kind(self.users)}')
+        self._check("auto_create_topics", isinstance(self.auto_create_topics, bool), "True or False")
+        self._check("as_release", isinstance(self.as_release, (str, NoneType)), 'text, such as "2.8"')
+        if not isinstance(self.register, HeaderRegister):
+            raise ConfigError(f"register: a HeaderRegister, not {_kind(self.register)}")
+        for name in _WHOLE:
+            self._check(name, is_whole(getattr(self, name)), "a whole number")
+        timeout = self.idle_timeout_s
+        self._check("idle_timeout_s", isinstance(timeout, float) or is_whole(timeout), "a number of seconds")
         self._check("fsync", self.fsync in get_args(Fsync), " or ".join(get_args(Fsync)))
         self._check("unsupported", self.unsupported in get_args(Unsupported), " or ".join(get_args(Unsupported)))
         self._check("num_partitions", 1 <= self.num_partitions <= MAX_PARTITIONS, f"1 to {MAX_PARTITIONS}")
@@ -116,3 +127,10 @@ class Settings:
     def _check(self, name: str, holds: bool, allowed: str) -> None:
         if not holds:
             raise ConfigError(f"{name}={getattr(self, name)!r} is not {allowed}")
+
+
+_WHOLE: Final = tuple(entry.name for entry in fields(Settings) if entry.type == "int")
+
+
+def _kind(given: object) -> str:
+    return type(given).__name__

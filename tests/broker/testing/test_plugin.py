@@ -57,6 +57,41 @@ def test_a_project_gets_brokers_for_its_tests_and_none_is_left(tmp_path):
     assert done.returncode == 0
 
 
+MISTAKES = """
+import pytest
+
+@pytest.mark.kafka_broker(num_partition=3)
+def test_option(kafka_broker): ...
+
+@pytest.mark.kafka_borker(num_partitions=3)
+def test_marker(kafka_broker): ...
+
+@pytest.mark.kafka_broker(3)
+def test_position(kafka_broker): ...
+
+def test_factory(kafka_broker_factory):
+    kafka_broker_factory(as_relase="2.8")
+
+@pytest.mark.kafka_brokers
+def test_a_marker_of_the_projects_own(kafka_broker): ...
+"""
+
+
+def test_a_misspelt_marker_or_option_names_the_one_that_was_meant(tmp_path):
+    (tmp_path / "test_project.py").write_text(MISTAKES)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    kafka_brokers: of the project\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_project.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    for said in (
+        "ConfigError: num_partition: no such option; num_partitions is one",
+        "ConfigError: marker kafka_borker: no such marker; kafka_broker is one",
+        "ConfigError: marker kafka_broker: needs options by name, such as kafka_broker(num_partitions=3)",
+        "ConfigError: as_relase: no such option; as_release is one",
+    ):
+        assert said in done.stdout
+
+
 def test_a_run_that_asks_for_no_broker_loads_none(tmp_path):
     (tmp_path / "test_project.py").write_text("import sys\ndef test(): assert 'tagwire.broker' not in sys.modules\n")
     done = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=tmp_path, capture_output=True, text=True)

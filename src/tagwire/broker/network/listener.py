@@ -15,6 +15,11 @@ from tagwire.rpc.addresses import Address, host_fault
 MECHANISMS: Final = ("PLAIN", *SCRAM_HASHES)
 
 
+def is_whole(value: object) -> bool:
+    """Whether an option is a whole number; a truth value is none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 @dataclass(frozen=True, slots=True)
 class Tls:
     """The broker's end of TLS, 1.2 or newer. Files are PEM.
@@ -75,11 +80,17 @@ class Listener:
     sasl: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.tls is not None and not isinstance(self.tls, Tls):
+            raise ConfigError(f'tls: needs Tls("broker.pem", "broker.key"), not {type(self.tls).__name__}')
+        if not isinstance(self.sasl, tuple):
+            raise ConfigError(f"sasl: needs a tuple of {', '.join(MECHANISMS)}, not {type(self.sasl).__name__}")
         here = ("host", "port", (self.host, self.port))
         for host_name, port_name, (host, port) in (here, ("advertise", "advertise", self.advertise or here[2])):
+            if not isinstance(host, str):
+                raise ConfigError(f'{host_name}={host!r} is no text, such as "127.0.0.1"')
             if fault := host_fault(host):
                 raise ConfigError(f"{host_name}={told(host)!r}: {fault}")
-            if not 0 <= port <= 65535:
+            if not is_whole(port) or not 0 <= port <= 65535:
                 raise ConfigError(f"{port_name}={port!r} is not 0 to 65535")
         for mechanism in self.sasl:
             if mechanism not in MECHANISMS:
