@@ -27,11 +27,14 @@ COMMANDS = [
     ("topics", "delete"),
     ("produce",),
     ("consume",),
+    ("groups",),
     ("groups", "list"),
     ("groups", "describe"),
     ("groups", "delete"),
     ("groups", "offsets", "reset"),
     ("groups", "offsets", "delete"),
+    ("configs",),
+    ("configs", "list"),
     ("configs", "describe"),
     ("configs", "alter"),
     ("versions",),
@@ -39,8 +42,12 @@ COMMANDS = [
     ("doctor",),
     ("land",),
     ("log",),
+    ("lag",),
+    ("headers",),
     ("headers", "check"),
     ("headers", "list"),
+    ("spec",),
+    ("spec", "list"),
     ("spec", "check"),
     ("spec", "show"),
     ("spec", "diff"),
@@ -127,7 +134,7 @@ def test_help_loads_nothing_heavy():
         (["produce", "t", "--json", "--key", "k"], "--json"),
         (["produce", "t", "--keep-partitions"], "--keep-partitions"),
         (["produce", "t", "--file", "/does/not/exist"], "/does/not/exist"),
-        (["versions"], "HOST:PORT"),
+        (["versions", "host:1", "--bootstrap", "host:2"], "--bootstrap"),
         (["versions", "host"], "host"),
         (["broker"], "--data"),
         (["broker", "--data", "d", "--listen", "9092"], "--listen"),
@@ -145,6 +152,25 @@ def test_misuse_is_told_in_one_line_that_names_it(run, tmp_path, monkeypatch, ar
     assert named in ran.err
     assert "--help)" in ran.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["topcs"], "'topics'"),
+        (["LAG"], "'lag'"),
+        (["topics", "lsit"], "'list'"),
+        (["groups", "offsets", "rset"], "'reset'"),
+        (["topics", "--bootstap", "h:1"], "--bootstrap"),
+        (["consume", "t", "--fron", "0"], "--from"),
+        (["lag", "--sumary"], "--summary"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_misspelt_is_told_with_what_it_is_like(run, arguments, meant):
+    ran = run(*arguments)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert meant in ran.err
 
 
 @pytest.mark.parametrize(

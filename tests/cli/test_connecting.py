@@ -8,6 +8,7 @@ import pytest
 
 from tagwire.rpc import ScramServer, scram_credential
 
+from ..client.admin_answers import SERVED, Looked
 from ..client.fake_broker import FakeCluster
 
 PASSWORD = "pen,c=il-hunter2"
@@ -42,6 +43,51 @@ def test_the_command_line_goes_before_the_file(run, guarded, properties, monkeyp
     monkeypatch.setenv("TAGWIRE_PROPERTIES", str(properties(*LOGIN, "sasl.password=wrong")))
     assert run("topics", "--bootstrap", guarded.bootstrap).code == 2
     assert run("-X", f"sasl.password={PASSWORD}", "topics", "--bootstrap", guarded.bootstrap).code == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("topics",),
+        ("topics", "describe", "t"),
+        ("consume", "t"),
+        ("groups",),
+        ("configs", "list"),
+        ("versions",),
+        ("lag",),
+    ],
+    ids=" ".join,
+)
+def test_properties_may_stand_behind_every_command_that_connects(run, guarded, properties, command):
+    looked = Looked()
+    guarded.serve(SERVED, looked.answers())
+    wrong = ["--properties", properties(*LOGIN, "sasl.password=wrong")]
+    given = ["-X", f"sasl.password={PASSWORD}", "--bootstrap", guarded.bootstrap]
+    assert run(*wrong, *command, "--bootstrap", guarded.bootstrap).code == 2
+    assert run(*wrong, *command, *given).code == 0
+    assert run(*command, *wrong, *given).code == 0
+    assert run("-X", "sasl.password=wrong", *command, *wrong, *given).code == 0
+
+
+def test_a_file_on_the_command_line_goes_before_the_environments(run, guarded, properties, monkeypatch):
+    named = properties(*LOGIN, f"sasl.password={PASSWORD}")
+    named = named.rename(named.with_name("named.properties"))
+    monkeypatch.setenv("TAGWIRE_PROPERTIES", str(properties(*LOGIN, "sasl.password=wrong")))
+    assert run("topics", "--bootstrap", guarded.bootstrap).code == 2
+    assert run("--properties", named, "topics", "--bootstrap", guarded.bootstrap).code == 0
+    assert run("topics", "--bootstrap", guarded.bootstrap, "--properties", named).code == 0
+
+
+def test_brokers_are_named_by_the_command_line_before_the_environment_and_that_before_a_file(
+    run, guarded, properties, monkeypatch
+):
+    monkeypatch.setenv("TAGWIRE_BOOTSTRAP", "127.0.0.1:1")
+    path = properties(*LOGIN, f"sasl.password={PASSWORD}", f"bootstrap.servers={guarded.bootstrap}")
+    assert run("topics", "list", "--properties", path).code == 2
+    assert run("topics", "list", "--properties", path, "-X", f"bootstrap.servers={guarded.bootstrap}").code == 0
+    assert run("topics", "--bootstrap", guarded.bootstrap, "list", "--properties", path).code == 0
+    monkeypatch.delenv("TAGWIRE_BOOTSTRAP")
+    assert run("versions", "--properties", path).code == 0
 
 
 def test_brokers_may_be_named_by_the_properties(run, guarded, properties, monkeypatch):

@@ -49,11 +49,32 @@ def test_groups_are_listed(ran):
 def test_a_group_is_described_with_its_lag(ran, looked):
     looked.committed = {("t", 0): 4, ("gone", 0): 1}
     out = rows(ran("groups", "describe", "g").out)
-    assert out[1:3] == [["gone", "0", "1", "-", "-", "-", "-"], ["t", "0", "4", "10", "6", "app", "/h"]]
+    assert out[1][:7] == ["gone", "0", "1", "-", "-", "-", "-"]
+    assert out[1][7:] == ["the", "topic", "does", "not", "exist"]
+    assert out[2] == ["t", "0", "4", "10", "6", "app", "/h", "-"]
     assert " ".join(out[-1]) == "g is Stable (classic), 2 members, 6 records behind."
     told = [json.loads(line) for line in ran("groups", "describe", "g", "--json").out.splitlines()]
     assert [row["lag"] for row in told] == [None, 6]
     assert (told[1]["group"], told[1]["state"], told[1]["member_id"]) == ("g", "Stable", "m")
+
+
+def test_all_groups_are_described_where_that_is_asked_for(ran, looked):
+    looked.committed = {("t", 0): 4}
+    assert ran("groups", "describe", "--all").out == ran("groups", "describe", "g").out
+    assert ran("groups", "describe", "--all", "--json").out == ran("groups", "describe", "g", "--json").out
+    assert ran("groups", "describe").code == ran("groups", "describe", "g", "--all").code == 2
+    looked.group_exists = False
+    assert ran("groups", "describe", "--all").out.startswith("no groups on ")
+
+
+@pytest.mark.parametrize("group", ["topics", "groups", "configs", "headers", "spec"])
+def test_a_group_of_commands_alone_lists(run, cluster, monkeypatch, group):
+    monkeypatch.setenv("TAGWIRE_BOOTSTRAP", cluster.bootstrap)
+    alone = run(group)
+    assert (alone.code, alone.out) == (0, run(group, "list").out)
+    assert alone.out
+    assert [json.loads(line) for line in run(group, "--json").out.splitlines()]
+    assert run(group, "--json", "list").code == 2  # the list would not hear of it
 
 
 @pytest.mark.parametrize(
@@ -130,6 +151,17 @@ def test_configs_are_shown_and_changed(ran, looked):
     assert looked.configs == {"retention.ms": None}
     told = [json.loads(line) for line in ran("configs", "describe", "topic/t", "--all", "--json").out.splitlines()]
     assert [(row["name"], row["source"]) for row in told] == [("retention.ms", "default"), ("secret", "broker file")]
+
+
+def test_what_is_no_default_is_listed_of_all_brokers_and_topics(ran, looked):
+    looked.configs["retention.ms"] = "5"
+    told = [json.loads(line) for line in ran("configs", "--json").out.splitlines()]
+    assert [(row["resource"], row["name"], row["value"]) for row in told] == [
+        ("broker/0", "retention.ms", "5"),
+        ("broker/0", "secret", None),
+        ("topic/t", "retention.ms", "5"),
+        ("topic/t", "secret", None),
+    ]
 
 
 def test_configs_that_are_lists_get_more_and_less(ran, cluster):

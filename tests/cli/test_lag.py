@@ -74,10 +74,10 @@ def test_groups_are_summed_up(run, behind):
 def test_what_is_named_and_not_there_is_an_error(run, behind):
     ran = run("lag", "--group", f"loader.{behind}", "--group", f"lodaer.{behind}")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert f"no group is called 'lodaer.{behind}': did you mean 'loader.{behind}'" in ran.err
+    assert f"no group is called 'lodaer.{behind}'. Did you mean 'loader.{behind}'" in ran.err
     ran = run("lag", "--topic", f"{behind}x")
     assert (ran.code, ran.out) == (2, "")
-    assert f"no committed offset in '{behind}x': did you mean '{behind}'" in ran.err
+    assert f"no committed offset in '{behind}x'. Did you mean '{behind}'" in ran.err
     assert run("lag", "--group", f"audit.{behind}", "--topic", "other").code == 2
 
 

@@ -163,3 +163,56 @@ def test_a_pipe_in_a_directory_of_specs_is_passed_over_with_a_note(run, tmp_path
     for command in (["spec", "check", tmp_path], ["spec", "diff", tmp_path, tmp_path]):
         ran = run(*command)
         assert f"{tmp_path / 'PipeRequest.json'}: not read, no file" in ran.err
+
+
+def test_every_message_is_listed_with_the_releases_that_serve_it(run):
+    told = [json.loads(line) for line in run("spec", "list", "--json").out.splitlines()]
+    by_name = {row["message"]: row for row in told}
+    assert by_name["FetchRequest"]["api_key"] == 1
+    assert by_name["FetchRequest"]["releases"][0] == "0.8.2"
+    assert by_name["RequestHeader"]["releases"] is None
+    requests = run("spec", "list", "--type", "request").out.splitlines()
+    assert len(requests) - 1 == sum(row["type"] == "request" for row in told)
+    assert requests[0].split() == ["message", "type", "key", "versions", "releases"]
+
+
+def test_two_releases_are_compared_api_by_api_and_field_by_field(run):
+    ran = run("spec", "diff", "3.9", "4.3", "--json")
+    told = [json.loads(line) for line in ran.out.splitlines()]
+    apis = {row["api"]: row for row in told if "api" in row}
+    fields = {(row["message"], row["field"]): row for row in told if "field" in row}
+    assert ran.code == 1  # Produce 0-2 and others went
+    assert apis["Produce"] | {"note": ""} == {
+        "api": "Produce",
+        "api_key": 0,
+        "old": [0, 11],
+        "new": [3, 13],
+        "note": "",
+    }
+    assert apis["Produce"]["note"] == "drops 0-2, adds 12-13"
+    assert apis["ShareFetch"]["note"] == "comes"
+    assert "ApiVersions" not in apis
+    assert fields["ProduceRequest", "TopicData.TopicId"]["note"] == "comes"
+    assert fields["OffsetCommitRequest", "Topics.Partitions.CommitTimestamp"]["note"] == "goes"
+    assert not any(message.startswith("ShareFetch") for message, _ in fields)  # it came as a whole
+
+
+def test_releases_between_which_nothing_went_are_told_with_exit_code_0(run):
+    assert run("spec", "diff", "4.3", "4.3").out == "0 APIs differ; nothing that 4.3 serves is gone in 4.3.\n"
+    ran = run("spec", "diff", "4.2", "4.3")
+    assert ran.code == 0
+    assert ran.out.splitlines()[-1].endswith("nothing that 4.2 serves is gone in 4.3.")
+
+
+def test_a_release_that_is_not_known_is_told_with_those_that_are(run):
+    ran = run("spec", "diff", "3.9", "9.9")
+    assert (ran.code, ran.out) == (2, "")
+    assert "release='9.9'" in ran.err
+    assert run("spec", "diff", "3.9", "nowhere").code == 2
+
+
+def test_a_misspelt_message_is_told_with_what_it_is_like(run):
+    for command in (("spec", "show", "FetchReqest"), ("decode", "fetchrequest", "--version", 1, "--hex", "00")):
+        ran = run(*command)
+        assert (ran.code, ran.out) == (2, "")
+        assert "Did you mean 'FetchRequest'" in ran.err

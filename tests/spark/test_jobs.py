@@ -61,7 +61,7 @@ def test_lag_comes_from_files_alone(spark, tmp_path, capsys):
     assert main(["lag", "--files", str(tmp_path), "--group", "f", "--group", "g"]) == 2
     assert "no group is called 'f'" in capsys.readouterr().err
     assert main(["lag", "--files", str(tmp_path), "--group", "g", "--topic", "flight"]) == 2
-    assert "'flight': did you mean 'flights'?" in capsys.readouterr().err
+    assert "'flight'. Did you mean 'flights'?" in capsys.readouterr().err
     assert main(["lag", "--files", str(tmp_path / "none")]) == 2
     assert "No such file" in capsys.readouterr().err
 

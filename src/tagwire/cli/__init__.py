@@ -10,14 +10,14 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from tagwire.cli.connecting import read_properties, remember
-from tagwire.cli.options import pairs
+from tagwire.cli.connecting import forget
+from tagwire.cli.options import PropertiesFile, Property
+from tagwire.cli.suggestions import did_you_mean
 from tagwire.cli.terminal import printable
 from tagwire.errors import TagwireError
 
@@ -56,6 +56,13 @@ Each is in the file of its name, or the one that `_FILES` says: a group of comma
 _FILES = {"decode": "codec", "encode": "codec"}
 
 
+_CONNECTING = {"properties", "one_property"}
+"""The options of `tagwire` itself that every command has too that connects to brokers."""
+
+_BROKERS = {"bootstrap", "brokers"}
+"""What a command that connects calls them."""
+
+
 def _command(name: str) -> Any:
     module = import_module(f"{__name__}.{_FILES.get(name, name)}")
     if hasattr(module, "app"):
@@ -67,6 +74,14 @@ def _command(name: str) -> Any:
     return typer.main.get_command(alone)
 
 
+def _let_connect(command: Any, options: list[Any]) -> None:
+    """Gives a command the options that say how to connect, and those below it, if they do."""
+    if _BROKERS & {parameter.name for parameter in command.params}:
+        command.params.extend(options)
+    for below in getattr(command, "commands", {}).values():
+        _let_connect(below, options)
+
+
 class _Commands(TyperGroup):
     """The group of all commands. A reader that has seen enough (`tagwire consume t | head`) is no error."""
 
@@ -75,8 +90,14 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in _COMMANDS and cmd_name not in self.commands:
-            self.add_command(_command(cmd_name))
-        return super().get_command(ctx, cmd_name)
+            command = _command(cmd_name)
+            _let_connect(command, [option for option in self.params if option.name in _CONNECTING])
+            self.add_command(command)
+        found = super().get_command(ctx, cmd_name)
+        if found is None and not cmd_name.startswith("-") and not ctx.resilient_parsing:
+            # Typer suggests what it knows of, and has not heard of commands whose files nobody asked for.
+            ctx.fail(f"No such command {cmd_name!r}{did_you_mean(cmd_name, _COMMANDS)}")
+        return found
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -113,21 +134,8 @@ def tagwire(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-    properties: Annotated[
-        Path | None,
-        typer.Option(
-            "--properties",
-            metavar="FILE",
-            envvar="TAGWIRE_PROPERTIES",
-            exists=True,
-            dir_okay=False,
-            help="How to connect, in the words of Kafka's clients: security.protocol, sasl.username, ...",
-        ),
-    ] = None,
-    one_property: Annotated[
-        list[str] | None,
-        typer.Option("-X", metavar="KEY=VALUE", help="One such property; may be repeated, and goes before the file's."),
-    ] = None,
+    properties: PropertiesFile = None,
+    one_property: Property = None,
 ) -> None:
     """Kafka topics from the command line: look, read, write, serve, and land them as tables.
 
@@ -137,9 +145,8 @@ def tagwire(
       tagwire topics create flights --partitions 4
       seq 10 | tagwire produce flights
       tagwire consume flights
-      tagwire -X security.protocol=SSL -X ssl.ca.location=ca.pem topics
+      tagwire topics --bootstrap kafka-1:9093 -X security.protocol=SSL -X ssl.ca.location=ca.pem
     """
-    remember({**(read_properties(properties) if properties else {}), **dict(pairs(one_property or [], "-X"))})
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -153,6 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Ctrl-C.
     """
     command = typer.main.get_command(app)
+    forget()
     try:
         if sys.stdout is None:  # started with standard output closed
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115

@@ -6,18 +6,44 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tagwire.cli.connecting import administer
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, pairs
+from tagwire.cli.connecting import administer, connect
+from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.terminal import print_json, print_rows, printable
 
 if TYPE_CHECKING:
+    from tagwire.client import ConfigEntry
     from tagwire.client.admin.configs import Change
 
-app = typer.Typer(name="configs", rich_markup_mode=None, help="Show and change configs.")
+app = typer.Typer(name="configs", rich_markup_mode=None)
 
 Resource = Annotated[
     str, typer.Argument(metavar="KIND/NAME", show_default=False, help="Such as topic/flights, broker/1, group/g.")
 ]
+
+
+@app.callback(invoke_without_command=True)
+def configs(context: typer.Context, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False) -> None:
+    """List what brokers and topics are set to; show and change configs.
+
+    \b
+    Examples:
+      tagwire configs
+      tagwire configs describe topic/flights --all
+    """
+    check_alone(context, as_json)
+    if context.invoked_subcommand is None:
+        _list(bootstrap, as_json)
+
+
+@app.command("list")
+def list_(bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False) -> None:
+    """List the configs of all brokers and topics that are no defaults, as `tagwire configs` alone does.
+
+    \b
+    Example:
+      tagwire configs list --json | jq 'select(.name == "cleanup.policy") | .resource'
+    """
+    _list(bootstrap, as_json)
 
 
 @app.command()
@@ -39,22 +65,9 @@ def describe(
         found = admin.describe_configs([at]).popitem()[1].values()
     shown = [entry for entry in found if every or not entry.is_default]
     if as_json:
-        print_json(
-            {
-                "name": entry.name,
-                "value": entry.value,
-                "source": entry.source,
-                "read_only": entry.is_read_only,
-                "sensitive": entry.is_sensitive,
-            }
-            for entry in shown
-        )
+        print_json(_row(entry) for entry in shown)
     elif shown:
-        rows = [
-            (entry.name, "(secret)" if entry.is_sensitive else "" if entry.value is None else entry.value, entry.source)
-            for entry in shown
-        ]
-        print_rows(("config", "value", "set by"), rows)
+        print_rows(("config", "value", "set by"), [(entry.name, _shown(entry), entry.source) for entry in shown])
     else:
         print(f"{printable(resource)} has only defaults (see --all)")
 
@@ -106,6 +119,43 @@ def alter(
         return
     count = "1 config" if len(changes) == 1 else f"{len(changes)} configs"
     print(f"{'could change' if dry_run else 'changed'} {count} of {printable(resource)}")
+
+
+def _list(bootstrap: str, as_json: bool) -> None:
+    from tagwire.client import Admin
+
+    with connect(bootstrap) as client:
+        known = client.metadata()
+        wanted = [("broker", str(node)) for node in sorted(known.brokers)]
+        wanted += [("topic", name) for name in sorted(known.topics)]
+        found = Admin(client).describe_configs(wanted)
+    shown = [
+        (f"{at.kind}/{at.name}", entry)
+        for at, entries in sorted(found.items())
+        for entry in entries.values()
+        if not entry.is_default
+    ]
+    if as_json:
+        print_json({"resource": resource} | _row(entry) for resource, entry in shown)
+    elif shown:
+        rows = [(resource, entry.name, _shown(entry), entry.source) for resource, entry in shown]
+        print_rows(("resource", "config", "value", "set by"), rows)
+    else:
+        print(f"only defaults on {printable(bootstrap)} (see configs describe --all)")
+
+
+def _row(entry: ConfigEntry) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "value": entry.value,
+        "source": entry.source,
+        "read_only": entry.is_read_only,
+        "sensitive": entry.is_sensitive,
+    }
+
+
+def _shown(entry: ConfigEntry) -> str:
+    return "(secret)" if entry.is_sensitive else "" if entry.value is None else entry.value
 
 
 def _resource(text: str) -> tuple[str, str]:

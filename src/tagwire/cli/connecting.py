@@ -14,18 +14,39 @@ if TYPE_CHECKING:
 
 BOOTSTRAP_SERVERS = "bootstrap.servers"
 
-_given: dict[str, str] = {}
+_of_file: dict[str, str] = {}
+_of_command_line: dict[str, str] = {}
+
+
+def forget() -> None:
+    """Begins anew, for the one command that runs next."""
+    _of_file.clear()
+    _of_command_line.clear()
+
+
+def remember_file(properties: Mapping[str, str]) -> None:
+    """Keeps what a file of properties says."""
+    _of_file.clear()
+    _of_file.update(properties)
 
 
 def remember(properties: Mapping[str, str]) -> None:
-    """Keeps what the command line says of connections, for the one command that runs."""
-    _given.clear()
-    _given.update(properties)
+    """Keeps what the command line says, before the command or after it; what comes later holds."""
+    _of_command_line.update(properties)
+
+
+def is_file_remembered() -> bool:
+    return bool(_of_file)
+
+
+def named_brokers() -> str | None:
+    """The brokers that the command line names: `--bootstrap` anywhere, or the property."""
+    return _of_command_line.get(BOOTSTRAP_SERVERS)
 
 
 def given_bootstrap() -> str | None:
     """The brokers that the properties name."""
-    return _given.get(BOOTSTRAP_SERVERS)
+    return named_brokers() or _of_file.get(BOOTSTRAP_SERVERS)
 
 
 def connect(bootstrap: str) -> Client:
@@ -37,7 +58,7 @@ def connect(bootstrap: str) -> Client:
 
 def client_properties(bootstrap: str) -> dict[str, str]:
     """The properties of a client of these brokers, for one that is made elsewhere. They may hold secrets."""
-    return {**_given, BOOTSTRAP_SERVERS: bootstrap}
+    return {**_of_file, **_of_command_line, BOOTSTRAP_SERVERS: bootstrap}
 
 
 @contextmanager

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tagwire.cli.bounds import LATEST, held, parse_bound, resolve
+from tagwire.cli.bounds import held, parse_bound, resolve
 from tagwire.cli.connecting import administer, connect
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json
+from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, check_alone
 from tagwire.cli.terminal import print_json, print_rows, printable
 
 if TYPE_CHECKING:
-    from tagwire.client import Admin, Client, GroupDescription, TopicPartition
+    from tagwire.client import Admin, GroupDescription, GroupLag, TopicPartition
 
-app = typer.Typer(name="groups", rich_markup_mode=None, help="Look after consumer groups.")
+app = typer.Typer(name="groups", rich_markup_mode=None)
 offsets = typer.Typer(name="offsets", rich_markup_mode=None, help="Move or delete a group's offsets.")
 app.add_typer(offsets)
 
 Group = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
+States = Annotated[
+    list[str] | None, typer.Option("--state", metavar="STATE", help="Only such as Empty; may be repeated.")
+]
 Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=False)]
 Topics = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic; may be repeated.")]
 Partitions = Annotated[
@@ -26,60 +30,87 @@ Partitions = Annotated[
 ]
 
 
-@app.command("list")
-def list_(
-    state: Annotated[
-        list[str] | None, typer.Option("--state", metavar="STATE", help="Only such as Empty; may be repeated.")
-    ] = None,
-    bootstrap: Bootstrap = BOOTSTRAP,
-    as_json: Json = False,
+@app.callback(invoke_without_command=True)
+def groups(
+    context: typer.Context, state: States = None, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False
 ) -> None:
-    """List groups and their states.
+    """List groups; describe or delete them, move or delete their offsets.
+
+    \b
+    Examples:
+      tagwire groups
+      tagwire groups describe loader
+    """
+    check_alone(context, as_json)
+    if context.invoked_subcommand is None:
+        _list(state, bootstrap, as_json)
+
+
+@app.command("list")
+def list_(state: States = None, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False) -> None:
+    """List groups and their states, as `tagwire groups` alone does.
 
     \b
     Examples:
       tagwire groups list --state Empty --state Dead
       tagwire groups list --json | jq 'select(.type == "classic") | .group'
     """
-    with administer(bootstrap) as admin:
-        found = admin.list_groups(states=state or ())
-    if as_json:
-        print_json(
-            {"group": each.group, "state": each.state, "type": each.type, "protocol_type": each.protocol_type}
-            for each in found
-        )
-    elif found:
-        print_rows(("group", "state", "type"), [(each.group, each.state or "-", each.type or "-") for each in found])
-    else:
-        print(f"no groups on {printable(bootstrap)}")
+    _list(state, bootstrap, as_json)
 
 
 @app.command()
-def describe(groups: Groups, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False) -> None:
+def describe(
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", show_default=False)] = None,
+    every: Annotated[bool, typer.Option("--all", help="All groups that there are.")] = False,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
     """Show a group's members, and how far it lags behind in each partition.
 
     \b
     Examples:
       tagwire groups describe loader
+      tagwire groups describe --all
       tagwire groups describe loader --json | jq -s 'map(.lag) | add'
     """
     from tagwire.client import Admin
 
+    if bool(groups) == every:
+        raise typer.BadParameter("name groups, or give --all" if not every else "--all is there already: name none")
     with connect(bootstrap) as client:
-        admin = Admin(client)
-        found = admin.describe_groups(groups)
-        rows = {group: _lag_rows(client, admin, found[group]) for group in groups}
-    if as_json:
-        print_json(row for group in groups for row in rows[group])
-        return
-    shown = ("topic", "partition", "offset", "end", "lag", "client_id", "host")
-    for group in groups:
-        if rows[group]:
-            table = [["-" if row[name] is None else str(row[name]) for name in shown] for row in rows[group]]
-            print_rows(("topic", "partition", "offset", "end", "lag", "client", "host"), table, numbers=(1, 2, 3, 4))
-        lag = sum(row["lag"] or 0 for row in rows[group])
-        is_in = printable(f"{group} is {found[group].state} ({found[group].type})")
-        print(f"{is_in}, {_members(found[group])}, {lag:,} records behind.")
+        found = Admin(client).group_lags(groups or None, members=True)
+    told = {group.group: group for group in found}
+    for name in groups or told:
+        group = told[name]
+        if as_json:
+            print_json(lag_rows(group))
+        else:
+            _print_group(group)
+    if every and not told and not as_json:
+        print(f"no groups on {printable(bootstrap)}")
+
+
+def lag_rows(group: GroupLag) -> Iterator[dict[str, Any]]:
+    """What programs are told of a group: a row for each partition that it has committed in or holds; one without a
+    partition where nothing could be told."""
+    about = {"group": group.group, "state": group.state or None, "type": group.type or None}
+    if group.note:
+        yield {**about, **dict.fromkeys(("topic", "partition", "offset", "end", "lag", "metadata")), "note": group.note}
+    for each in group.partitions:
+        member = each.member
+        yield {
+            **about,
+            "topic": each.topic,
+            "partition": each.partition,
+            "offset": each.offset,
+            "end": each.end,
+            "lag": each.lag,
+            "metadata": each.metadata if each.offset is not None else None,
+            "note": each.note or None,
+            "member_id": member and member.member_id,
+            "client_id": member and member.client_id,
+            "host": member and member.host,
+        }
 
 
 @app.command()
@@ -175,30 +206,32 @@ def delete_offsets(
     _print_changes(group, {at: (offset, None) for at, offset in before.items()}, as_json)
 
 
-def _lag_rows(client: Client, admin: Admin, group: GroupDescription) -> list[dict[str, Any]]:
-    """A row for each partition that the group has committed in or holds."""
-    holders = {at: member for member in group.members for at in member.assignment}
-    committed = admin.group_offsets(group.group)
-    ends = _ends(client, sorted({*committed, *holders}))
-    return [
-        {
-            "group": group.group,
-            "state": group.state,
-            "topic": at.topic,
-            "partition": at.partition,
-            "offset": committed[at].offset if at in committed else None,
-            "end": end,
-            "lag": max(end - committed[at].offset, 0) if end is not None and at in committed else None,
-            "metadata": committed[at].metadata if at in committed else None,
-            "member_id": holders[at].member_id if at in holders else None,
-            "client_id": holders[at].client_id if at in holders else None,
-            "host": holders[at].host if at in holders else None,
-        }
-        for at, end in ends.items()
-    ]
+def _list(states: list[str] | None, bootstrap: str, as_json: bool) -> None:
+    with administer(bootstrap) as admin:
+        found = admin.list_groups(states=states or ())
+    if as_json:
+        print_json(
+            {"group": each.group, "state": each.state, "type": each.type, "protocol_type": each.protocol_type}
+            for each in found
+        )
+    elif found:
+        print_rows(("group", "state", "type"), [(each.group, each.state or "-", each.type or "-") for each in found])
+    else:
+        print(f"no groups on {printable(bootstrap)}")
 
 
-def _members(group: GroupDescription) -> str:
+def _print_group(group: GroupLag) -> None:
+    names = ["topic", "partition", "offset", "end", "lag", "client_id", "host"]
+    names += ["note"] if any(each.note for each in group.partitions) else []
+    rows = list(lag_rows(group))
+    if group.partitions:
+        table = [["-" if row[name] is None else str(row[name]) for name in names] for row in rows]
+        print_rows(["client" if name == "client_id" else name for name in names], table, numbers=(1, 2, 3, 4))
+    said = f"{group.group} is {group.state} ({group.type}), {_members(group)}, "
+    print(printable(said + (group.note or f"{group.lag:,} records behind.")))
+
+
+def _members(group: GroupDescription | GroupLag) -> str:
     return "1 member" if len(group.members) == 1 else f"{len(group.members)} members"
 
 
@@ -214,14 +247,6 @@ def _check_empty(admin: Admin, group: str) -> None:
         return
     if found.members:
         raise KafkaError(Error.NON_EMPTY_GROUP, f"reset group {group!r}: it has {_members(found)}; stop them first")
-
-
-def _ends(client: Client, places: list[TopicPartition]) -> dict[TopicPartition, int | None]:
-    """The end of each partition; None for those of topics that are gone."""
-    known = client.metadata({at.topic for at in places}).topics if places else {}
-    there = [at for at in places if at.partition in known[at.topic].partitions]
-    ends = client.list_offsets(dict.fromkeys(there, LATEST)) if there else {}
-    return {at: ends.get(at) for at in places}
 
 
 def _print_changes(group: str, changes: dict[TopicPartition, tuple[int | None, int | None]], as_json: bool) -> None:

@@ -8,11 +8,25 @@ from typing import Annotated
 
 import typer
 
-from tagwire.cli.options import Json
+from tagwire.cli.options import Json, check_alone
 from tagwire.cli.terminal import print_rows, printable
 from tagwire.errors import HeaderRegisterError
 
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Check header registers, show header keys.")
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def headers(context: typer.Context, as_json: Json = False) -> None:
+    """List header keys; check registers of them.
+
+    \b
+    Examples:
+      tagwire headers
+      tagwire headers check headers.toml
+    """
+    check_alone(context, as_json)
+    if context.invoked_subcommand is None:
+        show(None, None, as_json)
 
 
 @app.command()
@@ -55,7 +69,9 @@ def show(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the ranges of header keys, and the keys that are registered: Kafka's own and those of registers.
+    """List the ranges of header keys, and the keys that are registered: Kafka's own and those of registers.
+
+    `tagwire headers` alone lists Kafka's own.
 
     \b
     Examples:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tagwire.cli.connecting import client_properties, connect
+from tagwire.cli.groups import lag_rows
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json
 from tagwire.cli.suggestions import did_you_mean
 from tagwire.cli.terminal import print_json, print_rows, printable, progress
 
 if TYPE_CHECKING:
-    from tagwire.client import Client, GroupLag
+    from tagwire.client import Client
 
 Row = dict[str, Any]
 
@@ -86,31 +87,9 @@ def _asked(client: Client, groups: list[str], topics: list[str], *, members: boo
             raise
         _refuse_missing("group", groups, {one.group for one in admin.list_groups()})
         raise
-    rows = [row for one in found for row in _group_rows(one)]
+    rows = [row for one in found for row in lag_rows(one)]
     _refuse_missing("topic", topics, {row["topic"] for row in rows}, lambda: client.metadata().topics)
     return rows
-
-
-def _group_rows(group: GroupLag) -> Iterator[Row]:
-    """A row for each partition; one without a partition for a group of which nothing could be told."""
-    about = {"group": group.group, "state": group.state or None, "type": group.type or None}
-    if group.note:
-        yield {**about, **dict.fromkeys(("topic", "partition", "offset", "end", "lag", "metadata")), "note": group.note}
-    for each in group.partitions:
-        member = each.member
-        yield {
-            **about,
-            "topic": each.topic,
-            "partition": each.partition,
-            "offset": each.offset,
-            "end": each.end,
-            "lag": each.lag,
-            "metadata": each.metadata,
-            "note": each.note or None,
-            "member_id": member and member.member_id,
-            "client_id": member and member.client_id,
-            "host": member and member.host,
-        }
 
 
 def _spark_rows(files: str | None, bootstrap: str, groups: list[str], topics: list[str]) -> list[Row]:

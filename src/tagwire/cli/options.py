@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tagwire.cli.connecting import given_bootstrap
+from tagwire.cli.connecting import (
+    BOOTSTRAP_SERVERS,
+    given_bootstrap,
+    is_file_remembered,
+    named_brokers,
+    read_properties,
+    remember,
+    remember_file,
+)
 from tagwire.errors import ConfigError
 
 BOOTSTRAP = "127.0.0.1:9092"
 
 
 def addresses(context: typer.Context, parameter: typer.CallbackParam, text: str | None) -> str | None:
-    """`text` as it is, which must be HOST:PORT[,HOST:PORT]; where nobody gave it, what the properties name.
+    """`text` as it is, which must be HOST:PORT[,HOST:PORT].
 
+    The command line goes before the environment, and that before a file of properties; where nobody says anything,
     None stays None. Raises typer.BadParameter.
     """
     source = context.get_parameter_source(parameter.name or "")
-    if text is not None and source is not None and source.name == "DEFAULT":
+    is_default = source is None or source.name == "DEFAULT"
+    if text is not None and is_default:
         text = given_bootstrap() or text
+    elif text is not None and source is not None and source.name == "ENVIRONMENT":
+        text = named_brokers() or text
+    elif text is not None and parameter.name == "bootstrap":
+        remember({BOOTSTRAP_SERVERS: text})
     if text is not None:
         from tagwire.client.config import addresses_of
 
@@ -31,6 +46,43 @@ def addresses(context: typer.Context, parameter: typer.CallbackParam, text: str 
     return text
 
 
+def _take_file(context: typer.Context, parameter: typer.CallbackParam, path: Path | None) -> None:
+    source = context.get_parameter_source(parameter.name or "")
+    is_said = source is not None and source.name == "COMMANDLINE"
+    if path is not None and (is_said or not is_file_remembered()):
+        remember_file(read_properties(path))
+
+
+def _take_properties(values: list[str] | None) -> None:
+    remember(dict(pairs(values or [], "-X")))
+
+
+# Both are options of `tagwire` itself and of each command that connects. They are read before --bootstrap.
+PropertiesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--properties",
+        metavar="FILE",
+        envvar="TAGWIRE_PROPERTIES",
+        exists=True,
+        dir_okay=False,
+        is_eager=True,
+        expose_value=False,
+        callback=_take_file,
+        help="How to connect, in the words of Kafka's clients: security.protocol, sasl.username, ...",
+    ),
+]
+Property = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-X",
+        metavar="KEY=VALUE",
+        is_eager=True,
+        expose_value=False,
+        callback=_take_properties,
+        help="One such property; may be repeated, and goes before the file's.",
+    ),
+]
 Bootstrap = Annotated[
     str,
     typer.Option(
@@ -69,3 +121,9 @@ def host_and_port(text: str, option: str) -> tuple[str, int]:
         return address_of(text, option)
     except ConfigError:
         raise typer.BadParameter(f"{text!r} is not HOST:PORT", param_hint=f"'{option}'") from None
+
+
+def check_alone(context: typer.Context, as_json: bool) -> None:
+    """Raises typer.BadParameter where `--json` stands before a subcommand, which would not hear of it."""
+    if as_json and context.invoked_subcommand is not None:
+        raise typer.BadParameter(f"it goes behind {context.invoked_subcommand}", param_hint="'--json'")

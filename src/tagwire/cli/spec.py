@@ -6,18 +6,21 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tagwire.cli.options import Json
+from tagwire.cli.options import Json, check_alone
+from tagwire.cli.spec_releases import is_release, print_messages, print_release_diff
+from tagwire.cli.suggestions import did_you_mean
 from tagwire.cli.terminal import print_rows, printable
 from tagwire.errors import ConfigError, SpecError
 
 if TYPE_CHECKING:
     from tagwire.spec import Field, Message, Struct
 
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Check message specs, show one, compare two.")
+app = typer.Typer(rich_markup_mode=None)
+MessageType = Literal["request", "response", "header", "data", "metadata", "coordinator-key", "coordinator-value"]
 Paths = Annotated[list[Path], typer.Argument(metavar="FILE", show_default=False)]
 
 
@@ -34,7 +37,36 @@ def message_named(name: str) -> Message:
         return catalog.message(name)
     if Path(name).is_file():
         return load(Path(name))
-    raise ConfigError(f"{name!r} is neither a message of Kafka's nor a spec file")
+    meant = did_you_mean(name, catalog.names())
+    raise ConfigError(f"{name!r} is neither a message of Kafka's nor a spec file{meant}")
+
+
+@app.callback(invoke_without_command=True)
+def spec(context: typer.Context, as_json: Json = False) -> None:
+    """List Kafka's messages; check message specs, show one, compare two, or two releases.
+
+    \b
+    Examples:
+      tagwire spec
+      tagwire spec show FetchRequest --version 12
+    """
+    check_alone(context, as_json)
+    if context.invoked_subcommand is None:
+        print_messages(None, as_json)
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[MessageType | None, typer.Option("--type", help="Only these.")] = None, as_json: Json = False
+) -> None:
+    """List Kafka's messages, as `tagwire spec` alone does, with their versions and the releases that serve the API.
+
+    \b
+    Examples:
+      tagwire spec list --type request
+      tagwire spec list --json | jq 'select(.api_key == 3)'
+    """
+    print_messages(kind, as_json)
 
 
 @app.command()
@@ -116,24 +148,38 @@ def show(
 
 @app.command()
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", show_default=False)],
-    new: Annotated[Path, typer.Argument(metavar="NEW", show_default=False)],
+    old: Annotated[str, typer.Argument(metavar="OLD", show_default=False)],
+    new: Annotated[str, typer.Argument(metavar="NEW", show_default=False)],
     history: Annotated[
         list[Path] | None,
         typer.Option("--history", metavar="DIR", help="Earlier revisions: their tags must not come back."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what a change of specs breaks for those who still have the old ones.
+    """Say what a change of specs breaks for those who still have the old ones, or what two releases differ in.
 
     OLD and NEW are two spec files, or two directories whose messages are compared by name. Exit code 1 when old and
-    new do not understand each other in a version that both know.
+    new do not understand each other in a version that both know. Of two releases of Kafka: which APIs and versions
+    their brokers serve, and which fields came or went; exit code 1 when the newer serves something no longer.
 
     \b
     Examples:
       tagwire spec diff old/FooRequest.json new/FooRequest.json
       tagwire spec diff v1/ v2/ --history archive/ --json
+      tagwire spec diff 3.9 4.3
     """
+    if is_release(old) and is_release(new) and not (Path(old).exists() or Path(new).exists()):
+        if history:
+            raise typer.BadParameter("releases have none", param_hint="'--history'")
+        if print_release_diff(old, new, as_json):
+            raise typer.Exit(1)
+        return
+    if _diff_files(Path(old), Path(new), history, as_json):
+        raise typer.Exit(1)
+
+
+def _diff_files(old: Path, new: Path, history: list[Path] | None, as_json: bool) -> bool:
+    """Prints what differs; whether anything breaks."""
     from tagwire.spec import diff as compare
 
     before, after = _revision(old), _revision(new)
@@ -168,8 +214,7 @@ def diff(
     if not as_json:
         compared = "1 message" if len(pairs) == 1 else f"{len(pairs)} messages"
         print(f"{compared} compared, {broken} of {len(gone) + len(findings)} findings break old or new.")
-    if broken:
-        raise typer.Exit(1)
+    return broken > 0
 
 
 def _revision(path: Path) -> dict[str, Message]:

@@ -20,6 +20,6 @@ def near(name: str, known: Iterable[str]) -> list[str]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`: did you mean 'orders'?`, to stand behind what is wrong; "" where nothing known looks like it."""
+    """`. Did you mean 'orders'?`, to stand behind what is wrong; "" where nothing known looks like it."""
     found = " or ".join(repr(printable(one)) for one in near(name, known))
-    return f": did you mean {found}?" if found else ""
+    return f". Did you mean {found}?" if found else ""

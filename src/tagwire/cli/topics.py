@@ -8,16 +8,12 @@ import typer
 
 from tagwire.cli.bounds import held, parse_bound, resolve
 from tagwire.cli.connecting import administer, connect
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, addresses, pairs
+from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.terminal import print_json, print_rows, printable
 from tagwire.cli.topic_reports import configs_of, detail_rows, list_row, report, sizes_of
 
 app = typer.Typer(name="topics", rich_markup_mode=None)
 
-OwnBootstrap = Annotated[
-    str | None,
-    typer.Option("--bootstrap", metavar="HOST:PORT[,HOST:PORT]", callback=addresses, help="As before the command."),
-]
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False)]
 Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
 
@@ -36,24 +32,24 @@ def topics(context: typer.Context, bootstrap: Bootstrap = BOOTSTRAP, as_json: Js
       tagwire topics create flights --partitions 4 --config retention.ms=-1
       tagwire topics delete flights
     """
-    context.obj = bootstrap
+    check_alone(context, as_json)
     if context.invoked_subcommand is None:
         _list(bootstrap, as_json)
 
 
 @app.command("list")
-def list_(context: typer.Context, bootstrap: OwnBootstrap = None, as_json: Json = False) -> None:
+def list_(bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False) -> None:
     """List topics, as `tagwire topics` alone does.
 
     \b
     Example:
       tagwire topics list --json | jq 'select(.records == 0) | .topic'
     """
-    _list(bootstrap or context.obj, as_json)
+    _list(bootstrap, as_json)
 
 
 @app.command()
-def describe(context: typer.Context, names: Names, bootstrap: OwnBootstrap = None, as_json: Json = False) -> None:
+def describe(names: Names, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False) -> None:
     """Show a topic's partitions, where they are, how much they hold, and its configs that are no defaults.
 
     \b
@@ -63,7 +59,7 @@ def describe(context: typer.Context, names: Names, bootstrap: OwnBootstrap = Non
     """
     from tagwire.client import Admin
 
-    with connect(bootstrap or context.obj) as client:
+    with connect(bootstrap) as client:
         for name in names:
             client.topic(name, client.deadline())  # a missing one is an error, not an empty table
         found = report(client, names)
@@ -85,7 +81,6 @@ def describe(context: typer.Context, names: Names, bootstrap: OwnBootstrap = Non
 
 @app.command()
 def create(
-    context: typer.Context,
     names: Names,
     partitions: Annotated[int, typer.Option("--partitions", min=1, metavar="N", help="How many.")] = 1,
     replication: Annotated[int, typer.Option("--replication-factor", min=1, metavar="N", help="Copies of each.")] = 1,
@@ -94,7 +89,7 @@ def create(
     ] = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Leave a topic that exists as it is.")] = False,
     dry_run: DryRun = False,
-    bootstrap: OwnBootstrap = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Create topics.
@@ -107,7 +102,7 @@ def create(
     from tagwire.client import NewTopic
 
     configs = dict(pairs(config or [], "--config"))
-    with administer(bootstrap or context.obj) as admin:
+    with administer(bootstrap) as admin:
         known = {topic.name for topic in admin.list_topics()} if if_not_exists else set()
         wanted = [name for name in names if name not in known]
         admin.create_topics(
@@ -128,13 +123,12 @@ def create(
 
 @app.command()
 def alter(
-    context: typer.Context,
     name: Name,
     partitions: Annotated[
         int, typer.Option("--partitions", min=1, metavar="N", help="How many it is to have in all.", show_default=False)
     ],
     dry_run: DryRun = False,
-    bootstrap: OwnBootstrap = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Give a topic more partitions; for its configs see `tagwire configs alter`.
@@ -145,7 +139,7 @@ def alter(
     Example:
       tagwire topics alter flights --partitions 8
     """
-    with administer(bootstrap or context.obj) as admin:
+    with administer(bootstrap) as admin:
         admin.create_partitions({name: partitions}, validate_only=dry_run)
     if as_json:
         print_json([{"topic": name, "partitions": partitions, "altered": not dry_run}])
@@ -155,7 +149,6 @@ def alter(
 
 @app.command()
 def trim(
-    context: typer.Context,
     name: Name,
     before: Annotated[
         str,
@@ -170,7 +163,7 @@ def trim(
         list[int] | None, typer.Option("--partition", min=0, metavar="N", help="Only this one; may be repeated.")
     ] = None,
     dry_run: DryRun = False,
-    bootstrap: OwnBootstrap = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Delete a topic's records before an offset or a time. They are gone for everybody.
@@ -183,7 +176,7 @@ def trim(
     from tagwire.client import Admin, TopicPartition
 
     where = parse_bound(before, "--before")
-    with connect(bootstrap or context.obj) as client:
+    with connect(bootstrap) as client:
         known = client.topic(name, client.deadline()).partitions
         places = [TopicPartition(name, index) for index in partition or known]
         holds = held(client, places)
@@ -208,14 +201,14 @@ def trim(
 
 
 @app.command()
-def delete(context: typer.Context, names: Names, bootstrap: OwnBootstrap = None, as_json: Json = False) -> None:
+def delete(names: Names, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False) -> None:
     """Delete topics and every record in them.
 
     \b
     Example:
       tagwire topics delete flights
     """
-    with administer(bootstrap or context.obj) as admin:
+    with administer(bootstrap) as admin:
         admin.delete_topics(names)
     if as_json:
         print_json({"topic": name, "deleted": True} for name in names)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tagwire.cli.connecting import connect
-from tagwire.cli.options import Json, addresses
+from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json, addresses
 from tagwire.cli.terminal import print_json, print_rows, printable
 
 if TYPE_CHECKING:
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 
 def versions(
-    brokers: Annotated[str, typer.Argument(metavar="HOST:PORT[,HOST:PORT]", callback=addresses, show_default=False)],
+    context: typer.Context,
+    brokers: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[HOST:PORT[,HOST:PORT]]", callback=addresses, help="As --bootstrap.", show_default=False
+        ),
+    ] = None,
     against: Annotated[
         str | None,
         typer.Option("--against", metavar="RELEASE", help="Compare with a release of Kafka: what would go, what come."),
@@ -26,6 +32,7 @@ def versions(
         Path | None,
         typer.Option("--feature", metavar="FILE", help="TOML tables of APIs and ranges: can these brokers do them?"),
     ] = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Show the versions that brokers serve, per API.
@@ -37,7 +44,7 @@ def versions(
 
     \b
     Examples:
-      tagwire versions 127.0.0.1:9092
+      tagwire versions
       tagwire versions kafka-1:9092,kafka-2:9092 --against 4.3
       tagwire versions kafka-1:9092 --feature features.toml
       tagwire versions kafka-1:9092,kafka-2:9092 --json | jq 'select(.all == null)'
@@ -45,9 +52,12 @@ def versions(
     from tagwire.client.config import addresses_of
     from tagwire.rpc import Features, ranges_of
 
+    source = context.get_parameter_source("bootstrap")
+    if brokers is not None and source is not None and source.name == "COMMANDLINE":
+        raise typer.BadParameter("brokers are named twice", param_hint="'--bootstrap'")
     target = None if against is None else ranges_of(against)
     features = None if feature is None else Features.load(feature)
-    asked = {_name(*address): _asked(*address) for address in addresses_of(brokers)}
+    asked = {_name(*address): _asked(*address) for address in addresses_of(brokers or bootstrap)}
     sides = {name: ranges for name, (ranges, _) in asked.items()}
     rows = _compared(sides, target)
     levels = _levels({name: told for name, (_, told) in asked.items()})
@@ -81,7 +91,7 @@ def _compared(sides: Mapping[str, Ranges], target: Ranges | None) -> list[dict[s
         }
         if target is not None:
             row["against"] = target.get(api)
-            row["note"] = _note(shared.get(api), target.get(api))
+            row["note"] = note(shared.get(api), target.get(api))
         rows.append(row)
     return rows
 
@@ -100,8 +110,8 @@ def _levels(told: Mapping[str, BrokerFeatures]) -> list[dict[str, Any]]:
     ]
 
 
-def _note(now: Range | None, then: Range | None) -> str:
-    """What the other release takes away, and what it adds."""
+def note(now: Range | None, then: Range | None) -> str:
+    """What the other release takes away, and what it adds; "" where there is no difference."""
     if now is None or then is None:
         return "" if now == then else "goes" if then is None else "comes"
     changes = {
@@ -119,7 +129,7 @@ def _spans(found: list[int]) -> str:
             spans[-1][1] = version
         else:
             spans.append([version, version])
-    return " and ".join(_text((low, high)) for low, high in spans)
+    return " and ".join(range_text_of((low, high)) for low, high in spans)
 
 
 def _answers(features: Features, sides: Mapping[str, Ranges]) -> list[dict[str, Any]]:
@@ -140,8 +150,8 @@ def _print(
     for row in rows:
         ranges = [*row["brokers"].values(), *(row["all"] for _ in several)]
         speaks = "" if row["tagwire_range"] is None else str("none" if row["tagwire"] is None else row["tagwire"])
-        other = [] if against is None else [_text(row["against"]), row["note"]]
-        table.append((row["api"], *map(_text, ranges), speaks, *other))
+        other = [] if against is None else [range_text_of(row["against"]), row["note"]]
+        table.append((row["api"], *map(range_text_of, ranges), speaks, *other))
     print_rows(("API", *names, *several, "tagwire", *compared), table)
     settled = [f"{row['cluster_feature']} {row['level']}" for row in levels if row["level"] is not None]
     if settled:
@@ -193,7 +203,8 @@ def _name(host: str, port: int) -> str:
     return address_text((host, port))
 
 
-def _text(versions: Range | None) -> str:
+def range_text_of(versions: Range | None) -> str:
+    """`0-9`, or `-` where there is none."""
     from tagwire.rpc import range_text
 
     return range_text(versions) if versions is not None else "-"
