@@ -45,7 +45,7 @@ bench: setup
 	$(BIN)/python bench/run.py $(WHAT)
 
 stubs: setup
-	$(BIN)/python -m tagwire.codec.stubs src/tagwire/messages.pyi
+	$(BIN)/python -m tagwire.codec.stubs src/tagwire
 
 wheel: setup
 	rm -rf dist

@@ -14,11 +14,10 @@ from tagwire.broker.session import Answered
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import ConfigError
 from tagwire.rpc import Api, Range, api_name, intersect, ranges_of
-from tagwire.rpc.headers import API_VERSIONS
-from tagwire.rpc.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from tagwire.spec.api_keys import ApiKey
 from tagwire.spec.releases import advertised
 
-FIXED = frozenset({API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE})
+FIXED = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 """What may be asked before a client is known."""
 
 

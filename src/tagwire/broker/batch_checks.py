@@ -21,7 +21,7 @@ from tagwire.kernel import records as kernel
 from tagwire.records import BatchHeader, RecordBatch, batch_headers, rewrite, set_max_timestamp
 from tagwire.records.batch import HEADER_SIZE
 from tagwire.records.compression import MAX_DECOMPRESSED
-from tagwire.rpc.since import PRODUCE_RECORD_BATCHES, PRODUCE_ZSTD
+from tagwire.rpc.version_gates import PRODUCE_RECORD_BATCHES, PRODUCE_ZSTD
 
 
 def check_batch(

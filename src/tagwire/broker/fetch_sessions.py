@@ -21,7 +21,7 @@ from uuid import UUID
 
 from tagwire.broker.clock import monotonic_ms
 from tagwire.errors import Error, KafkaError
-from tagwire.rpc.since import FETCH_TOPIC_IDS
+from tagwire.rpc.version_gates import FETCH_TOPIC_IDS
 
 if TYPE_CHECKING:
     from tagwire.messages import FetchRequest, FetchResponse

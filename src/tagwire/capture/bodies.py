@@ -11,9 +11,9 @@ from tagwire.capture.exchange import Exchange
 from tagwire.capture.observation import Losses
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import DecodeError, UnsupportedVersionError
-from tagwire.rpc.headers import API_VERSIONS
 from tagwire.rpc.ranges import Range
 from tagwire.spec import Struct
+from tagwire.spec.api_keys import ApiKey
 
 BAD_REQUEST: Final = "a request whose body cannot be read"
 BAD_RESPONSE: Final = "an answer whose body cannot be read"
@@ -43,13 +43,13 @@ def response_of(exchange: Exchange, losses: Losses) -> MessageObject | None:
 def answer_in(body: bytes, api: int, version: int) -> MessageObject | None:
     """The message in the body of an answer; None where it cannot be read."""
     # A refusal of ApiVersions comes in the layout of version 0, whatever was asked.
-    layouts = (version, 0) if api == API_VERSIONS and version else (version,)
+    layouts = (version, 0) if api == ApiKey.API_VERSIONS and version else (version,)
     return _decoded(messages.response, api, layouts, body)
 
 
 def offered(exchange: Exchange, losses: Losses) -> dict[int, Range] | None:
     """What the broker listed: {API key: range}, in an answered ApiVersions; None in any other."""
-    return None if exchange.header.api_key != API_VERSIONS else listed(response_of(exchange, losses))
+    return None if exchange.header.api_key != ApiKey.API_VERSIONS else listed(response_of(exchange, losses))
 
 
 def listed(answer: Any) -> dict[int, Range] | None:

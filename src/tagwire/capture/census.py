@@ -9,11 +9,10 @@ from typing import Final, NamedTuple, Protocol
 
 from tagwire import messages
 from tagwire.capture.observation import Endpoint, Observation, Place
-from tagwire.rpc.headers import API_VERSIONS
 from tagwire.rpc.ranges import Range
-from tagwire.spec.api_keys import API_NAMES
+from tagwire.spec.api_keys import API_NAMES, ApiKey
 
-_BEFORE_AUTHENTICATION: Final = frozenset({17, API_VERSIONS, 36})
+_BEFORE_AUTHENTICATION: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE})
 ANONYMOUS: Final = "User:ANONYMOUS"
 JAVA: Final = "apache-kafka-java"
 """The software name of Kafka's own client."""
@@ -25,7 +24,7 @@ MAX_CONNECTIONS: Final = 100_000
 """Connections whose offers are remembered; the one seen first is then forgotten."""
 
 CLUSTER_APIS: Final = frozenset(
-    key for key in API_NAMES if "broker" not in messages.request(key).spec.listeners or key == 27
+    key for key in API_NAMES if "broker" not in messages.request(key).spec.listeners or key == ApiKey.WRITE_TXN_MARKERS
 )
 """What only brokers and controllers ask: APIs of no broker's listener today, and WriteTxnMarkers."""
 
@@ -125,7 +124,7 @@ class Usage:
     def asks_versions(self) -> bool:
         """Whether it is known to ask brokers which versions they serve: it was seen to, or has a name, which brokers
         know by that alone, and log with all that comes later."""
-        return API_VERSIONS in self.apis or bool(self.client.software_name)
+        return ApiKey.API_VERSIONS in self.apis or bool(self.client.software_name)
 
     @property
     def is_broker(self) -> bool:

@@ -20,8 +20,8 @@ from tagwire.kernel.packets import Segments, find_segments
 from tagwire.kernel.request_rows import Rows
 from tagwire.kernel.watching import Watcher
 from tagwire.rpc.frames import DEFAULT_MAX_FRAME_BYTES
-from tagwire.rpc.headers import API_VERSIONS, decode_request_header
-from tagwire.spec.api_keys import API_NAMES
+from tagwire.rpc.headers import decode_request_header
+from tagwire.spec.api_keys import API_NAMES, ApiKey
 
 FRAGMENT: Final = "a fragment of an IP packet"
 CUT: Final = "a packet whose headers the capture cut off"
@@ -53,7 +53,6 @@ without answers. Past it, connections that have been silent longest keep nothing
 KEPT_BYTES: Final = 65_536
 """Of a frame, where bodies are not asked for: room for any header, and for the ApiVersions of any release."""
 
-SASL_HANDSHAKE: Final = 17
 
 _APIS: Final = bytes(api in API_NAMES for api in range(max(API_NAMES) + 1))
 
@@ -139,12 +138,12 @@ class _Listener:
             request: Any = kind.decode(frame[body:], header.api_version, lenient=True)
         except (DecodeError, UnsupportedVersionError):
             return False
-        if header.api_key == API_VERSIONS:
+        if header.api_key == ApiKey.API_VERSIONS:
             before = known.software
             if request.client_software_name:  # a client that was refused asks again in a version without it
                 known.software = (request.client_software_name, request.client_software_version)
             return known.software != before
-        if header.api_key == SASL_HANDSHAKE:
+        if header.api_key == ApiKey.SASL_HANDSHAKE:
             known.mechanism = request.mechanism
             return False
         return self.token(known, bytes(request.auth_bytes))

@@ -21,10 +21,7 @@ from tagwire.codec.secrets import SECRET_FIELDS, SETTING_VALUES, SETTINGS, is_se
 from tagwire.errors import DecodeError, UnsupportedVersionError
 from tagwire.rpc.headers import decode_request_header, response_body_position
 from tagwire.spec import Field, Message, Struct
-from tagwire.spec.api_keys import API_NAMES
-
-SASL_HANDSHAKE: Final = 17
-SASL_AUTHENTICATE: Final = 36
+from tagwire.spec.api_keys import API_NAMES, ApiKey
 
 MAX_READ: Final = 1 << 20
 """Bytes of the longest message that is read for what is secret in it; a longer one that may hold secrets is written
@@ -81,7 +78,7 @@ class Redaction:
             raise _NoKafka
         if not is_request:
             return None
-        if key == SASL_HANDSHAKE:
+        if key == ApiKey.SASL_HANDSHAKE:
             return self._handshake if version == 0 else None
         if _has_secrets(key, in_request=False):
             if len(self._awaited) < MAX_AWAITED:
@@ -94,7 +91,7 @@ class Redaction:
         """Secret is nothing in it; but what follows is."""
         try:
             _, body = decode_request_header(memoryview(frame)[_SIZE:], lenient=True)
-            asked: Any = messages.request(SASL_HANDSHAKE).decode(bytes(frame[_SIZE + body :]), 0, lenient=True)
+            asked: Any = messages.request(ApiKey.SASL_HANDSHAKE).decode(bytes(frame[_SIZE + body :]), 0, lenient=True)
             tokens = _TOKENS.get(asked.mechanism, _ANY)
         except DecodeError:
             tokens = _ANY

@@ -23,9 +23,8 @@ from typing import Final
 import msgspec
 
 from tagwire.capture.observation import Endpoint, Losses, Observation, Place
-from tagwire.rpc.headers import API_VERSIONS
 from tagwire.rpc.ranges import Range
-from tagwire.spec.api_keys import API_NAMES
+from tagwire.spec.api_keys import API_NAMES, ApiKey
 
 MARK: Final = b"Completed request:"
 """What every line of a completed request has."""
@@ -83,12 +82,12 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 # The names of Kafka's enum, and those by which old releases called what has another name since.
 _KEYS: Final = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper(): key for key, name in API_NAMES.items()} | {
-    "GROUP_COORDINATOR": 10,
-    "CONSUMER_METADATA": 10,
-    "OFFSETS": 2,
-    "OFFSET": 2,
-    "ALTER_ISR": 56,
-    "LIST_CLIENT_METRICS_RESOURCES": 74,
+    "GROUP_COORDINATOR": ApiKey.FIND_COORDINATOR,
+    "CONSUMER_METADATA": ApiKey.FIND_COORDINATOR,
+    "OFFSETS": ApiKey.LIST_OFFSETS,
+    "OFFSET": ApiKey.LIST_OFFSETS,
+    "ALTER_ISR": ApiKey.ALTER_PARTITION,
+    "LIST_CLIENT_METRICS_RESOURCES": ApiKey.LIST_CONFIG_RESOURCES,
 }
 
 
@@ -221,7 +220,7 @@ def _json(body: bytes, when: int, place: Place) -> Observation | str:
 
 def _software(line: _Line) -> tuple[str, str]:
     """Of the request that tells it, the log does not know it yet."""
-    if line.request_header.request_api_key == API_VERSIONS and line.request:
+    if line.request_header.request_api_key == ApiKey.API_VERSIONS and line.request:
         asked = _decode_asked(line.request)
         return asked.client_software_name, asked.client_software_version
     told = line.client_information or _Client()
@@ -229,7 +228,7 @@ def _software(line: _Line) -> tuple[str, str]:
 
 
 def _offered(line: _Line) -> dict[int, Range] | None:
-    if line.request_header.request_api_key != API_VERSIONS or not line.response:
+    if line.request_header.request_api_key != ApiKey.API_VERSIONS or not line.response:
         return None
     listed = _decode_answered(line.response).api_keys
     return _ranges((api.api_key, api.min_version, api.max_version) for api in listed)
@@ -254,7 +253,7 @@ def _text(body: bytes, when: int, place: Place) -> Observation | str:
     answered = body.rfind(b"response:", 0, begins)
     response = None if answered < 0 else body[answered:begins]
     # As in JSON, the request that tells the software tells it itself.
-    told = _TEXT_SOFTWARE.match(body, header.end()) if api == API_VERSIONS else None
+    told = _TEXT_SOFTWARE.match(body, header.end()) if api == ApiKey.API_VERSIONS else None
     software = (
         (tail["name"], tail["software"]) if told is None else tuple(map(_decoded, told.group("name", "software")))
     )
@@ -270,7 +269,7 @@ def _text(body: bytes, when: int, place: Place) -> Observation | str:
         api_key=api,
         api_version=version,
         error_codes=None if response is None else _error_codes(response),
-        offered=_text_offered(response) if api == API_VERSIONS and response is not None else None,
+        offered=_text_offered(response) if api == ApiKey.API_VERSIONS and response is not None else None,
         place=place,
     )
 

@@ -15,8 +15,8 @@ from tagwire.capture.observation import Endpoint, Losses, Observation, Place
 from tagwire.kernel.number_columns import number_column
 from tagwire.kernel.request_rows import Rows
 from tagwire.kernel.row_groups import Group, count_minutes, group_rows
-from tagwire.rpc.headers import API_VERSIONS
 from tagwire.rpc.ranges import Range
+from tagwire.spec.api_keys import ApiKey
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ def requests_of(rows: Rows, file: str, losses: Losses, *, bodies: bool) -> Reque
         if answer is None:
             losses.add(BAD_RESPONSE, Place(file, rows.positions[row]))
             continue
-        if api == API_VERSIONS and (ranges := listed(answer)) is not None:
+        if api == ApiKey.API_VERSIONS and (ranges := listed(answer)) is not None:
             found.offered[row] = ranges
         if found.error_codes is not None:
             found.error_codes[row] = codes_in(answer)

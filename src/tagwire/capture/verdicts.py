@@ -26,6 +26,7 @@ from tagwire.errors import ConfigError
 from tagwire.rpc.names import api_name
 from tagwire.rpc.ranges import overlap
 from tagwire.spec import releases
+from tagwire.spec.api_keys import ApiKey
 from tagwire.spec.releases import ApiRange
 
 
@@ -66,7 +67,21 @@ _OUTCOMES: Final = {
 
 _TRIED: Final = {True: Cause.WORKED, False: Cause.BROKE, None: Cause.CAPPED}
 
-WALKED: Final = frozenset({0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14})
+WALKED: Final = frozenset(
+    {
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.METADATA,
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.JOIN_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.SYNC_GROUP,
+    }
+)
 """The APIs that all clients that were tried had need of: to produce, and to consume in a group."""
 
 
@@ -158,21 +173,21 @@ def since(feature: str) -> str | None:
 
 
 FEATURES: Final = {
-    "record batches and headers": (0, 3),
-    "idempotent or transactional producing": (22, 0),
-    "transactions": (24, 0),
-    "transactions of KIP-890": (26, 5),
-    "consumer groups": (11, 0),
-    "static membership": (11, 5),
-    "consumer groups of KIP-848": (68, 0),
-    "share groups": (76, 0),
-    "streams groups": (88, 0),
-    "fetch sessions": (1, 7),
-    "fetching from followers": (1, 11),
-    "topic ids": (1, 13),
-    "SASL": (17, 0),
-    "delegation tokens": (38, 0),
-    "client metrics": (71, 0),
+    "record batches and headers": (ApiKey.PRODUCE, 3),
+    "idempotent or transactional producing": (ApiKey.INIT_PRODUCER_ID, 0),
+    "transactions": (ApiKey.ADD_PARTITIONS_TO_TXN, 0),
+    "transactions of KIP-890": (ApiKey.END_TXN, 5),
+    "consumer groups": (ApiKey.JOIN_GROUP, 0),
+    "static membership": (ApiKey.JOIN_GROUP, 5),
+    "consumer groups of KIP-848": (ApiKey.CONSUMER_GROUP_HEARTBEAT, 0),
+    "share groups": (ApiKey.SHARE_GROUP_HEARTBEAT, 0),
+    "streams groups": (ApiKey.STREAMS_GROUP_HEARTBEAT, 0),
+    "fetch sessions": (ApiKey.FETCH, 7),
+    "fetching from followers": (ApiKey.FETCH, 11),
+    "topic ids": (ApiKey.FETCH, 13),
+    "SASL": (ApiKey.SASL_HANDSHAKE, 0),
+    "delegation tokens": (ApiKey.CREATE_DELEGATION_TOKEN, 0),
+    "client metrics": (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0),
 }
 """{feature: (API, its first version that is the feature)}."""
 

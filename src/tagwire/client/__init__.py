@@ -24,7 +24,6 @@ from tagwire.client.admin import (
 )
 from tagwire.client.client import Client
 from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata, TopicPartition
-from tagwire.client.offsets import EARLIEST, LATEST
 from tagwire.client.positions import AtTime, Committed, Lag, Position
 from tagwire.client.producing import (
     Delivery,
@@ -39,6 +38,7 @@ from tagwire.client.producing import (
 )
 from tagwire.client.reader import Reader
 from tagwire.client.security import Security
+from tagwire.rpc.list_offsets import EARLIEST, LATEST
 
 __all__ = [
     "EARLIEST",

@@ -10,7 +10,7 @@ from tagwire.client.cluster import Cluster
 from tagwire.client.retry import Retry
 from tagwire.client.scheduling import sleep
 from tagwire.errors import KafkaError, RemoteProtocolError
-from tagwire.rpc.since import FIND_COORDINATOR_KEYS
+from tagwire.rpc.version_gates import FIND_COORDINATOR_KEYS
 
 GROUP: Final = 0
 TRANSACTION: Final = 1

@@ -16,7 +16,7 @@ from uuid import UUID
 from tagwire import messages
 from tagwire.client.metadata import NO_TOPIC_ID, TopicPartition
 from tagwire.errors import Error, RemoteProtocolError
-from tagwire.rpc.since import FETCH_TOPIC_IDS
+from tagwire.rpc.version_gates import FETCH_TOPIC_IDS
 
 # From this version on requests and answers name topics by their ids alone (KIP-516).
 

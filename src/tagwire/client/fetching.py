@@ -12,12 +12,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tagwire import messages, records
+from tagwire import records
 from tagwire.client.client import Client
 from tagwire.client.config import ISOLATIONS, NO_RESET, READ_COMMITTED, FetchSettings
 from tagwire.client.fetch_sessions import REFUSALS, FetchSession, Wanted
 from tagwire.client.metadata import NO_TOPIC_ID, TopicPartition, nodes_of
-from tagwire.client.offsets import EARLIEST, LATEST
 from tagwire.client.spans import UNKNOWN, Chunk, Span, broken
 from tagwire.client.transport import Link, Pending, wait_any
 from tagwire.errors import (
@@ -34,15 +33,15 @@ from tagwire.kernel.batch_scan import pass_batches
 from tagwire.records.batch import PREFIX_SIZE
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.rpc.dialects import say_dialect
-from tagwire.rpc.since import FETCH_TOPIC_IDS
+from tagwire.rpc.list_offsets import EARLIEST, LATEST
+from tagwire.rpc.version_gates import FETCH_TOPIC_IDS
+from tagwire.spec.api_keys import ApiKey
 
 logger = logging.getLogger("tagwire.client")
 
 MAX_OFFSET = 2**63 - 1
 
 MAGIC_AT = 16
-
-FETCH = messages.FetchRequest.api_key
 
 
 class _Asked(NamedTuple):
@@ -158,9 +157,9 @@ class Fetcher:
                     span.retry_at = link.quiet_until
                 return
             wanted = {span.at: self._wanted(span, deadline) for span in spans}
-            version = link.version(FETCH)
+            version = link.version(ApiKey.FETCH)
             if version >= FETCH_TOPIC_IDS and any(one.topic_id == NO_TOPIC_ID for one in wanted.values()):
-                version = link.version(FETCH, highest=FETCH_TOPIC_IDS - 1)
+                version = link.version(ApiKey.FETCH, highest=FETCH_TOPIC_IDS - 1)
             request = session.request(
                 wanted,
                 version,
@@ -170,7 +169,7 @@ class Fetcher:
                 max_bytes=settings.max_bytes,
                 isolation_level=ISOLATIONS[settings.isolation],
             )
-            say_dialect(request, self._dialect, FETCH, version)
+            say_dialect(request, self._dialect, ApiKey.FETCH, version)
             pending = self._client.send(link, request, deadline, version)
         except TagwireError as error:
             session.lost()

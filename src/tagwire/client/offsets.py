@@ -12,12 +12,11 @@ from tagwire.client.config import ISOLATIONS, isolation_of
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.retry import Retry, is_retriable
 from tagwire.errors import Error, KafkaError, RemoteProtocolError, RequestTimeoutError, TagwireError
+from tagwire.rpc.list_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from tagwire.client.client import Client
 
-EARLIEST: Final = -2
-LATEST: Final = -1
 NONE_THERE: Final = -1
 
 

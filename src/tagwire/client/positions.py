@@ -13,8 +13,9 @@ from tagwire.client.admin.group_offsets import GroupOffsets
 from tagwire.client.client import Client
 from tagwire.client.config import wrong
 from tagwire.client.metadata import TopicPartition
-from tagwire.client.offsets import EARLIEST, LATEST, AtTime
+from tagwire.client.offsets import AtTime
 from tagwire.errors import ConfigError
+from tagwire.rpc.list_offsets import EARLIEST, LATEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from tagwire.client.config import Bootstrap, FetchSettings, at_least, isolation_
 from tagwire.client.decoding import arrow_batches, record_batches
 from tagwire.client.fetching import Fetcher
 from tagwire.client.metadata import TopicPartition
-from tagwire.client.offsets import EARLIEST, LATEST, AtTime
+from tagwire.client.offsets import AtTime
 from tagwire.client.owning import ClientOwner
 from tagwire.client.positions import Committed, Ends, Lag, Position, Starts, ends_of, positions, resolved, starts_of
 from tagwire.client.spans import UNKNOWN, Chunk, Span
@@ -22,6 +22,7 @@ from tagwire.records import HeaderRegister, HeaderSerdes, Record
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.records.entries import check_dialect
 from tagwire.records.interceptors import ConsumerInterceptor, after_decoding
+from tagwire.rpc.list_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,44 +21,44 @@ from tagwire.errors import UnsupportedVersionError
 from tagwire.rpc import Excluded, Range, Ranges, api_name, choose, exclusions, ranges_from, ranges_of
 from tagwire.rpc.apis import NO_APIS, Apis
 from tagwire.rpc.sasl import OURS as SASL
-from tagwire.spec.api_keys import API_NAMES
+from tagwire.spec.api_keys import API_NAMES, ApiKey
 
 OURS: Final[Ranges] = {
-    0: (3, 13),  # Produce
-    1: (4, 18),  # Fetch
-    2: (1, 11),  # ListOffsets
-    3: (4, 13),  # Metadata
-    8: (2, 9),  # OffsetCommit
-    9: (1, 9),  # OffsetFetch
-    10: (0, 6),  # FindCoordinator
-    15: (0, 6),  # DescribeGroups
-    16: (0, 5),  # ListGroups
-    18: (0, 5),  # ApiVersions
-    19: (2, 7),  # CreateTopics
-    20: (1, 6),  # DeleteTopics
-    21: (0, 2),  # DeleteRecords
-    22: (0, 5),  # InitProducerId
-    24: (0, 3),  # AddPartitionsToTxn
-    25: (0, 4),  # AddOffsetsToTxn
-    26: (0, 5),  # EndTxn
-    27: (0, 2),  # WriteTxnMarkers
-    28: (0, 5),  # TxnOffsetCommit
-    32: (1, 4),  # DescribeConfigs
-    35: (1, 5),  # DescribeLogDirs
-    37: (0, 3),  # CreatePartitions
-    42: (0, 3),  # DeleteGroups
-    44: (0, 1),  # IncrementalAlterConfigs
-    47: (0, 0),  # OffsetDelete
-    60: (0, 2),  # DescribeCluster
-    61: (0, 0),  # DescribeProducers
-    65: (0, 0),  # DescribeTransactions
-    66: (0, 2),  # ListTransactions
-    69: (0, 1),  # ConsumerGroupDescribe
+    ApiKey.PRODUCE: (3, 13),
+    ApiKey.FETCH: (4, 18),
+    ApiKey.LIST_OFFSETS: (1, 11),
+    ApiKey.METADATA: (4, 13),
+    ApiKey.OFFSET_COMMIT: (2, 9),
+    ApiKey.OFFSET_FETCH: (1, 9),
+    ApiKey.FIND_COORDINATOR: (0, 6),
+    ApiKey.DESCRIBE_GROUPS: (0, 6),
+    ApiKey.LIST_GROUPS: (0, 5),
+    ApiKey.API_VERSIONS: (0, 5),
+    ApiKey.CREATE_TOPICS: (2, 7),
+    ApiKey.DELETE_TOPICS: (1, 6),
+    ApiKey.DELETE_RECORDS: (0, 2),
+    ApiKey.INIT_PRODUCER_ID: (0, 5),
+    ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),
+    ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
+    ApiKey.END_TXN: (0, 5),
+    ApiKey.WRITE_TXN_MARKERS: (0, 2),
+    ApiKey.TXN_OFFSET_COMMIT: (0, 5),
+    ApiKey.DESCRIBE_CONFIGS: (1, 4),
+    ApiKey.DESCRIBE_LOG_DIRS: (1, 5),
+    ApiKey.CREATE_PARTITIONS: (0, 3),
+    ApiKey.DELETE_GROUPS: (0, 3),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
+    ApiKey.OFFSET_DELETE: (0, 0),
+    ApiKey.DESCRIBE_CLUSTER: (0, 2),
+    ApiKey.DESCRIBE_PRODUCERS: (0, 0),
+    ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
+    ApiKey.LIST_TRANSACTIONS: (0, 2),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
     **SASL,
 }
 
 # Asked where they are served, and not missed elsewhere: Metadata and DescribeGroups tell as much of what is there.
-DISPENSABLE: Final = frozenset({60, 69})
+DISPENSABLE: Final = frozenset({ApiKey.DESCRIBE_CLUSTER, ApiKey.CONSUMER_GROUP_DESCRIBE})
 
 
 def range_of(api: int) -> Range:

@@ -43,9 +43,7 @@ from tagwire.rpc.events import (
 )
 from tagwire.rpc.frames import Frames, Limits, size_prefix
 from tagwire.rpc.headers import (
-    API_VERSIONS,
     CORRELATION_ID_BYTES,
-    PRODUCE,
     RequestHeader,
     decode_request_header,
     encode_request_header,
@@ -55,6 +53,7 @@ from tagwire.rpc.headers import (
 )
 from tagwire.rpc.names import api_name
 from tagwire.rpc.ranges import Range
+from tagwire.spec.api_keys import ApiKey
 
 # Kafka's clients keep the highest eight for the exchanges of SASL (facts 3.2).
 FIRST_RESERVED_CORRELATION_ID: Final = 2_147_483_640
@@ -202,7 +201,7 @@ class Connection:
         header = encode_request_header(RequestHeader(api, version, number, self._client_id), self._apis)
         following = number + 1
         self._next_correlation_id = LOWEST_CORRELATION_ID if following == FIRST_RESERVED_CORRELATION_ID else following
-        if not (api == PRODUCE and getattr(message, "acks", None) == 0):
+        if not (api == ApiKey.PRODUCE and getattr(message, "acks", None) == 0):
             self._due.append(_Due(api, version, number))
         return b"".join((size_prefix(len(header) + len(body)), header, body))
 
@@ -226,7 +225,7 @@ class Connection:
             return Unsupported(due.api_key, due.version, number)
         body = frame[response_body_position(frame, due.api_key, due.version, lenient=self._lenient, apis=self._apis) :]
         version = due.version
-        if due.api_key == API_VERSIONS:
+        if due.api_key == ApiKey.API_VERSIONS:
             version, message = self._api_versions(body, version)
             return Response(due.api_key, version, number, message)
         kind = response_class(due.api_key, self._apis)
@@ -254,7 +253,7 @@ class Connection:
         event: Request | UnsupportedApiVersions | UnservedRequest
         if self._serves(header):
             event = Request(header, frame[position:], self._lenient, self._apis)
-        elif header.api_key == API_VERSIONS:
+        elif header.api_key == ApiKey.API_VERSIONS:
             event = UnsupportedApiVersions(header)
         else:
             event = UnservedRequest(header)

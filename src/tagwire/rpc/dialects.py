@@ -8,12 +8,16 @@ versions that have tagged fields a dialect cannot be spoken.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tagwire.codec.classes import Structure
+from tagwire.rpc.version_gates import FETCH_TAGGED_FIELDS, PRODUCE_TAGGED_FIELDS
+from tagwire.spec.api_keys import ApiKey
 
 RECORD_DIALECT_TAG = 0x7477
 """Far above the tags that Kafka uses, which counts from 0."""
 
-FIRST_TAGGED = {0: 9, 1: 12}
+FIRST_TAGGED: Mapping[int, int] = {ApiKey.PRODUCE: PRODUCE_TAGGED_FIELDS, ApiKey.FETCH: FETCH_TAGGED_FIELDS}
 """By API key: the first version with tagged fields."""
 
 

@@ -17,9 +17,9 @@ from tagwire.errors import ConfigError, Error, KafkaError, LocalProtocolError, U
 from tagwire.rpc.broker_features import BrokerFeatures
 from tagwire.rpc.connection import Connection
 from tagwire.rpc.events import Response, Unsupported
-from tagwire.rpc.headers import API_VERSIONS
 from tagwire.rpc.negotiation import Excluded, choose
-from tagwire.rpc.ranges import Range, range_text
+from tagwire.rpc.ranges import Range, Ranges, range_text
+from tagwire.spec.api_keys import ApiKey
 
 SOFTWARE_NAME: Final = "tagwire"
 
@@ -93,7 +93,7 @@ class Handshake:
             KafkaError: any other error the broker answered with.
             LocalProtocolError: the event answers another request.
         """
-        if event.api_key != API_VERSIONS or self.done:
+        if event.api_key != ApiKey.API_VERSIONS or self.done:
             raise LocalProtocolError(f"{self._broker}: an answer to API {event.api_key} where ApiVersions was due")
         if isinstance(event, Unsupported):
             raise UnsupportedVersionError(event.told_by(self._broker))
@@ -105,16 +105,19 @@ class Handshake:
         if error != Error.UNSUPPORTED_VERSION:
             raise KafkaError(error, f"{self._broker} refused ApiVersions v{event.version}")
         if len(self._asked) > 1:
-            lists = f"lists {range_text(listed[API_VERSIONS])}" if API_VERSIONS in listed else "lists none"
+            lists = (
+                f"lists {range_text(listed[ApiKey.API_VERSIONS])}" if ApiKey.API_VERSIONS in listed else "lists none"
+            )
             raise UnsupportedVersionError(
                 f"{self._broker} refused ApiVersions {' and then '.join(map(str, self._asked))}; it {lists}, tagwire "
                 f"needs {range_text(self._own)}"
             )
-        return self._ask(self._choose(listed.get(API_VERSIONS, (0, 0))))
+        return self._ask(self._choose(listed.get(ApiKey.API_VERSIONS, (0, 0))))
 
     def _choose(self, theirs: Range) -> int:
-        ours, both = {API_VERSIONS: self._own}, {API_VERSIONS: theirs}
-        return choose(API_VERSIONS, ours, both, broker=self._broker, excluded=self._excluded)
+        ours: Ranges = {ApiKey.API_VERSIONS: self._own}
+        both: Ranges = {ApiKey.API_VERSIONS: theirs}
+        return choose(ApiKey.API_VERSIONS, ours, both, broker=self._broker, excluded=self._excluded)
 
     def _ask(self, version: int) -> bytes:
         name, number = self._software

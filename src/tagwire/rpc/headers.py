@@ -21,11 +21,7 @@ from typing import Final
 from tagwire import messages
 from tagwire.errors import DecodeError
 from tagwire.rpc.apis import NO_APIS, Apis, request_class, response_class
-from tagwire.spec.api_keys import API_NAMES
-
-PRODUCE: Final = 0
-CONTROLLED_SHUTDOWN: Final = 7
-API_VERSIONS: Final = 18
+from tagwire.spec.api_keys import API_NAMES, ApiKey
 
 CORRELATION_ID_BYTES: Final = 4
 
@@ -48,14 +44,14 @@ class RequestHeader:
 
 def request_header_version(api: int, version: int, apis: Apis = NO_APIS) -> int:
     """0, 1 or 2. Raises KeyError for a key that no API has."""
-    if api == CONTROLLED_SHUTDOWN and version == 0:
+    if api == ApiKey.CONTROLLED_SHUTDOWN and version == 0:
         return 0
     return 2 if request_class(api, apis).spec.is_flexible(version) else 1
 
 
 def response_header_version(api: int, version: int, apis: Apis = NO_APIS) -> int:
     """0 or 1. Raises KeyError for a key that no API has."""
-    if api == API_VERSIONS:
+    if api == ApiKey.API_VERSIONS:
         return 0
     return 1 if response_class(api, apis).spec.is_flexible(version) else 0
 

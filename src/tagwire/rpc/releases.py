@@ -10,11 +10,19 @@ from functools import cache
 
 from tagwire.rpc.ranges import Range, Ranges, overlap
 from tagwire.spec import releases
+from tagwire.spec.api_keys import ApiKey
 
 _ANY: Range = (0, 32767)
 
 # Keys that a broker lists or not as it is set up: telemetry needs a receiver; share and streams groups were previews.
-_OPTIONAL_KEYS = frozenset({71, 72, *range(76, 80), *range(83, 94)})
+_OPTIONAL_KEYS = frozenset(
+    {
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+        ApiKey.PUSH_TELEMETRY,
+        *range(ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.ADD_RAFT_VOTER),
+        *range(ApiKey.INITIALIZE_SHARE_GROUP_STATE, ApiKey.UNREGISTER_CONTROLLER),
+    }
+)
 
 
 @cache

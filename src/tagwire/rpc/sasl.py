@@ -18,12 +18,10 @@ from tagwire.rpc.connection import Connection
 from tagwire.rpc.events import Response, Unsupported
 from tagwire.rpc.negotiation import Excluded, choose
 from tagwire.rpc.ranges import Ranges
-
-SASL_HANDSHAKE: Final = 17
-SASL_AUTHENTICATE: Final = 36
+from tagwire.spec.api_keys import ApiKey
 
 # SaslHandshake 0 is followed by bare tokens outside any request, which only Kafka 0.10 needs.
-OURS: Final[Ranges] = {SASL_HANDSHAKE: (1, 1), SASL_AUTHENTICATE: (0, 2)}
+OURS: Final[Ranges] = {ApiKey.SASL_HANDSHAKE: (1, 1), ApiKey.SASL_AUTHENTICATE: (0, 2)}
 
 MAX_OFFERED: Final = 20
 """Mechanisms of a broker's that an error names."""
@@ -135,7 +133,7 @@ class Authentication:
             AuthenticationError: the mechanism or the credentials are refused, or the broker cannot prove itself.
             LocalProtocolError: the event answers another request.
         """
-        if event.api_key != (SASL_AUTHENTICATE if self._agreed else SASL_HANDSHAKE) or self.done:
+        if event.api_key != (ApiKey.SASL_AUTHENTICATE if self._agreed else ApiKey.SASL_HANDSHAKE) or self.done:
             raise LocalProtocolError(f"{self._broker}: an answer to API {event.api_key} where SASL was due")
         if isinstance(event, Unsupported):
             raise UnsupportedVersionError(event.told_by(self._broker))

@@ -6,31 +6,42 @@ here on it answers at once, and the client sends nothing more on the connection 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+from tagwire.spec.api_keys import ApiKey
+
 # First version, by API key. APIs that came with KIP-219 or later pause on the client's side in every version.
-_FROM: Final = {
-    0: 6,  # Produce
-    1: 8,  # Fetch
-    2: 3,  # ListOffsets
-    3: 6,  # Metadata
-    8: 4,  # OffsetCommit
-    9: 4,  # OffsetFetch
-    10: 2,  # FindCoordinator
-    11: 3,  # JoinGroup
-    12: 2,  # Heartbeat
-    13: 2,  # LeaveGroup
-    14: 2,  # SyncGroup
-    15: 2,  # DescribeGroups
-    16: 2,  # ListGroups
-    18: 2,  # ApiVersions
-    19: 3,  # CreateTopics
-    20: 2,  # DeleteTopics
-    23: 2,  # OffsetForLeaderEpoch
-    32: 2,  # DescribeConfigs
+_FROM: Final[Mapping[int, int]] = {
+    ApiKey.PRODUCE: 6,
+    ApiKey.FETCH: 8,
+    ApiKey.LIST_OFFSETS: 3,
+    ApiKey.METADATA: 6,
+    ApiKey.OFFSET_COMMIT: 4,
+    ApiKey.OFFSET_FETCH: 4,
+    ApiKey.FIND_COORDINATOR: 2,
+    ApiKey.JOIN_GROUP: 3,
+    ApiKey.HEARTBEAT: 2,
+    ApiKey.LEAVE_GROUP: 2,
+    ApiKey.SYNC_GROUP: 2,
+    ApiKey.DESCRIBE_GROUPS: 2,
+    ApiKey.LIST_GROUPS: 2,
+    ApiKey.API_VERSIONS: 2,
+    ApiKey.CREATE_TOPICS: 3,
+    ApiKey.DELETE_TOPICS: 2,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: 2,
+    ApiKey.DESCRIBE_CONFIGS: 2,
 }
-_FROM_FIRST: Final = frozenset({21, 22, *range(24, 32), *range(33, 43)}) - {36}
-_FIRST_LATER_API: Final = 43
+_FROM_FIRST: Final = frozenset(
+    {
+        ApiKey.DELETE_RECORDS,
+        ApiKey.INIT_PRODUCER_ID,
+        *range(ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.DESCRIBE_CONFIGS),
+        *range(ApiKey.ALTER_CONFIGS, ApiKey.SASL_AUTHENTICATE),
+        *range(ApiKey.CREATE_PARTITIONS, ApiKey.ELECT_LEADERS),
+    }
+)
+_FIRST_LATER_API: Final = ApiKey.ELECT_LEADERS
 
 
 def pause_after(api: int, version: int, answer: object) -> float:

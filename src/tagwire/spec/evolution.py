@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from tagwire.spec.api_keys import ApiKey
 from tagwire.spec.model import Absent, Field, Message, Struct
 from tagwire.spec.versions import Versions
 
@@ -36,7 +37,6 @@ Rule = Literal[
     "tagged field removed",
 ]
 COMPATIBLE: Final[frozenset[Rule]] = frozenset({"field renamed", "tagged field added", "tagged field removed"})
-API_VERSIONS: Final = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,9 @@ class _Comparison:
             return
         if not after or after.lowest > before.lowest:
             what = (
-                "ApiVersions must keep version 0" if new.api_key == API_VERSIONS and before.lowest == 0 else "dropped"
+                "ApiVersions must keep version 0"
+                if new.api_key == ApiKey.API_VERSIONS and before.lowest == 0
+                else "dropped"
             )
             self.note("lowest version raised", "", f"validVersions were {before}, are {after}: {what}")
         if not after or after.highest < before.highest:

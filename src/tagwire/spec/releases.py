@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from tagwire.errors import ConfigError
+from tagwire.spec.api_keys import ApiKey
 from tagwire.spec.versions import NONE, Versions
 
 Listener = Literal["broker", "zkBroker"]
@@ -27,9 +28,6 @@ kind, both names mean it. KRaft was a preview in 2.8 to 3.2, and lacked APIs."""
 _TABLE: Final = Path(__file__).with_name("releases.json")
 _RANGE: Final = re.compile(r"(?P<versions>\S+)(?: deprecated (?P<deprecated>\S+))?(?P<unstable> unstable)?")
 _LINE: Final = re.compile(r"[1-9][0-9]*\.[0-9]+")  # not of 0.10: its newest patches are in no row
-_PRODUCE: Final = 0
-_CONTROLLED_SHUTDOWN: Final = 7
-_API_VERSIONS: Final = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +122,12 @@ def advertised(release: str, *, listener: Listener = "broker", unstable: bool = 
     releases that have no ApiVersions. Arguments and errors are those of `served`.
     """
     apis = served(release, listener=listener, unstable=unstable)
-    if _API_VERSIONS not in apis:
+    if ApiKey.API_VERSIONS not in apis:
         return {}
-    if _PRODUCE in apis:
-        apis[_PRODUCE] = replace(apis[_PRODUCE], lowest=0)
+    if ApiKey.PRODUCE in apis:
+        apis[ApiKey.PRODUCE] = replace(apis[ApiKey.PRODUCE], lowest=0)
     if row_of(release) == "0.10.0":
-        apis[_CONTROLLED_SHUTDOWN] = replace(apis[_CONTROLLED_SHUTDOWN], lowest=1)
+        apis[ApiKey.CONTROLLED_SHUTDOWN] = replace(apis[ApiKey.CONTROLLED_SHUTDOWN], lowest=1)
     return apis
 
 

@@ -20,9 +20,10 @@ from tagwire.broker.clock import monotonic_ms, wall_ms
 from tagwire.broker.groups import stored
 from tagwire.broker.groups.group import Group
 from tagwire.broker.groups.membership import GroupMetadata, JoinAnswer, Joining, JoinReply, State, SyncAnswer
-from tagwire.broker.groups.offsets import CommittedOffset, GroupOffsets, TopicPartition
+from tagwire.broker.groups.offsets import CommittedOffset, GroupOffsets
 from tagwire.broker.state_log import StateLog
 from tagwire.broker.storage.batch import origin_of
+from tagwire.broker.topic_partition import TopicPartition
 from tagwire.broker.turns import Turns
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError, TagwireError, UnsupportedVersionError
 from tagwire.escaping import told

@@ -9,11 +9,10 @@ from tagwire import messages
 from tagwire.broker.handlers.init_producer_id import fencing_error
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError
+from tagwire.rpc.version_gates import ADD_OFFSETS_TO_TXN_PRODUCER_FENCED
 
 Request = messages.AddOffsetsToTxnRequest
 Response = messages.AddOffsetsToTxnResponse
-
-FIRST_VERSION_WITH_FENCED = 2
 
 
 @handles(Request, versions="0-4")
@@ -26,5 +25,5 @@ async def add_offsets_to_txn(call: Call[Request]) -> Response:
             request.transactional_id, request.producer_id, request.producer_epoch
         )
     except KafkaError as error:
-        return Response(error_code=fencing_error(error, call.version, FIRST_VERSION_WITH_FENCED))
+        return Response(error_code=fencing_error(error, call.version, ADD_OFFSETS_TO_TXN_PRODUCER_FENCED))
     return Response()

@@ -10,13 +10,12 @@ from __future__ import annotations
 from tagwire import messages
 from tagwire.broker.handlers.init_producer_id import fencing_error
 from tagwire.broker.served import Call, handles
-from tagwire.broker.transactions.transaction import TopicPartition
+from tagwire.broker.topic_partition import TopicPartition
 from tagwire.errors import Error, KafkaError
+from tagwire.rpc.version_gates import ADD_PARTITIONS_TO_TXN_PRODUCER_FENCED
 
 Request = messages.AddPartitionsToTxnRequest
 Response = messages.AddPartitionsToTxnResponse
-
-FIRST_VERSION_WITH_FENCED = 2
 
 
 @handles(Request, versions="0-3")
@@ -53,5 +52,5 @@ async def _outcomes(call: Call[Request], partitions: list[TopicPartition]) -> di
             partitions,
         )
     except KafkaError as error:
-        return dict.fromkeys(partitions, fencing_error(error, call.version, FIRST_VERSION_WITH_FENCED))
+        return dict.fromkeys(partitions, fencing_error(error, call.version, ADD_PARTITIONS_TO_TXN_PRODUCER_FENCED))
     return dict.fromkeys(partitions, Error.NONE)

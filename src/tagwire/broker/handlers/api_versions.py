@@ -14,18 +14,19 @@ from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 from tagwire.rpc import Range, is_software_text
+from tagwire.rpc.version_gates import API_VERSIONS_CLIENT_SOFTWARE
+from tagwire.spec.api_keys import ApiKey
 
 Request = messages.ApiVersionsRequest
 Response = messages.ApiVersionsResponse
 
-FIRST_VERSION_WITH_SOFTWARE = 3
 NOT_SAID = -1
 
 
 @handles(Request, versions="0-5")
 async def api_versions(call: Call[Request]) -> Response:
     request = call.request
-    if call.version >= FIRST_VERSION_WITH_SOFTWARE:
+    if call.version >= API_VERSIONS_CLIENT_SOFTWARE:
         named = request.client_software_name, request.client_software_version
         if not all(map(is_software_text, named)):
             return Response(error_code=Error.INVALID_REQUEST)
@@ -44,8 +45,7 @@ def _identity(call: Call[Request]) -> tuple[str, int]:
 
 def unsupported_version(advertised: Mapping[int, Range]) -> Response:
     """The answer, in version 0, to an ApiVersions request of a version that is not served."""
-    own = Request.api_key
-    return Response(error_code=Error.UNSUPPORTED_VERSION, api_keys=[_entry(own, advertised)])
+    return Response(error_code=Error.UNSUPPORTED_VERSION, api_keys=[_entry(ApiKey.API_VERSIONS, advertised)])
 
 
 def _entry(key: int, advertised: Mapping[int, Range]) -> Response.ApiVersion:

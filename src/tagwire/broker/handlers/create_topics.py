@@ -22,6 +22,7 @@ from tagwire.broker.served import Call, handles
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.broker.topics import NewTopic, Topic
 from tagwire.errors import Error, KafkaError
+from tagwire.rpc.version_gates import CREATE_TOPICS_BROKER_DEFAULTS
 
 Request = messages.CreateTopicsRequest
 Response = messages.CreateTopicsResponse
@@ -43,8 +44,6 @@ class AssignsPartition(Protocol):
 
 
 Named = TypeVar("Named", bound=NamesTopic)
-
-FIRST_VERSION_WITH_DEFAULTS = 4
 
 
 @handles(Request, versions="2-7")
@@ -124,7 +123,7 @@ def _answer(new: NewTopic, config: TopicConfig, topic_id: UUID) -> Response.Crea
 
 def _partitions(call: Call[Request], wanted: Request.CreatableTopic) -> int:
     """How many partitions are asked for, by number or by naming who holds each."""
-    takes_default = call.version >= FIRST_VERSION_WITH_DEFAULTS
+    takes_default = call.version >= CREATE_TOPICS_BROKER_DEFAULTS
     if wanted.assignments:
         return _assigned(call, wanted)
     if wanted.replication_factor != 1 and not (wanted.replication_factor == DEFAULT and takes_default):

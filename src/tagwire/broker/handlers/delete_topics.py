@@ -15,7 +15,7 @@ from tagwire.broker.deadlines import TIMED_OUT, batches, deadline, is_over
 from tagwire.broker.served import Call, handles
 from tagwire.broker.topics import Topic
 from tagwire.errors import Error, KafkaError
-from tagwire.rpc.since import DELETE_TOPICS_IDS
+from tagwire.rpc.version_gates import DELETE_TOPICS_IDS
 
 Request = messages.DeleteTopicsRequest
 Response = messages.DeleteTopicsResponse

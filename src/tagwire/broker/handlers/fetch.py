@@ -24,7 +24,8 @@ from tagwire.broker.served import Call, handles
 from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 from tagwire.rpc.dialects import dialect_of, say_dialect
-from tagwire.rpc.since import FETCH_TOPIC_IDS
+from tagwire.rpc.version_gates import FETCH_TOPIC_IDS
+from tagwire.spec.api_keys import ApiKey
 
 Request = messages.FetchRequest
 Response = messages.FetchResponse
@@ -162,7 +163,7 @@ def _read_one(
         ],
         records=records,
     )
-    say_dialect(answer, log.dialect if as_kept else None, Request.api_key, call.version)
+    say_dialect(answer, log.dialect if as_kept else None, ApiKey.FETCH, call.version)
     return answer
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
-from tagwire.rpc.since import FIND_COORDINATOR_KEYS
+from tagwire.rpc.version_gates import FIND_COORDINATOR_KEYS
 
 Request = messages.FindCoordinatorRequest
 Response = messages.FindCoordinatorResponse

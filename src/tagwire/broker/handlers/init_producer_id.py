@@ -11,11 +11,10 @@ from __future__ import annotations
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error, KafkaError
+from tagwire.rpc.version_gates import INIT_PRODUCER_ID_PRODUCER_FENCED
 
 Request = messages.InitProducerIdRequest
 Response = messages.InitProducerIdResponse
-
-FIRST_VERSION_WITH_FENCED = 4
 
 
 @handles(Request, versions="0-4")
@@ -28,7 +27,9 @@ async def init_producer_id(call: Call[Request]) -> Response:
             request.transactional_id, request.transaction_timeout_ms, request.producer_id, request.producer_epoch
         )
     except KafkaError as error:
-        return Response(error_code=fencing_error(error, call.version, FIRST_VERSION_WITH_FENCED), producer_epoch=-1)
+        return Response(
+            error_code=fencing_error(error, call.version, INIT_PRODUCER_ID_PRODUCER_FENCED), producer_epoch=-1
+        )
     return Response(producer_id=producer_id, producer_epoch=epoch)
 
 

@@ -10,20 +10,21 @@ from __future__ import annotations
 from tagwire import messages
 from tagwire.broker.groups.membership import Joining
 from tagwire.broker.served import MOST_BYTES_OF_GROUPS, Call, handles
+from tagwire.rpc.version_gates import (
+    JOIN_GROUP_MEMBER_ID_REQUIRED,
+    JOIN_GROUP_NULLABLE_PROTOCOL,
+    JOIN_GROUP_REBALANCE_TIMEOUT,
+    JOIN_GROUP_SKIP_ASSIGNMENT,
+)
 
 Request = messages.JoinGroupRequest
 Response = messages.JoinGroupResponse
-
-FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
-FIRST_VERSION_THAT_TAKES_AN_ID = 4
-FIRST_VERSION_WITHOUT_A_PROTOCOL = 7
-FIRST_VERSION_THAT_SKIPS = 9
 
 
 @handles(Request, versions="0-9", waits=True, most_bytes=MOST_BYTES_OF_GROUPS)
 async def join_group(call: Call[Request]) -> Response:
     request, version = call.request, call.version
-    has_rebalance_timeout = version >= FIRST_VERSION_WITH_REBALANCE_TIMEOUT
+    has_rebalance_timeout = version >= JOIN_GROUP_REBALANCE_TIMEOUT
     joining = Joining(
         request.member_id,
         request.group_instance_id,
@@ -33,15 +34,15 @@ async def join_group(call: Call[Request]) -> Response:
         max(request.rebalance_timeout_ms if has_rebalance_timeout else request.session_timeout_ms, 0),
         request.protocol_type,
         tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
-        takes_id=version >= FIRST_VERSION_THAT_TAKES_AN_ID,
-        takes_skip=version >= FIRST_VERSION_THAT_SKIPS,
+        takes_id=version >= JOIN_GROUP_MEMBER_ID_REQUIRED,
+        takes_skip=version >= JOIN_GROUP_SKIP_ASSIGNMENT,
     )
     answer = await call.broker.groups.join(request.group_id, joining)
     return Response(
         error_code=answer.error,
         generation_id=answer.generation,
         protocol_type=answer.protocol_type,
-        protocol_name=answer.protocol if version >= FIRST_VERSION_WITHOUT_A_PROTOCOL else answer.protocol or "",
+        protocol_name=answer.protocol if version >= JOIN_GROUP_NULLABLE_PROTOCOL else answer.protocol or "",
         leader=answer.leader,
         skip_assignment=answer.skip_assignment,
         member_id=answer.member_id,

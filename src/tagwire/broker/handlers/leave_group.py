@@ -9,17 +9,16 @@ from __future__ import annotations
 from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
+from tagwire.rpc.version_gates import LEAVE_GROUP_MEMBERS
 
 Request = messages.LeaveGroupRequest
 Response = messages.LeaveGroupResponse
-
-FIRST_VERSION_WITH_SEVERAL = 3
 
 
 @handles(Request, versions="0-5")
 async def leave_group(call: Call[Request]) -> Response:
     request, groups = call.request, call.broker.groups
-    if call.version < FIRST_VERSION_WITH_SEVERAL:
+    if call.version < LEAVE_GROUP_MEMBERS:
         return Response(error_code=await groups.leave(request.group_id, request.member_id, None))
     if not request.group_id:
         return Response(error_code=Error.INVALID_GROUP_ID)

@@ -10,18 +10,18 @@ from tagwire import messages
 from tagwire.broker.handlers.describe_configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
+from tagwire.rpc.version_gates import LIST_CONFIG_RESOURCES_TYPES
 
 Request = messages.ListConfigResourcesRequest
 Response = messages.ListConfigResourcesResponse
 
 BROKER_LOGGER = 8
 KNOWN = frozenset({TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP})
-FIRST_VERSION_WITH_TYPES = 1
 
 
 @handles(Request, versions="0-1")
 async def list_config_resources(call: Call[Request]) -> Response:
-    if call.version < FIRST_VERSION_WITH_TYPES:
+    if call.version < LIST_CONFIG_RESOURCES_TYPES:
         return Response()
     asked = set(call.request.resource_types) or KNOWN
     if asked - KNOWN:

@@ -14,13 +14,12 @@ from tagwire import messages
 from tagwire.broker.served import Call, handles
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
+from tagwire.rpc.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
+from tagwire.rpc.version_gates import LIST_OFFSETS_LEADER_EPOCH, LIST_OFFSETS_MAX_TIMESTAMP
 
 Request = messages.ListOffsetsRequest
 Response = messages.ListOffsetsResponse
 
-LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
-FIRST_VERSION_WITH_LEADER_EPOCH = 4
-FIRST_VERSION_WITH_MAX_TIMESTAMP = 7
 READ_COMMITTED = 1
 NOT_FOUND = (-1, -1)
 
@@ -56,7 +55,7 @@ def _answer(
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
         partition.log.check_leader_epoch(asked.current_leader_epoch)
         answer.timestamp, answer.offset = _find(call, partition.log, asked.timestamp)
-        if call.version >= FIRST_VERSION_WITH_LEADER_EPOCH and answer.offset >= 0:
+        if call.version >= LIST_OFFSETS_LEADER_EPOCH and answer.offset >= 0:
             answer.leader_epoch = partition.log.leader_epoch
     except KafkaError as error:
         answer.error_code = error.code
@@ -74,7 +73,7 @@ def _find(call: Call[Request], log: PartitionLog, timestamp: int) -> tuple[int, 
         return -1, end
     if timestamp == EARLIEST:
         return -1, log.start_offset
-    if timestamp == MAX_TIMESTAMP and version >= FIRST_VERSION_WITH_MAX_TIMESTAMP:
+    if timestamp == MAX_TIMESTAMP and version >= LIST_OFFSETS_MAX_TIMESTAMP:
         return _visible(log.newest(), end)
     if timestamp < 0:
         raise KafkaError(

@@ -17,6 +17,7 @@ from tagwire.broker.partition import Partition
 from tagwire.broker.served import Call, handles
 from tagwire.broker.topics import Topic, check_topic_name
 from tagwire.errors import Error, KafkaError
+from tagwire.rpc.version_gates import METADATA_NULL_IS_ALL_TOPICS, METADATA_NULLABLE_TOPIC_NAME
 
 Request = messages.MetadataRequest
 Response = messages.MetadataResponse
@@ -28,7 +29,7 @@ NAMES_AT_A_TIME = 1000
 @handles(Request, versions="0-12")
 async def metadata(call: Call[Request]) -> Response:
     request, broker = call.request, call.broker
-    if request.topics is None or (call.version == 0 and not request.topics):
+    if request.topics is None or (call.version < METADATA_NULL_IS_ALL_TOPICS and not request.topics):
         topics = [_describe(broker, topic) for topic in broker.topics]
     else:
         create = broker.settings.auto_create_topics and request.allow_auto_topic_creation
@@ -66,7 +67,7 @@ async def _find(
     if asked.name is None:
         found = broker.topics.by_id(asked.topic_id)
         if found is None:
-            name = None if version >= 12 else ""
+            name = None if version >= METADATA_NULLABLE_TOPIC_NAME else ""
             return Response.MetadataResponseTopic(error_code=Error.UNKNOWN_TOPIC_ID, name=name, topic_id=asked.topic_id)
         return _describe(broker, found)
     found = broker.topics.get(asked.name)

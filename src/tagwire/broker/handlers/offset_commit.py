@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 from tagwire import messages
 from tagwire.broker.clock import wall_ms
-from tagwire.broker.groups.offsets import CommittedOffset, TopicPartition
+from tagwire.broker.groups.offsets import CommittedOffset
 from tagwire.broker.node import Node
 from tagwire.broker.served import MOST_BYTES_OF_GROUPS, Call, handles
+from tagwire.broker.topic_partition import TopicPartition
 from tagwire.errors import Error, KafkaError
 
 Request = messages.OffsetCommitRequest

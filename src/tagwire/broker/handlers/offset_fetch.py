@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tagwire import messages
-from tagwire.broker.groups.offsets import GroupOffsets, TopicPartition
+from tagwire.broker.groups.offsets import GroupOffsets
 from tagwire.broker.served import Call, handles
+from tagwire.broker.topic_partition import TopicPartition
 from tagwire.errors import Error
-from tagwire.rpc.since import OFFSET_FETCH_GROUPS
+from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS
 
 Request = messages.OffsetFetchRequest
 Response = messages.OffsetFetchResponse

@@ -15,9 +15,10 @@ from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.state_log import StateLog
 from tagwire.broker.storage.batch import batch_of
+from tagwire.broker.topic_partition import TopicPartition
 from tagwire.broker.topics import Topics
 from tagwire.broker.transactions.states import TransactionStates
-from tagwire.broker.transactions.transaction import LAST_EPOCH, State, TopicPartition, Transaction
+from tagwire.broker.transactions.transaction import LAST_EPOCH, State, Transaction
 from tagwire.broker.turns import Turns
 from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.escaping import told

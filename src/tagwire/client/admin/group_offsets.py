@@ -15,7 +15,7 @@ from tagwire.client.metadata import TopicPartition
 from tagwire.client.offsets import EARLIEST, LATEST, AtTime
 from tagwire.client.transport import Link
 from tagwire.errors import Error, KafkaError, RemoteProtocolError
-from tagwire.rpc.since import OFFSET_FETCH_GROUPS
+from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS
 
 NO_OFFSET: Final = -1
 NO_EPOCH: Final = -1

@@ -21,11 +21,11 @@ from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMem
 from tagwire.client.config import ISOLATIONS, isolation_of
 from tagwire.client.coordinators import GROUP, coordinators
 from tagwire.client.metadata import NO_NODE, ClusterMetadata, TopicPartition
-from tagwire.client.offsets import LATEST
 from tagwire.client.retry import Retry, is_retriable
 from tagwire.client.scheduling import run, together
 from tagwire.errors import Error, KafkaError, RemoteProtocolError, TagwireError
-from tagwire.rpc.since import OFFSET_FETCH_GROUPS
+from tagwire.rpc.list_offsets import LATEST
+from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS
 
 SHARE: Final = "share"
 _SHARE_OFFSETS: Final = messages.DescribeShareGroupOffsetsRequest.api_key

@@ -14,7 +14,7 @@ from tagwire.client.config import wrong
 from tagwire.client.metadata import NO_NODE, TopicMetadata
 from tagwire.client.retry import FIRST_PAUSE
 from tagwire.client.transport import Link
-from tagwire.rpc.since import DELETE_TOPICS_IDS
+from tagwire.rpc.version_gates import DELETE_TOPICS_IDS
 
 # Seconds that a new topic is waited for: brokers learn of it one after the other.
 SETTLE_TIME: Final = 5.0

@@ -18,7 +18,7 @@ from tagwire.client.producing.numbering import Coordinator
 from tagwire.client.scheduling import run
 from tagwire.client.transport import Link
 from tagwire.errors import ConfigError, UnsupportedVersionError
-from tagwire.rpc.since import END_TXN_SECOND_TRANSACTIONS
+from tagwire.rpc.version_gates import END_TXN_TRANSACTION_V2
 
 END_TXN: Final = 26
 
@@ -96,10 +96,10 @@ async def end(
     """Ends the transaction of `identity`; the identity that comes after it."""
 
     def request(link: Link) -> Any:
-        if version > 1 and link.version(END_TXN) < END_TXN_SECOND_TRANSACTIONS:
+        if version > 1 and link.version(END_TXN) < END_TXN_TRANSACTION_V2:
             raise UnsupportedVersionError(
                 f"{link.broker} serves EndTxn up to v{link.version(END_TXN)}; a transaction of protocol 2 needs "
-                f"v{END_TXN_SECOND_TRANSACTIONS}"
+                f"v{END_TXN_TRANSACTION_V2}"
             )
         return messages.EndTxnRequest(
             transactional_id=transactional_id,
@@ -114,7 +114,7 @@ async def end(
         deadline,
         f"{'commit' if commit else 'abort'} the transaction of {transactional_id!r}, producer {identity.producer_id} "
         f"at epoch {identity.epoch}",
-        highest=END_TXN_SECOND_TRANSACTIONS - (version == 1),
+        highest=END_TXN_TRANSACTION_V2 - (version == 1),
     )
     if version > 1 and answer.producer_id >= 0:
         return Identity(answer.producer_id, answer.producer_epoch)

@@ -40,12 +40,12 @@ from tagwire.errors import (
     UnsupportedVersionError,
 )
 from tagwire.rpc.dialects import say_dialect
-from tagwire.rpc.since import PRODUCE_TOPIC_IDS, PRODUCE_ZSTD
+from tagwire.rpc.version_gates import PRODUCE_TOPIC_IDS, PRODUCE_ZSTD
+from tagwire.spec.api_keys import ApiKey
 
 # Batches are put together into one request up to here; a larger batch goes alone.
 REQUEST_BYTES: Final = 8 * 1024 * 1024
 
-PRODUCE: Final = 0
 
 # A thread that has nothing to wait for looks around this often (seconds).
 LONGEST_SLEEP: Final = 60.0
@@ -271,9 +271,10 @@ class Sender:
         for batch in batches:
             try:
                 batch.encode()
-                if batch.compression == "zstd" and link.version(PRODUCE) < PRODUCE_ZSTD:
+                speaks = link.version(ApiKey.PRODUCE) if batch.compression == "zstd" else PRODUCE_ZSTD
+                if speaks < PRODUCE_ZSTD:
                     raise UnsupportedVersionError(
-                        f"{link.broker} serves Produce up to v{link.version(PRODUCE)}; zstd needs v{PRODUCE_ZSTD}"
+                        f"{link.broker} serves Produce up to v{speaks}; zstd needs v{PRODUCE_ZSTD}"
                     )
             except (EncodeError, UnsupportedVersionError) as error:
                 self._give_up(batch, error)
@@ -288,13 +289,13 @@ class Sender:
         try:
             ids = {batch.at.topic: self._topic_id(batch.at.topic) for batch in batches}
             highest = None if NO_TOPIC_ID not in ids.values() else PRODUCE_TOPIC_IDS - 1
-            version = self._numbering.produce_version(link, PRODUCE, highest)
+            version = self._numbering.produce_version(link, ApiKey.PRODUCE, highest)
             for batch in batches:
                 lane = self._lanes[batch.at]
                 lane.number(batch, transactional=self._numbering.transactional_id is not None)
                 lane.sent(batch)
             message = self._message(batches, ids)
-            say_dialect(message, self._settings.dialect, PRODUCE, version)
+            say_dialect(message, self._settings.dialect, ApiKey.PRODUCE, version)
             pending = self._cluster.send(link, message, version)
         except TagwireError as error:
             self._put_off_all(batches, error)

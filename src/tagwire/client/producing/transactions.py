@@ -40,10 +40,10 @@ from tagwire.errors import (
     TransactionStateError,
     UnsupportedVersionError,
 )
-from tagwire.rpc.since import (
-    END_TXN_SECOND_TRANSACTIONS,
-    PRODUCE_SECOND_TRANSACTIONS,
-    TXN_OFFSET_COMMIT_SECOND_TRANSACTIONS,
+from tagwire.rpc.version_gates import (
+    END_TXN_TRANSACTION_V2,
+    PRODUCE_TRANSACTION_V2,
+    TXN_OFFSET_COMMIT_TRANSACTION_V2,
 )
 
 FEATURE: Final = "transaction.version"
@@ -203,9 +203,9 @@ class Transactional(Numbering):
 
     def produce_version(self, link: Link, api: int, highest: int | None) -> int:
         if self.version == 1:
-            return link.version(api, PRODUCE_SECOND_TRANSACTIONS - 1)
+            return link.version(api, PRODUCE_TRANSACTION_V2 - 1)
         version = link.version(api, highest)
-        if version < PRODUCE_SECOND_TRANSACTIONS:
+        if version < PRODUCE_TRANSACTION_V2:
             raise UnsupportedVersionError(
                 f"{link.broker}: Produce v{version} cannot take part in a transaction of a cluster whose {FEATURE} is 2"
             )
@@ -343,7 +343,7 @@ class Transactional(Numbering):
                 ),
                 deadline,
                 f"commit offsets of group {group.group!r} in the transaction",
-                highest=TXN_OFFSET_COMMIT_SECOND_TRANSACTIONS - (self.version == 1),
+                highest=TXN_OFFSET_COMMIT_TRANSACTION_V2 - (self.version == 1),
             )
         except TagwireError as error:
             raise self._fail(error) from error
@@ -416,7 +416,7 @@ class Transactional(Numbering):
                 speaks = (await self._coordinator.link(deadline)).version(END_TXN)
             except TagwireError:  # the last transaction has ended well, whatever there is to say of the next one
                 return
-            self.version = 2 if speaks >= END_TXN_SECOND_TRANSACTIONS else 1
+            self.version = 2 if speaks >= END_TXN_TRANSACTION_V2 else 1
 
     async def _ask(self, message: Any, errors: Any, deadline: float, what: str) -> Any:
         return await self._coordinator.ask(

@@ -1,0 +1,76 @@
+"""Version gates: the first version of an API in which something holds that the fields of its messages do not say.
+
+Each is named by its API and what begins with it. Both ends of a connection hold to them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PRODUCE_RECORD_BATCHES: Final = 3
+"""Record batches, and message sets before it (KIP-98)."""
+
+PRODUCE_ZSTD: Final = 7
+"""Records may be compressed with Zstandard (KIP-110)."""
+
+PRODUCE_TAGGED_FIELDS: Final = 9
+FETCH_TAGGED_FIELDS: Final = 12
+"""Requests and responses have tagged fields (KIP-482)."""
+
+PRODUCE_TRANSACTION_V2: Final = 12
+TXN_OFFSET_COMMIT_TRANSACTION_V2: Final = 5
+END_TXN_TRANSACTION_V2: Final = 5
+"""Transaction version 2 (KIP-890): Produce adds its partitions to the transaction itself, EndTxn raises the epoch."""
+
+PRODUCE_TOPIC_IDS: Final = 13
+FETCH_TOPIC_IDS: Final = 13
+"""Topics are named by their ids alone (KIP-516)."""
+
+LIST_OFFSETS_LEADER_EPOCH: Final = 4
+"""The leader epoch of the offset is told (KIP-320)."""
+
+LIST_OFFSETS_MAX_TIMESTAMP: Final = 7
+"""The record with the greatest timestamp may be asked for (KIP-734)."""
+
+METADATA_NULL_IS_ALL_TOPICS: Final = 1
+"""Null asks for all topics, and no topic at all for none; before it, no topic asked for all."""
+
+METADATA_NULLABLE_TOPIC_NAME: Final = 12
+"""A topic that is asked for by its id alone may have no name (KIP-516)."""
+
+FIND_COORDINATOR_KEYS: Final = 4
+OFFSET_FETCH_GROUPS: Final = 8
+"""Several keys, or groups, in one request (KIP-699, KIP-709)."""
+
+JOIN_GROUP_REBALANCE_TIMEOUT: Final = 1
+"""The rebalance has a timeout of its own (KIP-62)."""
+
+JOIN_GROUP_MEMBER_ID_REQUIRED: Final = 4
+"""A member without an id gets one first, and joins with it (KIP-394)."""
+
+JOIN_GROUP_NULLABLE_PROTOCOL: Final = 7
+"""The response may name no protocol (KIP-559)."""
+
+JOIN_GROUP_SKIP_ASSIGNMENT: Final = 9
+"""A static leader may be told to skip the assignment (KIP-814)."""
+
+LEAVE_GROUP_MEMBERS: Final = 3
+"""Several members in one request (KIP-345)."""
+
+API_VERSIONS_CLIENT_SOFTWARE: Final = 3
+"""Clients tell their name and version (KIP-511)."""
+
+CREATE_TOPICS_BROKER_DEFAULTS: Final = 4
+"""-1 partitions or replicas mean the broker's default (KIP-464)."""
+
+DELETE_TOPICS_IDS: Final = 6
+"""Topics may be named by their ids; from here on each is a struct (KIP-516)."""
+
+INIT_PRODUCER_ID_PRODUCER_FENCED: Final = 4
+ADD_PARTITIONS_TO_TXN_PRODUCER_FENCED: Final = 2
+ADD_OFFSETS_TO_TXN_PRODUCER_FENCED: Final = 2
+END_TXN_PRODUCER_FENCED: Final = 2
+"""PRODUCER_FENCED is answered, which is INVALID_PRODUCER_EPOCH before it (KIP-588)."""
+
+LIST_CONFIG_RESOURCES_TYPES: Final = 1
+"""Resources of all types may be asked for; before it, client metrics alone (KIP-1142)."""
