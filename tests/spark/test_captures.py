@@ -7,6 +7,7 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 
 from tagwire.capture import Census, Losses, judge, observe
 from tagwire.cli import main
@@ -27,7 +28,7 @@ LINE = (
 
 @pytest.fixture(scope="module")
 def evidence(tmp_path_factory):
-    """A log of many lines, a gzipped one, and a capture."""
+    """A log of many lines, two that are packed, and a capture."""
     folder = tmp_path_factory.mktemp("evidence")
     lines = [
         LINE.format(
@@ -43,7 +44,8 @@ def evidence(tmp_path_factory):
     ]
     lines.insert(300, "noise that is no request\n")
     (folder / "request.log").write_text("".join(lines))
-    (folder / "request.log.1.gz").write_bytes(gzip.compress("".join(lines[:50]).encode()))
+    (folder / "request.log.1.gz").write_bytes(gzip.compress("".join(lines[:30]).encode()))
+    (folder / "request.log.2.zst").write_bytes(zstandard.compress("".join(lines[30:50]).encode()))
     (folder / "a.pcap").write_bytes(pcap(Talk().open().client(asks()).broker(offers(Produce=(0, 11))).packets()))
     return folder
 
@@ -88,6 +90,17 @@ def test_the_command_tells_the_same_with_spark(spark, evidence, tmp_path, capsys
     assert pq.read_table(tmp_path / "out" / "observations.parquet").num_rows == 651
 
 
+def test_with_spark_too_evidence_without_a_request_is_an_error(spark, tmp_path, capsys):
+    (tmp_path / "server.log.gz").write_bytes(gzip.compress(b"noise that is no request\n"))
+    assert main(["audit", str(tmp_path), "--spark"]) == 2
+    assert "server.log.gz: no request in it (1 x a line that tells of no request)" in capsys.readouterr().err
+
+
+def test_what_tasks_cannot_share_is_told_in_one_line(capsys):
+    assert main(["audit", "-", "--spark"]) == 2
+    assert capsys.readouterr().err == "tagwire: -: standard input, which tasks of Spark cannot share\n"
+
+
 def test_large_logs_are_read_by_many_tasks_and_every_line_once(spark, evidence):
     reader = spark.read.format("tagwire-capture").option("maxPartitionBytes", "5000")
     frame = reader.load(str(evidence / "request.log"))
@@ -103,7 +116,7 @@ def test_only_the_columns_asked_for_are_made(spark, evidence):
     reader = spark.read.format("tagwire-capture").schema("api string, count bigint")
     frame = reader.load(str(evidence / "request.log.1.gz"))
     assert frame.columns == ["api", "count"]
-    assert frame.count() == 50
+    assert frame.count() == 30
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ rest: what is not understood is counted (`Losses`).
 
 from tagwire.capture.census import Census, Client, Offers, Usage, Use
 from tagwire.capture.exchange import Exchange
-from tagwire.capture.files import Piece, exchanged, kind_of, observe, paths_of, pieces, seen_in
+from tagwire.capture.files import Piece, exchanged, exchanges_in, kind_of, observe, paths_of, pieces, seen_in
+from tagwire.capture.logged import Logged
 from tagwire.capture.observation import Endpoint, Losses, Observation, Place
 from tagwire.capture.requests import Requests, Seen, take_census
+from tagwire.capture.unseen import nothing_seen
 from tagwire.capture.verdicts import Cause, Finding, Outcome, Verdict, features_of, judge
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "Endpoint",
     "Exchange",
     "Finding",
+    "Logged",
     "Losses",
     "Observation",
     "Offers",
@@ -31,9 +34,11 @@ __all__ = [
     "Use",
     "Verdict",
     "exchanged",
+    "exchanges_in",
     "features_of",
     "judge",
     "kind_of",
+    "nothing_seen",
     "observe",
     "paths_of",
     "pieces",

@@ -1,4 +1,4 @@
-"""Captures of any kind as observations: each file is known by how it begins, gzipped or not."""
+"""Captures of any kind as observations: each file is known by how it begins, packed or not."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Final, Literal
 
 from tagwire.capture.connections import requests_in
 from tagwire.capture.exchange import Exchange, exchanges
+from tagwire.capture.logged import Logged
+from tagwire.capture.logged import logged as logged_in
 from tagwire.capture.observation import Losses, Observation, Place
-from tagwire.capture.opening import is_gzip, opened
+from tagwire.capture.opening import STDIN, is_packed, opened
 from tagwire.capture.packets import MAGICS
 from tagwire.capture.request_log import MAX_LINE_BYTES
 from tagwire.capture.request_log import observations as logged
@@ -32,7 +34,7 @@ PASSED_OVER: Final = "a pipe, socket or device in a directory, passed over"
 
 def paths_of(given: Iterable[str | Path], losses: Losses | None = None) -> list[Path]:
     """The files that paths, directories (with all below them) and patterns name, each once, in order. A pipe is one
-    where it is named itself.
+    where it is named itself, and "-" is standard input.
 
     Args:
         losses: counts pipes, sockets and devices that directories and patterns would name, and that are passed over.
@@ -43,6 +45,9 @@ def paths_of(given: Iterable[str | Path], losses: Losses | None = None) -> list[
     found: dict[Path, None] = {}
     for one in given:
         path = Path(one)
+        if str(one) == str(STDIN):
+            found[STDIN] = None
+            continue
         if path.is_dir():
             matches = _regular(path.rglob("*"), losses)
         elif path.exists():
@@ -51,7 +56,7 @@ def paths_of(given: Iterable[str | Path], losses: Losses | None = None) -> list[
             matches = _regular(map(Path, glob.glob(str(one), recursive=True)), losses)
         if not matches:
             raise CaptureError(f"{one}: no such file, and no file in it")
-        found.update(dict.fromkeys(matches))
+        found.update((match.absolute() if match == STDIN else match, None) for match in matches)
     return list(found)
 
 
@@ -89,12 +94,12 @@ class Piece:
 
 
 def pieces(path: Path, size: int) -> list[Piece]:
-    """A file in pieces of about `size` bytes. Only logs that are not gzipped are split: lines stand by themselves,
+    """A file in pieces of about `size` bytes. Only logs that are not packed are split: lines stand by themselves,
     packets do not. Raises CaptureError for a pipe, which only one reader can have."""
-    if kind := strange_kind(path):
+    if kind := "standard input" if path == STDIN else strange_kind(path):
         raise CaptureError(f"{path}: {kind}, which tasks of Spark cannot share")
     length = path.stat().st_size
-    if length <= size or kind_of(path) == "packets" or is_gzip(path):
+    if length <= size or is_packed(path) or kind_of(path) == "packets":
         return [Piece(path)]
     return [Piece(path, start, min(start + size, length)) for start in range(0, length, size)]
 
@@ -109,7 +114,8 @@ def seen_in(path: Path | Piece, losses: Losses, *, bodies: bool = False) -> Iter
     """The requests that a file tells of, many at a time.
 
     Args:
-        path: a pcap or pcapng file, or a request log, each may be gzipped; or a piece of one.
+        path: a pcap or pcapng file, or a request log, each may be packed by gzip or zstd, or be a pipe or `STDIN`; or a
+            piece of one.
         losses: counts what is not understood.
         bodies: whether the bodies of captured answers are decoded, for their error codes.
     """
@@ -131,6 +137,20 @@ def exchanged(path: Path, losses: Losses, *, bodies: bool = False) -> Iterator[E
     with opened(path, losses, _MAGIC) as (file, _):
         for rows in requests_in(file, str(path), losses, requests=bodies, answers=bodies):
             yield from exchanges(rows, str(path))
+
+
+def exchanges_in(path: Path, losses: Losses, *, bodies: bool = False) -> Iterator[Exchange | Logged]:
+    """The requests in a file of any kind with their answers, one by one, as much as it tells of them.
+
+    Args:
+        bodies: whether the bodies of requests and answers are kept. Of packets the answers' are, for their error codes.
+    """
+    with opened(path, losses, _MAGIC) as (file, begun):
+        if _kind(begun) == "packets":
+            for rows in requests_in(file, str(path), losses, requests=bodies, answers=True):
+                yield from exchanges(rows, str(path))
+        else:
+            yield from logged_in(_lines(file, 0, None), str(path), losses, bodies=bodies)
 
 
 def _at_line(file: BufferedReader, start: int) -> int:

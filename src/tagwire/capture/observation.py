@@ -32,7 +32,7 @@ class Place:
 
     Attributes:
         file: the file's path.
-        position: a byte offset in it (in what it unpacks to, where it is gzipped): of a line, or of a packet.
+        position: a byte offset in it (in what it unpacks to, where it is packed): of a line, or of a packet.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""Opening evidence: files, gzipped or not, and pipes, which are read once and have to have a writer."""
+"""Opening evidence: files, packed or not, standard input, and pipes, which are read once and have to have a writer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gzip
 import os
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader, RawIOBase
 from pathlib import Path
@@ -16,14 +16,23 @@ from tagwire.capture.observation import Losses, Place
 from tagwire.errors import CaptureError
 from tagwire.records.files.opening import strange_kind
 
+STDIN: Final = Path("-")
+"""Standard input, as evidence. A file of that name has a longer path."""
+
 CUT_GZIP: Final = "a gzip file that is cut short or damaged"
+CUT_ZSTD: Final = "a zstd file that is cut short or damaged, or needs more than 128 MiB to be unpacked"
 
 WRITER_WITHIN_S: Final = 5.0
 """How long somebody is waited for who writes to a named pipe."""
 
 _GZIP: Final = b"\x1f\x8b"
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPABLE: Final = b"\x2a\x4d\x18"  # and before it a byte of 0x50 to 0x5F, with which parallel packers begin
+_MAGIC: Final = 4
 _LOOK_AGAIN_S: Final = 0.02
 _BUFFER: Final = 1 << 16
+_ZSTD_PIECE: Final = 1 << 13
+"""What is unpacked at a time: of a file that is cut short, less than that is lost beside what the cut took."""
 
 
 class _Readable(Protocol):
@@ -32,31 +41,52 @@ class _Readable(Protocol):
 
 @contextmanager
 def opened(path: Path, losses: Losses, head: int) -> Iterator[tuple[BufferedReader, bytes]]:
-    """The content of a file or a pipe, unpacked where it is gzipped, and the first `head` bytes of it, which are still
-    to be read. What is damaged of a gzip file is counted.
+    """The content of a file, a pipe or `STDIN`, unpacked where it is packed by gzip or zstd, in one piece or several,
+    and the first `head` bytes of it, which are still to be read. What is damaged of a packed file is counted. However
+    much it unpacks to, a little of it is in memory.
 
     Raises:
         CaptureError: a device or a socket, or a named pipe that nobody writes to.
         OSError: it cannot be read.
     """
     with _raw(path) as raw:
-        start, file = _peeked(raw, len(_GZIP))
-        if start != _GZIP:
+        start, file = _peeked(raw, _MAGIC)
+        if start.startswith(_GZIP):
+            with gzip.open(file) as unpacked:
+                first, file = _peeked(_UntilDamage(unpacked.read1, CUT_GZIP, path, losses), head)
+                yield file, first
+        elif _is_zstd(start):
+            with _zstd(file) as read:
+                first, file = _peeked(_UntilDamage(read, CUT_ZSTD, path, losses), head)
+                yield file, first
+        else:
             first, file = _peeked(file, head)
             yield file, first
-            return
-        with gzip.open(file) as unpacked:
-            first, file = _peeked(_UntilDamage(unpacked, path, losses), head)
-            yield file, first
 
 
-def is_gzip(path: Path) -> bool:
-    """Whether a file is gzipped."""
+def is_packed(path: Path) -> bool:
+    """Whether a file is packed by gzip or zstd."""
     with open(path, "rb") as file:
-        return file.read(2) == _GZIP
+        start = file.read(_MAGIC)
+    return start.startswith(_GZIP) or _is_zstd(start)
+
+
+def _is_zstd(start: bytes) -> bool:
+    return start == _ZSTD or (start[1:] == _ZSTD_SKIPPABLE and 0x50 <= start[0] <= 0x5F)
+
+
+@contextmanager
+def _zstd(file: BufferedReader) -> Iterator[Callable[[int], bytes]]:
+    """What reads a little of the frames in `file`. Arrow's reader takes no frame that asks for more than 128 MiB."""
+    import pyarrow as pa
+
+    with pa.CompressedInputStream(file, "zstd") as unpacked:
+        yield lambda size: unpacked.read(min(size, _ZSTD_PIECE))
 
 
 def _raw(path: Path) -> BufferedReader:
+    if path == STDIN:
+        return _standard_input()
     kind = strange_kind(path)
     if kind is None:
         return open(path, "rb")
@@ -71,6 +101,13 @@ def _raw(path: Path) -> BufferedReader:
         raw.close()
         raise
     return BufferedReader(_Again(begun, raw), _BUFFER)
+
+
+def _standard_input() -> BufferedReader:
+    """As it was handed over, and not opened anew: from where it stands, and be it a socket."""
+    if os.isatty(0):
+        raise CaptureError(f"{STDIN}: a terminal, which holds no capture; give a log or packets by a pipe or with <")
+    return open(0, "rb", closefd=False)
 
 
 def _first_of(raw: RawIOBase, path: Path) -> bytes:
@@ -89,10 +126,12 @@ def _first_of(raw: RawIOBase, path: Path) -> bytes:
 
 def _peeked(file: BufferedReader | _UntilDamage, size: int) -> tuple[bytes, BufferedReader]:
     """The first `size` bytes, and a file that has them still."""
-    begun = file.read(size)
     if isinstance(file, BufferedReader) and file.seekable():
-        file.seek(0)
+        at = file.tell()
+        begun = file.read(size)
+        file.seek(at)
         return begun, file
+    begun = file.read(size)
     return begun, BufferedReader(_Again(begun, file), _BUFFER)
 
 
@@ -120,10 +159,16 @@ class _Again(RawIOBase):
 
 
 class _UntilDamage:
-    """A gzip file that ends, and counts it, where it is cut short or damaged. What comes before is not lost with it."""
+    """A packed file that ends, and counts it, where it is cut short or damaged. What comes before is not lost with it.
 
-    def __init__(self, file: gzip.GzipFile, path: Path, losses: Losses) -> None:
-        self._file = file
+    Args:
+        read: gives at most so many bytes, none at the end.
+        reason: what damage is counted as.
+    """
+
+    def __init__(self, read: Callable[[int], bytes], reason: str, path: Path, losses: Losses) -> None:
+        self._read = read
+        self._reason = reason
         self._path = path
         self._losses = losses
         self._ended = False
@@ -144,10 +189,10 @@ class _UntilDamage:
         if self._ended:
             return b""
         try:
-            return self._file.read1(size)
+            return self._read(size)
         except (EOFError, OSError, zlib.error) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             self._ended = True
-            self._losses.add(CUT_GZIP, Place(str(self._path), 0))
+            self._losses.add(self._reason, Place(str(self._path), 0))
             return b""

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from tagwire import messages
 from tagwire.codec.annotate import annotate
-from tagwire.codec.secrets import SECRET_FIELDS, SETTING_VALUES, SETTINGS, is_secret
+from tagwire.codec.secrets import SECRET_FIELDS, SETTING_VALUES, SETTINGS, holds_secrets, is_secret
 from tagwire.errors import DecodeError, UnsupportedVersionError
 from tagwire.rpc.headers import decode_request_header, response_body_position
 from tagwire.spec import Field, Message, Struct
@@ -307,13 +307,7 @@ def _struct_at(message: Message, path: str) -> Struct:
 
 @cache
 def _has_secrets(key: int, *, in_request: bool) -> bool:
-    def inside(struct: Struct) -> bool:
-        return struct.name in SETTINGS or any(
-            (struct.name, field.name) in SECRET_FIELDS or (field.struct is not None and inside(field.struct))
-            for field in struct.fields
-        )
-
-    return inside((_request_of if in_request else _response_of)(key).root)
+    return holds_secrets((_request_of if in_request else _response_of)(key).root)
 
 
 @cache

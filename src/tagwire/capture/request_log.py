@@ -157,6 +157,13 @@ def observations(
         start: the position of the first line.
         timezone: of times that do not say theirs.
     """
+    return (seen for seen, _ in told(lines, file, losses, start=start, timezone=timezone))
+
+
+def told(
+    lines: Iterable[bytes], file: str, losses: Losses, *, start: int = 0, timezone: tzinfo = UTC
+) -> Iterator[tuple[Observation, bytes]]:
+    """The same, each with what its line has after `MARK`."""
     position = start
     for line in lines:
         place = Place(file, position)
@@ -172,17 +179,19 @@ def observations(
         if line.startswith(b"{"):
             line = _unwrapped(line)
             mark = line.find(MARK)
-        found = _observation(line, mark, place, timezone) if mark >= 0 else BROKEN
+        if mark < 0:
+            losses.add(BROKEN, place)
+            continue
+        body = line[mark + len(MARK) :].lstrip()
+        found = _observation(body, _time(line[:mark], timezone), place)
         if isinstance(found, str):
             losses.add(found, place)
         else:
-            yield found
+            yield found, body
 
 
-def _observation(line: bytes, mark: int, place: Place, timezone: tzinfo) -> Observation | str:
+def _observation(body: bytes, when: int, place: Place) -> Observation | str:
     """What a line tells, or why it tells nothing."""
-    when = _time(line[:mark], timezone)
-    body = line[mark + len(MARK) :].lstrip()
     if body.startswith(b"{") and not body.startswith(b"{api_key="):
         return _json(body, when, place)
     return _text(body, when, place)

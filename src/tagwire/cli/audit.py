@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,14 +46,16 @@ def audit(
     """Say which clients work with a release of Kafka, by captures of what they ask.
 
     PATH is a request log of a broker (kafka.request.logger at DEBUG, in the form of any release), or a pcap or pcapng
-    file of plain-text traffic; gzipped or not; a pipe that one of them is written to; or a directory or pattern of such
-    files, where pipes are passed over. The exit code is 1 where some client breaks.
+    file of plain-text traffic; as it is or packed by gzip or zstd; a pipe that one of them is written to, - for
+    standard input; or a directory or pattern of such files, where pipes are passed over. The exit code is 1 where some
+    client breaks, 2 where there is no request to judge by.
 
     \b
     Examples:
       tagwire audit kafka-request.log* --target 4.3
       tagwire audit captures/ --target 4.0.0,4.0.1,4.3 --out audit
       tcpdump -i any -w capture.pcap port 9092 & sleep 600; kill %1; tagwire audit capture.pcap
+      kubectl logs kafka-0 | tagwire audit -
       tagwire audit captures/ --json | jq 'select(.verdicts["4.3"].outcome == "breaks") | .client_id'
     """
     from tagwire.capture import Losses, Outcome, judge, paths_of
@@ -61,12 +64,11 @@ def audit(
     targets = list(dict.fromkeys(name.strip() for name in target.split(",")))
     for name in targets:
         releases.served(name)
-    passed_over = Losses()
-    files = paths_of(paths, passed_over)
+    losses = Losses()
+    files = paths_of(paths, losses)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-    census, losses = (_gathered if with_spark else _read)(files, out, bodies=bodies)
-    losses.merge(passed_over)
+    census = (_gathered if with_spark else _read)(files, out, losses, bodies=bodies)
     usages = [usage for usage in census.usages() if brokers or not usage.is_broker]
     judged = [(usage, [judge(usage, name) for name in targets]) for usage in usages]
     judged.sort(key=lambda one: -max(_severity(verdict) for verdict in one[1]))
@@ -82,34 +84,43 @@ def audit(
         raise typer.Exit(1)
 
 
-def _read(files: list[Path], out: Path | None, *, bodies: bool) -> tuple[Census, Losses]:
-    """All observations, gathered in this process."""
-    from tagwire.capture import Census, Losses, seen_in, take_census
+def _read(files: list[Path], out: Path | None, losses: Losses, *, bodies: bool) -> Census:
+    """All observations, gathered in this process. Raises CaptureError where there is none, as `_gathered` does."""
+    from tagwire.capture import Census, nothing_seen, seen_in, take_census
 
-    losses, census = Losses(), Census()
+    census = Census()
     with progress("Reading", len(files), unit="files") as advance, _kept(out) as keep:
         for path in files:
             for seen in seen_in(path, losses, bodies=bodies):
                 take_census(census, seen)
                 keep(seen)
             advance(1)
-    return census, losses
+        if not census.usages():
+            raise nothing_seen(files, losses)
+    return census
 
 
-def _gathered(files: list[Path], out: Path | None, *, bodies: bool) -> tuple[Census, Losses]:
+def _gathered(files: list[Path], out: Path | None, losses: Losses, *, bodies: bool) -> Census:
     """All observations, gathered by Spark."""
+    from tagwire.capture import nothing_seen, pieces
     from tagwire.spark.jobs.audit import gather, save
     from tagwire.spark.session import session
 
+    for path in files:
+        pieces(path, sys.maxsize)  # what tasks cannot share is told before Java starts
     with (
         TemporaryDirectory(prefix="tagwire-audit-") as folder,
         progress("Reading", unit="files"),
         session(Path(folder) / "spark.log") as spark,
     ):
         paths = [str(path) for path in files]
+        census, lost = gather(spark, paths, bodies=bodies)
+        losses.merge(lost)
+        if not census.usages():
+            raise nothing_seen(files, losses)
         if out is not None:
             save(spark, paths, out / "observations.parquet", bodies=bodies)
-        return gather(spark, paths, bodies=bodies)
+    return census
 
 
 def _kept(out: Path | None) -> Any:

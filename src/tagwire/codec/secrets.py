@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from tagwire.spec import Struct
+
 SECRET_FIELDS: Final = frozenset(
     {
         ("SaslAuthenticateRequest", "AuthBytes"),
@@ -49,6 +51,14 @@ _SECRET_NAME = re.compile(
     r"|key|certificates|certificate[._-]chain)\s*$",
     re.IGNORECASE,
 )
+
+
+def holds_secrets(struct: Struct) -> bool:
+    """Whether a struct, or what is in it at any depth, has fields that may not be shown."""
+    return struct.name in SETTINGS or any(
+        (struct.name, field.name) in SECRET_FIELDS or (field.struct is not None and holds_secrets(field.struct))
+        for field in struct.fields
+    )
 
 
 def is_secret(setting: Any) -> bool:
