@@ -1,13 +1,14 @@
-"""Where a read of a topic starts and ends, as a person says it: `earliest`, `latest`, an offset, or a time in UTC."""
+"""Where a read of a topic starts and ends, as a person says it: `earliest`, `latest`, an offset, or a time."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import typer
+
+from tagwire.cli.times import FORMS, milliseconds
 
 if TYPE_CHECKING:
     from tagwire.client import Client, TopicPartition
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 EARLIEST = -2
 LATEST = -1
 _MAX_OFFSET = 2**63 - 1
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,12 @@ def parse_bound(text: str, option: str) -> Bound:
         if len(text) > 19 or int(text) > _MAX_OFFSET:
             raise typer.BadParameter(f"{text[:40]}: no offset is as high", param_hint=f"'{option}'")
         return Bound(offset=int(text))
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        allowed = "earliest, latest, an offset, or a time in UTC such as 2013-07-04 or 2013-07-04T06:00"
-        raise typer.BadParameter(f"{text[:40]!r} is none of {allowed}", param_hint=f"'{option}'") from None
-    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
-    # Below 0 the protocol's numbers mean other things, and no record is that old.
-    return Bound(timestamp=max((at - _EPOCH) // timedelta(milliseconds=1), 0))
+    at = milliseconds(text)
+    if at is None:
+        raise typer.BadParameter(
+            f"{text[:40]!r} is none of earliest, latest, an offset, or {FORMS}", param_hint=f"'{option}'"
+        )
+    return Bound(timestamp=at)
 
 
 def resolve(client: Client, bound: Bound, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:

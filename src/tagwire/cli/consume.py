@@ -38,8 +38,8 @@ def consume(
         typer.Option(
             "--from",
             metavar="WHERE",
-            help="earliest, latest, an offset, -N for the last N of each partition, a time in UTC: "
-            "2013-07-04[THH:MM] or @MILLISECONDS, or one for each partition: 0=WHERE,3=WHERE.",
+            help="earliest, latest, an offset, -N for the last N of each partition, a time: "
+            "2013-07-04[THH:MM] in UTC, -5m, now or @MILLISECONDS, or one for each partition: 0=WHERE,3=WHERE.",
         ),
     ] = _FROM,
     to: Annotated[
@@ -47,7 +47,7 @@ def consume(
     ] = _TO,
     offsets: Annotated[
         str | None,
-        typer.Option("--offsets", "-o", metavar="FROM[:TO]", help="Both in one: 100:200, -10, @1372917600000:latest."),
+        typer.Option("--offsets", "-o", metavar="FROM[:TO]", help="Both in one: 100:200, -10, -2h:-1h."),
     ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", "--count", "-c", min=1, metavar="N", help="Stop after N records.")
@@ -91,6 +91,7 @@ def consume(
     \b
     Examples:
       tagwire consume flights --from 2013-07-04 --limit 2
+      tagwire consume flights --from -5m
       tagwire consume flights --partition 3 --from 88121 --full
       tagwire consume flights -o -10 --format '%p %o %k %h %v\\n'
       tagwire consume flights --group audit --commit --json | jq .headers

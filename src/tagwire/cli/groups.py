@@ -135,7 +135,7 @@ def reset(
     group: Group,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="WHERE", help="earliest, latest, an offset, or a time such as 2013-07-04T06:00."),
+        typer.Option("--to", metavar="WHERE", help="earliest, latest, an offset, or a time: 2013-07-04T06:00, -2h."),
     ] = None,
     by: Annotated[
         int | None, typer.Option("--by", metavar="N", help="Instead of --to: N records on, or back where N is below 0.")

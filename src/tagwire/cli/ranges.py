@@ -1,9 +1,9 @@
 """The part of each partition that a read is about: all that `bounds` knows, counted from the end, for some partitions.
 
-    2013-07-04    earliest    88121    -10    @1372917600000    0=88121,3=latest
+    2013-07-04    earliest    88121    -10    -10m    @1372917600000    0=88121,3=latest
 
-`-10` is the last ten records of each partition, `@` stands before milliseconds since 1970. A range is two of them with
-a colon between, of which either may be left away: `-10:`, `100:200`, `:@1372917600000`.
+`-10` is the last ten records of each partition, `-10m` ten minutes ago. A range is two of them with a colon between, of
+which either may be left away: `-10:`, `100:200`, `-2h:-1h`, `:@1372917600000`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def parse_range(text: str, option: str) -> tuple[Edge, Edge]:
     start, _, end = text.partition(":")
     if ":" in end:
         raise typer.BadParameter(
-            f"{text[:60]!r} has more than one colon; a time here is @MILLISECONDS", param_hint=f"'{option}'"
+            f"{text[:60]!r} has more than one colon; a time here is -5m or @MILLISECONDS", param_hint=f"'{option}'"
         )
     return parse_edge(start or "earliest", option), parse_edge(end or "latest", option)
 
@@ -121,6 +121,4 @@ def _check_held(at: TopicPartition, offset: int, kept: Held) -> None:
 def _place(text: str, option: str) -> Bound | Last:
     if re.fullmatch(r"-[0-9]{1,18}", text):
         return Last(int(text[1:]))
-    if re.fullmatch(r"@[0-9]{1,18}", text):
-        return Bound(timestamp=int(text[1:]))
     return parse_bound(text, option)

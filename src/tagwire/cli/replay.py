@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from tagwire.cli.bounds import parse_bound
 from tagwire.cli.connecting import client_properties
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Topic
 from tagwire.cli.terminal import printable, progress
+from tagwire.cli.times import FORMS, milliseconds
 
 
 def replay(
@@ -31,7 +31,8 @@ def replay(
         typer.Option("--speed", metavar="X", help="As they once came, X times as fast: 60 is an hour in a minute."),
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="Only records from this time (UTC) on.")
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Only records from this time on: 2013-07-04 (UTC), -2h."),
     ] = None,
     until: Annotated[
         str | None, typer.Option("--to", metavar="TIME", help="Only records from before this time.")
@@ -105,9 +106,9 @@ def _count(rows: Any) -> int:
 
 
 def _time(text: str, option: str) -> int:
-    found = parse_bound(text, option).timestamp
+    found = milliseconds(f"@{text}" if text.isdecimal() else text)
     if found is None:
-        raise typer.BadParameter(f"{text!r} is no time such as 2013-07-04T06:00", param_hint=f"'{option}'")
+        raise typer.BadParameter(f"{text[:40]!r} is no time: write {FORMS}", param_hint=f"'{option}'")
     return found
 
 

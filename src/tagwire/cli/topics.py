@@ -155,7 +155,7 @@ def trim(
         typer.Option(
             "--before",
             metavar="WHERE",
-            help="latest for all that is there, an offset, or a time such as 2013-07-04T06:00.",
+            help="latest for all that is there, an offset, or a time: 2013-07-04T06:00, -7d.",
             show_default=False,
         ),
     ],
