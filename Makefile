@@ -19,7 +19,7 @@ PROCESSES := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 .PHONY: run test lint interop bench stubs wheel setup clean
 
 run: setup
-	$(BIN)/tagwire land --to "$(OUT)" $(if $(BOOTSTRAP),--bootstrap "$(BOOTSTRAP)") $(if $(TOPIC),--topic "$(TOPIC)") \
+	$(BIN)/tagwire land $(if $(TOPIC),"$(TOPIC)") --to "$(OUT)" $(if $(BOOTSTRAP),--bootstrap "$(BOOTSTRAP)") \
 		$(if $(HEADERS),--headers "$(HEADERS)")
 
 # The whole suite runs on the compiled kernels; what depends on them runs again on the same source uncompiled.

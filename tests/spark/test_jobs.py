@@ -70,7 +70,7 @@ def test_a_landed_table_goes_back_into_a_topic(spark, broker, topic, produce, tm
     rows = [Record(b"k%d" % i, b"v%d" % i, (("a", b"%d" % i),) if i % 2 else (), NOON + i) for i in range(20)]
     produce(topic, {0: rows[:10], 1: rows[10:]})
     out, again = str(tmp_path / "out"), f"{topic}-again"
-    assert main(["land", "--bootstrap", broker.bootstrap, "--topic", topic, "--to", out, "--headers", "a"]) == 0
+    assert main(["land", topic, "--bootstrap", broker.bootstrap, "--to", out, "--headers", "a"]) == 0
     with Admin(broker.bootstrap) as admin:
         admin.create_topics([NewTopic(again, num_partitions=2, configs={"retention.ms": "-1"})])
     capsys.readouterr()

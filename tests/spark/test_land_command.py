@@ -18,7 +18,7 @@ NOON = 1_372_939_200_000  # 2013-07-04 12:00 UTC
 def test_a_landing_is_reported_with_its_first_rows(spark, broker, topic, produce, tmp_path, capsys):
     produce(topic, {1: [Record(b"k", b"hello \x1b[2J", (("origin", b"EWR"),), NOON)] * 3})
     out = str(tmp_path / "out")
-    command = ["land", "--bootstrap", broker.bootstrap, "--topic", topic, "--to", out, "--headers", "origin", "--text"]
+    command = ["land", topic, "--bootstrap", broker.bootstrap, "--to", out, "--headers", "origin", "--text"]
     assert main(command) == 0
     said = capsys.readouterr().out
     assert "3 rows landed in 1 batch" in said
@@ -41,7 +41,7 @@ def test_a_guarded_cluster_is_landed_by_the_properties_of_the_command_line(spark
         entered = Client(guarded.bootstrap, sasl_plain_username="alice", sasl_plain_password="wonderland", **login)
         with entered as client, Producer(client) as producer:
             producer.send("t", b"v", timestamp=NOON)
-        command = ["land", "--bootstrap", guarded.bootstrap, "--topic", "t", "--to", str(out), "--json"]
+        command = ["land", "t", "--bootstrap", guarded.bootstrap, "--to", str(out), "--json"]
         assert main([*given, "-X", "sasl.password=looking-glass", *command]) == 2
         assert not out.exists()
         assert main([*given, "-X", "sasl.password=wonderland", *command]) == 0
@@ -54,11 +54,13 @@ def test_a_guarded_cluster_is_landed_by_the_properties_of_the_command_line(spark
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--bootstrap", "127.0.0.1:1", "--topic", "t"], "127.0.0.1:1"),
-        (["--bootstrap", "127.0.0.1:1", "--topic", "t", "--headers", "a,,b"], "headers: an empty name"),
-        (["--bootstrap", "nonsense:", "--topic", "t"], "nonsense"),
-        (["--bootstrap", "127.0.0.1:1"], "--bootstrap needs --topic"),
-        (["--topic", "t"], "--topic needs --bootstrap"),
+        (["t", "--bootstrap", "127.0.0.1:1"], "127.0.0.1:1"),
+        (["t", "--bootstrap", "127.0.0.1:1", "--headers", "a,,b"], "headers: an empty name"),
+        (["t", "--bootstrap", "nonsense:"], "nonsense"),
+        (["--bootstrap", "127.0.0.1:1"], "name a TOPIC"),
+        (["-X", "bootstrap.servers=127.0.0.1:1"], "name a TOPIC"),
+        (["t", "--topic", "t"], "--topic"),
+        (["--topic", "t", "--bootstrap", "127.0.0.1:1"], "127.0.0.1:1"),  # as it was once called
         (["--text"], "--text"),
         (["--frobnicate"], "--frobnicate"),
     ],

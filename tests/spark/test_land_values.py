@@ -92,7 +92,7 @@ def test_a_table_of_messages_goes_back_into_a_topic_byte_by_byte(spark, broker, 
     produce(topic, {0: [Record(b"k", value, (("a", b"1"),), NOON) for value in values]})
     out, again = str(tmp_path / "out"), f"{topic}-again"
     given = ["--value-format", "message", "--message", FLIGHT, "--version", "1", "--headers", "a"]
-    assert main(["land", "--bootstrap", broker.bootstrap, "--topic", topic, "--to", out, "--json", *given]) == 0
+    assert main(["land", topic, "--bootstrap", broker.bootstrap, "--to", out, "--json", *given]) == 0
     first, last = map(json.loads, capsys.readouterr().out.splitlines())
     assert first.items() >= {"number": 0, "rows": 7, "malformed": 1, "behind": 0, "files": 1}.items()
     assert last.items() >= {"rows": 7, "malformed": 1, "table_rows": 7, "bytes": first["bytes"]}.items()

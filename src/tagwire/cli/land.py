@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tagwire.cli.connecting import client_properties
+from tagwire.cli.connecting import client_properties, named_brokers
 from tagwire.cli.land_display import display
-from tagwire.cli.options import Json
+from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json
 from tagwire.cli.terminal import cut, print_json, print_rows, printable
 
 if TYPE_CHECKING:
@@ -27,11 +27,12 @@ _NARROW = 6
 
 
 def land(
-    bootstrap: Annotated[
-        str | None,
-        typer.Option("--bootstrap", metavar="HOST:PORT[,HOST:PORT]", help="Brokers; without, the demonstration."),
+    topic: Annotated[
+        str | None, typer.Argument(metavar="[TOPIC]", help="Without, the demonstration.", show_default=False)
     ] = None,
-    topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="The topic to land.")] = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    # As it was once called: what is written down in somebody's crontab goes on.
+    topic_option: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", hidden=True)] = None,
     to: Annotated[str, typer.Option("--to", metavar="DIR", help="Where the table stands: DIR/table.")] = "out",
     checkpoint: Annotated[
         str | None,
@@ -87,18 +88,20 @@ def land(
     A micro-batch writes at least one file for each date that it holds: more offsets in one make fewer, larger files.
     With --json: a line for each micro-batch, then one with the report, and no page or picture.
 
-    Without --bootstrap it starts a broker on DIR/_broker, fills its topic with the 336,776 departures from New York
+    Without TOPIC it starts a broker on DIR/_broker, fills its topic with the 336,776 departures from New York
     in 2013, and lands that.
 
     \b
     Examples:
       tagwire land
-      tagwire land --bootstrap kafka-1:9092 --topic orders --to lake/orders --headers trace-id,tenant
-      tagwire land --bootstrap kafka-1:9092 --topic orders --value-format json --value-schema 'id bigint, total double'
+      tagwire land orders --bootstrap kafka-1:9092 --to lake/orders --headers trace-id,tenant
+      tagwire land orders --value-format json --value-schema 'id bigint, total double'
     """
-    if (bootstrap is None) != (topic is None):
-        missing, given = ("--topic", "--bootstrap") if topic is None else ("--bootstrap", "--topic")
-        raise typer.BadParameter(f"{given} needs {missing}", param_hint=f"'{missing}'")
+    if topic is not None and topic_option is not None:
+        raise typer.BadParameter("the topic is named twice", param_hint="'--topic'")
+    topic = topic or topic_option
+    if topic is None and named_brokers() is not None:
+        raise typer.BadParameter("brokers alone are not enough: name a TOPIC", param_hint="'--bootstrap'")
     values = {
         "value.format": value_format,
         "value.schema": value_schema,
@@ -108,7 +111,7 @@ def land(
         "columnNameOfCorruptRecord": corrupt_column,
     }
     decoding = {name: value for name, value in values.items() if value is not None}
-    if bootstrap is None and (text is not None or decoding):
+    if topic is None and (text is not None or decoding):
         raise typer.BadParameter("the demonstration's values are text", param_hint="'--text'")
     names = None if headers is None else [name.strip() for name in headers.split(",")]
     from tagwire.spark.jobs import flights, land, report
@@ -127,7 +130,7 @@ def land(
             further["batch_offsets"] = batch_offsets
         if as_json:
             further["on_batch"] = lambda batch: _print_json(vars(batch))
-        if bootstrap is None or topic is None:
+        if topic is None:
             done = flights.land_flights(to, on_fill=shown.fill, **further)
         else:
             further |= {"properties": client_properties(bootstrap), "text": text, "values": decoding or None}
@@ -136,7 +139,7 @@ def land(
         _print_json(done.document())
         return
     _print(done)
-    page, png = report.write_report(done, flights=bootstrap is None)
+    page, png = report.write_report(done, flights=topic is None)
     print(f"report   {printable(str(page))}\npicture  {printable(str(png))}")
 
 
