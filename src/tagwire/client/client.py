@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
 from tagwire.client import shapes
-from tagwire.client.cluster import Cluster
+from tagwire.client.cluster import Cluster, warn_unclosed
 from tagwire.client.config import (
     Bootstrap,
     FetchSettings,
@@ -92,6 +92,10 @@ class Client:
     def close(self) -> None:
         """Closes every connection. The client may be used again; it connects anew."""
         self.cluster.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "cluster"):  # there is none where an option was wrong
+            warn_unclosed(self, self.cluster)
 
     def __enter__(self) -> Self:
         return self

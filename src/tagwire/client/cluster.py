@@ -7,6 +7,7 @@ does, and a producer's thread runs it beside its sending.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
@@ -80,6 +81,16 @@ class Cluster:
         twin = Cluster(self._bootstrap, self._setup, self.timeout)
         twin.finalized, twin.negotiated = self.finalized, self.negotiated
         return twin
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a connection is open, or being opened."""
+        return bool(self._openings) or any(not link.closed for link in self._links.values())
+
+    @property
+    def addresses(self) -> str:
+        """Where it started, "HOST:PORT,HOST:PORT"."""
+        return ",".join(map(address_text, self._bootstrap))
 
     def close(self) -> None:
         """Closes every connection, also those that are still being opened."""
@@ -438,3 +449,22 @@ def _stands(link: Link) -> bool:
     that nobody waited for any longer."""
     link.poll()
     return not link.closed
+
+
+def unclosed(owner: object, addresses: str) -> str:
+    """What is said of a client, or of what has one of its own, that was collected with open connections."""
+    kind = type(owner).__name__
+    return (
+        f"a {kind} of {addresses} was never closed: write `with {kind}(...) as {kind.lower()}:`, or call its close() "
+        "when it is done"
+    )
+
+
+def warn_unclosed(owner: object, cluster: Cluster) -> None:
+    """Warns of connections that nobody closed, and closes them. For `__del__`."""
+    if not cluster.is_connected:
+        return
+    try:
+        warnings.warn(unclosed(owner, cluster.addresses), ResourceWarning, stacklevel=3, source=owner)
+    finally:
+        cluster.close()

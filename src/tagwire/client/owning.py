@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from tagwire.client.client import Client
+from tagwire.client.cluster import warn_unclosed
 from tagwire.client.config import Bootstrap
 
 
@@ -24,6 +25,10 @@ class ClientOwner:
         """Closes the connections, where this object opened them."""
         if self._owns_client:
             self._client.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_owns_client", False) and hasattr(self, "_client"):  # they are not there where one was wrong
+            warn_unclosed(self, self._client.cluster)
 
     def __enter__(self) -> Self:
         return self

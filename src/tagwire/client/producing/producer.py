@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tagwire.client import shapes
 from tagwire.client.admin.group_offsets import CommittedOffset
 from tagwire.client.client import Client
-from tagwire.client.cluster import Cluster
+from tagwire.client.cluster import Cluster, unclosed
 from tagwire.client.config import Bootstrap, ProduceSettings, wrong
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.owning import ClientOwner
@@ -148,6 +149,7 @@ class Producer(ClientOwner):
         self._numbering = _numbering(cluster, settings, self._gathering)
         self._sender = Sender(cluster, tasks, settings, self._topics, self._gathering, self._numbering)
         self._thread = thread = ProducerThread(self._sender, tasks, alarm)
+        self._is_closed = False
         self._collected = weakref.finalize(self, thread.stop, wait=False)
         self._collected.atexit = False
 
@@ -265,6 +267,7 @@ class Producer(ClientOwner):
         Raises:
             As `flush` and `abort_transaction`.
         """
+        self._is_closed = True
         try:
             if self._thread.is_over:
                 return
@@ -276,6 +279,12 @@ class Producer(ClientOwner):
         finally:
             self._thread.stop()
             super().close()
+
+    def __del__(self) -> None:
+        # Collecting ends the thread and no transaction. A process that was forked off has not made this producer.
+        if hasattr(self, "_collected") and not self._is_closed and self._thread.is_of_this_process:
+            told = unclosed(self, self._client.cluster.addresses)
+            warnings.warn(told, ResourceWarning, stacklevel=2, source=self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -106,12 +106,17 @@ class ProducerThread:
         """Whether it has ended, or is about to."""
         return self._stopping
 
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether this process made it, and was not forked off from the one that did."""
+        return os.getpid() == self._process
+
     def require_waitable(self) -> None:
         """Raises TagwireError where waiting for this thread would not end: in a callback, which it runs itself, and in
         a process that was forked off, which has no such thread."""
         if threading.current_thread() is self._thread:
             raise TagwireError("a callback of a delivery cannot wait for the producer")
-        if os.getpid() != self._process:
+        if not self.is_of_this_process:
             raise TagwireError("the producer was made before this process was forked off; each process makes its own")
 
     def call(self, function: Callable[[], Coroutine[Result]], deadline: float) -> Result:
