@@ -1,36 +1,87 @@
-"""Every Python block of the documentation runs, in the order of its page; those about a cluster at least compile."""
+"""Every Python block of README and docs runs as it stands, in the order of its page, with warnings as errors.
+
+Those that need Spark run in tests/spark/test_docs.py.
+"""
 
 from __future__ import annotations
 
-import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = sorted(page for page in DOCS.glob("*.md") if BLOCK.search(page.read_text(encoding="utf-8")))
+from tagwire.broker import Broker
 
-ABOUT_A_CLUSTER = ("spark.md", "exactly-once.md")
-"""Pages whose blocks name brokers and directories that a reader has. What they show is tested in tests/spark."""
+from .certificates import Certificates
+from .doc_blocks import PAGES, Block, blocks, pages_with
 
-
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if page.name not in ABOUT_A_CLUSTER], ids=lambda page: page.name
-)
-def test_the_blocks_of_a_page_run_as_they_stand(page: Path) -> None:
-    scope: dict[str, object] = {}
-    for block in BLOCK.findall(page.read_text(encoding="utf-8")):
-        exec(compile(block, str(page), "exec"), scope)
+# What a reader's own program has.
+OWN = """
+from tagwire.client import Producer
 
 
-@pytest.mark.parametrize("name", ABOUT_A_CLUSTER)
-def test_the_blocks_of_a_page_about_a_cluster_compile(name: str) -> None:
-    blocks = BLOCK.findall((DOCS / name).read_text(encoding="utf-8"))
-    assert blocks
-    for block in blocks:
-        compile(block, name, "exec")
+def place_order(bootstrap):
+    with Producer(bootstrap) as producer:
+        producer.send("orders", b"1 umbrella")
 
 
-def test_there_are_pages_to_run() -> None:
-    assert "messages.md" in [page.name for page in PAGES]
+announce_an_order = place_order
+"""
+OWN_NAMES = {"client.md": 'password = "wonderland"\n'}
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    with Broker(fsync="never") as broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture
+def folder(tmp_path: Path, certificates: Certificates) -> Path:
+    """Where the program runs: it has the files that pages name."""
+    shutil.copy(certificates.authority, tmp_path / "ca.pem")
+    for name in ("me.pem", "me.key"):  # one file that has both
+        shutil.copy(certificates.client, tmp_path / name)
+    (tmp_path / "headers.toml").write_text('space = "local"\n[[entries]]\nkey = 1114000\nname = "app.name"\n')
+    return tmp_path
+
+
+def ran(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    command = (sys.executable, "-W", "error", *command)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=110)
+
+
+def program(page: Path, bootstrap: str, found: list[Block]) -> str:
+    """The blocks one after the other, each with the page's name and lines in its errors."""
+    # What brokers log of faults that a page makes is no fault of the page.
+    lines = ["import gc, logging", "logging.disable()", OWN_NAMES.get(page.name, "")]
+    lines += [f"exec(compile({block.placed(bootstrap, {})!r}, {page.name!r}, 'exec'))" for block in found]
+    return "\n".join([*lines, "gc.collect()", ""])
+
+
+@pytest.mark.parametrize("page", pages_with("program"), ids=lambda page: page.name)
+def test_the_blocks_of_a_page_run_as_they_stand_and_leave_nothing_open(
+    page: Path, folder: Path, bootstrap: str
+) -> None:
+    found = [block for block in blocks(page) if block.kind == "program"]
+    (folder / "page.py").write_text(program(page, bootstrap, found), encoding="utf-8")
+    done = ran(folder, "page.py")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("page", pages_with("pytest"), ids=lambda page: page.name)
+def test_the_tests_of_a_page_pass(page: Path, folder: Path, bootstrap: str) -> None:
+    found = [block for block in blocks(page) if block.kind == "pytest"]
+    (folder / "test_page.py").write_text(OWN + program(page, bootstrap, found), encoding="utf-8")
+    done = ran(folder, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "test_page.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{sum(block.source.count('def test_') for block in found)} passed" in done.stdout
+
+
+def test_the_pages_that_readers_begin_with_have_blocks_to_run() -> None:
+    assert {page.name for page in pages_with("program")} >= {"README.md", "client.md", "messages.md", "producing.md"}
+    assert {page.name for page in pages_with("pytest")} >= {"README.md", "broker.md"}
+    assert {page.name for page in PAGES} >= {"README.md", "decisions.md"}
