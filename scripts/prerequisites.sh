@@ -14,9 +14,9 @@ if ! command -v "$python" >/dev/null 2>&1; then
 elif ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     lacks "Python 3.11 or newer: '$python' is $("$python" -V 2>&1) (name another with PYTHON=...)"
 elif [ "${TAGWIRE_PURE:-}" != 1 ] && ! "$python" -c 'import platform, sys, sysconfig
-known = platform.python_implementation() == "CPython" and sys.version_info < (3, 14)
+known = platform.python_implementation() == "CPython" and sys.version_info < (3, 15)
 sys.exit(not known or bool(sysconfig.get_config_var("Py_GIL_DISABLED")))'; then
-    lacks "CPython 3.11 to 3.13, not a free-threaded one: '$python' is $("$python" -VV 2>&1) (name another with PYTHON=...; TAGWIRE_PURE=1 does without the kernels, slowly)"
+    lacks "CPython 3.11 to 3.14, not a free-threaded one: '$python' is $("$python" -VV 2>&1) (name another with PYTHON=...; TAGWIRE_PURE=1 does without the kernels, slowly)"
 elif ! "$python" -c 'import venv, ensurepip' >/dev/null 2>&1; then
     lacks "Python's venv module (on Debian: apt-get install python3-venv)"
 elif [ "${TAGWIRE_PURE:-}" != 1 ]; then
@@ -29,7 +29,9 @@ if [ "${TAGWIRE_PURE:-}" != 1 ] && ! command -v "${CC:-cc}" >/dev/null 2>&1; the
 fi
 
 java=${JAVA_HOME:+$JAVA_HOME/bin/}java
-if ! command -v "$java" >/dev/null 2>&1; then
+if [ "${1:-}" = --no-java ]; then
+    : # for what Spark has no part in
+elif ! command -v "$java" >/dev/null 2>&1; then
     lacks "Java 17 or newer for Spark: '$java' is not there (on Debian: apt-get install openjdk-17-jre-headless)"
 else
     version=$("$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)

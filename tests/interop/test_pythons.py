@@ -18,7 +18,7 @@ from .conftest import not_run_without
 from .peer import NotRunError
 
 ROOT = Path(__file__).parents[2]
-VERSIONS = [minor for minor in (11, 12, 13) if minor != sys.version_info[1]]
+VERSIONS = [minor for minor in (11, 12, 13, 14) if minor != sys.version_info[1]]
 OF_TESTS = ("pytest", "pytest-timeout", "hypothesis", "dpkt", "lz4", "python-snappy", "trustme", "zstandard")
 NEEDED = ("setuptools", "Cython", *OF_TESTS)
 SECONDS = 900
@@ -61,7 +61,17 @@ def test_the_kernels_pass_their_tests_on_another_cpython(minor: int, tmp_path: P
         installed = run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *NEEDED)
         if installed.returncode:
             raise NotRunError(f"pip: {installed.stderr.strip().splitlines()[-1]}")
-    built = run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-build-isolation", "-e", ".")
+    built = run(
+        python,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        "--no-build-isolation",
+        "-e",
+        ".[arrow,audit,broker]",
+    )
     assert built.returncode == 0, built.stderr
     tests = ["tests/codec", "tests/kernel", "tests/records", "--ignore", "tests/records/test_peers.py"]
     ran = run(python, "-X", "faulthandler", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tagwire import kernel
 from tagwire.kernel import plain_batches, record_objects, record_writing, records
-from tagwire.records import Record, write
+from tagwire.records import Record, read, write
 
 
 def test_every_record_kernel_says_whether_it_is_compiled() -> None:
@@ -78,3 +80,14 @@ def test_a_run_ends_before_a_batch_that_is_not_plain() -> None:
     changed[starts[1] + 22] = 0x10
     assert run(memoryview(changed), transactional=1)[0] == starts[3]
     assert run(log("lz4")[0])[0] == 0
+
+
+def test_what_was_read_is_counted_as_any_other_object() -> None:
+    """Into memory that held something else before, whose bytes may look like the count of an object that never ends."""
+    given = [bytes([number % 251]) * (2 + number % 300) for number in range(20_000)]
+    data = write([Record(None, value) for value in given])
+    for _ in range(3):
+        values = [record.value for batch in read(data) for record in batch.records()]
+        assert values == given
+        assert max(map(sys.getrefcount, values)) < 10
+        del values

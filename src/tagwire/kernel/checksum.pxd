@@ -10,7 +10,7 @@ cdef extern from *:
     #include <immintrin.h>
     #define TAGWIRE_TARGET __attribute__((target("avx512f,avx512vl,vpclmulqdq,pclmul,sse4.2")))
 
-    static int tagwire_folds(void) {
+    static inline int tagwire_folds(void) {
         __builtin_cpu_init();
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("sse4.2");
@@ -24,7 +24,7 @@ cdef extern from *:
     }
 
     /* What the bytes at `at`, at least 256, leave in a register that held `crc`; *end is where it stopped. */
-    TAGWIRE_TARGET static uint64_t tagwire_fold_all(
+    TAGWIRE_TARGET static inline uint64_t tagwire_fold_all(
         const unsigned char *at, size_t size, uint32_t crc, const unsigned char **end
     ) {
         const __m512i by2048 = _mm512_broadcast_i32x4(_mm_set_epi64x(0xb9e02b86, 0xdcb17aa4));
@@ -53,7 +53,7 @@ cdef extern from *:
         return folded;
     }
 
-    TAGWIRE_TARGET static uint32_t tagwire_crc32c(const unsigned char *at, size_t size, uint32_t before) {
+    TAGWIRE_TARGET static inline uint32_t tagwire_crc32c(const unsigned char *at, size_t size, uint32_t before) {
         const unsigned char *end = at + size;
         uint64_t crc = (uint32_t) ~before, word;
         if (size >= 512)  /* for less, folding takes longer than it saves */
@@ -68,11 +68,11 @@ cdef extern from *:
         return ~(uint32_t) crc;
     }
     #else
-    static int tagwire_folds(void) {
+    static inline int tagwire_folds(void) {
         return 0;
     }
 
-    static uint32_t tagwire_crc32c(const unsigned char *at, size_t size, uint32_t before) {
+    static inline uint32_t tagwire_crc32c(const unsigned char *at, size_t size, uint32_t before) {
         (void) at;
         (void) size;
         (void) before;

@@ -45,7 +45,7 @@ cdef extern from *:
     }
 
     /* Room for `room` elements in all, here and in the fields of a struct. Never gives room back. */
-    static int tagwire_grow(tagwire_column *column, Py_ssize_t room) {
+    static inline int tagwire_grow(tagwire_column *column, Py_ssize_t room) {
         unsigned char *moved;
         tagwire_column *field;
         Py_ssize_t before = column->room;
@@ -75,7 +75,7 @@ cdef extern from *:
         return 1;
     }
 
-    static int tagwire_grow_data(tagwire_column *column, Py_ssize_t room) {
+    static inline int tagwire_grow_data(tagwire_column *column, Py_ssize_t room) {
         unsigned char *moved;
         if (room < 2 * column->data_room)
             room = 2 * column->data_room;
@@ -98,7 +98,7 @@ cdef extern from *:
     }
 
     /* Marks element `length` as null, which makes all before it valid where nothing was null yet. */
-    static int tagwire_mark_null(tagwire_column *column) {
+    static inline int tagwire_mark_null(tagwire_column *column) {
         if (column->validity == NULL) {
             column->validity = (unsigned char *) PyMem_RawMalloc(((size_t) column->room + 7) / 8);
             if (column->validity == NULL)
@@ -121,7 +121,7 @@ cdef extern from *:
     }
 
     /* A copy whose links lead to the copy's own columns. */
-    static tagwire_column *tagwire_copy(const tagwire_column *columns, Py_ssize_t count) {
+    static inline tagwire_column *tagwire_copy(const tagwire_column *columns, Py_ssize_t count) {
         tagwire_column *copy = (tagwire_column *) PyMem_RawMalloc(count * sizeof *copy);
         Py_ssize_t i;
         if (copy == NULL)
@@ -138,7 +138,7 @@ cdef extern from *:
         return copy;
     }
 
-    static void tagwire_free_columns(tagwire_column *columns, Py_ssize_t count) {
+    static inline void tagwire_free_columns(tagwire_column *columns, Py_ssize_t count) {
         Py_ssize_t i;
         for (i = 0; columns != NULL && i < count; i++) {
             PyMem_RawFree(columns[i].values);
@@ -148,7 +148,7 @@ cdef extern from *:
         PyMem_RawFree(columns);
     }
 
-    static void tagwire_release(struct ArrowArray *array) {
+    static inline void tagwire_release(struct ArrowArray *array) {
         int64_t i;
         for (i = 0; i < array->n_children; i++)
             if (array->children[i]->release != NULL)
@@ -159,7 +159,7 @@ cdef extern from *:
         array->release = NULL;
     }
 
-    static unsigned char *tagwire_cut(unsigned char *memory, size_t room, size_t used) {
+    static inline unsigned char *tagwire_cut(unsigned char *memory, size_t room, size_t used) {
         unsigned char *moved;
         if (used < 8)
             used = 8;
@@ -172,7 +172,7 @@ cdef extern from *:
     }
 
     /* Moves the column's memory to `array`, which then owns it. On failure 0, and nothing is left to release. */
-    static int tagwire_export(tagwire_column *column, struct ArrowArray *array) {
+    static inline int tagwire_export(tagwire_column *column, struct ArrowArray *array) {
         struct block {
             const void *buffers[3];
         } *block;

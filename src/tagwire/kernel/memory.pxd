@@ -1,6 +1,6 @@
 # What pure-Python mode cannot say: slots by their offset, data kept out of the garbage collector's lists, big-endian loads and stores.
 #
-# Objects and lists are made here word by word, as CPython 3.11 to 3.13 lay them out and free them: their sources were read, and the
+# Objects and lists are made here word by word, as CPython 3.11 to 3.14 lay them out and free them: their sources were read, and the
 # kernels' tests run on them. setup.py knows the same versions, and refuses all others in words.
 
 cdef extern from *:
@@ -8,14 +8,14 @@ cdef extern from *:
     #ifdef Py_GIL_DISABLED
     #error "tagwire's kernels do not run on free-threaded CPython, whose objects are laid out otherwise; TAGWIRE_PURE=1 does without them"
     #endif
-    #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
-    #error "tagwire's kernels know how CPython 3.11 to 3.13 lay out objects, and no other; TAGWIRE_PURE=1 does without them"
+    #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030F0000
+    #error "tagwire's kernels know how CPython 3.11 to 3.14 lay out objects, and no other; TAGWIRE_PURE=1 does without them"
     #endif
     #include <stdint.h>
     #include <string.h>
     #include <structmember.h>
 
-    static Py_ssize_t tagwire_slot_offset(PyObject *descriptor) {
+    static inline Py_ssize_t tagwire_slot_offset(PyObject *descriptor) {
         if (!PyObject_TypeCheck(descriptor, &PyMemberDescr_Type)) {
             PyErr_SetString(PyExc_TypeError, "not a slot");
             return -1;

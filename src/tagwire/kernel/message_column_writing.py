@@ -68,7 +68,9 @@ class Given:
 
 @cython.cfunc
 def _address(field: Given, buffer: object) -> cython.pointer[cython.const[cython.uchar]]:
-    """Where a buffer starts; it lives as long as the column."""
+    """Where a buffer starts; it lives as long as the column. NULL for None."""
+    if buffer is None:
+        return cython.NULL
     if cython.compiled:
         view: cython.const[cython.uchar][::1] = buffer
         field.held.append(buffer)
@@ -171,9 +173,9 @@ class Writer:
         made: Given = Given()
         made.kind, made.flags, made.tag, made.width, made.start = kind, flags, tag, width, start
         made.constant, made.limit = constant, limit
-        made.validity = cython.NULL if validity is None else _address(made, validity)
-        made.values = cython.NULL if values is None else _address(made, values)
-        made.data = cython.NULL if data is None else _address(made, data)
+        made.validity = _address(made, validity)
+        made.values = _address(made, values)
+        made.data = _address(made, data)
         made.size, made.lowest, made.highest = _RANGES.get(kind, (0, 0, 0))
         made.absent = GIVEN
         made.default_number, made.default_float, made.default_bytes = 0, 0.0, b""

@@ -38,6 +38,7 @@ COMPILED = cython.compiled
 
 MAX_STRING = cython.declare(cython.longlong, 32767)
 MAX_INT32 = cython.declare(cython.longlong, 2147483647)
+MAX_INT64 = cython.declare(cython.longlong, 9223372036854775807)
 MAX_OPTIONAL_TAG = 0xFFFF
 MAX_TAG = 0xFFFFFFFF
 
@@ -521,7 +522,7 @@ class Encoder:
         if operation == programs.INT16:
             return self.put_checked(value, 2, -32768, 32767)
         if operation == programs.INT64:
-            return self.put_checked(value, 8, -9223372036854775807 - 1, 9223372036854775807)
+            return self.put_checked(value, 8, -MAX_INT64 - 1, MAX_INT64)  # C has no literal for the lowest
         if operation == programs.BOOL:
             if value is not True and value is not False:
                 raise self.failure(f"needs a bool, not {_shown(value)}")

@@ -238,7 +238,8 @@ def _microseconds(
         return -1
     rest = count % ticks
     if ticks > 1_000_000_000_000:  # whose rest would not fit, times a million
-        return high * 1_000_000 + min(rest // (ticks // 1_000_000), 999_999)
+        count = rest // (ticks // 1_000_000)
+        return high * 1_000_000 + (count if count < 999_999 else 999_999)
     return high * 1_000_000 + rest * 1_000_000 // ticks
 
 

@@ -45,10 +45,19 @@ cdef extern from *:
         made = (PyBytesObject *) PyObject_Malloc(offsetof(PyBytesObject, ob_sval) + 1 + size);
         if (made == NULL)
             return PyErr_NoMemory();
-        Py_SET_REFCNT((PyObject *) made, 1);
+        /* Not by Py_SET_REFCNT: since 3.12 it leaves alone what looks immortal, as memory that was used before may. */
+    #if PY_VERSION_HEX >= 0x030E0000 && SIZEOF_VOID_P > 4
+        ((PyObject *) made)->ob_refcnt_full = 1;  /* and no flags */
+    #else
+        ((PyObject *) made)->ob_refcnt = 1;
+    #endif
         Py_SET_TYPE((PyObject *) made, &PyBytes_Type);
         Py_SET_SIZE((PyVarObject *) made, size);
+    /* Deprecated for those who would read it; who makes a bytes object has to set it. */
+    #pragma GCC diagnostic push
+    #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
         made->ob_shash = -1;
+    #pragma GCC diagnostic pop
         memcpy(made->ob_sval, at, size);
         made->ob_sval[size] = 0;
         return (PyObject *) made;

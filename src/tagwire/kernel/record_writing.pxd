@@ -9,6 +9,6 @@ from cpython.object cimport PyObject
 
 cdef extern from "Python.h":
     PyObject *new_bytes "PyBytes_FromStringAndSize"(const char *data, Py_ssize_t size) except NULL
-    unsigned char *bytes_memory "PyBytes_AS_STRING"(PyObject *data) noexcept
+    char *bytes_memory "PyBytes_AS_STRING"(PyObject *data) noexcept
     int cut_bytes "_PyBytes_Resize"(PyObject **data, Py_ssize_t size) except -1
     void release "Py_XDECREF"(PyObject *data)

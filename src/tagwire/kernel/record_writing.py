@@ -399,7 +399,7 @@ def encode_columns(
     times: cython.pointer[cython.const[cython.longlong]]
     if cython.compiled:
         made = new_bytes(cython.NULL, room)
-        out = bytes_memory(made)
+        out = cython.cast(cython.p_uchar, bytes_memory(made))
         times = cython.address(timestamps[0])
     else:
         out = bytearray(room)
