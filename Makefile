@@ -47,20 +47,18 @@ bench: setup
 stubs: setup
 	$(BIN)/python -m tagwire.codec.stubs src/tagwire
 
-wheel: setup
-	rm -rf dist
-	$(BIN)/python -m build --wheel --outdir dist .
-	@ls dist/*.whl
+# Needs a compiler, and neither Java nor what the tests need.
+wheel:
+	@PYTHON="$(PYTHON)" bash scripts/prerequisites.sh --no-java
+	@"$(PYTHON)" scripts/build_wheel.py
 
 setup: $(READY)
 
-$(READY): pyproject.toml setup.py constraints.txt scripts/prerequisites.sh $(KERNELS)
+# Packages and kernels, as far as they are not up to date; a set-up that was interrupted goes on.
+$(READY): pyproject.toml setup.py constraints.txt scripts/prerequisites.sh scripts/set_up.py $(KERNELS)
 	@PYTHON="$(PYTHON)" bash scripts/prerequisites.sh
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt pip setuptools wheel Cython
-	$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[spark,flights,dev]"
-	$(BIN)/python setup.py -q build_ext --inplace
-	touch $@
+	@"$(PYTHON)" scripts/set_up.py $(VENV)
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist out src/*.egg-info

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tagwire import records
 from tagwire.errors import ConfigError, EncodeError
 from tagwire.records import Record
-from tagwire.records.arrow import COLUMNS
+from tagwire.records.columns import COLUMNS
 
 MAYBE_BYTES = st.none() | st.binary(max_size=100)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -13,13 +13,15 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any, Final
 
-import msgspec
-
 from tagwire import messages
 from tagwire.capture.observation import Losses, Observation
 from tagwire.capture.request_log import told
 from tagwire.codec.secrets import SECRET_FIELDS, SETTING_VALUES, SETTINGS, holds_secrets, is_secret
+from tagwire.extras import Needs
 from tagwire.spec import Field, Struct
+
+with Needs("audit"):
+    import msgspec
 
 SECRET: Final = "<secret>"
 """What stands in the place of a secret."""

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 
-import pyarrow.parquet as pq
-
 from tagwire.capture.census import Offers
 from tagwire.capture.requests import Seen
 from tagwire.capture.tables import OBSERVATIONS, observation_batch, verdict_table
 from tagwire.capture.verdicts import Verdict
+from tagwire.extras import Needs
+
+with Needs("arrow"):
+    import pyarrow.parquet as pq
 
 
 class ObservationFile:

@@ -20,11 +20,13 @@ from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import Final
 
-import msgspec
-
 from tagwire.capture.observation import Endpoint, Losses, Observation, Place
+from tagwire.extras import Needs
 from tagwire.rpc.ranges import Range
 from tagwire.spec.api_keys import API_NAMES, ApiKey
+
+with Needs("audit"):
+    import msgspec
 
 MARK: Final = b"Completed request:"
 """What every line of a completed request has."""

@@ -6,16 +6,18 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from tagwire.capture.census import Census, Offers, Use, client_of
 from tagwire.capture.connections import Speaker
 from tagwire.capture.observation import Losses, Observation, Place
 from tagwire.capture.requests import Requests, Seen, gathered
 from tagwire.capture.verdicts import Verdict
+from tagwire.extras import Needs
 from tagwire.kernel.number_columns import number_column
 from tagwire.rpc.names import api_name
+
+with Needs("arrow"):
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
 _TIME: Final = pa.timestamp("us", "UTC")
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tagwire.escaping import cut, printable
+from tagwire.extras import Needs
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Printable to Python's eye, yet able to reorder or hide what stands beside them: in JSON only these and C1 need care.
@@ -78,9 +79,10 @@ def print_rows(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers:
 
 
 def _print_table(titles: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    with Needs("cli"):
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column, title in enumerate(titles):

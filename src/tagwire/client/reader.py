@@ -19,6 +19,7 @@ from tagwire.client.positions import Committed, Ends, Lag, Position, Starts, end
 from tagwire.client.spans import UNKNOWN, Chunk, Span
 from tagwire.errors import ConfigError, RemoteProtocolError, TagwireError
 from tagwire.records import HeaderRegister, HeaderSerdes, Record
+from tagwire.records.columns import check_columns
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.records.entries import check_dialect
 from tagwire.records.interceptors import ConsumerInterceptor, after_decoding
@@ -106,11 +107,9 @@ class Reader(ClientOwner):
         register: HeaderRegister | None = None,
         group: str | None = None,
     ) -> None:
-        from tagwire.records.arrow import arrow_schema
-
         check_dialect(dialect, register)
         columns = shapes.names("columns", columns)
-        arrow_schema(columns, timestamp_unit=timestamp_unit)
+        check_columns(columns, timestamp_unit)
         at_least("batch_rows", batch_rows, 1)
         at_least("batch_bytes", batch_bytes, 1)
         super().__init__(client)

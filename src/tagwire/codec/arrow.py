@@ -12,14 +12,16 @@ from array import array
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-import pyarrow as pa
-
 from tagwire.codec.program import Buffer, MessageClass, program_of
 from tagwire.errors import ConfigError, DecodeError, UnsupportedVersionError
+from tagwire.extras import Needs
 from tagwire.kernel import message_columns as kernel
 from tagwire.kernel import message_reading
 from tagwire.kernel.columns import Plan
 from tagwire.kernel.programs import OPERATIONS, Program
+
+with Needs("arrow"):
+    import pyarrow as pa
 
 _TYPES = {
     "bool": pa.bool_(),

@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
-import pyarrow as pa
-
 from tagwire.codec.arrow import schema_of
 from tagwire.codec.program import MessageClass, program_of
 from tagwire.errors import ConfigError, EncodeError, UnsupportedVersionError
+from tagwire.extras import Needs
 from tagwire.kernel import message_column_writing as kernel
 from tagwire.spec import Absent, Field, Struct
+
+with Needs("arrow"):
+    import pyarrow as pa
 
 AnyMessage = TypeVar("AnyMessage", bound=MessageClass)
 

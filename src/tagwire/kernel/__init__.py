@@ -1,7 +1,8 @@
 """Loops over bytes: Cython in pure-Python mode. Imports no other room; every room may import it.
 
 Each module here is valid Python that also compiles. A build compiles all of them; TAGWIRE_PURE=1 in the
-environment runs the same source uncompiled, which is how one test-suite covers both.
+environment runs the same source uncompiled, which is how one test-suite covers both. Where there is no compiled one
+for the interpreter, the source runs as well, and a RuntimeWarning says so once.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_file_location
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
+from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
@@ -28,8 +29,24 @@ class _Uncompiled:
         return spec_from_file_location(name, source) if parent == __name__ and source.is_file() else None
 
 
-if os.environ.get("TAGWIRE_PURE") == "1":
+_pure = os.environ.get("TAGWIRE_PURE") == "1"
+if _pure:
     sys.meta_path.insert(0, _Uncompiled)
+elif not any((_DIRECTORY / f"raw_bytes{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
+    import warnings
+
+    warnings.warn(
+        f"tagwire's kernels are not compiled for this Python ({sys.implementation.name} "
+        f"{'.'.join(map(str, sys.version_info[:2]))}, {sys.platform}): all is right, and slow. "
+        "TAGWIRE_PURE=1 asks for this.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    _pure = True
+if _pure and find_spec("cython") is None:
+    from tagwire.extras import MissingExtraError
+
+    raise MissingExtraError("cython", "pure")
 
 compiled: bool
 """Whether every kernel runs as machine code; asking loads them all. Printed by both test runs."""

@@ -10,21 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypedDict, Unpack
 
-import pyarrow as pa
-
 from tagwire.errors import ConfigError, DecodeError
+from tagwire.extras import Needs
 from tagwire.kernel.plain_batches import plain_run
 from tagwire.records.aborted import AbortedTransactions
 from tagwire.records.batch import CODEC_MASK, BatchHeader, Data
 from tagwire.records.column_buffers import ColumnBuffers, Names
+from tagwire.records.columns import DEFAULT_COLUMNS, check_columns
 from tagwire.records.compression import default_limit
 from tagwire.records.entries import check_dialect, run_at
 
-COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers")
-"""Every column there is; `arrow_schema` has their types."""
-
-DEFAULT_COLUMNS = ("offset", "timestamp", "key", "value", "headers")
-TIMESTAMP_UNITS = ("ms", "us")
+with Needs("arrow"):
+    import pyarrow as pa
 
 _TYPES = {
     "key": pa.binary(),
@@ -54,16 +51,8 @@ def arrow_schema(columns: Sequence[str] = DEFAULT_COLUMNS, *, timestamp_unit: st
 
 @lru_cache(maxsize=64)
 def _schema(columns: tuple[str, ...], timestamp_unit: str) -> pa.Schema:
-    if timestamp_unit not in TIMESTAMP_UNITS:
-        raise ConfigError(f"timestamp unit {timestamp_unit!r} is unknown; allowed: {', '.join(TIMESTAMP_UNITS)}")
+    check_columns(columns, timestamp_unit)
     types = {**_TYPES, "timestamp": pa.timestamp(timestamp_unit, "UTC")}
-    if not columns:
-        raise ConfigError(f"no column is asked for; there are {', '.join(COLUMNS)}")
-    for position, name in enumerate(columns):
-        if name not in types:
-            raise ConfigError(f"column {name!r} is unknown; allowed: {', '.join(COLUMNS)}")
-        if name in columns[:position]:
-            raise ConfigError(f"column {name!r} is asked for twice")
     return pa.schema([(name, types[name]) for name in columns])
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, Unpack
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from tagwire.errors import ConfigError, EncodeError
+from tagwire.extras import Needs
 from tagwire.kernel import record_writing as kernel
 from tagwire.records.batch import APPEND_TIME, HEADER_SIZE, next_sequence
 from tagwire.records.message_set_writer import Encoded, transcribe
 from tagwire.records.writer import BatchOptions, check, head, is_message_set, seal, set_format
+
+with Needs("arrow"):
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
 MAX_BATCH_BYTES = 1 << 20
 MAX_BATCH_RECORDS = 100_000

@@ -6,12 +6,14 @@ from array import array
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-import pyarrow as pa
-
+from tagwire.extras import Needs
 from tagwire.kernel import records as kernel
 from tagwire.kernel import string_buffers
 from tagwire.kernel.record_objects import text
 from tagwire.records.batch import APPEND_TIME, CODEC_MASK, HEADER_SIZE, BatchHeader
+
+with Needs("arrow"):
+    import pyarrow as pa
 
 _SHRINK_FROM = 1 << 16
 _NO_TIMESTAMP_TYPE = -1

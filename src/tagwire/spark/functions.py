@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import ArrayType, StructField, StructType
-
 from tagwire.errors import ConfigError, DecodeError, UnsupportedVersionError
+from tagwire.extras import Needs
 from tagwire.records.compression import MAX_DECOMPRESSED
+
+with Needs("spark"):
+    import pyarrow as pa
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import ArrayType, StructField, StructType
+
 from tagwire.spark.columns import arrow_schema, topic_schema
 from tagwire.spark.failure import cause_alone
 from tagwire.spark.values.formats import FAIL, MODES, PERMISSIVE

@@ -6,15 +6,17 @@ import time
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from tagwire import records
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.partitioner import TopicPlaces
 from tagwire.errors import EncodeError
 from tagwire.escaping import told
+from tagwire.extras import Needs
 from tagwire.kernel import partitioning as kernel
+
+with Needs("arrow"):
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
 # What brokers take as one batch by default, less some room (max.message.bytes of Kafka).
 MAX_BATCH_BYTES = 1 << 20

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tagwire.errors import ConfigError
+from tagwire.extras import Needs
 from tagwire.spark.jobs.flights import NEW_YORK
 
 if TYPE_CHECKING:
@@ -123,10 +123,8 @@ def _grouped(hours: Counter[int]) -> tuple[str, Counter[str]]:
 
 def _canvas(columns: int) -> tuple[Figure, tuple[Axes, ...]]:
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its first run says that it looks for fonts
-    try:
+    with Needs("plot"):
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ConfigError(f"the picture needs matplotlib: pip install 'tagwire[spark]' ({error})") from None
     figure = Figure(figsize=(5.5 * columns + 1, 4.5), dpi=110, layout="constrained")
     axes: Any = figure.subplots(1, columns, squeeze=False)[0]
     for one in axes:
