@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tagwire.cli.connecting import administer, connect
+from tagwire.cli.connecting import connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, check_alone, pairs
+from tagwire.cli.suggestions import configs_meant, did_you_mean, topics_meant
 from tagwire.cli.terminal import print_json, print_rows, printable
 
 if TYPE_CHECKING:
@@ -60,9 +61,11 @@ def describe(
       tagwire configs describe topic/flights
       tagwire configs describe broker/1 --all --json | jq .name
     """
+    from tagwire.client import Admin
+
     at = _resource(resource)
-    with administer(bootstrap) as admin:
-        found = admin.describe_configs([at]).popitem()[1].values()
+    with connect(bootstrap) as client, topics_meant(client, at[1]):
+        found = Admin(client).describe_configs([at]).popitem()[1].values()
     shown = [entry for entry in found if every or not entry.is_default]
     if as_json:
         print_json(_row(entry) for entry in shown)
@@ -98,7 +101,7 @@ def alter(
       tagwire configs alter topic/flights --set retention.ms=-1 --reset segment.bytes
       tagwire configs alter topic/flights --append cleanup.policy=compact --dry-run
     """
-    from tagwire.client import Append, Subtract
+    from tagwire.client import Admin, Append, Subtract
 
     at = _resource(resource)
     given: list[tuple[str, Change]] = [
@@ -112,8 +115,10 @@ def alter(
         raise typer.BadParameter("nothing to change: give --set, --append, --subtract or --reset")
     if len(changes) < len(given):
         raise typer.BadParameter("a config can be changed in one way at a time")
-    with administer(bootstrap) as admin:
-        admin.alter_configs({at: changes}, validate_only=dry_run)
+    with connect(bootstrap) as client, topics_meant(client, at[1]):
+        admin = Admin(client)
+        with configs_meant(admin, at, *changes):
+            admin.alter_configs({at: changes}, validate_only=dry_run)
     if as_json:
         print_json({"resource": resource, "name": name, "altered": not dry_run} for name in changes)
         return
@@ -163,5 +168,6 @@ def _resource(text: str) -> tuple[str, str]:
 
     kind, slash, name = text.partition("/")
     if not slash or kind not in KINDS:
-        raise typer.BadParameter(f"{text!r} is not KIND/NAME with a kind of {', '.join(KINDS)}")
+        meant = did_you_mean(kind, KINDS) if slash else ""
+        raise typer.BadParameter(f"{text!r} is not KIND/NAME with a kind of {', '.join(KINDS)}{meant}")
     return kind, name

@@ -16,6 +16,7 @@ from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json, Topic
 from tagwire.cli.ranges import Edge, offsets_of, parse_edge, parse_range
 from tagwire.cli.record_formats import formatted
 from tagwire.cli.record_lines import Headers, ReadRecord, format_line, lines_for_people
+from tagwire.cli.suggestions import topics_meant
 from tagwire.cli.terminal import printable, progress
 from tagwire.errors import Error, KafkaError
 
@@ -109,7 +110,7 @@ def consume(
     if commit and group is None:
         raise typer.BadParameter("needs --group", param_hint="'--commit'")
     write = _writer(format_, null, raw=raw, full=full, as_json=as_json)
-    with connect(bootstrap) as client:
+    with connect(bootstrap) as client, topics_meant(client, topic):
         if isolation is not None:
             client.fetch_settings = replace(client.fetch_settings, isolation=isolation)
         partitions = _partitions(client, topic, partition, start)

@@ -10,6 +10,7 @@ import typer
 from tagwire.cli.bounds import held, parse_bound, resolve
 from tagwire.cli.connecting import administer, connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, check_alone
+from tagwire.cli.suggestions import groups_meant, topics_meant
 from tagwire.cli.terminal import print_json, print_rows, printable
 
 if TYPE_CHECKING:
@@ -73,12 +74,10 @@ def describe(
       tagwire groups describe --all
       tagwire groups describe loader --json | jq -s 'map(.lag) | add'
     """
-    from tagwire.client import Admin
-
     if bool(groups) == every:
         raise typer.BadParameter("name groups, or give --all" if not every else "--all is there already: name none")
-    with connect(bootstrap) as client:
-        found = Admin(client).group_lags(groups or None, members=True)
+    with administer(bootstrap) as admin, groups_meant(admin, *groups or ()):
+        found = admin.group_lags(groups or None, members=True)
     told = {group.group: group for group in found}
     for name in groups or told:
         group = told[name]
@@ -121,7 +120,7 @@ def delete(groups: Groups, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = Fal
     Example:
       tagwire groups delete loader
     """
-    with administer(bootstrap) as admin:
+    with administer(bootstrap) as admin, groups_meant(admin, *groups):
         admin.delete_groups(groups)
     if as_json:
         print_json({"group": group, "deleted": True} for group in groups)
@@ -161,7 +160,7 @@ def reset(
     if (to is None) == (by is None):
         raise typer.BadParameter("give either --to or --by")
     where = None if to is None else parse_bound(to, "--to")
-    with connect(bootstrap) as client:
+    with connect(bootstrap) as client, topics_meant(client, *topic or ()):
         admin = Admin(client)
         _check_empty(admin, group)
         before = admin.group_offsets(group)

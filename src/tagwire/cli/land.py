@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tagwire.cli.connecting import client_properties, named_brokers
+from tagwire.cli.connecting import client_properties, connect, named_brokers
 from tagwire.cli.land_display import display
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json
+from tagwire.cli.suggestions import topics_meant
 from tagwire.cli.terminal import cut, print_json, print_rows, printable
 
 if TYPE_CHECKING:
@@ -134,7 +135,8 @@ def land(
             done = flights.land_flights(to, on_fill=shown.fill, **further)
         else:
             further |= {"properties": client_properties(bootstrap), "text": text, "values": decoding or None}
-            done = land.land(bootstrap, topic, to, **further)
+            with connect(bootstrap) as client, topics_meant(client, topic):
+                done = land.land(bootstrap, topic, to, **further)
     if as_json:
         _print_json(done.document())
         return

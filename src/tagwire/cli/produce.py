@@ -18,6 +18,7 @@ from tagwire.cli.connecting import connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, Topic, pairs
 from tagwire.cli.record_input import Read, delimiter_of, formatted, plain, records_of
 from tagwire.cli.record_lines import Headers, parse_line
+from tagwire.cli.suggestions import topics_meant
 from tagwire.cli.terminal import printable, progress
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ def produce(
     with ExitStack() as stack:
         source = stack.enter_context(_opened(file))
         client = stack.enter_context(connect(bootstrap))
+        stack.enter_context(topics_meant(client, topic))
         transactional_id = transactional_id or client.produce_settings.transactional_id
         producer = stack.enter_context(
             Producer(client, acks=acks, compression=compression, transactional_id=transactional_id)

@@ -9,6 +9,7 @@ import typer
 from tagwire.cli.bounds import held, parse_bound, resolve
 from tagwire.cli.connecting import administer, connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, check_alone, pairs
+from tagwire.cli.suggestions import configs_meant, topics_meant
 from tagwire.cli.terminal import print_json, print_rows, printable
 from tagwire.cli.topic_reports import configs_of, detail_rows, list_row, report, sizes_of
 
@@ -59,7 +60,7 @@ def describe(names: Names, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = Fal
     """
     from tagwire.client import Admin
 
-    with connect(bootstrap) as client:
+    with connect(bootstrap) as client, topics_meant(client, *names):
         for name in names:
             client.topic(name, client.deadline())  # a missing one is an error, not an empty table
         found = report(client, names)
@@ -105,10 +106,11 @@ def create(
     with administer(bootstrap) as admin:
         known = {topic.name for topic in admin.list_topics()} if if_not_exists else set()
         wanted = [name for name in names if name not in known]
-        admin.create_topics(
-            [NewTopic(name, partitions, replication, configs) for name in wanted],
-            validate_only=dry_run,
-        )
+        with configs_meant(admin, None, *configs):
+            admin.create_topics(
+                [NewTopic(name, partitions, replication, configs) for name in wanted],
+                validate_only=dry_run,
+            )
     if as_json:
         print_json(
             {"topic": name, "partitions": partitions, "created": name in wanted and not dry_run} for name in names
@@ -139,8 +141,10 @@ def alter(
     Example:
       tagwire topics alter flights --partitions 8
     """
-    with administer(bootstrap) as admin:
-        admin.create_partitions({name: partitions}, validate_only=dry_run)
+    from tagwire.client import Admin
+
+    with connect(bootstrap) as client, topics_meant(client, name):
+        Admin(client).create_partitions({name: partitions}, validate_only=dry_run)
     if as_json:
         print_json([{"topic": name, "partitions": partitions, "altered": not dry_run}])
     else:
@@ -176,7 +180,7 @@ def trim(
     from tagwire.client import Admin, TopicPartition
 
     where = parse_bound(before, "--before")
-    with connect(bootstrap) as client:
+    with connect(bootstrap) as client, topics_meant(client, name):
         known = client.topic(name, client.deadline()).partitions
         places = [TopicPartition(name, index) for index in partition or known]
         holds = held(client, places)
@@ -208,8 +212,10 @@ def delete(names: Names, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False
     Example:
       tagwire topics delete flights
     """
-    with administer(bootstrap) as admin:
-        admin.delete_topics(names)
+    from tagwire.client import Admin
+
+    with connect(bootstrap) as client, topics_meant(client, *names):
+        Admin(client).delete_topics(names)
     if as_json:
         print_json({"topic": name, "deleted": True} for name in names)
     else:
