@@ -53,7 +53,7 @@ def write_segment(directory: Path, batch_size: int) -> Path:
         open(log.with_suffix(".timeindex"), "wb") as times,
     ):
         while position < SIZE:
-            records.place(batch, number * per_batch, 0)
+            records.assign_offsets(batch, number * per_batch, 0)
             if position:
                 index.write(offset_index.ENTRY.pack((number + 1) * per_batch - 1, position))
             out.write(batch)

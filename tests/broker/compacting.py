@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
-from tagwire.broker import upkeep
+from tagwire.broker import scheduler
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.files import Files
 from tagwire.broker.topics import Topics
@@ -20,7 +20,7 @@ def compact_all(path, *, clean):
         topics.load()
         for partition in topics.partitions():
             partition.log.roll_if_due(2**60)
-        upkeep.compact(topics, data, asyncio.Event())
+        scheduler.compact(topics, data, asyncio.Event())
         if clean:
             topics.close()
         else:

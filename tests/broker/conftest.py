@@ -15,10 +15,10 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker
+from tagwire.broker.fault_injection import FaultyFiles
 from tagwire.broker.storage import log_lock
 from tagwire.broker.storage.batch import Batch
 from tagwire.broker.storage.files import Files
-from tagwire.broker.testing.disk import Disk
 from tagwire.records import Record, batch_headers, write
 from tagwire.rpc import NEED_DATA, Connection
 
@@ -40,8 +40,8 @@ def batch() -> Callable[..., Batch]:
 
 
 @pytest.fixture
-def failing_files() -> Disk:
-    return Disk()
+def failing_files() -> FaultyFiles:
+    return FaultyFiles()
 
 
 class ForgetfulFiles(Files):
@@ -258,7 +258,7 @@ def start() -> Iterator[Callable[..., Process]]:
 
 @pytest.fixture(autouse=True)
 def _guarded_state_is_touched_with_its_lock_alone() -> Iterator[None]:
-    """What is raised in a thread of upkeep, or for a client, is only logged."""
+    """What is raised in a thread of the scheduler, or for a client, is only logged."""
     yield
     found, log_lock.unguarded[:] = list(log_lock.unguarded), []
     assert not found

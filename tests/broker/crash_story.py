@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
-from tagwire.broker import upkeep
+from tagwire.broker import scheduler
+from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.groups.offsets import CommittedOffset
 from tagwire.broker.producer_ids import ProducerIds
-from tagwire.broker.state_log import StateLog
 from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
@@ -72,9 +72,9 @@ class Story:
     async def open(self):
         self.data = DataDirectory(self.disk, path_on_disk())
         self.topics = Topics(self.disk, self.data, self.pool, self.pool, self.fsync)
-        self.groups = Groups(StateLog(self.topics, OFFSETS), 100)
+        self.groups = Groups(CoordinatorLog(self.topics, OFFSETS), 100)
         self.ids = ProducerIds(self.disk, self.data.path, self.pool)
-        log = StateLog(self.topics, TRANSACTIONS)
+        log = CoordinatorLog(self.topics, TRANSACTIONS)
         self.transactions = Transactions(log, self.topics, self.groups, self.ids)
         self.ids.load()
         self.topics.load()
@@ -194,15 +194,15 @@ class Story:
         for partition in self.topics.partitions():
             if partition.log.config.compacts and not partition.log.is_offline and self.random.random() < 0.7:
                 partition.log.roll_if_due(now)
-        upkeep.compact(self.topics, self.data, asyncio.Event())
+        scheduler.compact(self.topics, self.data, asyncio.Event())
 
     async def remember(self):
-        upkeep.save_recovery_points(self.topics, self.data)
+        scheduler.save_recovery_points(self.topics, self.data)
 
     async def restart(self):
         await self.topics.settle()
         clean = self.topics.close()
-        upkeep.save_recovery_points(self.topics, self.data)
+        scheduler.save_recovery_points(self.topics, self.data)
         self.data.close(clean=clean)
         await self.open()
 

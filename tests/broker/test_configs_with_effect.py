@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from tagwire.broker import upkeep
+from tagwire.broker import scheduler
 from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.files import Files
@@ -21,7 +21,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 10**12
-        for module in ("storage.log", "storage.segment", "upkeep"):
+        for module in ("storage.log", "storage.segment", "scheduler"):
             monkeypatch.setattr(f"tagwire.broker.{module}.wall_ms", lambda: self.now)
 
 
@@ -66,16 +66,16 @@ def test_a_segment_is_closed_when_its_time_is_over_with_the_next_record_or_witho
         await put(partition, clock)
         clock.now += 999
         await put(partition, clock)
-        upkeep.expire(topics)
+        scheduler.expire(topics)
         assert segments(partition) == [0]
         clock.now += 1
         await put(partition, clock)
         assert segments(partition) == [0, 2]
         clock.now += 1000
-        upkeep.expire(topics)
+        scheduler.expire(topics)
         assert segments(partition) == [0, 2, 3]
         clock.now += 10**6
-        upkeep.expire(topics)  # what is empty is not closed
+        scheduler.expire(topics)  # what is empty is not closed
         assert segments(partition) == [0, 2, 3]
         await topics.alter("t", {"segment.ms": None})
         await put(partition, clock)
@@ -91,10 +91,10 @@ def test_a_compacted_segment_is_closed_and_compacted_before_its_records_wait_too
         for number in range(5):
             await put(partition, clock, b"%d" % number)
         clock.now += 999
-        upkeep.compact(topics, data, asyncio.Event())
+        scheduler.compact(topics, data, asyncio.Event())
         assert partition.log.size_bytes > 300
         clock.now += 1
-        upkeep.compact(topics, data, asyncio.Event())
+        scheduler.compact(topics, data, asyncio.Event())
         data_left = partition.log.read(0, 10_000)
         assert [r.value for b in read(data_left) for r in b.records()] == [b"4"]
 
@@ -106,15 +106,15 @@ def test_with_both_policies_records_are_replaced_and_old_segments_deleted(on_top
     async def scenario(topics, data, partition):
         for number in range(20):
             await put(partition, clock, b"%d" % number + b"v" * 200, key=b"k%d" % (number % 3))
-        upkeep.compact(topics, data, asyncio.Event())
+        scheduler.compact(topics, data, asyncio.Event())
         assert partition.log.start_offset == 0
         assert partition.log.size_bytes < 2500
         clock.now += 5001
         await put(partition, clock, key=b"new")
-        upkeep.expire(topics)
+        scheduler.expire(topics)
         assert partition.log.start_offset > 0
         clock.now += 5001
-        upkeep.expire(topics)
+        scheduler.expire(topics)
         assert (partition.log.start_offset, partition.log.end_offset) == (21, 21)
 
     configs = {"cleanup.policy": "compact,delete", "segment.bytes": "1024", "retention.ms": "5000"}
@@ -126,10 +126,10 @@ def test_a_topic_that_is_only_compacted_keeps_its_records_whatever_their_age_and
         for number in range(8):
             await put(partition, clock, b"v" * 400, key=b"k%d" % number)
         clock.now += 10**11
-        upkeep.expire(topics)
+        scheduler.expire(topics)
         assert partition.log.start_offset == 0
         await topics.alter("t", {"cleanup.policy": "delete"})
-        upkeep.expire(topics)
+        scheduler.expire(topics)
         assert partition.log.start_offset == 8
 
     on_topic(
@@ -141,14 +141,14 @@ def test_altered_retention_deletes_with_the_next_round(on_topic, clock):
     async def scenario(topics, data, partition):
         for _ in range(8):
             await put(partition, clock, b"v" * 400)
-        upkeep.expire(topics)
+        scheduler.expire(topics)
         assert partition.log.start_offset == 0
         await topics.alter("t", {"retention.bytes": "1000"})
-        upkeep.expire(topics)
+        scheduler.expire(topics)
         assert 1000 <= partition.log.size_bytes < 2000
         await topics.alter("t", {"retention.ms": "10"})
         clock.now += 11
-        upkeep.expire(topics)
+        scheduler.expire(topics)
         assert partition.log.start_offset == 8
 
     on_topic({"segment.bytes": "1024"}, scenario)

@@ -17,7 +17,7 @@ from tagwire.rpc import Unsupported
 
 ApiVersions = messages.ApiVersionsRequest
 
-SERVED = {
+HANDLERS = {
     0: (0, 12),
     1: (4, 16),
     2: (1, 7),
@@ -90,7 +90,7 @@ def lives(broker, connect) -> bool:
 def test_every_version_tells_what_is_served(wire, version):
     answer = ask_versions(wire, version)
     assert answer.error_code == 0
-    assert {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys} == SERVED
+    assert {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys} == HANDLERS
 
 
 @pytest.mark.parametrize("version", [6, 99, 32767, -1])

@@ -13,7 +13,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker
-from tagwire.broker.observing.statistics import tables
+from tagwire.broker.telemetry.statistics import tables
 from tagwire.errors import Error, StorageError
 from tagwire.records import read
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS

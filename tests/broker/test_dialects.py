@@ -14,7 +14,7 @@ from tagwire.broker.config_file import read_config
 from tagwire.broker.dialects import MAX_RECORDS
 from tagwire.client import EARLIEST, Producer, Reader
 from tagwire.errors import ConfigError, Error, KafkaError
-from tagwire.records import HeaderEntry, HeaderRegister, Record, place, read, write
+from tagwire.records import HeaderEntry, HeaderRegister, Record, assign_offsets, read, write
 from tagwire.records.files import partitions
 from tagwire.records.files.partition_metadata import read_dialect
 from tagwire.records.files.verify import verify_partition
@@ -80,7 +80,7 @@ def test_what_its_clients_send_is_stored_and_served_as_it_is(wire, make, codec):
     if codec == "none":
         assert bytes(answer.records)[: len(data)] == data
     else:
-        place(placed, 3, -1, DIALECT)
+        assign_offsets(placed, 3, -1, DIALECT)
         assert bytes(answer.records)[len(data) :] == bytes(placed)
     assert rows_of(fetch(wire, make, offset=4).records, DIALECT)[-1] == wanted[-1]
 

@@ -14,7 +14,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker, Settings
-from tagwire.broker.instruments import Instruments
+from tagwire.broker.hooks import Hooks
 from tagwire.broker.network.server import Server
 from tagwire.errors import Error, StorageError, TagwireError
 from tagwire.records import read
@@ -30,7 +30,7 @@ def serving(settings, files):
     found = {}
 
     async def main():
-        async with Server(settings, Instruments(files)) as server:
+        async with Server(settings, Hooks(files)) as server:
             found.update(bootstrap=server.bootstrap, loop=asyncio.get_running_loop())
             ready.set()
             await stop.wait()

@@ -18,11 +18,11 @@ from random import Random
 
 import pytest
 
+from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.groups.membership import Joining, State
 from tagwire.broker.groups.offsets import CommittedOffset
 from tagwire.broker.producer_ids import BLOCK, ProducerIds
-from tagwire.broker.state_log import StateLog
 from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.topics import Topics
@@ -74,9 +74,9 @@ class Parts:
         self.disk, self.now = disk, [1_000_000]
         self.data = DataDirectory(disk, path_on_disk())
         self.topics = Topics(disk, self.data, pool, pool, "batch")
-        self.groups = Groups(StateLog(self.topics, OFFSETS), 100, clock=lambda: self.now[0])
+        self.groups = Groups(CoordinatorLog(self.topics, OFFSETS), 100, clock=lambda: self.now[0])
         self.ids = ProducerIds(disk, self.data.path, pool)
-        log = StateLog(self.topics, TRANSACTIONS)
+        log = CoordinatorLog(self.topics, TRANSACTIONS)
         self.transactions = Transactions(log, self.topics, self.groups, self.ids, clock=lambda: self.now[0])
         self.ids.load()
         self.topics.load()

@@ -224,7 +224,7 @@ def begin(sessions, size=1, name="t"):
     """The id of a new session of so many partitions."""
     context = sessions.begin(request(wanted=[(name, number, 0) for number in range(size)]), 12)
     blank = messages.FetchResponse.PartitionData(high_watermark=0, records=b"")
-    return context.answer([blank] * size)[0]
+    return context.respond([blank] * size)[0]
 
 
 def is_there(sessions, session_id, epoch=1):

@@ -103,7 +103,7 @@ def test_a_full_disk_refuses_offsets_and_takes_them_again_when_there_is_room(tmp
         assert committed(connect(broker.bootstrap), "g") == 3
 
 
-def test_an_fsync_that_fails_ends_the_use_of_a_state_log_and_nothing_refused_comes_back(tmp_path, connect):
+def test_an_fsync_that_fails_ends_the_use_of_a_coordinator_log_and_nothing_refused_comes_back(tmp_path, connect):
     with Broker(tmp_path) as broker:
         wire = connect(broker.bootstrap)
         wire.create("t", 1)
@@ -121,7 +121,7 @@ def test_an_fsync_that_fails_ends_the_use_of_a_state_log_and_nothing_refused_com
         assert committed(wire, "g") == 7
 
 
-def test_a_state_log_that_cannot_be_read_stops_the_start_by_name(tmp_path, connect):
+def test_a_coordinator_log_that_cannot_be_read_stops_the_start_by_name(tmp_path, connect):
     with Broker(tmp_path) as broker:
         wire = connect(broker.bootstrap)
         wire.create("t", 1)

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from tagwire.broker.observing.log_format import logging_to_stderr
+from tagwire.broker.telemetry.log_format import logging_to_stderr
 
 EVIL = "\x1b[2J\nERROR another line\u202e"
 

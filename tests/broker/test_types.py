@@ -14,7 +14,7 @@ CONFIGURATION = SOURCES.parent / "pyproject.toml"
 
 HANDLER = """\
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 
 Request = messages.HeartbeatRequest
 Response = messages.HeartbeatResponse

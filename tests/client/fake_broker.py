@@ -105,14 +105,14 @@ class FakePartition:
             self.numbered[(*producer, sequence)] = self.end
             self.due[producer] = records.next_sequence(sequence, header.count)
         placed = bytearray(data)
-        records.place(placed, self.end, 0)
+        records.assign_offsets(placed, self.end, 0)
         return self.put(bytes(placed))
 
     def _append_messages(self, data: bytes) -> int:
         base = self.end
         for header in records.batch_headers(data, self.dialect):
             entry = bytearray(header.bytes_in(memoryview(data)))
-            records.place(entry, self.end, 0, self.dialect)
+            records.assign_offsets(entry, self.end, 0, self.dialect)
             self.put(bytes(entry))
         return base
 

@@ -129,7 +129,7 @@ def control_batch(offset: int) -> bytes:
             "0000000000000049 000d ffffffff 00000001 20 00 00 00 08 00000001 0c 00000000015b 00"
         )
     )
-    records.place(data, offset, 0)
+    records.assign_offsets(data, offset, 0)
     return bytes(data)
 
 

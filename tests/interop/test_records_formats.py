@@ -162,7 +162,7 @@ def test_kafka_reads_compacted_and_dated_batches(peers: Peers, release: str, cou
         lines.append((records.rewrite(batch, kept, delete_horizon=NOW + 10**6), kept))
         lines.append((records.rewrite(batch, []), []))
         dated = bytearray(records.write(rows, compression=codec, base_offset=100))
-        records.restamp(dated, NOW + 77)
+        records.set_append_time(dated, NOW + 77)
         lines.append((bytes(dated), [row.replace(timestamp=NOW + 77) for row in numbered(rows, 100)]))
     answers = peers(release).ask("Records", (f"read {data.hex()}" for data, _ in lines))
     for (data, kept), answer in zip(lines, answers, strict=True):

@@ -118,7 +118,7 @@ def test_a_batch_outside_the_range_is_neither_verified_nor_decompressed() -> Non
     damaged = bytearray(rows(0, 9, compression="zstd"))
     damaged[-1] ^= 1
     data = damaged + rows(10, 19) + damaged[:8] + damaged[8:]
-    records.place(memoryview(data)[len(damaged) + len(rows(10, 19)) :], 20, 0)
+    records.assign_offsets(memoryview(data)[len(damaged) + len(rows(10, 19)) :], 20, 0)
     assert values(records.to_arrow(data, start_offset=10, end_offset=20)) == list(range(10, 20))
     for start, end in ((9, 20), (10, 21)):
         with pytest.raises(CorruptRecordError, match="checksum"):

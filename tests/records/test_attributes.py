@@ -60,7 +60,7 @@ def test_the_last_sequence_of_a_batch_wraps() -> None:
 def test_a_batch_is_dated_without_touching_its_records(codec: str) -> None:
     data = bytearray(records.write(ROWS, compression=codec))
     before = bytes(data[61:])
-    records.restamp(data, 99_999)
+    records.set_append_time(data, 99_999)
     batch = read_one(bytes(data))
     assert (batch.timestamp_type, batch.max_timestamp, batch.compression) == ("LogAppendTime", 99_999, codec)
     assert bytes(data[61:]) == before
@@ -71,14 +71,14 @@ def test_a_batch_is_dated_without_touching_its_records(codec: str) -> None:
 def test_a_batch_is_dated_through_its_header_alone() -> None:
     data = records.write(ROWS)
     whole, head = bytearray(data), bytearray(data[:61])
-    records.restamp(whole, 5)
-    records.restamp(head, 5, data[61:])
+    records.set_append_time(whole, 5)
+    records.set_append_time(head, 5, data[61:])
     assert head + data[61:] == whole
 
 
 def test_only_the_batch_at_the_start_is_dated() -> None:
     log = bytearray(records.write(ROWS) + records.write(ROWS, base_offset=5))
-    records.restamp(log, 5)
+    records.set_append_time(log, 5)
     assert [batch.timestamp_type for batch in records.read(log)] == ["LogAppendTime", "CreateTime"]
 
 
@@ -117,7 +117,7 @@ def test_a_rewritten_batch_is_the_batch() -> None:
 
 def test_what_was_dated_keeps_the_times_of_its_records_when_it_is_rewritten() -> None:
     data = bytearray(records.write(ROWS))
-    records.restamp(data, 99_999)
+    records.set_append_time(data, 99_999)
     batch = read_one(bytes(data))
     assert records.rewrite(batch, batch.records()) == data
 

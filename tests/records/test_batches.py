@@ -68,7 +68,7 @@ def test_reading_unverified_is_possible_and_verify_tells_afterwards() -> None:
 @pytest.mark.parametrize("kind", [bytearray, lambda data: memoryview(bytearray(data))], ids=["bytearray", "memoryview"])
 def test_a_batch_is_placed_in_a_log_without_touching_its_checksum(kind: Callable[[bytes], bytearray]) -> None:
     batch = kind(records.write(ROWS, producer_id=7, producer_epoch=1, base_sequence=5))
-    records.place(batch, 9_000_000_000, 42)
+    records.assign_offsets(batch, 9_000_000_000, 42)
     (placed,) = records.read(batch)
     assert (placed.base_offset, placed.last_offset, placed.partition_leader_epoch) == (9_000_000_000, 9_000_000_002, 42)
     assert (placed.producer_id, placed.producer_epoch, placed.base_sequence) == (7, 1, 5)

@@ -35,7 +35,7 @@ def test_records_are_written_from_names_and_read_with_them(codec: str) -> None:
     assert headers(data) == NUMBERED
     found = [record for batch in records.read(data, DIALECT, register=REGISTER) for record in batch.records()]
     assert found == NAMED
-    together = records.read_together(data, DIALECT, register=REGISTER)
+    together = records.read_coalesced(data, DIALECT, register=REGISTER)
     assert [record for batch in together for record in batch.records()] == NAMED
     assert pickle.loads(pickle.dumps(found)) == NAMED
     assert found[0].get_header("app.name") == b"ig"
@@ -76,7 +76,7 @@ def test_what_is_no_header_at_all_is_named_too() -> None:
 def test_a_register_needs_the_format_that_has_int_keys(tmp_path: Path) -> None:
     for broken in (
         lambda: list(records.read(b"", register=REGISTER)),
-        lambda: list(records.read_together(b"", register=REGISTER)),
+        lambda: list(records.read_coalesced(b"", register=REGISTER)),
         lambda: records.write([], register=REGISTER),
         lambda: records.from_arrow(records.to_arrow(b""), register=REGISTER),
         lambda: Segment(tmp_path / "x.log", register=REGISTER),

@@ -297,8 +297,8 @@ def test_columns_name_the_headers_that_a_register_knows(codec: str) -> None:
 def test_an_entry_is_placed_and_dated_in_a_log(codec: str) -> None:
     rows = [Record(b"a", b"1", [(1, b"x")], 5)] * (1 if codec == "none" else 3)
     entry = bytearray(records.write(rows, dialect=DIALECT, compression=codec))
-    records.place(entry, 700, 9, DIALECT)
-    records.restamp(entry, 123_456, dialect=DIALECT)
+    records.assign_offsets(entry, 700, 9, DIALECT)
+    records.set_append_time(entry, 123_456, dialect=DIALECT)
     found = read(bytes(entry))
     assert [(record.offset, record.timestamp) for record in found] == [(700 + at, 123_456) for at in range(len(rows))]
     assert found[-1].headers == ((1, b"x"),)

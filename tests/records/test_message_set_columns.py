@@ -110,7 +110,7 @@ def test_messages_read_together_are_those_read_one_by_one(found: list[Record], c
         found, dialect=DIALECT, base_offset=100
     )
     alone = [record for batch in records.read(data, DIALECT) for record in batch.records()]
-    together = list(records.read_together(data, DIALECT))
+    together = list(records.read_coalesced(data, DIALECT))
     assert [record for batch in together for record in batch.records()] == alone
     assert len(together) <= 2
     assert together[-1].next_offset == alone[-1].offset + 1
@@ -121,7 +121,7 @@ def test_batches_and_messages_may_be_mixed_where_they_are_read_together() -> Non
     data = (
         records.write(rows, magic=0) + records.write(rows, base_offset=3) + records.write(rows, magic=1, base_offset=6)
     )
-    batches = list(records.read_together(data + b"\0" * 7))
+    batches = list(records.read_coalesced(data + b"\0" * 7))
     assert [(batch.magic, batch.count, batch.base_offset) for batch in batches] == [(0, 3, 0), (2, 3, 3), (1, 3, 6)]
     assert [record.offset for batch in batches for record in batch.records()] == list(range(9))
 
@@ -129,18 +129,18 @@ def test_batches_and_messages_may_be_mixed_where_they_are_read_together() -> Non
 def test_messages_before_a_broken_one_are_given() -> None:
     data = bytearray(records.write([Record(b"k", b"v")] * 3, magic=1))
     data[-1] ^= 1
-    read = records.read_together(data)
+    read = records.read_coalesced(data)
     assert [(next(read).base_offset, next(read).base_offset)] == [(0, 1)]
     with pytest.raises(CorruptRecordError, match=r"entry at offset 2 at byte .*checksum"):
         next(read)
-    *_, last = records.read_together(data, verify=False)
+    *_, last = records.read_coalesced(data, verify=False)
     with pytest.raises(CorruptRecordError, match="checksum"):
         last.verify()
 
 
 def test_what_a_wrapper_may_become_is_bounded_where_it_is_read_together() -> None:
     data = records.write([Record(None, bytes(5000))] * 3, magic=1, compression="gzip")
-    (batch,) = records.read_together(data, max_decompressed=1000)
+    (batch,) = records.read_coalesced(data, max_decompressed=1000)
     with pytest.raises(CorruptRecordError, match="more than 1000 bytes"):
         batch.records()
 

@@ -292,7 +292,7 @@ def test_a_wrapper_that_is_allowed_to_grow_tells_of_itself() -> None:
 
 @pytest.mark.parametrize("data", [b"", message()[:17], message()[:-1], records.write([Record(None, None)])[:60]])
 def test_only_a_whole_entry_is_placed_or_dated(data: bytes) -> None:
-    for change in (lambda entry: records.place(entry, 5, 5), lambda entry: records.restamp(entry, 5)):
+    for change in (lambda entry: records.assign_offsets(entry, 5, 5), lambda entry: records.set_append_time(entry, 5)):
         entry = bytearray(data)
         with pytest.raises(CorruptRecordError):
             change(entry)
@@ -368,7 +368,7 @@ def test_bytes_like_fields_are_written() -> None:
 def test_an_entry_of_magic_1_is_placed_without_touching_its_checksum(codec: str) -> None:
     rows = [Record(b"a", b"1", timestamp=5)] * (1 if codec == "none" else 3)
     entry = bytearray(records.write(rows, magic=1, compression=codec))
-    records.place(entry, 9_000_000_000, 42)
+    records.assign_offsets(entry, 9_000_000_000, 42)
     (batch,) = records.read(entry)
     assert (batch.base_offset, batch.last_offset) == (9_000_000_000, 9_000_000_000 + len(rows) - 1)
     assert [record.offset for record in batch.records()] == [9_000_000_000 + at for at in range(len(rows))]
@@ -376,16 +376,16 @@ def test_an_entry_of_magic_1_is_placed_without_touching_its_checksum(codec: str)
 
 def test_an_entry_of_magic_0_is_placed_only_if_it_wraps_nothing() -> None:
     entry = bytearray(records.write([Record(b"a", b"1")], magic=0))
-    records.place(entry, 77, 42)
+    records.assign_offsets(entry, 77, 42)
     assert rows_of(bytes(entry)) == [(77, -1, b"a", b"1")]
     with pytest.raises(UnsupportedVersionError, match="cannot be moved"):
-        records.place(bytearray(records.write([Record(b"a", b"1")], magic=0, compression="gzip")), 77, 42)
+        records.assign_offsets(bytearray(records.write([Record(b"a", b"1")], magic=0, compression="gzip")), 77, 42)
 
 
 @pytest.mark.parametrize("codec", OLD_CODECS)
 def test_an_entry_is_dated_when_it_is_appended(codec: str) -> None:
     entry = bytearray(records.write([Record(b"a", b"1", timestamp=5)], magic=1, compression=codec))
-    records.restamp(entry, 123_456)
+    records.set_append_time(entry, 123_456)
     (batch,) = records.read(entry)
     assert (batch.timestamp_type, batch.max_timestamp) == ("LogAppendTime", 123_456)
     assert [record.timestamp for record in batch.records()] == [123_456]
@@ -393,7 +393,7 @@ def test_an_entry_is_dated_when_it_is_appended(codec: str) -> None:
 
 def test_messages_without_timestamps_cannot_be_dated() -> None:
     with pytest.raises(UnsupportedVersionError, match="no timestamp"):
-        records.restamp(bytearray(records.write([Record(b"a", b"1")], magic=0)), 5)
+        records.set_append_time(bytearray(records.write([Record(b"a", b"1")], magic=0)), 5)
 
 
 @pytest.mark.parametrize("magic", [0, 1])

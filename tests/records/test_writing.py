@@ -146,7 +146,7 @@ def test_a_batch_is_rewritten_with_whatever_timestamps_it_has(times: tuple[int, 
     data = bytearray(good[:61] + payload)
     data[8:12] = (len(data) - 12).to_bytes(4, "big")
     if appended:
-        records.restamp(data, 1000)
+        records.set_append_time(data, 1000)
     else:
         data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
     (batch,) = records.read(data)

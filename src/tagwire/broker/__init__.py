@@ -7,11 +7,11 @@ serve(Settings(data_dir=Path("/var/lib/topics")))         # this program, until 
 
 from tagwire.broker.embedded import Broker
 from tagwire.broker.foreground import serve
+from tagwire.broker.interception import Intercepted, Interception, delay, drop, hang_up
 from tagwire.broker.network.listener import Listener, Tls
-from tagwire.broker.served import Call
+from tagwire.broker.registry import Call
 from tagwire.broker.session import HangUp
 from tagwire.broker.settings import Settings
-from tagwire.broker.testing.interception import Intercepted, Interception, delay, drop, hang_up
 
 __all__ = [
     "Broker",

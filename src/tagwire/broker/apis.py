@@ -5,12 +5,11 @@ Those that have a handler, or of these what an older release would serve; and th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable
 
 from tagwire.broker import handlers  # noqa: F401  (registers them)
-from tagwire.broker.served import SERVED, Call, Served
-from tagwire.broker.session import Answered
+from tagwire.broker.registry import HANDLERS, AddedHandler, Call, Registration
+from tagwire.broker.session import AnyResponse
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import ConfigError
 from tagwire.rpc import Api, Range, api_name, intersect, ranges_of
@@ -39,17 +38,17 @@ class Apis:
     """
 
     def __init__(self, as_release: str | None = None) -> None:
-        able: dict[int, Range] = {key: served.versions for key, served in SERVED.items()}
+        able: dict[int, Range] = {key: served.versions for key, served in HANDLERS.items()}
         self.versions = able
         self.advertised = able
         if as_release is not None:
             told = {key: (api.lowest, api.highest) for key, api in advertised(as_release).items()}
             self.versions = intersect(able, ranges_of(as_release))
             self.advertised = intersect(able, told)
-        self.served: dict[int, Served] = {key: SERVED[key] for key in self.versions}
+        self.served: dict[int, Registration] = {key: HANDLERS[key] for key in self.versions}
         self.added: dict[int, Api] = {}
 
-    def add(self, api: Api, handler: Callable[[Call[Any]], Answered | Awaitable[Answered]]) -> None:
+    def add(self, api: Api, handler: AddedHandler) -> None:
         """Serve an API that has no handler here, or another one in the place of one that has.
 
         Raises:
@@ -58,10 +57,10 @@ class Apis:
         if api.key in FIXED:
             raise ConfigError(f"{api.request.spec.name}: apiKey {api.key} is {api_name(api.key)}, which must stay")
 
-        async def handle(call: Call[MessageObject]) -> Answered:
+        async def handle(call: Call[MessageObject]) -> AnyResponse:
             response = handler(call)
             return await response if isinstance(response, Awaitable) else response
 
         self.added[api.key] = api
-        self.served[api.key] = Served(api.versions, overlaps=False, waits=True, most_bytes=None, handler=handle)
+        self.served[api.key] = Registration(api.versions, overlaps=False, waits=True, most_bytes=None, handler=handle)
         self.versions[api.key] = self.advertised[api.key] = api.versions

@@ -18,7 +18,7 @@ from tagwire.broker.record_refusals import refuse, untimely
 from tagwire.broker.storage.batch import Batch
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import CorruptRecordError, EncodeError, Error, KafkaError
-from tagwire.records import HeaderRegister, Record, RecordBatch, place, read, write
+from tagwire.records import HeaderRegister, Record, RecordBatch, assign_offsets, read, write
 from tagwire.records.compression import MAX_DECOMPRESSED
 
 MAX_RECORDS: Final = 200_000
@@ -144,5 +144,5 @@ def _batch(rows: list[Record], kind: tuple[object, ...], leader_epoch: int) -> b
             timestamp_type="CreateTime" if stamped is None else "LogAppendTime",
         )
     )
-    place(data, rows[0].offset, leader_epoch)
+    assign_offsets(data, rows[0].offset, leader_epoch)
     return bytes(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from os import PathLike
@@ -15,15 +15,14 @@ from typing import Any, Final, Self, Unpack
 
 from tagwire.broker.apis import Apis
 from tagwire.broker.event_loop import run
-from tagwire.broker.instruments import Instruments
+from tagwire.broker.fault_injection import FaultyFiles
+from tagwire.broker.hooks import Hooks
+from tagwire.broker.interception import Act, Interception, Interceptions
 from tagwire.broker.network.listener import Listener, Tls
 from tagwire.broker.network.server import Server
-from tagwire.broker.observing.requests import RequestLog
-from tagwire.broker.served import Call
-from tagwire.broker.session import Answered
+from tagwire.broker.registry import AddedHandler
 from tagwire.broker.settings import Options, Settings
-from tagwire.broker.testing.disk import Disk
-from tagwire.broker.testing.interception import Act, Interception, Interceptions
+from tagwire.broker.telemetry.requests import RequestLog
 from tagwire.errors import ConfigError, TagwireError, no_such_option
 from tagwire.rpc import MessageSpec, api_of
 from tagwire.rpc.addresses import address_of
@@ -92,7 +91,7 @@ class Broker:
         self._settings = Settings(data_dir=data, listeners=tuple(listeners) or (one,), **options)
         self._apis = Apis(self._settings.as_release)
         self._interceptions = Interceptions()
-        self.disk = Disk()
+        self.disk = FaultyFiles()
         self.requests = RequestLog(self._settings.requests_kept)
         self._running: _Running | None = None
 
@@ -119,8 +118,8 @@ class Broker:
             ConfigError: an address cannot be listened on.
         """
         if self._running is None:
-            instruments = Instruments(self.disk, self.requests, self._interceptions)
-            self._running = _Running(Server(self._settings, instruments, self._apis))
+            hooks = Hooks(self.disk, self.requests, self._interceptions)
+            self._running = _Running(Server(self._settings, hooks, self._apis))
 
     def stop(self) -> None:
         """Stop it, and return when everything is on the disk. Does nothing while it is not running."""
@@ -162,7 +161,9 @@ class Broker:
         return self._interceptions.add(api, act, times)
 
     def register(
-        self, spec: tuple[MessageSpec, MessageSpec], handler: Callable[[Call[Any]], Answered | Awaitable[Answered]]
+        self,
+        spec: tuple[MessageSpec, MessageSpec],
+        handler: AddedHandler,
     ) -> None:
         """Serve an API that Kafka does not have, to try a proposal on real connections.
 

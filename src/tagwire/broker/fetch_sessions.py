@@ -1,9 +1,9 @@
-"""Fetch sessions (KIP-227): the broker remembers what a reader asks for, so that each request and answer tells changes.
+"""Fetch sessions (KIP-227): the broker remembers what a reader asks for; each request and response tells changes.
 
 A full request (epoch 0) begins a session, if there is room for one, and ends the one it names; epoch -1 only ends.
 Requests after it name the session and count its epochs up; they add partitions, change them and let go of them, and
-their answers leave out the partitions with nothing new. A session is whoever's who names it: it grants nothing that the
-same request in full would not.
+their responses leave out the partitions with nothing new. A session belongs to whoever names it: it grants nothing
+that the same request in full would not.
 
 There are as many sessions as Kafka keeps (max.incremental.fetch.session.cache.slots). When all are taken, a new one
 takes the place of one that was not used for two minutes, else of the smallest that is older than that, if the new one
@@ -69,17 +69,17 @@ class FetchPartition:
         """Ask for what `other` does from now on."""
         self.fetch_offset, self.max_bytes, self.leader_epoch = other.fetch_offset, other.max_bytes, other.leader_epoch
 
-    def tell(self, answer: FetchResponse.PartitionData) -> bool:
-        """Whether `answer` has something that was not told yet; it counts as told then."""
+    def tell(self, result: FetchResponse.PartitionData) -> bool:
+        """Whether `result` has something that was not told yet; it counts as told then."""
         is_news = bool(
-            len(answer.records or b"")
-            or answer.error_code
-            or answer.high_watermark != self.high_watermark
-            or answer.log_start_offset != self.log_start_offset
+            len(result.records or b"")
+            or result.error_code
+            or result.high_watermark != self.high_watermark
+            or result.log_start_offset != self.log_start_offset
         )
         # Told again when the error is over, whatever else has stayed as it was.
-        self.high_watermark = -1 if answer.error_code else answer.high_watermark
-        self.log_start_offset = answer.log_start_offset
+        self.high_watermark = -1 if result.error_code else result.high_watermark
+        self.log_start_offset = result.log_start_offset
         return is_news
 
 
@@ -101,7 +101,7 @@ class FetchSession:
 
 
 Told = list[tuple[FetchPartition, "FetchResponse.PartitionData"]]
-"""Partitions and what is answered of them."""
+"""Partitions and their results."""
 
 
 class FetchContext(Protocol):
@@ -113,8 +113,8 @@ class FetchContext(Protocol):
 
     partitions: Sequence[FetchPartition]
 
-    def answer(self, answers: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
-        """What is told of the answers, one per partition: the session's id, 0 for none, and the partitions.
+    def respond(self, results: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
+        """What is told of the responses, one per partition: the session's id, 0 for none, and the partitions.
 
         Raises:
             KafkaError: INVALID_FETCH_SESSION_EPOCH: the session has meanwhile gone on with another request.
@@ -125,21 +125,21 @@ class FetchContext(Protocol):
 class _Sessionless:
     partitions: Sequence[FetchPartition]
 
-    def answer(self, answers: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
-        return NO_SESSION, list(zip(self.partitions, answers))
+    def respond(self, results: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
+        return NO_SESSION, list(zip(self.partitions, results))
 
 
 @dataclass(slots=True)
 class _Full:
-    """Begins a session with what is answered."""
+    """Begins a session with the results."""
 
     partitions: Sequence[FetchPartition]
     create: Callable[[], int]
 
-    def answer(self, answers: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
-        told = list(zip(self.partitions, answers))
-        for partition, answer in told:
-            partition.tell(answer)
+    def respond(self, results: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
+        told = list(zip(self.partitions, results))
+        for partition, result in told:
+            partition.tell(result)
         return self.create(), told
 
 
@@ -154,16 +154,16 @@ class _Incremental:
     def __post_init__(self) -> None:
         self.partitions = list(self.session.partitions.values())
 
-    def answer(self, answers: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
+    def respond(self, results: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
         session = self.session
         if session.epoch != self.epoch:
             raise KafkaError(Error.INVALID_FETCH_SESSION_EPOCH)
         told: Told = []
-        for partition, answer in zip(self.partitions, answers):
-            if not partition.tell(answer):
+        for partition, result in zip(self.partitions, results):
+            if not partition.tell(result):
                 continue
-            told.append((partition, answer))
-            if len(answer.records or b""):
+            told.append((partition, result))
+            if len(result.records or b""):
                 key = _key(partition, session.by_id)
                 session.partitions[key] = session.partitions.pop(key)
         return session.session_id, told

@@ -10,14 +10,14 @@ from contextlib import AsyncExitStack, suppress
 
 from tagwire.broker.event_loop import run
 from tagwire.broker.network.server import Server
-from tagwire.broker.observing.status import answering
 from tagwire.broker.settings import Settings
+from tagwire.broker.telemetry.status import answering
 
 
 def serve(settings: Settings, on_ready: Callable[[list[str]], None] = lambda addresses: None) -> None:
     """Run a broker in this thread, the program's main one, until SIGINT or SIGTERM; both stop it in order.
 
-    While it runs, `tagwire.broker.observing.status.ask` tells how it is to whoever may read its data directory.
+    While it runs, `tagwire.broker.telemetry.status.ask` tells how it is to whoever may read its data directory.
 
     Args:
         settings: how it is to run.

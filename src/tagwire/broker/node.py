@@ -1,4 +1,4 @@
-"""One broker without its sockets: settings, identity, topics, threads for the disk, and upkeep."""
+"""One broker without its sockets: settings, identity, topics, threads for the disk, and scheduled tasks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from tagwire.broker import upkeep
+from tagwire.broker import scheduler
+from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.fetch_sessions import FetchSessions
 from tagwire.broker.groups.coordinator import Groups
-from tagwire.broker.instruments import Instruments
+from tagwire.broker.hooks import Hooks
 from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.settings import Settings
-from tagwire.broker.state_log import StateLog
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.topics import Topics
 from tagwire.broker.transactions.coordinator import Transactions
@@ -40,7 +40,7 @@ class Node:
 
     Attributes:
         settings: how it was started.
-        instruments: what the program that runs it can reach.
+        hooks: what the program that runs it can reach.
         node_id, cluster_id: who it is.
         data_path: where its topics are.
         topics: its topics.
@@ -50,7 +50,7 @@ class Node:
         disk: threads for reading files.
     """
 
-    def __init__(self, settings: Settings, instruments: Instruments) -> None:
+    def __init__(self, settings: Settings, hooks: Hooks) -> None:
         """Take the data directory into use and open every log in it; this may take as long as reading what a crash
         left.
 
@@ -58,8 +58,8 @@ class Node:
             StorageError: the directory is not ours, is in use, or cannot be read or written.
         """
         self.settings = settings
-        self.instruments = instruments
-        files = instruments.files
+        self.hooks = hooks
+        files = hooks.files
         self._temporary = tempfile.mkdtemp(prefix="tagwire-broker-") if settings.data_dir is None else None
         # Also when it is never closed: when nobody knows it any more, or the program ends.
         self._remove_temporary = weakref.finalize(self, _remove, self._temporary, os.getpid())
@@ -68,16 +68,16 @@ class Node:
         self.fetch_sessions = FetchSessions()
         self._stopping = asyncio.Event()
         self._coming = 0, 0
-        self._upkeep: list[asyncio.Task[None]] = []
+        self._scheduled: list[asyncio.Task[None]] = []
         try:
             self._data = DataDirectory(files, Path(self._temporary or settings.data_dir or ""))
             self.topics = Topics(files, self._data, self._commits, self.disk, settings.fsync)
             self.groups = Groups(
-                StateLog(self.topics, OFFSETS), settings.max_groups, most_bytes=settings.max_groups_bytes
+                CoordinatorLog(self.topics, OFFSETS), settings.max_groups, most_bytes=settings.max_groups_bytes
             )
             self.producer_ids = ProducerIds(files, self._data.path, self.disk)
             self.transactions = Transactions(
-                StateLog(self.topics, TRANSACTIONS), self.topics, self.groups, self.producer_ids
+                CoordinatorLog(self.topics, TRANSACTIONS), self.topics, self.groups, self.producer_ids
             )
             try:
                 self.producer_ids.load()
@@ -113,22 +113,22 @@ class Node:
         finally:
             self._coming = self._coming[0] - topics, self._coming[1] - partitions
 
-    def start_upkeep(self) -> None:
+    def start_scheduler(self) -> None:
         """Begin what is done by the clock."""
         self.groups.start()
         self.transactions.start()
         duties: list[tuple[float, Callable[[], Awaitable[None] | None]]] = [
-            (upkeep.RETENTION_EVERY_S, partial(upkeep.expire, self.topics)),
-            (upkeep.COMPACTION_EVERY_S, partial(upkeep.compact, self.topics, self._data, self._stopping)),
-            (upkeep.RECOVERY_POINTS_EVERY_S, partial(upkeep.save_recovery_points, self.topics, self._data)),
-            (upkeep.GROUPS_EVERY_S, self._forget_missing),
-            (upkeep.GROUPS_EVERY_S, self.groups.expire),
-            (upkeep.TRANSACTIONS_EVERY_S, self.transactions.expire),
+            (scheduler.RETENTION_EVERY_S, partial(scheduler.expire, self.topics)),
+            (scheduler.COMPACTION_EVERY_S, partial(scheduler.compact, self.topics, self._data, self._stopping)),
+            (scheduler.RECOVERY_POINTS_EVERY_S, partial(scheduler.save_recovery_points, self.topics, self._data)),
+            (scheduler.GROUPS_EVERY_S, self._forget_missing),
+            (scheduler.GROUPS_EVERY_S, self.groups.expire),
+            (scheduler.TRANSACTIONS_EVERY_S, self.transactions.expire),
         ]
         if self.settings.fsync == "interval":
-            duties.append((upkeep.SYNC_EVERY_S, partial(upkeep.sync, self.topics)))
-        self._upkeep = [asyncio.create_task(upkeep.every(pause, self._stopping, act)) for pause, act in duties]
-        self._upkeep.append(asyncio.create_task(self._forget_missing()))
+            duties.append((scheduler.SYNC_EVERY_S, partial(scheduler.sync, self.topics)))
+        self._scheduled = [asyncio.create_task(scheduler.every(pause, self._stopping, act)) for pause, act in duties]
+        self._scheduled.append(asyncio.create_task(self._forget_missing()))
 
     async def _forget_missing(self) -> None:
         """Delete offsets of topics whose deletion a crash or the disk cut short."""
@@ -140,7 +140,7 @@ class Node:
         What the disk refused is logged; the next start then checks every log.
         """
         self._stopping.set()
-        await asyncio.gather(*self._upkeep)
+        await asyncio.gather(*self._scheduled)
         await self.transactions.close()
         await self.groups.close()
         await self.topics.settle()
@@ -148,7 +148,7 @@ class Node:
 
     def _close(self) -> None:
         clean = self.topics.close()
-        upkeep.save_recovery_points(self.topics, self._data)
+        scheduler.save_recovery_points(self.topics, self._data)
         try:
             self._data.close(clean=clean)
         except StorageError as error:

@@ -9,7 +9,7 @@ from tagwire.broker.group_commit import GroupCommit, MakeBatch
 from tagwire.broker.storage.batch import Appended
 from tagwire.broker.storage.checkpoints import OffsetCheckpoint
 from tagwire.broker.storage.log import PartitionLog
-from tagwire.broker.storage.producers import Producer
+from tagwire.broker.storage.producer_state import Producer
 
 
 class Partition:

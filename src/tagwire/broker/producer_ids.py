@@ -6,8 +6,8 @@ import asyncio
 from concurrent.futures import Executor
 from pathlib import Path
 
+from tagwire.broker.serial_tasks import SerialTasks
 from tagwire.broker.storage.files import Files, problem_of, read_file, replace_file
-from tagwire.broker.turns import Turns
 from tagwire.errors import Error, KafkaError, StorageError
 
 FILE = "tagwire-producer-ids"
@@ -26,7 +26,7 @@ class ProducerIds:
         self._files = files
         self._path = directory / FILE
         self._executor = executor
-        self._turns = Turns()
+        self._serial = SerialTasks()
         self._next = self._end = 0
 
     def load(self) -> None:
@@ -52,7 +52,7 @@ class ProducerIds:
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE: the disk refused.
         """
-        return await self._turns.take(FILE, self._take())
+        return await self._serial.run(FILE, self._take())
 
     async def _take(self) -> int:
         if self._next == self._end:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tagwire.codec.classes import MessageObject
 from tagwire.rpc import Gate, Range
 
-Answered = MessageObject | None
-"""A response, or None where there is to be no answer."""
+AnyResponse = MessageObject | None
+"""A response, or None where there is to be no response."""
 
 
 class HangUp(Exception):
@@ -25,7 +25,7 @@ class Session:
         host, port: the address of this broker that clients are told on this connection.
         gate: who has to authenticate before anything else is answered; None where nobody has to.
         advertised: the versions that ApiVersions tells, by API key.
-        answer_bytes: how many bytes of records an answer should hold at most just now, of all that clients read.
+        response_bytes: how many bytes of records a response should hold at most just now, of all that clients read.
         software, software_version: what the client says it is, "" for nothing.
     """
 
@@ -34,7 +34,7 @@ class Session:
     host: str
     port: int
     advertised: Mapping[int, Range]
-    answer_bytes: Callable[[], int]
+    response_bytes: Callable[[], int]
     gate: Gate | None = None
     software: str = ""
     software_version: str = ""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 
 from tagwire.errors import ConfigError, Error, KafkaError
-from tagwire.records.entries import INT_HEADERS
 from tagwire.records.files.offset_index import MAX_RELATIVE
+from tagwire.records.memory_records import INT_HEADERS
 
 DAY_MS = 86_400_000
 DIALECT = "tagwire.record.dialect"

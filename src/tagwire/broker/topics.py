@@ -20,13 +20,13 @@ from typing import Literal, TypeVar, TypeVarTuple, Unpack
 from uuid import UUID, uuid4
 
 from tagwire.broker.partition import Partition
+from tagwire.broker.serial_tasks import SerialTasks
 from tagwire.broker.storage.data_directory import EVERYWHERE, MAX_PARTITIONS, TOPICS_FILE, DataDirectory, StoredTopic
 from tagwire.broker.storage.files import Files, UnsettledError, problem_of
 from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.unopened_log import UnopenedLog
 from tagwire.broker.topic_config import DIALECT, TopicConfig
-from tagwire.broker.turns import Turns
 from tagwire.errors import ConfigError, Error, KafkaError, StorageError
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
@@ -117,7 +117,7 @@ class Topics:
         self._disk = disk
         self._sync = fsync == "batch"
         self._changing = asyncio.Lock()
-        self._steps = Turns()
+        self._steps = SerialTasks()
         # Set while nobody can know which topics the directory lists; then what may be listed and is not known of.
         self._unsettled = False
         self._left: list[tuple[str, range]] = []
@@ -251,7 +251,7 @@ class Topics:
 
         They are made side by side, and one sync serves all. Nothing else is changed meanwhile: give a few at a time.
         """
-        return await self._steps.at_once(self._create_all(wanted, until))
+        return await self._steps.run_concurrently(self._create_all(wanted, until))
 
     async def _create_all(self, wanted: Sequence[NewTopic], until: float) -> list[Outcome]:
         outcomes: dict[str, Outcome] = {}
@@ -269,7 +269,7 @@ class Topics:
 
     async def create_internal(self, name: str) -> Topic:
         """A topic of the broker's own, created unless it exists; as `create`."""
-        return await self._steps.at_once(self._create_internal(name))
+        return await self._steps.run_concurrently(self._create_internal(name))
 
     async def _create_internal(self, name: str) -> Topic:
         async with self._changing:
@@ -360,7 +360,7 @@ class Topics:
                 they are not made by `until`, as in `create_all`; none were added then.
         """
         self.check_more_partitions(name, count)
-        return await self._steps.at_once(self._add_partitions(name, count, until))
+        return await self._steps.run_concurrently(self._add_partitions(name, count, until))
 
     async def _add_partitions(self, name: str, count: int, until: float) -> Topic:
         async with self._changing:
@@ -410,7 +410,7 @@ class Topics:
             KafkaError: as `check_alteration`; KAFKA_STORAGE_ERROR when the disk refused, and nothing was changed.
         """
         self.check_alteration(name, changes)
-        return await self._steps.at_once(self._alter(name, changes))
+        return await self._steps.run_concurrently(self._alter(name, changes))
 
     async def _alter(self, name: str, changes: Mapping[str, str | None]) -> Topic:
         async with self._changing:
@@ -496,7 +496,7 @@ class Topics:
     async def delete_all(self, topics: Sequence[Topic]) -> list[Outcome]:
         """Delete topics, each with its own outcome: the topic as it was, or why it is still there, as `delete` raises.
         One sync serves all."""
-        return await self._steps.at_once(self._delete_all(topics))
+        return await self._steps.run_concurrently(self._delete_all(topics))
 
     async def _delete_all(self, topics: Sequence[Topic]) -> list[Outcome]:
         loop = asyncio.get_running_loop()

@@ -144,7 +144,7 @@ def broker(
 
 def _run(given: dict[str, Any], log_format: LogFormat, log_level: LogLevel) -> None:
     from tagwire.broker import Settings, serve
-    from tagwire.broker.observing.log_format import logging_to_stderr
+    from tagwire.broker.telemetry.log_format import logging_to_stderr
 
     settings = Settings(**{"requests_kept": 0, **given})
     where = printable(str(settings.data_dir))
@@ -171,8 +171,8 @@ def _listeners(listen: list[str], advertise: list[str]) -> tuple[Listener, ...]:
 
 
 def _print_stats(data: Path, as_json: bool) -> None:
-    from tagwire.broker.observing.statistics import tables
-    from tagwire.broker.observing.status import ask
+    from tagwire.broker.telemetry.statistics import tables
+    from tagwire.broker.telemetry.status import ask
 
     document = ask(data)
     if as_json:

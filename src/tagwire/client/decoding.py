@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tagwire.client.spans import Chunk, broken
 from tagwire.errors import DecodeError, UnsupportedVersionError
 from tagwire.kernel.record_objects import placed
-from tagwire.records import AbortedTransactions, Record, batch_headers, read_together
+from tagwire.records import AbortedTransactions, Record, batch_headers, read_coalesced
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +90,7 @@ def record_batches(chunk: Chunk, options: dict[str, Any]) -> Iterator[tuple[Iter
     """
     span, aborted, given_to = chunk.span, AbortedTransactions(chunk.aborted), chunk.start
     dialect, most = options["dialect"], options["max_decompressed"]
-    for batch in read_together(chunk.data, dialect, verify=False, register=options["register"], max_decompressed=most):
+    for batch in read_coalesced(chunk.data, dialect, verify=False, register=options["register"], max_decompressed=most):
         try:
             batch.verify()
             is_hidden = aborted.hides(batch, chunk.data) or batch.is_control

@@ -21,8 +21,8 @@ from tagwire.errors import ConfigError, RemoteProtocolError, TagwireError
 from tagwire.records import HeaderRegister, HeaderSerdes, Record
 from tagwire.records.columns import check_columns
 from tagwire.records.compression import MAX_DECOMPRESSED
-from tagwire.records.entries import check_dialect
 from tagwire.records.interceptors import ConsumerInterceptor, after_decoding
+from tagwire.records.memory_records import check_dialect
 from tagwire.rpc.list_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:

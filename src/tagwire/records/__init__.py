@@ -18,18 +18,18 @@ from tagwire.records.batch import BatchHeader, DecompressedBatch, RecordBatch, n
 from tagwire.records.compression import CODECS, compress, decompress
 from tagwire.records.control import ControlRecord, decode_control
 from tagwire.records.control_writer import write_control, write_end_transaction
-from tagwire.records.entries import (
-    batch_headers,
-    claim,
-    next_offset,
-    place,
-    read,
-    read_together,
-    restamp,
-    set_max_timestamp,
-)
 from tagwire.records.header_keys import HeaderKeys, namespace_of
 from tagwire.records.header_serdes import HeaderSerdes
+from tagwire.records.memory_records import (
+    assign_offsets,
+    batch_headers,
+    next_offset,
+    read,
+    read_coalesced,
+    set_append_time,
+    set_max_timestamp,
+    set_producer,
+)
 from tagwire.records.message_set import MessageEntry
 from tagwire.records.record import MalformedKey, Record
 from tagwire.records.register import HeaderEntry, HeaderRegister
@@ -62,9 +62,9 @@ __all__ = [
     "RecordBatch",
     "arrow_chunks",
     "arrow_schema",
+    "assign_offsets",
     "batch_headers",
     "batches_from_arrow",
-    "claim",
     "compress",
     "decode_control",
     "decompress",
@@ -72,12 +72,12 @@ __all__ = [
     "namespace_of",
     "next_offset",
     "next_sequence",
-    "place",
     "read",
-    "read_together",
-    "restamp",
+    "read_coalesced",
     "rewrite",
+    "set_append_time",
     "set_max_timestamp",
+    "set_producer",
     "to_arrow",
     "write",
     "write_control",

@@ -18,7 +18,7 @@ from tagwire.records.batch import CODEC_MASK, BatchHeader, Data
 from tagwire.records.column_buffers import ColumnBuffers, Names
 from tagwire.records.columns import DEFAULT_COLUMNS, check_columns
 from tagwire.records.compression import default_limit
-from tagwire.records.entries import check_dialect, run_at
+from tagwire.records.memory_records import check_dialect, run_at
 
 with Needs("arrow"):
     import pyarrow as pa

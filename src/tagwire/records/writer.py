@@ -23,7 +23,7 @@ from tagwire.records.batch import (
     RecordBatch,
 )
 from tagwire.records.compression import CODECS, codec_id, compress
-from tagwire.records.entries import INT_HEADERS, check_dialect
+from tagwire.records.memory_records import INT_HEADERS, check_dialect
 from tagwire.records.message_set import MessageEntry
 from tagwire.records.message_set_writer import SetFormat, write_message_set
 from tagwire.records.record import Record

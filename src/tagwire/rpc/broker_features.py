@@ -16,7 +16,7 @@ NO_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class BrokerFeatures:
-    """What one ApiVersions answer tells of features. Their names are not checked: any may come.
+    """What one ApiVersions response tells of features. Their names are not checked: any may come.
 
     Attributes:
         supported: {name: (lowest, highest)} of the broker that answered.

@@ -64,7 +64,7 @@ Event = Request | UnsupportedApiVersions | UnservedRequest | Response | Unsuppor
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A request whose answer is still to come."""
+    """A request whose response is still to come."""
 
     api_key: int
     version: int
@@ -138,8 +138,8 @@ class Connection:
         """The next event; NEED_DATA while a frame is incomplete; CLOSED when the peer is gone and nothing is due.
 
         Raises:
-            RemoteProtocolError: a frame size that cannot be, a wrong correlation id, an answer that nothing asked for.
-            DecodeError: a header, or the body of an answer, does not hold what it should.
+            RemoteProtocolError: a frame size that cannot be, a wrong correlation id, a response that nothing asked for.
+            DecodeError: a header, or the body of a response, does not hold what it should.
             ConnectionLostError: the peer closed the connection inside a frame, or while answers were due.
         """
         if self._error is not None:
@@ -232,7 +232,7 @@ class Connection:
         return Response(due.api_key, version, number, kind.decode(body, version, lenient=self._lenient))
 
     def _api_versions(self, body: memoryview, version: int) -> tuple[int, messages.ApiVersionsResponse]:
-        """The answer to ApiVersions: a refusal comes in the layout of version 0, whatever version was asked (facts
+        """The response to ApiVersions: a refusal comes in the layout of version 0, whatever version was asked (facts
         3.3)."""
         kind = messages.ApiVersionsResponse
         refused = int.from_bytes(body[:2], "big", signed=True) == Error.UNSUPPORTED_VERSION
@@ -270,10 +270,10 @@ class Connection:
             return False
 
     def send_response(self, request: Request | UnsupportedApiVersions, message: MessageObject | None) -> bytes:
-        """The frame of an answer, in the request's version; version 0 for an `UnsupportedApiVersions`.
+        """The frame of a response, in the request's version; version 0 for an `UnsupportedApiVersions`.
 
         Args:
-            message: a response object, or None where the request is to have no answer (Produce with acks=0): no bytes
+            message: a response object, or None where the request is to have no response (Produce with acks=0): no bytes
                 then.
 
         Raises:

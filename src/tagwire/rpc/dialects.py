@@ -2,7 +2,7 @@
 
 Record batches and the messages of the "int-headers" dialect both say magic 2, so nothing in their bytes tells them
 apart. A request of a client that speaks a dialect therefore says so in a tagged field, which Kafka's brokers skip; so
-does each partition of an answer whose records are in it. What says nothing is in Kafka's own format. Before the
+does each partition of a response whose records are in it. What says nothing is in Kafka's own format. Before the
 versions that have tagged fields a dialect cannot be spoken.
 """
 
@@ -22,7 +22,7 @@ FIRST_TAGGED: Mapping[int, int] = {ApiKey.PRODUCE: PRODUCE_TAGGED_FIELDS, ApiKey
 
 
 def say_dialect(message: Structure, dialect: str | None, api_key: int, version: int) -> None:
-    """Note in a Produce or Fetch request, or in a partition of a Fetch answer, what its records are in.
+    """Note in a Produce or Fetch request, or in a partition of a Fetch response, what its records are in.
 
     Nothing is noted for None, nor in a version that has no room for it.
     """

@@ -76,7 +76,7 @@ class Request(AnyRequest):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnsupportedApiVersions(AnyRequest):
-    """ApiVersions in a version the broker does not know. Its body stays unread; the answer, error 35 naming the range
+    """ApiVersions in a version the broker does not know. Its body stays unread; the response, error 35 naming the range
     served, goes out in the layout of version 0 (KIP-511)."""
 
 
@@ -87,7 +87,7 @@ class UnservedRequest(AnyRequest):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer from a broker.
+    """A response from a broker.
 
     Attributes:
         version: the layout the message was read in: the request's version, or 0 where ApiVersions was refused.
@@ -101,7 +101,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """An answer of a correlation id and nothing else: the broker does not support the request (KIP-35, its
+    """A response of a correlation id and nothing else: the broker does not support the request (KIP-35, its
     sub-proposal)."""
 
     api_key: int

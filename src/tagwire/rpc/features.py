@@ -41,7 +41,7 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Usability:
-    """The answer to "can this feature be used?": true or false as it stands, and a sentence as text."""
+    """The response to "can this feature be used?": true or false as it stands, and a sentence as text."""
 
     feature: str
     obstacles: tuple[Obstacle, ...] = ()
@@ -97,7 +97,7 @@ class Features:
         Where each side alone would do but not all together, the sides whose ranges bound what is shared are named.
 
         Args:
-            brokers: {name: ranges}, for each the answer of one connection.
+            brokers: {name: ranges}, for each the response of one connection.
             client: the client's own ranges; None leaves its side unrestricted.
 
         Raises:

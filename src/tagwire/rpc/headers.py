@@ -88,7 +88,7 @@ def decode_request_header(
 
 
 def encode_response_header(api: int, version: int, correlation_id: int, apis: Apis = NO_APIS) -> bytes:
-    """The bytes before the body of an answer to (api, version). Raises KeyError for a key that no API has."""
+    """The bytes before the body of a response to (api, version). Raises KeyError for a key that no API has."""
     return messages.ResponseHeader(correlation_id=correlation_id).encode(response_header_version(api, version, apis))
 
 
@@ -102,7 +102,7 @@ def response_correlation_id(frame: memoryview) -> int:
 def response_body_position(
     frame: memoryview, api: int, version: int, *, lenient: bool = False, apis: Apis = NO_APIS
 ) -> int:
-    """Where the body starts in the answer to (api, version). Raises DecodeError; KeyError for a key that no API
+    """Where the body starts in the response to (api, version). Raises DecodeError; KeyError for a key that no API
     has."""
     header_version = response_header_version(api, version, apis)
     if header_version == 0:

@@ -170,7 +170,7 @@ class Gate:
 
     Attributes:
         username: who has authenticated; None until then. Until then, answer nothing but ApiVersions besides.
-        failed: whether the client was refused: the connection is to be closed after the answer.
+        failed: whether the client was refused: the connection is to be closed after the response.
     """
 
     def __init__(self, mechanisms: Mapping[str, Callable[[], ServerMechanism]]) -> None:

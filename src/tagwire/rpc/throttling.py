@@ -1,6 +1,6 @@
 """Brokers that ask a client to pause (KIP-219): from which versions on that is the client's to do.
 
-An answer may hold `throttle_time_ms`. In older versions the broker has paused before it answered; in the versions from
+A response may hold `throttle_time_ms`. In older versions the broker has paused before it answered; in the versions from
 here on it answers at once, and the client sends nothing more on the connection until the time has passed.
 """
 

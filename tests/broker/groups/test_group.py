@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tagwire.broker.groups.group import MAX_GROUP_BYTES, MAX_MEMBERS, STORE_AGAIN_MS, Group
-from tagwire.broker.groups.membership import GroupMetadata, JoinAnswer, Joining, State
+from tagwire.broker.groups.membership import GroupMetadata, Joining, JoinResult, State
 from tagwire.errors import Error, KafkaError
 
 SESSION, REBALANCE = 10_000, 60_000
@@ -306,7 +306,7 @@ def test_a_session_timeout_has_bounds(talk, timeout):
     joining = Joining("", None, "a", "", timeout, 1, "consumer", RANGE)
     answers = []
     talk.group.join(joining, 0, answers.append)
-    assert answers == [JoinAnswer(Error.INVALID_SESSION_TIMEOUT)]
+    assert answers == [JoinResult(Error.INVALID_SESSION_TIMEOUT)]
 
 
 def test_a_flood_of_new_members_is_bounded_and_passes(talk):

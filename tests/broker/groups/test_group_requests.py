@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from tagwire import messages
-from tagwire.broker import Broker, upkeep
+from tagwire.broker import Broker, scheduler
 from tagwire.errors import Error
 from tagwire.records import read
 from tagwire.records.internal_topics import OFFSETS, decode_record
@@ -337,7 +337,7 @@ def test_the_offsets_of_a_deleted_topic_are_forgotten(wire):
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_new_topic_inherits_no_offsets_that_could_not_be_forgotten(tmp_path, connect, monkeypatch, killed):
-    monkeypatch.setattr(upkeep, "GROUPS_EVERY_S", 600.0 if killed else 0.05)
+    monkeypatch.setattr(scheduler, "GROUPS_EVERY_S", 600.0 if killed else 0.05)
     with Broker(tmp_path / "data") as broker:
         wire = connect(broker.bootstrap)
         wire.create("t")

@@ -14,7 +14,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker.handlers import produce
-from tagwire.broker.served import MOST_BYTES, SERVED
+from tagwire.broker.registry import HANDLERS, MOST_BYTES
 from tagwire.errors import Error
 
 ASK = messages.ApiVersionsRequest(client_software_name="a", client_software_version="1")
@@ -151,9 +151,9 @@ def test_what_kafkas_reader_lets_pass_is_answered(wire, data):
     assert wire.socket.recv(4096)[4:8] == data[8:12]
 
 
-@pytest.mark.parametrize("key", sorted(SERVED))
+@pytest.mark.parametrize("key", sorted(HANDLERS))
 def test_every_api_takes_garbage_for_what_it_is(broker, connect, key):
-    lowest, highest = SERVED[key].versions
+    lowest, highest = HANDLERS[key].versions
     for version in {lowest, highest}:
         for body in (b"", b"\0", b"\xff" * 40, b"\x7f" * 40, bytes(range(200)), b"\0" * 60):
             wire = connect(broker.bootstrap)
@@ -174,7 +174,7 @@ def test_a_megabyte_of_unknown_tags_and_many_structs_with_tags_take_linear_time(
 
 def test_only_requests_that_carry_records_may_be_large(broker, wire, connect, make):
     wire.create("t", max_message_bytes=str(3 * MOST_BYTES))
-    assert SERVED[produce.messages.ProduceRequest.api_key].most_bytes is None
+    assert HANDLERS[produce.messages.ProduceRequest.api_key].most_bytes is None
     assert wire.produce("t", make.records(b"v" * 2 * MOST_BYTES)).error_code == 0
     wire.socket.sendall(frame(15, 0, struct.pack(">i", MOST_BYTES // 2) + b"\0\0" * (MOST_BYTES // 2)))
     assert wire.is_closed()

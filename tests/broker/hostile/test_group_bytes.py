@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tagwire import messages
-from tagwire.broker import Broker, upkeep
+from tagwire.broker import Broker, scheduler
 from tagwire.broker.groups import group as groups
 from tagwire.errors import Error
 
@@ -156,7 +156,7 @@ def test_offsets_in_transactions_make_no_more_groups_than_may_be(tmp_path, conne
 
 
 def test_joining_that_is_refused_leaves_no_group(tmp_path, connect, monkeypatch):
-    monkeypatch.setattr(upkeep, "GROUPS_EVERY_S", 600.0)
+    monkeypatch.setattr(scheduler, "GROUPS_EVERY_S", 600.0)
     with Broker(tmp_path / "data", max_groups=3, fsync="never") as broker:
         wire = connect(broker.bootstrap)
         for n in range(5):

@@ -16,7 +16,7 @@ from tagwire.broker import Broker, Tls
 from tagwire.broker.network import admission
 from tagwire.broker.network.admission import Admission
 from tagwire.broker.network.connection import ClientConnection
-from tagwire.broker.network.room import Room
+from tagwire.broker.network.memory_budget import MemoryBudget
 from tagwire.errors import TagwireError
 from tagwire.records import read
 
@@ -281,12 +281,12 @@ class Held:
     def hang_up(self):
         self.closed = True
 
-    def room_is_free(self):
+    def memory_is_free(self):
         self.told = True
 
 
 def test_when_all_room_is_taken_the_slowest_goes_and_the_busy_stay():
-    room = Room(10 * MIB)
+    room = MemoryBudget(10 * MIB)
     slow, slower, busy = Held(), Held(), Held()
     room.hold(busy, 0, 6 * MIB)
     room.hold(slow, MIB, 0)
@@ -298,7 +298,7 @@ def test_when_all_room_is_taken_the_slowest_goes_and_the_busy_stay():
 
 
 def test_who_is_busy_waits_until_there_is_room_and_is_told():
-    room = Room(MIB)
+    room = MemoryBudget(MIB)
     one, other = Held(), Held()
     room.hold(one, 0, MIB)
     room.hold(other, 0, 1)

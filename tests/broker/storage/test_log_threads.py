@@ -11,14 +11,14 @@ from functools import partial
 import pytest
 
 from tagwire import messages
-from tagwire.broker import Settings, upkeep
+from tagwire.broker import Settings, scheduler
 from tagwire.broker.storage import log_lock
 from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.storage.log_lock import UnguardedAccessError
-from tagwire.broker.storage.producers import EXPIRES_AFTER_MS
+from tagwire.broker.storage.producer_state import EXPIRES_AFTER_MS
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.broker.topics import Topics
 from tagwire.errors import Error, StorageError
@@ -69,7 +69,7 @@ class Held(Files):
         super().sync(fd)
 
 
-def test_upkeep_forgets_producers_while_others_append_and_never_one_that_has_a_transaction_open(tmp_path, often):
+def test_the_scheduler_forgets_producers_while_others_append_and_never_one_that_has_a_transaction_open(tmp_path, often):
     log = create_log(Files(), tmp_path, TopicConfig(retention_ms=-1))
     problems, is_over = [], threading.Event()
 
@@ -80,8 +80,8 @@ def test_upkeep_forgets_producers_while_others_append_and_never_one_that_has_a_t
         except Exception as error:
             problems.append(error)
 
-    upkeep_thread = threading.Thread(target=forget)
-    upkeep_thread.start()
+    scheduler_thread = threading.Thread(target=forget)
+    scheduler_thread.start()
     have_open = range(0, 6000, 2)
     try:
         for first in range(0, 6000, 100):
@@ -93,7 +93,7 @@ def test_upkeep_forgets_producers_while_others_append_and_never_one_that_has_a_t
             assert log.stable_offset == 100
     finally:
         is_over.set()
-        upkeep_thread.join(20)
+        scheduler_thread.join(20)
     assert not problems
     known = log.known_producers()
     assert [
@@ -262,7 +262,7 @@ def test_the_event_loop_never_waits_for_the_lock_of_a_log(tmp_path, batch, act):
         (partition,) = topic.partitions
         await partition.append(partial(batch, 1))
         files.holds = True
-        syncing = asyncio.create_task(asyncio.to_thread(upkeep.sync, topics))
+        syncing = asyncio.create_task(asyncio.to_thread(scheduler.sync, topics))
         await asyncio.to_thread(files.waits.wait, 20)
         acting = asyncio.create_task(topics.delete(topic) if act == "delete" else partition.producers())
         await asyncio.sleep(0.3)

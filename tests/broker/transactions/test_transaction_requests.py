@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tagwire import messages
-from tagwire.broker import Broker, upkeep
+from tagwire.broker import Broker, scheduler
 from tagwire.broker.network import server
 from tagwire.broker.producer_ids import FILE, ProducerIds
 from tagwire.broker.storage.files import Files
@@ -312,7 +312,7 @@ def test_a_transaction_whose_outcome_was_decided_is_brought_to_it_after_a_crash(
     async def never(*_, **__):
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(upkeep, "TRANSACTIONS_EVERY_S", 600.0)  # it would wait for the marker, too
+    monkeypatch.setattr(scheduler, "TRANSACTIONS_EVERY_S", 600.0)  # it would wait for the marker, too
     with Broker(tmp_path / "data") as broker:
         wire = connect(broker.bootstrap)
         wire.create("t", 2)

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from tagwire import messages
-from tagwire.broker import Broker, upkeep
+from tagwire.broker import Broker, scheduler
 from tagwire.broker.transactions import states
 from tagwire.errors import Error
 
@@ -18,7 +18,7 @@ from .test_transaction_requests import add, add_offsets, describe, end, initiali
 
 @pytest.fixture(autouse=True)
 def nothing_by_the_clock(monkeypatch):
-    monkeypatch.setattr(upkeep, "TRANSACTIONS_EVERY_S", 600.0)
+    monkeypatch.setattr(scheduler, "TRANSACTIONS_EVERY_S", 600.0)
 
 
 @pytest.fixture

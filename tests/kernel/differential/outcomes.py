@@ -347,7 +347,7 @@ def read_records(data: bytes, trial: Trial, dialect: str | None) -> None:
     trial.run("headers", lambda: [headers_of(each) for each in records.batch_headers(data, dialect, verify=True)])
     read = trial.run("read", lambda: [batch_rows(batch) for batch in records.read(data, dialect)])
     trial.run("unverified", lambda: [batch_rows(batch) for batch in records.read(data, dialect, verify=False)])
-    together = trial.run("together", lambda: [batch_rows(batch) for batch in records.read_together(data, dialect)])
+    together = trial.run("together", lambda: [batch_rows(batch) for batch in records.read_coalesced(data, dialect)])
     table = trial.run("columns", lambda: columns_of(data, dialect, "ms"))
     trial.run("columns, microseconds", lambda: columns_of(data, dialect, "us"))
     trial.run("chunks", lambda: chunks_of(data, dialect))

@@ -17,14 +17,14 @@ from typing import TypeVar
 from uuid import uuid4
 
 from tagwire.broker.clock import monotonic_ms, wall_ms
+from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.groups import stored
 from tagwire.broker.groups.group import Group
-from tagwire.broker.groups.membership import GroupMetadata, JoinAnswer, Joining, JoinReply, State, SyncAnswer
+from tagwire.broker.groups.membership import GroupMetadata, Joining, JoinReply, JoinResult, State, SyncResult
 from tagwire.broker.groups.offsets import CommittedOffset, GroupOffsets
-from tagwire.broker.state_log import StateLog
+from tagwire.broker.serial_tasks import SerialTasks
 from tagwire.broker.storage.batch import origin_of
 from tagwire.broker.topic_partition import TopicPartition
-from tagwire.broker.turns import Turns
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError, TagwireError, UnsupportedVersionError
 from tagwire.escaping import told
 from tagwire.records import BatchOptions, Record, RecordBatch, write
@@ -78,7 +78,7 @@ class Groups:
     """
 
     def __init__(
-        self, log: StateLog, most: int, clock: Callable[[], int] = monotonic_ms, most_bytes: int = 1 << 28
+        self, log: CoordinatorLog, most: int, clock: Callable[[], int] = monotonic_ms, most_bytes: int = 1 << 28
     ) -> None:
         self._log = log
         self._most = most
@@ -86,7 +86,7 @@ class Groups:
         self._clock = clock
         self._groups: dict[str, _Coordinated] = {}
         self._emptied: set[str] = set()
-        self._turns = Turns()
+        self._serial = SerialTasks()
         self._closed = False
         self._in_transactions: dict[int, set[str]] = {}
         # Of offsets that are being stored: whose they are, and what they will take.
@@ -129,12 +129,12 @@ class Groups:
             self._arm(entry)
 
     async def close(self) -> None:
-        """Finish what is being stored. Whoever waits for an answer gets none."""
+        """Finish what is being stored. Whoever waits for a response gets none."""
         self._closed = True
         for entry in self._groups.values():
             if entry.timer is not None:
                 entry.timer.cancel()
-        await self._turns.close()
+        await self._serial.close()
 
     def _take_batch(self, batch: RecordBatch) -> None:
         origin = origin_of(batch, batch.data)
@@ -162,23 +162,23 @@ class Groups:
 
     # Members -------------------------------------------------------------------------------------------------------
 
-    async def join(self, group_id: str, joining: Joining) -> JoinAnswer:
-        """A client joins. The answer may take as long as a rebalance."""
+    async def join(self, group_id: str, joining: Joining) -> JoinResult:
+        """A client joins. The response may take as long as a rebalance."""
         if not group_id:
-            return JoinAnswer(Error.INVALID_GROUP_ID, joining.member_id)
-        future: asyncio.Future[JoinAnswer] = asyncio.get_running_loop().create_future()
-        await self._turns.take(group_id, self._join(group_id, joining, partial(_give, future)))
+            return JoinResult(Error.INVALID_GROUP_ID, joining.member_id)
+        future: asyncio.Future[JoinResult] = asyncio.get_running_loop().create_future()
+        await self._serial.run(group_id, self._join(group_id, joining, partial(_give, future)))
         return await future
 
     async def _join(self, group_id: str, joining: Joining, reply: JoinReply) -> None:
         entry = self._groups.get(group_id)
         if entry is None and joining.member_id:
-            reply(JoinAnswer(Error.UNKNOWN_MEMBER_ID, joining.member_id))
+            reply(JoinResult(Error.UNKNOWN_MEMBER_ID, joining.member_id))
             return
         try:
             self._check_room(group_id, entry.group.growth_of(joining) if entry is not None else joining.held_bytes)
         except KafkaError as refusal:
-            reply(JoinAnswer(refusal.error, joining.member_id))
+            reply(JoinResult(refusal.error, joining.member_id))
             return
         entry = self._entry(group_id)
         entry.group.join(joining, self._clock(), reply)
@@ -193,11 +193,11 @@ class Groups:
         protocol_type: str | None,
         protocol: str | None,
         assignments: dict[str, bytes],
-    ) -> SyncAnswer:
-        """A member asks for its assignment. The answer comes when the leader has assigned."""
+    ) -> SyncResult:
+        """A member asks for its assignment. The response comes when the leader has assigned."""
         if not group_id:
-            return SyncAnswer(Error.INVALID_GROUP_ID)
-        future: asyncio.Future[SyncAnswer] = asyncio.get_running_loop().create_future()
+            return SyncResult(Error.INVALID_GROUP_ID)
+        future: asyncio.Future[SyncResult] = asyncio.get_running_loop().create_future()
 
         def ask(group: Group) -> None:
             group.sync(
@@ -211,8 +211,8 @@ class Groups:
                 partial(_give, future),
             )
 
-        if not await self._turns.take(group_id, self._sync(group_id, ask)):
-            return SyncAnswer(Error.UNKNOWN_MEMBER_ID)
+        if not await self._serial.run(group_id, self._sync(group_id, ask)):
+            return SyncResult(Error.UNKNOWN_MEMBER_ID)
         return await future
 
     async def _sync(self, group_id: str, ask: Callable[[Group], None]) -> bool:
@@ -234,7 +234,7 @@ class Groups:
         """A member leaves, or is made to. That nobody is left is stored when this returns, or said not to be."""
         if not group_id:
             return Error.INVALID_GROUP_ID
-        return await self._turns.take(group_id, self._leave(group_id, member_id, instance_id))
+        return await self._serial.run(group_id, self._leave(group_id, member_id, instance_id))
 
     async def _leave(self, group_id: str, member_id: str, instance_id: str | None) -> Error:
         entry = self._groups.get(group_id)
@@ -266,7 +266,7 @@ class Groups:
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE: they could not be stored, or there is too much already.
         """
-        await self._turns.at_once(self._commit(group_id, offsets))
+        await self._serial.run_concurrently(self._commit(group_id, offsets))
 
     async def _commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         if not offsets:
@@ -293,7 +293,7 @@ class Groups:
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE: they could not be stored, or there is too much already.
         """
-        await self._turns.at_once(self._commit_in_transaction(group_id, producer_id, epoch, offsets, check))
+        await self._serial.run_concurrently(self._commit_in_transaction(group_id, producer_id, epoch, offsets, check))
 
     async def _commit_in_transaction(
         self,
@@ -335,7 +335,7 @@ class Groups:
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE: that could not be stored.
         """
-        await self._turns.at_once(self._delete_offsets(group_id, list(partitions)))
+        await self._serial.run_concurrently(self._delete_offsets(group_id, list(partitions)))
         if group_id not in self._groups and len(self._emptied) < MOST_EMPTIED:
             self._emptied.add(group_id)
 
@@ -356,7 +356,7 @@ class Groups:
         """
         if not group_id:
             raise KafkaError(Error.INVALID_GROUP_ID)
-        await self._turns.take(group_id, self._delete(group_id))
+        await self._serial.run(group_id, self._delete(group_id))
 
     async def _delete(self, group_id: str) -> None:
         entry = self._groups.get(group_id)
@@ -389,7 +389,7 @@ class Groups:
         self._emptied.clear()
         for group_id in list(self._groups):
             try:
-                await self._turns.take(group_id, self._expire(group_id))
+                await self._serial.run(group_id, self._expire(group_id))
             except KafkaError as error:
                 logger.error("group %s: %s", told(group_id), error)
 
@@ -509,7 +509,7 @@ class Groups:
     def _ring(self, entry: _Coordinated) -> None:
         entry.timer = None
         group_id = entry.group.group_id
-        self._turns.begin(group_id, self._tick(group_id))
+        self._serial.submit(group_id, self._tick(group_id))
 
     async def _tick(self, group_id: str) -> None:
         entry = self._groups.get(group_id)

@@ -26,13 +26,13 @@ from functools import partial
 
 from tagwire.broker.groups.membership import (
     GroupMetadata,
-    JoinAnswer,
     Joining,
     JoinReply,
+    JoinResult,
     Member,
     State,
-    SyncAnswer,
     SyncReply,
+    SyncResult,
 )
 from tagwire.errors import Error, KafkaError
 
@@ -184,7 +184,7 @@ class Group:
     # What members ask --------------------------------------------------------------------------------------------
 
     def join(self, joining: Joining, now_ms: int, reply: JoinReply) -> None:
-        """A client joins, or joins again. The answer may be given at once, or at a later call of any method."""
+        """A client joins, or joins again. The response may be given at once, or at a later call of any method."""
         self._check_free()
         try:
             self._check_joining(joining)
@@ -195,7 +195,7 @@ class Group:
             else:
                 self._join_again(self._member(joining.member_id, joining.instance_id), joining, now_ms, reply)
         except KafkaError as refusal:
-            reply(JoinAnswer(refusal.error, joining.member_id))
+            reply(JoinResult(refusal.error, joining.member_id))
 
     def sync(
         self,
@@ -217,14 +217,14 @@ class Group:
             if self.state is State.PREPARING:
                 raise KafkaError(Error.REBALANCE_IN_PROGRESS)
         except KafkaError as refusal:
-            reply(SyncAnswer(refusal.error))
+            reply(SyncResult(refusal.error))
             return
         member.heard_of(now_ms)
         member.synced = True
         if self.state is State.STABLE:
             reply(self._assignment_of(member))
             return
-        member.answer_sync(SyncAnswer(Error.REBALANCE_IN_PROGRESS))  # it asked before, and has forgotten
+        member.complete_sync(SyncResult(Error.REBALANCE_IN_PROGRESS))  # it asked before, and has forgotten
         member.on_sync = reply
         if member_id == self.leader:
             self._propose_assignments(assignments, now_ms)
@@ -294,7 +294,7 @@ class Group:
         member_id = self._new_member_id(joining.instance_id or joining.client_id)
         if joining.takes_id and joining.instance_id is None:
             self._expected[member_id] = now_ms + joining.session_timeout_ms
-            reply(JoinAnswer(Error.MEMBER_ID_REQUIRED, member_id))
+            reply(JoinResult(Error.MEMBER_ID_REQUIRED, member_id))
         else:
             self._add(member_id, joining, now_ms, reply)
 
@@ -324,7 +324,7 @@ class Group:
             reply(self._joined(member))  # its answer was lost
             return
         member.take(joining)
-        member.answer_join(JoinAnswer(Error.UNKNOWN_MEMBER_ID))  # it asked before, and has forgotten
+        member.complete_join(JoinResult(Error.UNKNOWN_MEMBER_ID))  # it asked before, and has forgotten
         member.on_join = reply
         self._rebalance(now_ms)
 
@@ -348,12 +348,12 @@ class Group:
             self.proposal = Proposal(
                 GroupMetadata(self.generation, self.protocol_type, self.protocol, leader, (*stored, renamed)),
                 partial(self._take_place, old, member_id, joining, reply),
-                lambda error, _: reply(JoinAnswer(error, joining.member_id)),
+                lambda error, _: reply(JoinResult(error, joining.member_id)),
                 max(self.growth_of(joining), 0),
             )
             return
-        old.answer_join(JoinAnswer(Error.FENCED_INSTANCE_ID, old.member_id))
-        old.answer_sync(SyncAnswer(Error.FENCED_INSTANCE_ID))
+        old.complete_join(JoinResult(Error.FENCED_INSTANCE_ID, old.member_id))
+        old.complete_sync(SyncResult(Error.FENCED_INSTANCE_ID))
         self._rename(old, member_id, joining, now_ms)
         old.on_join = reply
         self._rebalance(now_ms)
@@ -381,7 +381,7 @@ class Group:
         """Begin a rebalance, unless one is being prepared; end it, if everyone has joined."""
         if self.state is not State.PREPARING:
             for member in self.members.values():
-                member.answer_sync(SyncAnswer(Error.REBALANCE_IN_PROGRESS))
+                member.complete_sync(SyncResult(Error.REBALANCE_IN_PROGRESS))
             self.state = State.PREPARING
             self._deadline_ms = now_ms + self._longest_rebalance_ms()
         self._complete_if_all_joined(now_ms)
@@ -429,7 +429,7 @@ class Group:
         for member in self.members.values():
             member.heard_of(now_ms)
             member.synced, member.assignment = False, b""
-            member.answer_join(self._joined(member))
+            member.complete_join(self._joined(member))
 
     def _be_empty(self, empty: GroupMetadata, now_ms: int) -> None:
         self.state, self.generation, self.protocol, self.leader = State.EMPTY, empty.generation, None, None
@@ -454,17 +454,17 @@ class Group:
             member.assignment = assignments[member.member_id]
         for member in self.members.values():
             member.heard_of(now_ms)
-            member.answer_sync(self._assignment_of(member))
+            member.complete_sync(self._assignment_of(member))
 
     def _assign_nothing(self, error: Error, now_ms: int) -> None:
         """Tell whoever waits for an assignment what is wrong with it, and begin anew, as Kafka does."""
         for member in self.members.values():
-            member.answer_sync(SyncAnswer(error))
+            member.complete_sync(SyncResult(error))
         self._rebalance(now_ms)
 
     def _remove(self, member: Member) -> None:
-        member.answer_join(JoinAnswer(Error.UNKNOWN_MEMBER_ID, member.member_id))
-        member.answer_sync(SyncAnswer(Error.UNKNOWN_MEMBER_ID))
+        member.complete_join(JoinResult(Error.UNKNOWN_MEMBER_ID, member.member_id))
+        member.complete_sync(SyncResult(Error.UNKNOWN_MEMBER_ID))
         del self.members[member.member_id]
         if member.instance_id is not None:
             self._static.pop(member.instance_id, None)
@@ -493,10 +493,10 @@ class Group:
         *,
         leader: str | None = None,
         skip_assignment: bool = False,
-    ) -> JoinAnswer:
+    ) -> JoinResult:
         leader = leader or self.leader or ""
         everyone = self.members.values() if member.member_id == leader else ()
-        return JoinAnswer(
+        return JoinResult(
             Error.NONE,
             member.member_id,
             self.generation,
@@ -507,8 +507,8 @@ class Group:
             skip_assignment,
         )
 
-    def _assignment_of(self, member: Member) -> SyncAnswer:
-        return SyncAnswer(Error.NONE, self.protocol_type, self.protocol, member.assignment)
+    def _assignment_of(self, member: Member) -> SyncResult:
+        return SyncResult(Error.NONE, self.protocol_type, self.protocol, member.assignment)
 
     def _longest_rebalance_ms(self) -> int:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)

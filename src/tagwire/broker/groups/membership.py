@@ -58,7 +58,7 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinAnswer:
+class JoinResult:
     """The outcome of joining. `members` has (member id, instance id, metadata) of all, for the leader alone."""
 
     error: Error = Error.NONE
@@ -72,7 +72,7 @@ class JoinAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncAnswer:
+class SyncResult:
     """The outcome of synchronizing: the member's assignment."""
 
     error: Error = Error.NONE
@@ -106,8 +106,8 @@ class GroupMetadata:
     members: tuple[MemberMetadata, ...] = ()
 
 
-JoinReply = Callable[[JoinAnswer], None]
-SyncReply = Callable[[SyncAnswer], None]
+JoinReply = Callable[[JoinResult], None]
+SyncReply = Callable[[SyncResult], None]
 
 
 @dataclass(slots=True)
@@ -115,9 +115,9 @@ class Member:
     """One member of a group.
 
     Attributes:
-        expires_ms: when it is given up unless it is heard of; it does not count while an answer is due to it.
+        expires_ms: when it is given up unless it is heard of; it does not count while a response is due to it.
         assignment: what the leader assigned to it in this generation.
-        on_join, on_sync: where the answer goes that is due to it.
+        on_join, on_sync: where the response goes that is due to it.
         synced: whether it asked for its assignment in this generation.
     """
 
@@ -136,7 +136,7 @@ class Member:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether an answer is due to it."""
+        """Whether a response is due to it."""
         return self.on_join is not None or self.on_sync is not None
 
     @property
@@ -173,14 +173,14 @@ class Member:
         self.rebalance_timeout_ms = joining.rebalance_timeout_ms
         self.protocols = joining.protocols
 
-    def answer_join(self, answer: JoinAnswer) -> None:
-        """Give the answer that is due to its joining, if one is."""
+    def complete_join(self, answer: JoinResult) -> None:
+        """Give the response that is due to its joining, if one is."""
         reply, self.on_join = self.on_join, None
         if reply is not None:
             reply(answer)
 
-    def answer_sync(self, answer: SyncAnswer) -> None:
-        """Give the answer that is due to its synchronizing, if one is."""
+    def complete_sync(self, answer: SyncResult) -> None:
+        """Give the response that is due to its synchronizing, if one is."""
         reply, self.on_sync = self.on_sync, None
         if reply is not None:
             reply(answer)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tagwire import messages
+from tagwire.broker.coordinator_log import record_of, tombstone_of
 from tagwire.broker.groups.membership import GroupMetadata, MemberMetadata
 from tagwire.broker.groups.offsets import CommittedOffset
-from tagwire.broker.state_log import record_of, tombstone_of
 from tagwire.broker.topic_partition import TopicPartition
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import UnsupportedVersionError

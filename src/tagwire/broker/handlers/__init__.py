@@ -1,4 +1,4 @@
-"""One module per API. Importing this package registers them all in `tagwire.broker.served`."""
+"""One module per API. Importing this package registers them all in `tagwire.broker.registry`."""
 
 from importlib import import_module
 from pkgutil import iter_modules

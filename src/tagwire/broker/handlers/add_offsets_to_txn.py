@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tagwire import messages
 from tagwire.broker.handlers.init_producer_id import fencing_error
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc.version_gates import ADD_OFFSETS_TO_TXN_PRODUCER_FENCED
 

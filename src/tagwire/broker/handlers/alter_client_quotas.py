@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tagwire import messages
 from tagwire.broker.handlers.describe_client_quotas import ENTITY_TYPES
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
 
 Request = messages.AlterClientQuotasRequest
@@ -24,11 +24,11 @@ QUOTAS = (
 
 @handles(Request, versions="0-1")
 async def alter_client_quotas(call: Call[Request]) -> Response:
-    return Response(entries=[_answer(entry) for entry in call.request.entries])
+    return Response(entries=[_result(entry) for entry in call.request.entries])
 
 
-def _answer(entry: Request.EntryData) -> Response.EntryData:
-    answer = Response.EntryData(
+def _result(entry: Request.EntryData) -> Response.EntryData:
+    result = Response.EntryData(
         error_message=None,
         entity=[
             Response.EntityData(entity_type=entity.entity_type, entity_name=entity.entity_name)
@@ -38,8 +38,8 @@ def _answer(entry: Request.EntryData) -> Response.EntryData:
     try:
         _check(entry)
     except KafkaError as error:
-        answer.error_code, answer.error_message = error.code, error.message
-    return answer
+        result.error_code, result.error_message = error.code, error.message
+    return result
 
 
 def _check(entry: Request.EntryData) -> None:

@@ -7,7 +7,7 @@ under way that could be cancelled (NO_REASSIGNMENT_IN_PROGRESS). Source: KIP-455
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
 
 Request = messages.AlterPartitionReassignmentsRequest
@@ -21,22 +21,22 @@ async def alter_partition_reassignments(call: Call[Request]) -> Response:
         error_message=None,
         responses=[
             Response.ReassignableTopicResponse(
-                name=topic.name, partitions=[_answer(call, topic.name, wanted) for wanted in topic.partitions]
+                name=topic.name, partitions=[_result(call, topic.name, wanted) for wanted in topic.partitions]
             )
             for topic in call.request.topics
         ],
     )
 
 
-def _answer(
+def _result(
     call: Call[Request], topic: str, wanted: Request.ReassignablePartition
 ) -> Response.ReassignablePartitionResponse:
-    answer = Response.ReassignablePartitionResponse(partition_index=wanted.partition_index, error_message=None)
+    result = Response.ReassignablePartitionResponse(partition_index=wanted.partition_index, error_message=None)
     try:
         _check(call, topic, wanted)
     except KafkaError as error:
-        answer.error_code, answer.error_message = error.code, error.message
-    return answer
+        result.error_code, result.error_message = error.code, error.message
+    return result
 
 
 def _check(call: Call[Request], topic: str, wanted: Request.ReassignablePartition) -> None:

@@ -6,7 +6,7 @@ Versions 1-2. There is one directory, in which they are; any other is refused (L
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 
 Request = messages.AlterReplicaLogDirsRequest

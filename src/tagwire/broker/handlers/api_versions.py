@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 from tagwire.rpc import Range, is_software_text
 from tagwire.rpc.version_gates import API_VERSIONS_CLIENT_SOFTWARE
@@ -44,7 +44,7 @@ def _identity(call: Call[Request]) -> tuple[str, int]:
 
 
 def unsupported_version(advertised: Mapping[int, Range]) -> Response:
-    """The answer, in version 0, to an ApiVersions request of a version that is not served."""
+    """The response, in version 0, to an ApiVersions request of a version that is not served."""
     return Response(error_code=Error.UNSUPPORTED_VERSION, api_keys=[_entry(ApiKey.API_VERSIONS, advertised)])
 
 

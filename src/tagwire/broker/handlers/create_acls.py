@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tagwire import messages
 from tagwire.broker.handlers.describe_acls import NO_AUTHORIZER
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 
 Request = messages.CreateAclsRequest

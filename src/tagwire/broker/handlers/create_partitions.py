@@ -11,7 +11,7 @@ from __future__ import annotations
 from tagwire import messages
 from tagwire.broker.deadlines import TIMED_OUT, deadline, is_over
 from tagwire.broker.handlers.create_topics import check_assigned, check_named_once, named
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
 
 Request = messages.CreatePartitionsRequest
@@ -21,10 +21,10 @@ Response = messages.CreatePartitionsResponse
 @handles(Request, versions="0-3")
 async def create_partitions(call: Call[Request]) -> Response:
     until = deadline(call.request)
-    return Response(results=[await _answer(call, wanted, times, until) for wanted, times in named(call.request.topics)])
+    return Response(results=[await _result(call, wanted, times, until) for wanted, times in named(call.request.topics)])
 
 
-async def _answer(
+async def _result(
     call: Call[Request], wanted: Request.CreatePartitionsTopic, times_named: int, until: float
 ) -> Response.CreatePartitionsTopicResult:
     topics = call.broker.topics

@@ -18,7 +18,7 @@ from tagwire import messages
 from tagwire.broker.config_entries import config_entries
 from tagwire.broker.deadlines import TIMED_OUT, batches, deadline, is_over
 from tagwire.broker.node import Node
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.broker.topics import NewTopic, Topic
 from tagwire.errors import Error, KafkaError
@@ -49,13 +49,13 @@ Named = TypeVar("Named", bound=NamesTopic)
 @handles(Request, versions="2-7")
 async def create_topics(call: Call[Request]) -> Response:
     until = deadline(call.request)
-    answers: list[Response.CreatableTopicResult] = []
+    results: list[Response.CreatableTopicResult] = []
     for some in batches(named(call.request.topics), _weight):
         if is_over(until):
-            answers += [_refusal(wanted.name, TIMED_OUT) for wanted, _ in some]
+            results += [_refusal(wanted.name, TIMED_OUT) for wanted, _ in some]
         else:
-            answers += await _create(call, some, until)
-    return Response(topics=answers)
+            results += await _create(call, some, until)
+    return Response(topics=results)
 
 
 def named(topics: Sequence[Named]) -> Iterator[tuple[Named, int]]:
@@ -79,7 +79,7 @@ async def _create(
     call: Call[Request], some: Sequence[tuple[Request.CreatableTopic, int]], until: float
 ) -> list[Response.CreatableTopicResult]:
     """The outcomes for some topics, which are created together."""
-    answers: dict[str, Response.CreatableTopicResult] = {}
+    results: dict[str, Response.CreatableTopicResult] = {}
     accepted: dict[str, tuple[NewTopic, TopicConfig]] = {}
     with ExitStack() as room:
         for wanted, times_named in some:
@@ -90,18 +90,18 @@ async def _create(
                 room.enter_context(call.broker.room_for(topics=1, partitions=new.partitions))
                 accepted[new.name] = new, config
             except KafkaError as error:
-                answers[wanted.name] = _refusal(wanted.name, error)
+                results[wanted.name] = _refusal(wanted.name, error)
         if call.request.validate_only:
             created: Sequence[Topic | KafkaError | None] = [None] * len(accepted)
         else:
             created = await call.broker.topics.create_all([new for new, _ in accepted.values()], until)
     for (new, config), outcome in zip(accepted.values(), created):
-        answers[new.name] = (
+        results[new.name] = (
             _refusal(new.name, outcome)
             if isinstance(outcome, KafkaError)
-            else _answer(new, config, NO_ID if outcome is None else outcome.topic_id)
+            else _result(new, config, NO_ID if outcome is None else outcome.topic_id)
         )
-    return [answers[wanted.name] for wanted, _ in some]
+    return [results[wanted.name] for wanted, _ in some]
 
 
 def _refusal(name: str, error: KafkaError) -> Response.CreatableTopicResult:
@@ -110,7 +110,7 @@ def _refusal(name: str, error: KafkaError) -> Response.CreatableTopicResult:
     )
 
 
-def _answer(new: NewTopic, config: TopicConfig, topic_id: UUID) -> Response.CreatableTopicResult:
+def _result(new: NewTopic, config: TopicConfig, topic_id: UUID) -> Response.CreatableTopicResult:
     return Response.CreatableTopicResult(
         name=new.name,
         topic_id=topic_id,

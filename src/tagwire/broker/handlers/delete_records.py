@@ -8,7 +8,7 @@ the disk by then, and records before it are never read again. A topic that is on
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
 from tagwire.errors import Error, KafkaError, StorageError
 
@@ -23,26 +23,26 @@ async def delete_records(call: Call[Request]) -> Response:
     return Response(
         topics=[
             Response.DeleteRecordsTopicResult(
-                name=topic.name, partitions=[await _answer(call, topic.name, asked) for asked in topic.partitions]
+                name=topic.name, partitions=[await _result(call, topic.name, asked) for asked in topic.partitions]
             )
             for topic in call.request.topics
         ]
     )
 
 
-async def _answer(
+async def _result(
     call: Call[Request], topic: str, asked: Request.DeleteRecordsPartition
 ) -> Response.DeleteRecordsPartitionResult:
-    answer = Response.DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=NO_OFFSET)
+    result = Response.DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=NO_OFFSET)
     try:
-        answer.low_watermark = await _delete(call, topic, asked)
+        result.low_watermark = await _delete(call, topic, asked)
     except KafkaError as error:
-        answer.error_code = error.code
+        result.error_code = error.code
     except OffsetOutOfRangeError:
-        answer.error_code = Error.OFFSET_OUT_OF_RANGE
+        result.error_code = Error.OFFSET_OUT_OF_RANGE
     except StorageError:
-        answer.error_code = Error.KAFKA_STORAGE_ERROR
-    return answer
+        result.error_code = Error.KAFKA_STORAGE_ERROR
+    return result
 
 
 async def _delete(call: Call[Request], name: str, asked: Request.DeleteRecordsPartition) -> int:

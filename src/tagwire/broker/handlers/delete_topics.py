@@ -12,7 +12,7 @@ from uuid import UUID
 
 from tagwire import messages
 from tagwire.broker.deadlines import TIMED_OUT, batches, deadline, is_over
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.broker.topics import Topic
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc.version_gates import DELETE_TOPICS_IDS
@@ -31,13 +31,13 @@ async def delete_topics(call: Call[Request]) -> Response:
     else:
         asked = [(name, NO_ID) for name in request.topic_names]
     until = deadline(request)
-    answers: list[Response.DeletableTopicResult] = []
+    results: list[Response.DeletableTopicResult] = []
     for some in batches(dict.fromkeys(asked), lambda one: _weight(call, *one)):
         if is_over(until):
-            answers += [_refusal(name, topic_id, TIMED_OUT) for name, topic_id in some]
+            results += [_refusal(name, topic_id, TIMED_OUT) for name, topic_id in some]
         else:
-            answers += await _delete(call, some)
-    return Response(responses=answers)
+            results += await _delete(call, some)
+    return Response(responses=results)
 
 
 def _weight(call: Call[Request], name: str | None, topic_id: UUID) -> int:

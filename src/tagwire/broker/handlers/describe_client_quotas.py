@@ -6,7 +6,7 @@ Versions 0-1. Source: KIP-546.
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 
 Request = messages.DescribeClientQuotasRequest

@@ -7,7 +7,7 @@ kept track of, so authorized operations are never told. Source: facts/brokers.md
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 
 Request = messages.DescribeClusterRequest

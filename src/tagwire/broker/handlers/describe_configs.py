@@ -10,7 +10,7 @@ from __future__ import annotations
 from tagwire import messages
 from tagwire.broker.config_entries import Entry, broker_entries, topic_entries
 from tagwire.broker.node import Node
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.broker.topics import check_topic_name
 from tagwire.errors import Error, KafkaError
 
@@ -27,17 +27,17 @@ async def describe_configs(call: Call[Request]) -> Response:
 
 
 def _describe(call: Call[Request], resource: Request.DescribeConfigsResource) -> Response.DescribeConfigsResult:
-    answer = Response.DescribeConfigsResult(
+    result = Response.DescribeConfigsResult(
         error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
     )
     try:
         entries = _entries(call, resource)
     except KafkaError as error:
-        answer.error_code, answer.error_message = error.code, error.message
-        return answer
+        result.error_code, result.error_message = error.code, error.message
+        return result
     wanted = set(resource.configuration_keys or ())
-    answer.configs = [_told(call.request, entry) for entry in entries if not wanted or entry.name in wanted]
-    return answer
+    result.configs = [_told(call.request, entry) for entry in entries if not wanted or entry.name in wanted]
+    return result
 
 
 def _entries(call: Call[Request], resource: Request.DescribeConfigsResource) -> list[Entry]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from tagwire import messages
 from tagwire.broker.partition import Partition
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 
 Request = messages.DescribeLogDirsRequest

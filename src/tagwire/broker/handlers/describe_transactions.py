@@ -6,7 +6,7 @@ Version 0.
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 
 Request = messages.DescribeTransactionsRequest

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 
 from tagwire import messages
+from tagwire.broker.registry import Call, handles
 from tagwire.broker.scram_users import scram_mechanisms
-from tagwire.broker.served import Call, handles
 from tagwire.errors import Error
 from tagwire.rpc.scram import MIN_ITERATIONS
 

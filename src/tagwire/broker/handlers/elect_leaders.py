@@ -11,7 +11,7 @@ import asyncio
 
 from tagwire import messages
 from tagwire.broker.partition import Partition
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
 
 Request = messages.ElectLeadersRequest

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tagwire import messages
 from tagwire.broker.handlers.init_producer_id import fencing_error
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import KafkaError
 from tagwire.rpc.version_gates import END_TXN_PRODUCER_FENCED
 

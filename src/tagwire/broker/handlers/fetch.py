@@ -3,10 +3,11 @@
 Versions 4-16; from version 13 topics are named by their ids. Whole batches are returned as they are stored, from the
 one that holds the offset asked for; the very first one even if it is larger than every limit, so that a reader never
 gets stuck. Readers of committed records get nothing from the oldest open transaction on, and are told which
-transactions were aborted. With less than `min_bytes` at hand the answer waits for more, at most `max_wait_ms`; an error
-is answered at once, and so is a request for no partition. From version 7 a request may be one of a session, whose
-answers tell only what has changed (see `broker.fetch_sessions`). Of a topic that keeps a record dialect, a client that
-speaks it gets what is stored, any other record batches made of it. Source: KIP-227, KIP-516; Kafka's ReplicaManager.
+transactions were aborted. With less than `min_bytes` at hand it waits for more, at most `max_wait_ms`; an error is
+answered at once, and so is a request for no partition. From version 7 a request may be one of a session, whose
+responses tell only what has changed (see `broker.fetch_sessions`). Of a topic that keeps a record dialect, a client
+that speaks it gets what is stored, any other record batches made of it. Source: KIP-227, KIP-516; Kafka's
+ReplicaManager.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tagwire import messages
 from tagwire.broker.dialects import to_record_batches
 from tagwire.broker.fetch_sessions import FetchPartition
 from tagwire.broker.partition import Partition
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 from tagwire.rpc.dialects import dialect_of, say_dialect
@@ -31,10 +32,10 @@ Request = messages.FetchRequest
 Response = messages.FetchResponse
 
 MAX_RESPONSE_BYTES = 57_671_680
-"""The most records one answer holds, whatever the client asks for: 55 MiB, Kafka's own fetch.max.bytes."""
+"""The most records one response holds, whatever the client asks for: 55 MiB, Kafka's own fetch.max.bytes."""
 
 MAX_WAIT_MS = 60_000
-"""The longest an answer waits for records, whatever the client asks for: a client that is gone is found out by then."""
+"""The longest a response waits for records, whatever the client asks for: a client that is gone is noticed by then."""
 
 READ_COMMITTED = 1
 
@@ -49,14 +50,14 @@ async def fetch(call: Call[Request]) -> Response:
     try:
         context = call.broker.fetch_sessions.begin(call.request, call.version)
         asked = [(wanted, _find(call, wanted)) for wanted in context.partitions]
-        session_id, told = context.answer(await _answers(call, asked))
+        session_id, told = context.respond(await _results(call, asked))
     except KafkaError as error:
         return Response(error_code=error.code)
     return Response(
         session_id=session_id,
         responses=[
             Response.FetchableTopicResponse(
-                topic=topic, topic_id=topic_id, partitions=[answer for _, answer in partitions]
+                topic=topic, topic_id=topic_id, partitions=[result for _, result in partitions]
             )
             for (topic, topic_id), partitions in groupby(told, lambda one: (one[0].topic, one[0].topic_id))
         ],
@@ -78,18 +79,18 @@ def _find(call: Call[Request], wanted: FetchPartition) -> Found:
     return Error.INCONSISTENT_TOPIC_ID if made_anew else Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def _answers(call: Call[Request], asked: Sequence[Asked]) -> list[Response.PartitionData]:
+async def _results(call: Call[Request], asked: Sequence[Asked]) -> list[Response.PartitionData]:
     partitions = [partition for _, partition in asked if isinstance(partition, Partition)]
     more = asyncio.Event()
     for partition in partitions:
         partition.watch(more)
     try:
         before = _published(partitions)
-        answers = await _read(call, asked)
+        results = await _read(call, asked)
         least = min(call.request.min_bytes, call.request.max_bytes, MAX_RESPONSE_BYTES)
-        missing = least - sum(len(answer.records or b"") for answer in answers)
-        if not asked or missing <= 0 or any(answer.error_code != Error.NONE for answer in answers):
-            return answers
+        missing = least - sum(len(result.records or b"") for result in results)
+        if not asked or missing <= 0 or any(result.error_code != Error.NONE for result in results):
+            return results
         with suppress(TimeoutError):
             async with asyncio.timeout(min(call.request.max_wait_ms, MAX_WAIT_MS) / 1000):
                 while _published(partitions) - before < missing and not any(p.deleted for p in partitions):
@@ -112,15 +113,15 @@ async def _read(call: Call[Request], asked: Sequence[Asked]) -> list[Response.Pa
 
 
 def _read_all(call: Call[Request], asked: Sequence[Asked]) -> list[Response.PartitionData]:
-    left = min(call.request.max_bytes, MAX_RESPONSE_BYTES, call.session.answer_bytes())
+    left = min(call.request.max_bytes, MAX_RESPONSE_BYTES, call.session.response_bytes())
     nothing_yet = True
-    answers = []
+    results = []
     for wanted, found in asked:
-        answer = _read_one(call, found, wanted, left, nothing_yet)
-        answers.append(answer)
-        left -= len(answer.records or b"")
-        nothing_yet = nothing_yet and not answer.records
-    return answers
+        result = _read_one(call, found, wanted, left, nothing_yet)
+        results.append(result)
+        left -= len(result.records or b"")
+        nothing_yet = nothing_yet and not result.records
+    return results
 
 
 def _read_one(
@@ -150,7 +151,7 @@ def _read_one(
         return _refusal(wanted, Error.KAFKA_STORAGE_ERROR)
     except CorruptRecordError:
         return _refusal(wanted, Error.CORRUPT_MESSAGE)
-    answer = Response.PartitionData(
+    result = Response.PartitionData(
         partition_index=wanted.index,
         high_watermark=view.end.offset,
         last_stable_offset=view.end.stable,
@@ -163,8 +164,8 @@ def _read_one(
         ],
         records=records,
     )
-    say_dialect(answer, log.dialect if as_kept else None, ApiKey.FETCH, call.version)
-    return answer
+    say_dialect(result, log.dialect if as_kept else None, ApiKey.FETCH, call.version)
+    return result
 
 
 def _refusal(wanted: FetchPartition, error: Error) -> Response.PartitionData:

@@ -7,7 +7,7 @@ come at once. Source: facts/brokers.md B.4.
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 from tagwire.rpc.version_gates import FIND_COORDINATOR_KEYS
 

@@ -6,7 +6,7 @@ Versions 0-4; static members from version 3.
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 
 Request = messages.HeartbeatRequest
 Response = messages.HeartbeatResponse

@@ -1,7 +1,7 @@
 """InitProducerId (key 22): give a producer its id and epoch.
 
 Versions 0-4. Without a transactional id: an id that nobody had, at epoch 0. With one: the id's producer at a higher
-epoch, which fences whoever used it before; an open transaction of theirs is aborted first, and the answer waits for
+epoch, which fences whoever used it before; an open transaction of theirs is aborted first, and the response waits for
 that. From version 3 a producer may say what it had, and is fenced itself if that is not the latest; before version 4
 that is told as INVALID_PRODUCER_EPOCH. Source: facts/brokers.md B.3, B.4.
 """
@@ -9,7 +9,7 @@ that is told as INVALID_PRODUCER_EPOCH. Source: facts/brokers.md B.3, B.4.
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc.version_gates import INIT_PRODUCER_ID_PRODUCER_FENCED
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tagwire import messages
 from tagwire.broker.groups.membership import Joining
-from tagwire.broker.served import MOST_BYTES_OF_GROUPS, Call, handles
+from tagwire.broker.registry import MOST_BYTES_OF_GROUPS, Call, handles
 from tagwire.rpc.version_gates import (
     JOIN_GROUP_MEMBER_ID_REQUIRED,
     JOIN_GROUP_NULLABLE_PROTOCOL,
@@ -37,17 +37,17 @@ async def join_group(call: Call[Request]) -> Response:
         takes_id=version >= JOIN_GROUP_MEMBER_ID_REQUIRED,
         takes_skip=version >= JOIN_GROUP_SKIP_ASSIGNMENT,
     )
-    answer = await call.broker.groups.join(request.group_id, joining)
+    result = await call.broker.groups.join(request.group_id, joining)
     return Response(
-        error_code=answer.error,
-        generation_id=answer.generation,
-        protocol_type=answer.protocol_type,
-        protocol_name=answer.protocol if version >= JOIN_GROUP_NULLABLE_PROTOCOL else answer.protocol or "",
-        leader=answer.leader,
-        skip_assignment=answer.skip_assignment,
-        member_id=answer.member_id,
+        error_code=result.error,
+        generation_id=result.generation,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol if version >= JOIN_GROUP_NULLABLE_PROTOCOL else result.protocol or "",
+        leader=result.leader,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
         members=[
             Response.JoinGroupResponseMember(member_id=member_id, group_instance_id=instance_id, metadata=metadata)
-            for member_id, instance_id, metadata in answer.members
+            for member_id, instance_id, metadata in result.members
         ],
     )

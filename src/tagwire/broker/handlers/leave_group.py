@@ -7,7 +7,7 @@ be.
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 from tagwire.rpc.version_gates import LEAVE_GROUP_MEMBERS
 

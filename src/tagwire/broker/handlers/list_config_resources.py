@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tagwire import messages
 from tagwire.broker.handlers.describe_configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 from tagwire.rpc.version_gates import LIST_CONFIG_RESOURCES_TYPES
 

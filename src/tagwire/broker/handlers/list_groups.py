@@ -7,7 +7,7 @@ Versions 0-5; from version 4 only those in some states, from version 5 only thos
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 
 Request = messages.ListGroupsRequest
 Response = messages.ListGroupsResponse

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 from tagwire.rpc.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
@@ -29,41 +29,41 @@ async def list_offsets(call: Call[Request]) -> Response:
     return Response(
         topics=[
             Response.ListOffsetsTopicResponse(
-                name=topic.name, partitions=[await _answered(call, topic.name, asked) for asked in topic.partitions]
+                name=topic.name, partitions=[await _searched(call, topic.name, asked) for asked in topic.partitions]
             )
             for topic in call.request.topics
         ]
     )
 
 
-async def _answered(
+async def _searched(
     call: Call[Request], topic: str, asked: Request.ListOffsetsPartition
 ) -> Response.ListOffsetsPartitionResponse:
     if asked.timestamp in (LATEST, EARLIEST):
-        return _answer(call, topic, asked)
+        return _result(call, topic, asked)
     # In a thread: a search by time reads files. One at a time: a thousand searches hold up nobody else's.
-    return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _answer, call, topic, asked)
+    return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _result, call, topic, asked)
 
 
-def _answer(
+def _result(
     call: Call[Request], topic: str, asked: Request.ListOffsetsPartition
 ) -> Response.ListOffsetsPartitionResponse:
-    answer = Response.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+    result = Response.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     try:
         partition = call.broker.topics.partition(topic, asked.partition_index)
         if partition is None:
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
         partition.log.check_leader_epoch(asked.current_leader_epoch)
-        answer.timestamp, answer.offset = _find(call, partition.log, asked.timestamp)
-        if call.version >= LIST_OFFSETS_LEADER_EPOCH and answer.offset >= 0:
-            answer.leader_epoch = partition.log.leader_epoch
+        result.timestamp, result.offset = _find(call, partition.log, asked.timestamp)
+        if call.version >= LIST_OFFSETS_LEADER_EPOCH and result.offset >= 0:
+            result.leader_epoch = partition.log.leader_epoch
     except KafkaError as error:
-        answer.error_code = error.code
+        result.error_code = error.code
     except StorageError:
-        answer.error_code = Error.KAFKA_STORAGE_ERROR
+        result.error_code = Error.KAFKA_STORAGE_ERROR
     except CorruptRecordError:
-        answer.error_code = Error.CORRUPT_MESSAGE
-    return answer
+        result.error_code = Error.CORRUPT_MESSAGE
+    return result
 
 
 def _find(call: Call[Request], log: PartitionLog, timestamp: int) -> tuple[int, int]:

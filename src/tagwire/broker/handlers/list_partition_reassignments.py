@@ -6,7 +6,7 @@ Version 0. There is one broker: none ever is. Source: KIP-455.
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 
 Request = messages.ListPartitionReassignmentsRequest
 Response = messages.ListPartitionReassignmentsResponse

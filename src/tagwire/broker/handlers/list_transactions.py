@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tagwire import messages
 from tagwire.broker.clock import wall_ms
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.broker.transactions.transaction import State, Transaction
 
 Request = messages.ListTransactionsRequest

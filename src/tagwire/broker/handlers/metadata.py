@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from tagwire import messages
 from tagwire.broker.node import Node
 from tagwire.broker.partition import Partition
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.broker.topics import Topic, check_topic_name
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc.version_gates import METADATA_NULL_IS_ALL_TOPICS, METADATA_NULLABLE_TOPIC_NAME

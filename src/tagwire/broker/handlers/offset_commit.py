@@ -13,7 +13,7 @@ from tagwire import messages
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.groups.offsets import CommittedOffset
 from tagwire.broker.node import Node
-from tagwire.broker.served import MOST_BYTES_OF_GROUPS, Call, handles
+from tagwire.broker.registry import MOST_BYTES_OF_GROUPS, Call, handles
 from tagwire.broker.topic_partition import TopicPartition
 from tagwire.errors import Error, KafkaError
 

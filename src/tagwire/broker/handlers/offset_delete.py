@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tagwire import messages
 from tagwire.broker.groups.group import Group
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import DecodeError, Error, KafkaError, UnsupportedVersionError
 
 Request = messages.OffsetDeleteRequest

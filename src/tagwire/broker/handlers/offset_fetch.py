@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from tagwire import messages
 from tagwire.broker.groups.offsets import GroupOffsets
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.broker.topic_partition import TopicPartition
 from tagwire.errors import Error
 from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS
@@ -71,19 +71,19 @@ def _topics(
             asked.setdefault(topic, []).append(index)
     require_stable = call.request.require_stable
     return [
-        topic_of(name, [_answer(offsets, (name, index), require_stable, partition_type) for index in indexes])
+        topic_of(name, [_result(offsets, (name, index), require_stable, partition_type) for index in indexes])
         for name, indexes in asked.items()
     ]
 
 
-def _answer(
+def _result(
     offsets: GroupOffsets, partition: TopicPartition, require_stable: bool, partition_type: type[Partitions]
 ) -> Partitions:
-    answer = partition_type(partition_index=partition[1], committed_offset=-1, metadata="")
+    result = partition_type(partition_index=partition[1], committed_offset=-1, metadata="")
     found = offsets.get(partition)
     if require_stable and offsets.is_unstable(partition):
-        answer.error_code = Error.UNSTABLE_OFFSET_COMMIT
+        result.error_code = Error.UNSTABLE_OFFSET_COMMIT
     elif found is not None:
-        answer.committed_offset, answer.metadata = found.offset, found.metadata
-        answer.committed_leader_epoch = found.leader_epoch
-    return answer
+        result.committed_offset, result.metadata = found.offset, found.metadata
+        result.committed_leader_epoch = found.leader_epoch
+    return result

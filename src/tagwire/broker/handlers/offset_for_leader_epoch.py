@@ -1,14 +1,14 @@
 """OffsetForLeaderEpoch (key 23): tell where a leader epoch ends, so that a reader can see whether it has read what is
 not there any more.
 
-Versions 2-4. The answer is the newest epoch that is not newer than the one asked for, and the offset after its last;
+Versions 2-4. The response is the newest epoch that is not newer than the one asked for, and the offset after its last;
 both are -1 for an epoch that is yet to come. Source: facts/kafka_protocol.md 5.7; KIP-320.
 """
 
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError, StorageError
 
 Request = messages.OffsetForLeaderEpochRequest
@@ -22,23 +22,23 @@ async def offset_for_leader_epoch(call: Call[Request]) -> Response:
     return Response(
         topics=[
             Response.OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_answer(call, topic.topic, asked) for asked in topic.partitions]
+                topic=topic.topic, partitions=[_result(call, topic.topic, asked) for asked in topic.partitions]
             )
             for topic in call.request.topics
         ]
     )
 
 
-def _answer(call: Call[Request], topic: str, asked: Request.OffsetForLeaderPartition) -> Response.EpochEndOffset:
-    answer = Response.EpochEndOffset(partition=asked.partition)
+def _result(call: Call[Request], topic: str, asked: Request.OffsetForLeaderPartition) -> Response.EpochEndOffset:
+    result = Response.EpochEndOffset(partition=asked.partition)
     try:
         partition = call.broker.topics.partition(topic, asked.partition)
         if partition is None:
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
         partition.log.check_leader_epoch(asked.current_leader_epoch)
-        answer.leader_epoch, answer.end_offset = partition.log.end_of_epoch(asked.leader_epoch) or UNKNOWN
+        result.leader_epoch, result.end_offset = partition.log.end_of_epoch(asked.leader_epoch) or UNKNOWN
     except KafkaError as error:
-        answer.error_code = error.code
+        result.error_code = error.code
     except StorageError:
-        answer.error_code = Error.KAFKA_STORAGE_ERROR
-    return answer
+        result.error_code = Error.KAFKA_STORAGE_ERROR
+    return result

@@ -19,7 +19,7 @@ from tagwire import messages
 from tagwire.broker.batch_checks import check_batch
 from tagwire.broker.dialects import check_for_dialect
 from tagwire.broker.record_refusals import RecordsRefusedError
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.broker.session import HangUp
 from tagwire.broker.storage.batch import Appended
 from tagwire.errors import Error, KafkaError, StorageError
@@ -48,7 +48,7 @@ async def produce(call: Call[Request]) -> Response | None:
             Response.TopicProduceResponse(
                 name=topic.name,
                 partition_responses=[
-                    _answer(call, topic.name, partition.index, outcomes[id(partition)])
+                    _result(call, topic.name, partition.index, outcomes[id(partition)])
                     for partition in topic.partition_data
                 ],
             )
@@ -92,7 +92,7 @@ async def _settled(begun: asyncio.Future[Appended] | KafkaError) -> Outcome:
         return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
 
 
-def _answer(call: Call[Request], topic: str, index: int, outcome: Outcome) -> Response.PartitionProduceResponse:
+def _result(call: Call[Request], topic: str, index: int, outcome: Outcome) -> Response.PartitionProduceResponse:
     if isinstance(outcome, KafkaError):
         return Response.PartitionProduceResponse(
             index=index,

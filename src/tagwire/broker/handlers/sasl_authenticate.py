@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 
 Request = messages.SaslAuthenticateRequest

@@ -7,7 +7,7 @@ it. Where nobody has to authenticate, nobody can (ILLEGAL_SASL_STATE). Source: f
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import Call, handles
+from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 
 Request = messages.SaslHandshakeRequest

@@ -7,7 +7,7 @@ assignments are stored before they are answered.
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.served import MOST_BYTES_OF_GROUPS, Call, handles
+from tagwire.broker.registry import MOST_BYTES_OF_GROUPS, Call, handles
 
 Request = messages.SyncGroupRequest
 Response = messages.SyncGroupResponse
@@ -16,7 +16,7 @@ Response = messages.SyncGroupResponse
 @handles(Request, versions="0-5", waits=True, most_bytes=MOST_BYTES_OF_GROUPS)
 async def sync_group(call: Call[Request]) -> Response:
     request = call.request
-    answer = await call.broker.groups.sync(
+    result = await call.broker.groups.sync(
         request.group_id,
         request.member_id,
         request.group_instance_id,
@@ -26,8 +26,8 @@ async def sync_group(call: Call[Request]) -> Response:
         {assigned.member_id: bytes(assigned.assignment) for assigned in request.assignments},
     )
     return Response(
-        error_code=answer.error,
-        protocol_type=answer.protocol_type,
-        protocol_name=answer.protocol,
-        assignment=answer.assignment,
+        error_code=result.error,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol,
+        assignment=result.assignment,
     )

@@ -10,7 +10,7 @@ from functools import partial
 
 from tagwire import messages
 from tagwire.broker.handlers.offset_commit import sort_offsets
-from tagwire.broker.served import MOST_BYTES_OF_GROUPS, Call, handles
+from tagwire.broker.registry import MOST_BYTES_OF_GROUPS, Call, handles
 from tagwire.errors import KafkaError
 from tagwire.records.internal_topics import OFFSETS
 

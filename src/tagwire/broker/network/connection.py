@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from tagwire.broker.apis import Apis
-from tagwire.broker.network.dispatch import answer
+from tagwire.broker.network.dispatch import respond
 from tagwire.broker.network.listener import Listener
-from tagwire.broker.network.room import Room
+from tagwire.broker.network.memory_budget import MemoryBudget
 from tagwire.broker.network.users import Users
 from tagwire.broker.node import Node
-from tagwire.broker.observing.requests import LoggedRequest
-from tagwire.broker.session import Answered, HangUp, Session
+from tagwire.broker.session import AnyResponse, HangUp, Session
+from tagwire.broker.telemetry.requests import LoggedRequest
 from tagwire.errors import DecodeError, TagwireError
 from tagwire.rpc import CLOSED, AnyRequest, Connection, Gate, Limits, Request, Signal, UnservedRequest
 from tagwire.rpc.addresses import Address
@@ -44,7 +44,7 @@ class _Begun:
     """A request under way."""
 
     request: AnyRequest
-    task: asyncio.Task[Answered]
+    task: asyncio.Task[AnyResponse]
     logged: LoggedRequest
     overlaps: bool
     waits: bool
@@ -57,7 +57,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         broker: what requests are answered from.
         listener: where the client came in; `port` is the one that is listened on.
         client: its host and port. The socket of a client that has gone again does not tell them any more.
-        users, room: shared by all connections.
+        users, budget: shared by all connections.
         connections: the open connections; this one is among them while it is open.
     """
 
@@ -68,14 +68,14 @@ class ClientConnection(asyncio.BufferedProtocol):
         listener: Listener,
         client: Address,
         users: Users,
-        room: Room,
+        budget: MemoryBudget,
         connections: set[ClientConnection],
     ) -> None:
         self._broker = broker
         self._apis = apis
         self._listener = listener
         self._client = client
-        self._room = room
+        self._budget = budget
         self._connections = connections
         self._gate = users.gate(listener.sasl) if listener.sasl else None
         most = broker.settings.max_frame_bytes
@@ -105,7 +105,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         reached = self._transport.get_extra_info("sockname")[:2]
         host, port = self._listener.advertise or reached
         self.session = Session(
-            *self._client, host, port or reached[1], self._apis.advertised, self._room.for_an_answer, self._gate
+            *self._client, host, port or reached[1], self._apis.advertised, self._budget.for_a_response, self._gate
         )
         self._connections.add(self)
 
@@ -132,7 +132,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self)
         self._drop_requests()
-        self._room.leave(self)
+        self._budget.leave(self)
         if not self.closed.done():
             self.closed.set_result(None)
 
@@ -157,7 +157,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             return True
         return now - idle_since > self._broker.settings.idle_timeout_s
 
-    def room_is_free(self) -> None:
+    def memory_is_free(self) -> None:
         """Read on."""
         asyncio.get_running_loop().call_soon(self._advance)
 
@@ -178,8 +178,8 @@ class ClientConnection(asyncio.BufferedProtocol):
             if not self._waiting and not self._begun:
                 self._transport.close()
             return
-        self._count_room()
-        full = self._is_full() or self._room.is_full_for(self)
+        self._count_memory()
+        full = self._is_full() or self._budget.is_full_for(self)
         if self._reading == full and not self._transport.is_closing():
             self._reading = not full
             if self._reading:
@@ -187,10 +187,10 @@ class ClientConnection(asyncio.BufferedProtocol):
             else:
                 self._transport.pause_reading()
 
-    def _count_room(self) -> None:
+    def _count_memory(self) -> None:
         for_others = sum(_size(begun.request) for begun in self._begun if begun.waits)
         slow = self._rpc.unfinished_bytes + self._transport.get_write_buffer_size() + for_others
-        self._room.hold(self, slow, self._waiting_bytes + self._begun_bytes - for_others)
+        self._budget.hold(self, slow, self._waiting_bytes + self._begun_bytes - for_others)
 
     def _take_request(self) -> bool:
         try:
@@ -219,10 +219,10 @@ class ClientConnection(asyncio.BufferedProtocol):
             size = _size(request)
             self._waiting_bytes -= size
             self._begun_bytes += size
-            logged = self._broker.instruments.requests.begin(request, self.session, size)
-            task = asyncio.get_running_loop().create_task(answer(request, self.session, self._broker, self._apis))
+            logged = self._broker.hooks.requests.begin(request, self.session, size)
+            task = asyncio.get_running_loop().create_task(respond(request, self.session, self._broker, self._apis))
             self._begun.append(_Begun(request, task, logged, self._overlaps(request), self._waits(request)))
-            task.add_done_callback(self._answer_done)
+            task.add_done_callback(self._response_done)
 
     def _may_begin(self, request: AnyRequest) -> bool:
         if not self._begun:
@@ -244,9 +244,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         )
 
     def _is_intercepted(self, request: AnyRequest) -> bool:
-        return self._broker.instruments.interceptions.of(request.api_key) is not None
+        return self._broker.hooks.interceptions.of(request.api_key) is not None
 
-    def _answer_done(self, _: asyncio.Task[Answered]) -> None:
+    def _response_done(self, _: asyncio.Task[AnyResponse]) -> None:
         """Send the answers that are ready and whose turn it is."""
         while self._begun and self._begun[0].task.done() and not self._transport.is_closing():
             begun = self._begun.popleft()
@@ -268,7 +268,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         else:
             data = self._rpc.send_response(cast(Request, request), response)
         self._last_active = time.monotonic()
-        self._broker.instruments.requests.answered(begun.logged, max(len(data) - 4, 0))
+        self._broker.hooks.requests.answered(begun.logged, max(len(data) - 4, 0))
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("%s: answered %s", self.session.address, request, extra={"fields": begun.logged.fields()})
         if self._gate is not None:

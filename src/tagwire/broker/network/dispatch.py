@@ -1,18 +1,18 @@
-"""From a request to its answer: who may ask, who intercepts, which handler."""
+"""From a request to its response: who may ask, who intercepts, which handler."""
 
 from __future__ import annotations
 
 from tagwire.broker.apis import FIXED, Apis
 from tagwire.broker.handlers.api_versions import unsupported_version
+from tagwire.broker.interception import Intercepted
 from tagwire.broker.node import Node
-from tagwire.broker.served import Call
-from tagwire.broker.session import Answered, HangUp, Session
-from tagwire.broker.testing.interception import Intercepted
+from tagwire.broker.registry import Call
+from tagwire.broker.session import AnyResponse, HangUp, Session
 from tagwire.rpc import AnyRequest, Request, UnsupportedApiVersions
 
 
-async def answer(request: AnyRequest, session: Session, broker: Node, apis: Apis) -> Answered:
-    """The response object to answer with; None for no answer, or, to a request that is not served, one of nothing but
+async def respond(request: AnyRequest, session: Session, broker: Node, apis: Apis) -> AnyResponse:
+    """The response object to answer with; None for no response, or, to a request that is not served, one of nothing but
     its correlation id.
 
     Raises:
@@ -32,7 +32,7 @@ async def answer(request: AnyRequest, session: Session, broker: Node, apis: Apis
         raise HangUp(f"its {len(request.body)} bytes are over {served.most_bytes}")
     call = Call(request.decode(), request.version, request.client_id, session, broker)
     handler = served.handler
-    interception = broker.instruments.interceptions.of(request.api_key)
+    interception = broker.hooks.interceptions.of(request.api_key)
     if interception is None:
         return await handler(call)
     taken = Intercepted(request.api_key, call.version, call.client_id, call.request, lambda: handler(call))

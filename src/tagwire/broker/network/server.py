@@ -13,15 +13,15 @@ from types import TracebackType
 from typing import Any
 
 from tagwire.broker.apis import Apis
-from tagwire.broker.instruments import Instruments
+from tagwire.broker.hooks import Hooks
 from tagwire.broker.network.admission import Admission, within_files
 from tagwire.broker.network.connection import ClientConnection
 from tagwire.broker.network.listener import Listener
-from tagwire.broker.network.room import Room
+from tagwire.broker.network.memory_budget import MemoryBudget
 from tagwire.broker.network.users import Users
 from tagwire.broker.node import Node
-from tagwire.broker.observing.statistics import statistics
 from tagwire.broker.settings import Settings
+from tagwire.broker.telemetry.statistics import statistics
 from tagwire.errors import ConfigError
 from tagwire.rpc.addresses import Address, address_text
 
@@ -43,19 +43,19 @@ class Server:
 
     Args:
         settings: how it is to run.
-        instruments: what the program can reach while it runs.
+        hooks: what the program can reach while it runs.
         apis: what it serves; None as the settings say.
 
     Attributes:
         addresses: "host:port" of each listener, in their order; `bootstrap` is the first.
     """
 
-    def __init__(self, settings: Settings, instruments: Instruments | None = None, apis: Apis | None = None) -> None:
+    def __init__(self, settings: Settings, hooks: Hooks | None = None, apis: Apis | None = None) -> None:
         self._settings = settings
-        self._instruments = instruments or Instruments()
+        self._hooks = hooks or Hooks()
         self._apis = apis or Apis(settings.as_release)
         self._users = Users(settings.users)
-        self._room = Room(settings.max_in_flight_bytes)
+        self._budget = MemoryBudget(settings.max_in_flight_bytes)
         self._admission = Admission(within_files(settings.max_connections), settings.max_connections_per_address)
         self._connections: set[ClientConnection] = set()
         self._sockets: list[socket.socket] = []
@@ -72,7 +72,7 @@ class Server:
         clients = Counter(connection.session.client_host for connection in self._connections)
         connections = {
             "open": len(self._connections),
-            "held_bytes": self._room.taken,
+            "held_bytes": self._budget.taken,
             "by_address": dict(clients.most_common(ADDRESSES_TOLD)),
         }
         return statistics(self._broker, self._started, connections)
@@ -84,7 +84,7 @@ class Server:
             StorageError: the data directory is not ours, is in use, or cannot be read or written.
             ConfigError: an address cannot be listened on.
         """
-        self._broker = Node(self._settings, self._instruments)
+        self._broker = Node(self._settings, self._hooks)
         try:
             self._sockets = [await _bound(listener) for listener in self._settings.listeners]
         except ConfigError:
@@ -94,7 +94,7 @@ class Server:
             self.addresses.append(address_text(listening.getsockname()[:2]))
             self._spawn(self._accept(listener, listening))
         self._spawn(self._close_stale())
-        self._broker.start_upkeep()
+        self._broker.start_scheduler()
         return self
 
     async def __aexit__(
@@ -137,7 +137,7 @@ class Server:
     async def _let_in(self, listener: Listener, client: socket.socket, address: Address) -> None:
         host, _ = address
         connection = ClientConnection(
-            self._broker, self._apis, listener, address, self._users, self._room, self._connections
+            self._broker, self._apis, listener, address, self._users, self._budget, self._connections
         )
         try:
             await asyncio.get_running_loop().connect_accepted_socket(

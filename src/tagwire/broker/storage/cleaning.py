@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tagwire.broker.storage.cleaned_transactions import CleanedTransactions
 from tagwire.broker.storage.offset_map import OffsetMap
-from tagwire.broker.storage.producers import Producer
+from tagwire.broker.storage.producer_state import Producer
 from tagwire.records import Record, RecordBatch, rewrite
 from tagwire.records.compression import MAX_DECOMPRESSED
 

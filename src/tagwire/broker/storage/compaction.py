@@ -18,7 +18,7 @@ from tagwire.broker.storage.cleaning import Cleaning
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.offset_map import OffsetMap
-from tagwire.broker.storage.segment import CLEANED, Placed, Segment
+from tagwire.broker.storage.segment import CLEANED, PositionedBatch, Segment
 from tagwire.errors import DecodeError, StorageError
 from tagwire.records import RecordBatch
 from tagwire.records.compression import MAX_DECOMPRESSED
@@ -181,7 +181,7 @@ class Compaction:
     def _write(self, segment: Segment, new: Segment, cleaning: Cleaning) -> bool:
         """Add what is kept of a segment to `new`; whether that is less than all of it."""
         is_changed = False
-        run: list[Placed] = []
+        run: list[PositionedBatch] = []
         size = 0
         for batch in segment.batches():
             if self._stop():
@@ -209,6 +209,6 @@ class Compaction:
         self._files.sync_directory(self._log.directory)
 
 
-def _placed(data: memoryview) -> Placed:
+def _placed(data: memoryview) -> PositionedBatch:
     batch = RecordBatch(data, 0)
-    return Placed(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size, (data,))
+    return PositionedBatch(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size, (data,))

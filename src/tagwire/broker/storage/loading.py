@@ -17,11 +17,11 @@ from tagwire.broker.storage.batch import origin_of
 from tagwire.broker.storage.checkpoints import read_epochs, write_epochs
 from tagwire.broker.storage.files import Files, problem_of
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
-from tagwire.broker.storage.leftovers import sweep
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.producer_snapshots import drop_snapshots, newest_snapshot
-from tagwire.broker.storage.producers import Producers
+from tagwire.broker.storage.producer_state import ProducerState
 from tagwire.broker.storage.segment import Segment
+from tagwire.broker.storage.swap_recovery import recover_swap_files
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import DecodeError, StorageError, UnsupportedVersionError
 from tagwire.records.files.checkpoints import EPOCHS_FILE
@@ -63,7 +63,7 @@ def open_log(
         known_epochs = read_epochs(files, directory / EPOCHS_FILE)
         segments = [
             Segment(files, directory, base, config.index_interval_bytes, config.dialect)
-            for base in sweep(files, directory)
+            for base in recover_swap_files(files, directory)
         ]
         _remove(files, directory, segments, _deleted(segments, start_offset))
         recovered_from = _recover(files, directory, segments, clean, recovery_point, gaps_before)
@@ -124,9 +124,9 @@ def _recover(
     return checked
 
 
-def _producers(files: Files, directory: Path, segments: list[Segment], recovered_from: int | None) -> Producers:
+def _producers(files: Files, directory: Path, segments: list[Segment], recovered_from: int | None) -> ProducerState:
     """What the batches in `segments` say of their producers, and, noted in each, the transactions aborted there."""
-    producers = Producers()
+    producers = ProducerState()
     end = segments[-1].next_offset
     snapshot = newest_snapshot(files, directory, end if recovered_from is None else recovered_from)
     start = segments[0].base_offset

@@ -22,12 +22,12 @@ from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.log_lock import guarded
 from tagwire.broker.storage.log_reading import VisibleEnd
-from tagwire.broker.storage.placing import placed
+from tagwire.broker.storage.offset_assignment import positioned
 from tagwire.broker.storage.producer_snapshots import drop_snapshots, save_snapshot
-from tagwire.broker.storage.producers import Producer, Producers
+from tagwire.broker.storage.producer_state import Producer, ProducerState
 from tagwire.broker.storage.readable_log import ReadableLog
 from tagwire.broker.storage.retention import is_expired, is_overdue
-from tagwire.broker.storage.segment import SWAP, Placed, Segment
+from tagwire.broker.storage.segment import SWAP, PositionedBatch, Segment
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError, StorageError, TagwireError
 from tagwire.records.files.transaction_index import AbortedTransaction
@@ -56,13 +56,13 @@ class PartitionLog(ReadableLog):
         segments: Sequence[Segment],
         config: TopicConfig,
         epochs: LeaderEpochs,
-        producers: Producers | None = None,
+        producers: ProducerState | None = None,
         *,
         start_offset: int = 0,
     ) -> None:
         """Takes over `segments`, in order, at least one, all of which are on the disk, and `producers`, those of their
         batches. What is before `start_offset` was deleted."""
-        producers = producers or Producers()
+        producers = producers or ProducerState()
         super().__init__(directory, segments, config, epochs, start_offset, _written_end(segments[-1], producers))
         self._files = files
         self._producers = producers
@@ -76,7 +76,7 @@ class PartitionLog(ReadableLog):
     def append(self, batches: Sequence[Batch]) -> list[Appended | TagwireError]:
         """Write batches at the end, in order. They are read, and safe, only after `flush` or `publish`.
 
-        The answer has one entry per batch: a KafkaError for one whose sequence or epoch is wrong, which nothing follows
+        The result has one entry per batch: a KafkaError for one whose sequence or epoch is wrong, which nothing follows
         from for the others; a StorageError once a write failed, which every batch after it gets too: order is kept. A
         failed write is undone; if even that fails, the log is offline.
         """
@@ -104,7 +104,7 @@ class PartitionLog(ReadableLog):
     ) -> None:
         self._check_online()
         stamp = now_ms if config.message_timestamp_type == "LogAppendTime" else -1
-        run: list[Placed] = []
+        run: list[PositionedBatch] = []
         aborted: list[AbortedTransaction] = []
         next_offset, size = self._active.next_offset, self._active.size
         for number, batch in enumerate(batches):
@@ -127,7 +127,7 @@ class PartitionLog(ReadableLog):
                 self._roll()
                 grown = len(batch.data)
             outcome[number] = Appended(next_offset, stamp)
-            run += placed(batch, next_offset, self.leader_epoch, stamp, self.dialect)
+            run += positioned(batch, next_offset, self.leader_epoch, stamp, self.dialect)
             ended = self._producers.take(batch.origin, next_offset, last_offset, run[-1].max_timestamp, stamp)
             if ended is not None:
                 aborted.append(ended)
@@ -238,7 +238,7 @@ class PartitionLog(ReadableLog):
             return {producer.producer_id: producer for producer in self._producers}
 
     def expire_producers(self, now_ms: int) -> None:
-        """Forget the producers that have been silent for too long; see `Producers.expire`."""
+        """Forget the producers that have been silent for too long; see `ProducerState.expire`."""
         with self._writing:
             self._producers.expire(now_ms)
 
@@ -339,7 +339,7 @@ class PartitionLog(ReadableLog):
         for segment in (*self._unsynced.values(), self._active):
             segment.close()
 
-    def _write(self, run: Sequence[Placed], aborted: Sequence[AbortedTransaction]) -> None:
+    def _write(self, run: Sequence[PositionedBatch], aborted: Sequence[AbortedTransaction]) -> None:
         self._check_online()
         if run:
             self._unsynced[self._active.base_offset] = self._active
@@ -421,7 +421,7 @@ class PartitionLog(ReadableLog):
         segment.owner = None
 
 
-def _written_end(active: Segment, producers: Producers) -> VisibleEnd:
+def _written_end(active: Segment, producers: ProducerState) -> VisibleEnd:
     """The end of what is written, whose last segment is `active`."""
     open_from = producers.first_open
     stable = active.next_offset if open_from is None else open_from

@@ -1,6 +1,6 @@
 """The lock of a log, and proof that whoever changes the log holds it.
 
-A log is used by many threads: of appends, of reads, of upkeep. With TAGWIRE_CHECK_LOCKS=1 in the environment, as in
+A log is used by many threads: of appends, of reads, of tasks. With TAGWIRE_CHECK_LOCKS=1 in the environment, as in
 the tests, every access to guarded state by a thread that does not hold the lock raises UnguardedAccessError, and is
 noted in `unguarded`, for what is raised in a thread may only be logged. Without it a lock is Python's own, and nothing
 is checked.

@@ -41,7 +41,7 @@ LOCATE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PositionedBatch:
     """A batch that has been given its offsets: the bytes to write, in pieces, and what the indexes want to know."""
 
     base_offset: int
@@ -217,7 +217,7 @@ class Segment:
         """Whether `offset` lies near enough to the base to be indexed."""
         return offset - self.base_offset <= MAX_RELATIVE
 
-    def append(self, placed: Sequence[Placed]) -> None:
+    def append(self, positioned: Sequence[PositionedBatch]) -> None:
         """Add batches at the end: all of them, or on an error none.
 
         Raises:
@@ -226,7 +226,7 @@ class Segment:
         """
         fd = self._writer()
         try:
-            self._files.write(fd, [buffer for batch in placed for buffer in batch.buffers], self.size)
+            self._files.write(fd, [buffer for batch in positioned for buffer in batch.buffers], self.size)
         except OSError as error:
             try:
                 self._files.truncate(fd, self.size)
@@ -235,7 +235,7 @@ class Segment:
             raise
         if self._began_ms is None:
             self._began_ms = wall_ms()
-        for batch in placed:
+        for batch in positioned:
             self._note(batch.last_offset, batch.max_timestamp, batch.size)
 
     def finish(self) -> None:

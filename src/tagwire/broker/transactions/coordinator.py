@@ -11,15 +11,15 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 
 from tagwire.broker.clock import wall_ms
+from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.producer_ids import ProducerIds
-from tagwire.broker.state_log import StateLog
+from tagwire.broker.serial_tasks import SerialTasks
 from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.topic_partition import TopicPartition
 from tagwire.broker.topics import Topics
 from tagwire.broker.transactions.states import TransactionStates
 from tagwire.broker.transactions.transaction import LAST_EPOCH, State, Transaction
-from tagwire.broker.turns import Turns
 from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.escaping import told
 from tagwire.records import batch_headers, write_end_transaction
@@ -49,7 +49,7 @@ class Transactions:
 
     def __init__(
         self,
-        log: StateLog,
+        log: CoordinatorLog,
         topics: Topics,
         groups: Groups,
         producer_ids: ProducerIds,
@@ -60,7 +60,7 @@ class Transactions:
         self._groups = groups
         self._producer_ids = producer_ids
         self._clock = clock
-        self._turns = Turns()
+        self._serial = SerialTasks()
         # Of transactions that are ending: the partitions that have their marker, as long as others have not.
         self._marked: dict[str, set[TopicPartition]] = {}
         # Of what is tried again and again: what was logged of it last.
@@ -85,11 +85,11 @@ class Transactions:
         for transaction in self:
             if transaction.is_ending:
                 name = transaction.transactional_id
-                self._turns.begin(name, self._logged(name, self._finish_if_ending(name)))
+                self._serial.submit(name, self._logged(name, self._finish_if_ending(name)))
 
     async def close(self) -> None:
         """Finish what is under way."""
-        await self._turns.close()
+        await self._serial.close()
 
     # What producers ask --------------------------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ class Transactions:
         if not 0 < timeout_ms <= MAX_TIMEOUT_MS:
             problem = f"a transaction timeout of {timeout_ms} ms is not 1 to {MAX_TIMEOUT_MS}"
             raise KafkaError(Error.INVALID_TRANSACTION_TIMEOUT, problem)
-        return await self._turns.take(
+        return await self._serial.run(
             transactional_id, self._initialize(transactional_id, timeout_ms, producer_id, epoch)
         )
 
@@ -145,7 +145,7 @@ class Transactions:
             KafkaError: as `Transaction.check_producer` and `add`; COORDINATOR_NOT_AVAILABLE.
         """
         added = list(partitions)
-        await self._turns.take(transactional_id, self._add(transactional_id, producer_id, epoch, added))
+        await self._serial.run(transactional_id, self._add(transactional_id, producer_id, epoch, added))
 
     async def _add(self, transactional_id: str, producer_id: int, epoch: int, partitions: list[TopicPartition]) -> None:
         transaction = self._owned(transactional_id, producer_id, epoch)
@@ -163,7 +163,7 @@ class Transactions:
         Raises:
             KafkaError: as `Transaction.check_producer` and `end`; COORDINATOR_NOT_AVAILABLE.
         """
-        await self._turns.take(transactional_id, self._end(transactional_id, producer_id, epoch, commit))
+        await self._serial.run(transactional_id, self._end(transactional_id, producer_id, epoch, commit))
 
     async def _end(self, transactional_id: str, producer_id: int, epoch: int, commit: bool) -> None:
         transaction = self._owned(transactional_id, producer_id, epoch)
@@ -197,16 +197,16 @@ class Transactions:
         now = self._clock()
         for transaction in self:
             name = transaction.transactional_id
-            if self._turns.is_taken(name):
+            if self._serial.is_busy(name):
                 continue  # something is being done with it: that may take as long as a disk does
             if transaction.is_overdue(now):
                 open_ms = now - transaction.started_ms
                 logger.info("transaction %s is aborted: it was open for %d ms", told(name), open_ms)
-                await self._turns.take(name, self._logged(name, self._abort_if_overdue(name)))
+                await self._serial.run(name, self._logged(name, self._abort_if_overdue(name)))
             elif transaction.is_ending:
-                await self._turns.take(name, self._logged(name, self._finish_if_ending(name)))
+                await self._serial.run(name, self._logged(name, self._finish_if_ending(name)))
             elif self._is_unused(transaction):
-                await self._turns.take(name, self._logged(name, self._forget_if_unused(name)))
+                await self._serial.run(name, self._logged(name, self._forget_if_unused(name)))
 
     async def _abort_if_overdue(self, transactional_id: str) -> None:
         transaction = self._states.get(transactional_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tagwire.broker.clock import wall_ms
-from tagwire.broker.state_log import StateLog
+from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.transactions import stored
 from tagwire.broker.transactions.transaction import Transaction
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError, UnsupportedVersionError
@@ -32,7 +32,7 @@ class TransactionStates:
         held_bytes: about how much memory they take.
     """
 
-    def __init__(self, log: StateLog) -> None:
+    def __init__(self, log: CoordinatorLog) -> None:
         self._log = log
         self._known: dict[str, Transaction] = {}
         self._coming: dict[str, Transaction] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.state_log import record_of, tombstone_of
+from tagwire.broker.coordinator_log import record_of, tombstone_of
 from tagwire.broker.transactions.transaction import State, Transaction
 from tagwire.errors import UnsupportedVersionError
 from tagwire.records import Record

@@ -150,7 +150,7 @@ class Batch:
         offset = 0  # where brokers expect batches that come in
         view = memoryview(batch.data)
         for header in headers:
-            records.place(view[header.position : header.position + header.size], offset, -1, dialect)
+            records.assign_offsets(view[header.position : header.position + header.size], offset, -1, dialect)
             offset += header.count
         batch.size, batch.count, batch.is_sealed = len(data), count, is_sealed
         return batch
@@ -171,7 +171,7 @@ class Batch:
     def number(self, identity: Identity, sequence: int, *, transactional: bool) -> None:
         """Makes the batch the producer's, from `sequence` on: until it is decided it is sent exactly like this."""
         numbered = self.data if isinstance(self.data, bytearray) else bytearray(self.data)
-        records.claim(numbered, *identity, sequence, transactional=transactional)
+        records.set_producer(numbered, *identity, sequence, transactional=transactional)
         self.data, self.identity, self.sequence = numbered, identity, sequence
 
     def forget_number(self) -> None:

@@ -31,8 +31,8 @@ from tagwire.client.scheduling import Tasks, Work
 from tagwire.errors import EncodeError, TagwireError, TransactionStateError
 from tagwire.kernel.record_writing import as_headers
 from tagwire.records import HeaderRegister, HeaderSerdes, Record
-from tagwire.records.entries import check_dialect
 from tagwire.records.interceptors import ProducerInterceptor, before_encoding
+from tagwire.records.memory_records import check_dialect
 from tagwire.records.record import HeaderKey, Headers
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tagwire.client.config import ProduceSettings, acks_of, at_least, compression_of
 from tagwire.errors import ConfigError
-from tagwire.records.entries import check_dialect
+from tagwire.records.memory_records import check_dialect
 
 _LOWEST: Final = {
     "batch_bytes": 1,

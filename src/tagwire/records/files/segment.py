@@ -23,12 +23,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tagwire.errors import CorruptRecordError, DecodeError
-from tagwire.records import HeaderRegister, RecordBatch, read, read_together
-from tagwire.records.entries import check_dialect
+from tagwire.records import HeaderRegister, RecordBatch, read, read_coalesced
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.offset_index import OffsetEntry, read_offset_index
 from tagwire.records.files.opening import bytes_of, open_file
 from tagwire.records.files.spans import Tail, spans, tail
+from tagwire.records.memory_records import check_dialect
 from tagwire.records.record import Record
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Segment:
         """
         end = self.size if end is None else end
         after = self._end_of(start, end)
-        for batch in read_together(
+        for batch in read_coalesced(
             self.data[start:after],
             self.dialect,
             verify=False,

@@ -1,7 +1,7 @@
 """Whether a log is sound: its batches by themselves and in their order, and what the files beside it say of them.
 
-One pass over the batches, in the order of their offsets. What another file says, entry by entry, is a claim about the
-batch that holds an offset; it is judged when that batch comes by. Nothing is decompressed.
+One pass over the batches, in the order of their offsets. Each entry of another file is about the batch that
+holds an offset, and is checked when that batch is read. Nothing is decompressed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 
 from tagwire.errors import DecodeError, TagwireError
 from tagwire.records.files.checkpoints import EpochStart, read_epochs
-from tagwire.records.files.claims import Claims, epoch_claims, index_claims, producer_claims
 from tagwire.records.files.faults import Fault
+from tagwire.records.files.index_checks import EntryChecks, epoch_checks, index_checks, producer_checks
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.opening import bytes_of, open_file
 from tagwire.records.files.partition import PartitionFiles
 from tagwire.records.files.partition_metadata import read_topic_id
-from tagwire.records.files.passing import Passing, Seen
 from tagwire.records.files.producer_snapshot import read_producer_snapshot
+from tagwire.records.files.scanned_batches import ScannedBatch, ScannedBatches
 from tagwire.records.files.segment import Segment
 from tagwire.records.files.spans import spans, tail
 
@@ -34,7 +34,7 @@ _NEVER = 1 << 64
 
 def verify_segment(
     segment: Segment,
-    claims: Iterable[Claims[Any]] = (),
+    checks: Iterable[EntryChecks[Any]] = (),
     *,
     first_offset: int | None = None,
     progress: Progress | None = None,
@@ -46,7 +46,7 @@ def verify_segment(
     that are missing are no fault: Kafka makes them anew.
 
     Args:
-        claims: what else is said of the segment's batches.
+        checks: what else is said of the segment's batches.
         first_offset: no batch may be older than this (None: than the segment's name says).
         progress: told after each megabyte.
 
@@ -56,19 +56,19 @@ def verify_segment(
     Raises:
         OSError: the log cannot be read.
     """
-    witnesses = list(claims)
+    checkers = list(checks)
     if segment.path.suffix == ".log":
-        witnesses += index_claims(segment)
+        checkers += index_checks(segment)
     expected = segment.base_offset if first_offset is None else first_offset
     for found in _batches(segment, expected, progress):
         if isinstance(found, Fault):
             yield found
             continue
         expected = found.next_offset
-        for witness in witnesses:
-            yield from witness.hold(found)
-    for witness in witnesses:
-        yield from witness.left()
+        for checker in checkers:
+            yield from checker.check(found)
+    for checker in checkers:
+        yield from checker.unreached()
     return expected
 
 
@@ -101,17 +101,17 @@ def verify_partition(files: PartitionFiles, *, progress: Progress | None = None)
     starts = [segment.base_offset for segment in files.segments]
     for segment, (start, end) in zip(files.segments, pairwise([*starts, _NEVER])):
         with segment:
-            claims: list[Claims[Any]] = [epoch_claims(path, content, start, end) for path, content in epochs]
-            claims += [producer_claims(path, content, start, end) for path, content in snapshots]
-            after = yield from verify_segment(segment, claims, first_offset=max(start, after), progress=progress)
+            checks: list[EntryChecks[Any]] = [epoch_checks(path, content, start, end) for path, content in epochs]
+            checks += [producer_checks(path, content, start, end) for path, content in snapshots]
+            after = yield from verify_segment(segment, checks, first_offset=max(start, after), progress=progress)
     for snapshot_log in files.snapshots:
         yield from verify_segment(snapshot_log, progress=progress)
 
 
-def _batches(segment: Segment, expected: int, progress: Progress | None) -> Iterator[Passing | Fault]:
+def _batches(segment: Segment, expected: int, progress: Progress | None) -> Iterator[ScannedBatches | Fault]:
     """Every batch that can be read, and what is wrong with batches."""
     window = memoryview(bytearray(_WINDOW))
-    passing = Passing()
+    scanned = ScannedBatches()
     position = 0
     with open_file(segment.path) as file:
         while True:
@@ -119,13 +119,13 @@ def _batches(segment: Segment, expected: int, progress: Progress | None) -> Iter
                 # Read, not mapped: what is read into the same small buffer is checked while it is near the processor.
                 origin = file.seek(position)
                 data = window[: file.readinto(window)]
-                while passing.fill(data, origin, position, expected):
-                    for number in passing.wrong_checksums():
-                        wrong = passing[number]
+                while scanned.fill(data, origin, position, expected):
+                    for number in scanned.wrong_checksums():
+                        wrong = scanned[number]
                         text = "the batch does not have the checksum that it states"
                         yield Fault(segment.path, text, wrong.position, wrong.base_offset)
-                    yield passing
-                    position, expected = passing.ends[passing.count - 1], passing.next_offset
+                    yield scanned
+                    position, expected = scanned.ends[scanned.count - 1], scanned.next_offset
                 if progress is not None:
                     progress(position - origin)
                 if position > origin:
@@ -146,12 +146,12 @@ def _batches(segment: Segment, expected: int, progress: Progress | None) -> Iter
         yield Fault(segment.path, f"the last {rest.size} bytes are no whole batch: {rest.reason}", rest.position)
 
 
-def _looked_at(segment: Segment, position: int, size: int, expected: int) -> tuple[Passing | None, list[Fault]]:
+def _looked_at(segment: Segment, position: int, size: int, expected: int) -> tuple[ScannedBatches | None, list[Fault]]:
     """One batch by itself, None where it cannot be read, and what is wrong with it."""
     try:
         batch = segment.batch_at(position, size)
         batch.verify()
-        seen = Seen(
+        seen = ScannedBatch(
             position,
             position + size,
             batch.base_offset,
@@ -163,9 +163,9 @@ def _looked_at(segment: Segment, position: int, size: int, expected: int) -> tup
     except DecodeError as error:
         return None, [Fault(segment.path, str(error), position)]
     if seen.base_offset >= expected:
-        return Passing.of(seen), []
+        return ScannedBatches.of(seen), []
     text = f"the batch begins with offset {seen.base_offset}, which is before {expected}"
-    return Passing.of(seen), [Fault(segment.path, text, position, seen.base_offset)]
+    return ScannedBatches.of(seen), [Fault(segment.path, text, position, seen.base_offset)]
 
 
 def _content(path: Path, read: Callable[[bytes], Content]) -> tuple[Content | None, list[Fault]]:

@@ -1,4 +1,4 @@
-"""What the broker does by the clock.
+"""What the broker does by the clock, as Kafka's KafkaScheduler and LogCleaner do.
 
 It deletes records that are past their retention, compacts logs, remembers how much of each log is on the disk, and
 syncs in intervals where that was asked for.
@@ -115,4 +115,4 @@ async def every(seconds: float, stopping: asyncio.Event, act: Callable[[], Await
             else:
                 await asyncio.to_thread(act)
         except Exception:
-            logger.exception("upkeep failed, and is tried again")
+            logger.exception("a scheduled task failed, and is run again")

@@ -8,7 +8,7 @@ from typing import Any
 
 import tagwire
 from tagwire.broker.node import Node
-from tagwire.broker.observing.requests import RequestTotal
+from tagwire.broker.telemetry.requests import RequestTotal
 from tagwire.broker.topics import Topic
 from tagwire.rpc import serving
 from tagwire.spec import releases
@@ -27,7 +27,7 @@ def statistics(node: Node, started: float, connections: dict[str, Any]) -> dict[
         more. topics: partitions, bytes and offsets of each. offline: the partitions that are, each with its reason.
         groups, transactional_ids: how many; groups_held_bytes: about how much memory groups take.
     """
-    totals = node.instruments.requests.totals()
+    totals = node.hooks.requests.totals()
     return {
         "broker": {
             "node_id": node.node_id,

@@ -13,7 +13,7 @@ from tagwire.records.batch import CRC_FROM
 _BATCHES = 512
 
 
-class Seen(NamedTuple):
+class ScannedBatch(NamedTuple):
     """One batch that passes by. leader_epoch and producer_id are -1 where its format has none."""
 
     position: int
@@ -25,7 +25,7 @@ class Seen(NamedTuple):
     producer_id: int
 
 
-class Passing:
+class ScannedBatches:
     """Batches that pass by together, in the order of their offsets.
 
     Attributes:
@@ -42,7 +42,7 @@ class Passing:
         self.epochs, self.timestamps, self.producers = (array("q", empty) for _ in range(3))
 
     @classmethod
-    def of(cls, seen: Seen) -> Passing:
+    def of(cls, seen: ScannedBatch) -> ScannedBatches:
         """One batch alone."""
         alone = cls(1)
         alone.count = 1
@@ -50,8 +50,8 @@ class Passing:
             column[0] = value
         return alone
 
-    def __getitem__(self, number: int) -> Seen:
-        return Seen(*(column[number] for column in self._columns()))
+    def __getitem__(self, number: int) -> ScannedBatch:
+        return ScannedBatch(*(column[number] for column in self._columns()))
 
     @property
     def next_offset(self) -> int:

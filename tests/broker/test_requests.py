@@ -6,8 +6,8 @@ import time
 
 from tagwire import messages
 from tagwire.broker import Broker
-from tagwire.broker.observing import requests
-from tagwire.broker.observing.requests import OTHERS
+from tagwire.broker.telemetry import requests
+from tagwire.broker.telemetry.requests import OTHERS
 
 
 def say_hello(wire, name="billing", version="7.1"):

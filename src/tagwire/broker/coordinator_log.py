@@ -19,7 +19,7 @@ _INT16 = Struct(">h")
 READ_BYTES = 1 << 20
 
 
-class StateLog:
+class CoordinatorLog:
     """One internal topic.
 
     Args:

@@ -1,4 +1,4 @@
-"""What the files beside a log say of its batches: claims about the batch that holds an offset, and their judges."""
+"""Checks of the files beside a log against its batches: each entry is about the batch that holds an offset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tagwire.records.files.faults import Fault
 from tagwire.records.files.index_entries import Entries
 from tagwire.records.files.offset_index import OffsetEntry
 from tagwire.records.files.opening import bytes_of
-from tagwire.records.files.passing import Passing, Seen
+from tagwire.records.files.scanned_batches import ScannedBatch, ScannedBatches
 from tagwire.records.files.time_index import TimeEntry
 from tagwire.records.files.transaction_index import AbortedTransaction
 
@@ -28,45 +28,45 @@ Entry = TypeVar("Entry")
 NEVER = 1 << 64
 
 
-class Claims(Generic[Entry]):
-    """The claims of one file, in the order of the offsets they are about."""
+class EntryChecks(Generic[Entry]):
+    """The entries of one file to be checked, in the order of the offsets they are about."""
 
     def __init__(
-        self, path: Path, claims: Iterable[tuple[int, Entry]], judge: Callable[[Entry, Seen], str | None]
+        self, path: Path, checks: Iterable[tuple[int, Entry]], judge: Callable[[Entry, ScannedBatch], str | None]
     ) -> None:
-        """`claims` are entries, each with its offset.
+        """`checks`: the entries, each with its offset.
 
         Args:
             judge: what is wrong with an entry, given the first batch that does not end before its offset.
         """
         self._path = path
-        self._claims = list(claims)
+        self._checks = list(checks)
         self._judge = judge
         self._number = 0
 
-    def hold(self, passing: Passing) -> Iterator[Fault]:
-        """Holds every claim up to the last of the batches against them."""
-        claims, judge = self._claims, self._judge
-        while self._number < len(claims):
-            offset, entry = claims[self._number]
-            found = passing.number_of(offset)
-            if found == passing.count:
+    def check(self, scanned: ScannedBatches) -> Iterator[Fault]:
+        """Checks every entry up to the last of the batches against them."""
+        checks, judge = self._checks, self._judge
+        while self._number < len(checks):
+            offset, entry = checks[self._number]
+            found = scanned.number_of(offset)
+            if found == scanned.count:
                 return
-            wrong = judge(entry, passing[found])
+            wrong = judge(entry, scanned[found])
             if wrong is not None:
                 yield self._fault(wrong)
             self._number += 1
 
-    def left(self) -> Iterator[Fault]:
-        """What is wrong with the claims about offsets that the log did not reach."""
+    def unreached(self) -> Iterator[Fault]:
+        """What is wrong with the entries about offsets that the log did not reach."""
         return iter(())
 
     def _fault(self, text: str) -> Fault:
         return Fault(self._path, text)
 
 
-class IndexClaims(Claims[Entry]):
-    """The claims of an index file: every offset in it must be in the log.
+class IndexChecks(EntryChecks[Entry]):
+    """The entries of an index file: every offset in it must be in the log.
 
     They are followed through the file's bytes; its entries are made only where one is not borne out.
     """
@@ -76,11 +76,11 @@ class IndexClaims(Claims[Entry]):
         path: Path,
         data: bytes,
         read: Callable[[bytes], Entries[Entry]],
-        judge: Callable[[Entry, Seen], str | None],
+        judge: Callable[[Entry, ScannedBatch], str | None],
         entry_size: int,
-        follow: Callable[[bytes, int, Passing], int] | None = None,
+        follow: Callable[[bytes, int, ScannedBatches], int] | None = None,
     ) -> None:
-        """`follow(data, number, passing)` gives the number of the entry after those that the batches bear out, -1
+        """`follow(data, number, scanned)` gives the number of the entry after those that the batches bear out, -1
         where one is not; None where every entry is judged by itself."""
         super().__init__(path, (), judge)
         self._data = data
@@ -89,20 +89,20 @@ class IndexClaims(Claims[Entry]):
         self._follow = follow
         self._entries: Entries[Entry] | None = None
 
-    def hold(self, passing: Passing) -> Iterator[Fault]:
+    def check(self, scanned: ScannedBatches) -> Iterator[Fault]:
         if self._follow is not None:
-            number = self._follow(self._data, self._number, passing)
+            number = self._follow(self._data, self._number, scanned)
             if number >= 0:
                 self._number = number
                 return
         self._make_entries()
-        yield from super().hold(passing)
+        yield from super().check(scanned)
 
-    def left(self) -> Iterator[Fault]:
+    def unreached(self) -> Iterator[Fault]:
         if self._number * self._entry_size == len(self._data):
             return
         entries = self._make_entries()
-        for offset, _ in self._claims[self._number :]:
+        for offset, _ in self._checks[self._number :]:
             yield self._fault(f"the log ends before offset {offset}")
             self._number += 1
         if entries.fault is not None:
@@ -112,7 +112,7 @@ class IndexClaims(Claims[Entry]):
         if self._entries is None:
             self._entries = self._read(self._data)
             self._data = self._data[: self._entries.size]  # no more zeros to stumble over
-            self._claims = [(_offset(entry), entry) for entry in self._entries.entries]
+            self._checks = [(_offset(entry), entry) for entry in self._entries.entries]
         return self._entries
 
     def _fault(self, text: str) -> Fault:
@@ -124,8 +124,8 @@ def _offset(entry: Any) -> int:
     return found
 
 
-def index_claims(segment: Segment) -> Iterator[IndexClaims[Any]]:
-    """The claims of the indexes beside a segment, as far as there are any. Raises OSError."""
+def index_checks(segment: Segment) -> Iterator[IndexChecks[Any]]:
+    """The checks of the indexes beside a segment, as far as there are any. Raises OSError."""
     base = segment.base_offset
     kinds: tuple[_Kind, ...] = (
         (
@@ -133,8 +133,8 @@ def index_claims(segment: Segment) -> Iterator[IndexClaims[Any]]:
             lambda data: offset_index.read_offset_index(data, base),
             _judge_offset,
             offset_index.ENTRY.size,
-            lambda data, number, passing: follow_offset_index(
-                data, number, base, passing.positions, passing.last_offsets, passing.count
+            lambda data, number, scanned: follow_offset_index(
+                data, number, base, scanned.positions, scanned.last_offsets, scanned.count
             ),
         ),
         (
@@ -142,8 +142,8 @@ def index_claims(segment: Segment) -> Iterator[IndexClaims[Any]]:
             lambda data: time_index.read_time_index(data, base),
             _judge_time,
             time_index.ENTRY.size,
-            lambda data, number, passing: follow_time_index(
-                data, number, base, passing.base_offsets, passing.last_offsets, passing.timestamps, passing.count
+            lambda data, number, scanned: follow_time_index(
+                data, number, base, scanned.base_offsets, scanned.last_offsets, scanned.timestamps, scanned.count
             ),
         ),
         (
@@ -160,19 +160,19 @@ def index_claims(segment: Segment) -> Iterator[IndexClaims[Any]]:
             data = bytes_of(path)
         except FileNotFoundError:
             continue
-        yield IndexClaims(path, data, read, judge, size, follow)
+        yield IndexChecks(path, data, read, judge, size, follow)
 
 
 _Kind = tuple[
     str,
     Callable[[bytes], Entries[Any]],
-    Callable[[Any, Seen], "str | None"],
+    Callable[[Any, ScannedBatch], "str | None"],
     int,
-    "Callable[[bytes, int, Passing], int] | None",
+    "Callable[[bytes, int, ScannedBatches], int] | None",
 ]
 
 
-def _judge_offset(entry: OffsetEntry, seen: Seen) -> str | None:
+def _judge_offset(entry: OffsetEntry, seen: ScannedBatch) -> str | None:
     """An offset index entry points to the batch that ends with its offset."""
     if seen.position == entry.position and seen.last_offset == entry.offset:
         return None
@@ -182,7 +182,7 @@ def _judge_offset(entry: OffsetEntry, seen: Seen) -> str | None:
     return f"{claim}; that offset is in the batch {_range(seen)} at byte {seen.position}"
 
 
-def _judge_time(entry: TimeEntry, seen: Seen) -> str | None:
+def _judge_time(entry: TimeEntry, seen: ScannedBatch) -> str | None:
     """A time index entry has the greatest timestamp of the batch that holds its offset."""
     if seen.base_offset <= entry.offset and seen.max_timestamp == entry.timestamp:
         return None
@@ -192,10 +192,10 @@ def _judge_time(entry: TimeEntry, seen: Seen) -> str | None:
     return f"{claim}; the batch {_range(seen)} reaches {seen.max_timestamp}"
 
 
-def _judge_abort(segment: Segment) -> Callable[[AbortedTransaction, Seen], str | None]:
+def _judge_abort(segment: Segment) -> Callable[[AbortedTransaction, ScannedBatch], str | None]:
     """A transaction index entry ends with an abort marker of its producer."""
 
-    def judge(entry: AbortedTransaction, seen: Seen) -> str | None:
+    def judge(entry: AbortedTransaction, seen: ScannedBatch) -> str | None:
         if seen.base_offset == entry.last_offset and seen.producer_id == entry.producer_id:
             try:
                 batch = segment.batch_at(seen.position, seen.end - seen.position)
@@ -208,37 +208,37 @@ def _judge_abort(segment: Segment) -> Callable[[AbortedTransaction, Seen], str |
     return judge
 
 
-def epoch_claims(path: Path, epochs: list[EpochStart], start: int, end: int) -> Claims[tuple[EpochStart, int]]:
+def epoch_checks(path: Path, epochs: list[EpochStart], start: int, end: int) -> EntryChecks[tuple[EpochStart, int]]:
     """What a leader-epoch-checkpoint says of the offsets from `start` to before `end`: of each epoch's ends."""
-    claims = []
+    checks = []
     for entry, following in pairwise([*epochs, EpochStart(-1, NEVER)]):
         until = following.start_offset
         ends = {max(entry.start_offset, start), min(until, end) - 1}
-        claims += [(offset, (entry, until)) for offset in ends if max(entry.start_offset, start) <= offset < end]
-    return Claims(path, sorted(claims), _judge_epoch)
+        checks += [(offset, (entry, until)) for offset in ends if max(entry.start_offset, start) <= offset < end]
+    return EntryChecks(path, sorted(checks), _judge_epoch)
 
 
-def _judge_epoch(claim: tuple[EpochStart, int], seen: Seen) -> str | None:
+def _judge_epoch(claim: tuple[EpochStart, int], seen: ScannedBatch) -> str | None:
     (epoch, start), until = claim
     if not start <= seen.base_offset < until or seen.leader_epoch in (epoch, -1):
         return None
     return f"says that epoch {epoch} begins at offset {start}; the batch {_range(seen)} is of epoch {seen.leader_epoch}"
 
 
-def producer_claims(
+def producer_checks(
     path: Path, snapshot: messages.ProducerSnapshot, start: int, end: int
-) -> Claims[messages.ProducerSnapshot.ProducerEntry]:
+) -> EntryChecks[messages.ProducerSnapshot.ProducerEntry]:
     """What a producer snapshot says of the offsets from `start` to before `end`."""
     entries = [(entry.last_offset, entry) for entry in snapshot.producer_entries if start <= entry.last_offset < end]
-    return Claims(path, sorted(entries, key=lambda claim: claim[0]), _judge_producer)
+    return EntryChecks(path, sorted(entries, key=lambda claim: claim[0]), _judge_producer)
 
 
-def _judge_producer(entry: messages.ProducerSnapshot.ProducerEntry, seen: Seen) -> str | None:
+def _judge_producer(entry: messages.ProducerSnapshot.ProducerEntry, seen: ScannedBatch) -> str | None:
     if seen.base_offset > entry.last_offset or seen.producer_id == entry.producer_id:
         return None
     claim = f"says that producer {entry.producer_id} wrote offset {entry.last_offset}"
     return f"{claim}; the batch {_range(seen)} is of producer {seen.producer_id}"
 
 
-def _range(seen: Seen) -> str:
+def _range(seen: ScannedBatch) -> str:
     return f"of offsets {seen.base_offset}-{seen.last_offset}"

@@ -44,7 +44,7 @@ def read(
     """The complete batches in `data`; a partial last one is left out. `verify` checks each checksum first.
 
     A message of a message set is a batch of one record, a wrapper of compressed ones a batch of them all: see
-    `MessageEntry`; `read_together` is quicker with them. `register`: by which records of the dialect int-headers name
+    `MessageEntry`; `read_coalesced` is quicker with them. `register`: by which records of the dialect int-headers name
     their int keys. Raises CorruptRecordError for a broken batch, ConfigError for an unknown dialect, or a register
     without that one.
     """
@@ -60,7 +60,7 @@ def read(
         yield batch
 
 
-def read_together(
+def read_coalesced(
     data: Data,
     dialect: str | None = None,
     *,
@@ -140,7 +140,9 @@ def next_offset(data: Data, dialect: str | None = None) -> int | None:
     return None if last is None else last.next_offset
 
 
-def place(batch: bytearray | memoryview, base_offset: int, leader_epoch: int, dialect: str | None = None) -> None:
+def assign_offsets(
+    batch: bytearray | memoryview, base_offset: int, leader_epoch: int, dialect: str | None = None
+) -> None:
     """Gives the batch at the start of `batch`, which must be writable, its place in a log.
 
     Base offset and partition leader epoch stand outside the checksum, so nothing else changes; of a record batch only
@@ -161,7 +163,9 @@ def place(batch: bytearray | memoryview, base_offset: int, leader_epoch: int, di
         _INT64.pack_into(batch, 0, base_offset + entry.last_offset_delta)
 
 
-def restamp(batch: bytearray | memoryview, timestamp: int, rest: Data = b"", dialect: str | None = None) -> None:
+def set_append_time(
+    batch: bytearray | memoryview, timestamp: int, rest: Data = b"", dialect: str | None = None
+) -> None:
     """Gives the batch at the start of `batch`, which must be writable, the time (ms) at which it was appended.
 
     Timestamp type and greatest timestamp change, and the checksum over them; the records stay as they are, and readers
@@ -198,7 +202,7 @@ def set_max_timestamp(batch: bytearray | memoryview, timestamp: int) -> None:
     _CRC.pack_into(view, CRC_AT, checksum(view[CRC_FROM:]))
 
 
-def claim(
+def set_producer(
     batch: bytearray | memoryview, producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool
 ) -> None:
     """Makes the record batch that is all of `batch`, which must be writable, one of a producer's, from `base_sequence`

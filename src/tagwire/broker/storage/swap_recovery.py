@@ -18,7 +18,7 @@ _LEFT = (CLEANED, ".deleted", ".tmp")
 _KINDS = tuple(suffix[1:] for suffix in SUFFIXES)
 
 
-def sweep(files: Files, directory: Path) -> list[int]:
+def recover_swap_files(files: Files, directory: Path) -> list[int]:
     """Bring the directory in order, and on the disk; the base offsets of the segments that are in it then, ascending.
 
     Raises:

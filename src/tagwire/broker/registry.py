@@ -1,9 +1,9 @@
-"""What the broker serves: each handler says which API and versions it is for, and nothing else does.
+"""The registry of APIs: each handler says which API and versions it is for, and nothing else does.
 
     @handles(messages.MetadataRequest, versions="0-12")
     async def metadata(call: Call) -> MetadataResponse: ...
 
-The answer to ApiVersions, and what a connection lets through, are both built from these registrations.
+The response to ApiVersions, and what a connection lets through, are both built from these registrations.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tagwire.broker.node import Node
-from tagwire.broker.session import Answered, Session
+from tagwire.broker.session import AnyResponse, Session
 from tagwire.codec.classes import MessageObject
 from tagwire.rpc import Range
 
@@ -27,7 +27,7 @@ class Call(Generic[RequestT_co]):
 
     Attributes:
         request: the decoded message.
-        version: in which version it came, and the answer goes.
+        version: in which version it came, and the response goes.
         client_id: the client's name for itself, "" for none.
         session: the connection it came on.
         broker: what to answer from.
@@ -40,20 +40,24 @@ class Call(Generic[RequestT_co]):
     broker: Node
 
 
-Handler = Callable[[Call[RequestT]], Awaitable[Answered]]
+Handler = Callable[[Call[RequestT]], Awaitable[AnyResponse]]
+
+
+AddedHandler = Callable[[Call[Any]], AnyResponse | Awaitable[AnyResponse]]
+"""What a program serves an API of its own with: a function or a coroutine function."""
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """An API that is served.
+class Registration:
+    """An API with its handler.
 
     Attributes:
         versions: the lowest and the highest version that are answered, as ApiVersions tells.
         overlaps: whether a request may be begun while others of its kind, on the same connection, are still under way.
         most_bytes: the largest request that is handled; a larger one closes the connection. None leaves it to the limit
             of all frames.
-        waits: whether the answer may wait for what other clients do; a broker that stops does not wait for it then.
-        handler: answers a call with a response object, or None where there is to be no answer.
+        waits: whether the response may wait for what other clients do; a broker that stops does not wait for it then.
+        handler: answers a call with a response object, or None where there is to be no response.
     """
 
     versions: Range
@@ -63,7 +67,7 @@ class Served:
     handler: Handler[Any]
 
 
-SERVED: dict[int, Served] = {}
+HANDLERS: dict[int, Registration] = {}
 
 MOST_BYTES = 1 << 20
 """The largest request that carries no records. Tens of thousands of names fit, and no more: a list is worked through
@@ -81,11 +85,11 @@ def handles(
     waits: bool = False,
     most_bytes: int | None = MOST_BYTES,
 ) -> Callable[[Handler[RequestT]], Handler[RequestT]]:
-    """Register a handler for the requests of class `message` in `versions`, such as "3-12"; see `Served`."""
+    """Register a handler for the requests of class `message` in `versions`, such as "3-12"; see `Registration`."""
     lowest, _, highest = versions.partition("-")
 
     def register(handler: Handler[RequestT]) -> Handler[RequestT]:
-        SERVED[message.api_key] = Served((int(lowest), int(highest)), overlaps, waits, most_bytes, handler)
+        HANDLERS[message.api_key] = Registration((int(lowest), int(highest)), overlaps, waits, most_bytes, handler)
         return handler
 
     return register

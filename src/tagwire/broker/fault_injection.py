@@ -14,7 +14,7 @@ from tagwire.errors import ConfigError
 Operation = Literal["create", "open", "read", "write", "truncate", "sync", "sync_directory", "rename", "remove"]
 
 
-class Disk(Files):
+class FaultyFiles(Files):
     """Real files, whose operations fail on demand. Any thread may ask for that.
 
     broker.disk.fail("sync")                              # every fsync, until mend()

@@ -61,7 +61,7 @@ class Producer:
         return self.sent[-1].last_sequence if self.sent else -1
 
 
-class Producers:
+class ProducerState:
     """Every producer of one partition.
 
     What `take` changes is provisional until `keep`; `undo` takes it back.

@@ -38,7 +38,7 @@ class LoggedRequest:
         address: where it comes from, "host:port".
         user: who it has authenticated as, "" where nobody has to.
         request_bytes, response_bytes: sizes, without the four bytes before each.
-        seconds: how long the answer took; None as long as there is none.
+        seconds: how long the response took; None as long as there is none.
     """
 
     at: float
@@ -86,7 +86,7 @@ class RequestTotal:
         api_key, version: what was asked; `api` is the API's name.
         client_id, software, software_version: by whom.
         count: how many requests.
-        request_bytes, response_bytes: how much they and their answers held.
+        request_bytes, response_bytes: how much they and their responses held.
     """
 
     api_key: int

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from tagwire.broker import upkeep
+from tagwire.broker import scheduler
 from tagwire.broker.group_commit import GroupCommit
 from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.storage.checkpoints import OffsetCheckpoint
@@ -49,7 +49,7 @@ def test_retention_deletes_what_is_too_old_and_an_offline_log_does_not_stop_it(t
             for _ in range(3):
                 await partition.append(partial(batch, 1, timestamp=1, size=900))
         broken.log.abandon("the test takes it offline")
-        upkeep.expire(topics)
+        scheduler.expire(topics)
         assert (sound.log.start_offset, sound.log.end_offset) == (3, 3)
         assert broken.log.start_offset == 0
 
@@ -61,10 +61,10 @@ def test_recovery_points_are_what_is_on_the_disk(tmp_path, pool, batch):
         (partition,) = (await topics.create("t", 1, {})).partitions
         await partition.append(partial(batch, 3))
         path = tmp_path / "data" / "recovery-point-offset-checkpoint"
-        upkeep.save_recovery_points(topics, data)
+        scheduler.save_recovery_points(topics, data)
         assert OffsetCheckpoint(Files(), path).offsets == {("t", 0): 0}
-        upkeep.sync(topics)
-        upkeep.save_recovery_points(topics, data)
+        scheduler.sync(topics)
+        scheduler.save_recovery_points(topics, data)
         assert OffsetCheckpoint(Files(), path).offsets == {("t", 0): 3}
 
     on_topics(tmp_path, pool, Files(), scenario)
@@ -78,7 +78,7 @@ def test_a_log_whose_interval_sync_fails_goes_offline_and_keeps_what_was_acknowl
         await partition.append(partial(batch, 3))
         size = partition.log.directory.joinpath(f"{0:020d}.log").stat().st_size
         failing_files.fail("sync", times=1)
-        upkeep.sync(topics)
+        scheduler.sync(topics)
         assert partition.log.is_offline
         assert partition.log.directory.joinpath(f"{0:020d}.log").stat().st_size == size
 
@@ -95,7 +95,7 @@ def test_what_is_due_is_done_again_and_again_until_it_is_stopped():
             if len(done) == 3:
                 loop.call_soon_threadsafe(stopping.set)
 
-        await upkeep.every(0.001, stopping, act)
+        await scheduler.every(0.001, stopping, act)
         assert len(done) >= 3
         assert threading.current_thread() not in done
 
@@ -218,13 +218,13 @@ def test_compaction_goes_on_past_a_log_that_cannot_be_read_and_leaves_it_alone_t
             for number in range(30):
                 await partition.append(partial(keyed, b"%d" % number * 20))
         await topics.alter("t", {"min.cleanable.dirty.ratio": "1"})
-        upkeep.compact(topics, data, asyncio.Event())
+        scheduler.compact(topics, data, asyncio.Event())
         assert kept.log.size_bytes > 2048  # nothing is dirtier than all of it
         await topics.alter("t", {"min.cleanable.dirty.ratio": None})
         first = broken.log.directory / f"{0:020d}.log"
         first.write_bytes(first.read_bytes()[:-1] + b"?")
         for _ in range(2):
-            upkeep.compact(topics, data, asyncio.Event())
+            scheduler.compact(topics, data, asyncio.Event())
         assert [partition.log.end_offset for partition in (broken, sound, kept)] == [30, 30, 30]
         assert broken.log.size_bytes > 2048 > sound.log.size_bytes == kept.log.size_bytes
         assert caplog.text.count("cannot read") == 1
@@ -241,7 +241,7 @@ def test_compaction_stops_when_the_broker_does(tmp_path, pool):
         size = partition.log.size_bytes
         stopping = asyncio.Event()
         stopping.set()
-        upkeep.compact(topics, data, stopping)
+        scheduler.compact(topics, data, stopping)
         assert partition.log.size_bytes == size
 
     on_topics(tmp_path, pool, Files(), scenario)
@@ -258,7 +258,7 @@ def test_a_duty_that_fails_in_an_unforeseen_way_is_tried_again(caplog):
                 loop.call_soon_threadsafe(stopping.set)
             raise RuntimeError("unforeseen")
 
-        await upkeep.every(0.001, stopping, act)
+        await scheduler.every(0.001, stopping, act)
         assert len(tries) >= 2
 
     asyncio.run(scenario())

@@ -1,7 +1,7 @@
 """Requests taken out of the broker's hands: looked at, changed, answered, delayed, or lost.
 
     with broker.intercept("Fetch", delay(0.5)): ...
-    with broker.intercept("Produce", hang_up(handled=True), times=1): ...     # stored, but its answer is lost
+    with broker.intercept("Produce", hang_up(handled=True), times=1): ...     # stored, but its response is lost
 
     async def throttle(call):
         response = await call.proceed()
@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
 
-from tagwire.broker.session import Answered, HangUp
+from tagwire.broker.session import AnyResponse, HangUp
 from tagwire.errors import ConfigError
 from tagwire.rpc import api_key, api_name
 
@@ -33,13 +33,13 @@ class Intercepted:
 
     Attributes:
         api: the API's name, such as "Fetch"; `api_key` its number.
-        version: in which version it came, and the answer goes.
+        version: in which version it came, and the response goes.
         client_id: the client's name for itself, "" for none.
         request: the decoded message. What is changed in it is what the broker then handles.
     """
 
     def __init__(
-        self, key: int, version: int, client_id: str, request: Any, handle: Callable[[], Awaitable[Answered]]
+        self, key: int, version: int, client_id: str, request: Any, handle: Callable[[], Awaitable[AnyResponse]]
     ) -> None:
         self.api = api_name(key)
         self.api_key = key
@@ -47,7 +47,7 @@ class Intercepted:
         self.client_id = client_id
         self.request = request
         self._handle = handle
-        self._response: asyncio.Future[Answered] | None = None
+        self._response: asyncio.Future[AnyResponse] | None = None
 
     def __repr__(self) -> str:
         return f"<{self.api} v{self.version} from client {self.client_id!r}>"
@@ -59,7 +59,7 @@ class Intercepted:
         return await self._response
 
 
-Act = Callable[[Intercepted], Answered | Awaitable[Answered]]
+Act = Callable[[Intercepted], AnyResponse | Awaitable[AnyResponse]]
 """What to do with a request: a function, or a coroutine function. It may return a response object, which is sent
 without the broker's doing, or None: then the broker handles the request, unless it has done so already."""
 
@@ -77,7 +77,7 @@ def drop(*, handled: bool = False) -> Act:
     """Answer nothing, neither the request nor any that follows on its connection, which stays open.
 
     Args:
-        handled: carry the request out first: it is the answer that gets lost.
+        handled: carry the request out first: it is the response that gets lost.
     """
 
     async def act(call: Intercepted) -> None:
@@ -92,7 +92,7 @@ def hang_up(*, handled: bool = False) -> Act:
     """Close the connection instead of answering.
 
     Args:
-        handled: carry the request out first: it is the answer that gets lost.
+        handled: carry the request out first: it is the response that gets lost.
     """
 
     async def act(call: Intercepted) -> None:
@@ -127,8 +127,8 @@ class Interception:
         """Let requests pass again. Those that were taken already go their way."""
         self._rules.remove(self)
 
-    async def take(self, call: Intercepted) -> Answered:
-        """The answer to `call`."""
+    async def take(self, call: Intercepted) -> AnyResponse:
+        """The response to `call`."""
         if self._left is not None:
             self._left -= 1
         self.calls.append(call)

@@ -1,8 +1,8 @@
-"""How much memory connections may hold together: unfinished requests, waiting ones, and answers that nobody reads.
+"""How much memory connections may hold together: unfinished requests, waiting ones, and responses that nobody reads.
 
-Each connection has bounds of its own, but ten thousand of them at their bounds would be too much. When all the room is
+Each connection has bounds of its own, but ten thousand of them at their bounds would be too much. When all of it is
 taken, the connection that holds the most by being slow, in an unfinished request, one that waits for what other clients
-do, or an unread answer, is closed; only while nobody is slow, and requests are simply many, is reading put off. So a
+do, or an unread response, is closed; only while nobody is slow, and requests are simply many, is reading put off. So a
 client that sends half a request for ever costs itself its connection, and never keeps another one waiting.
 """
 
@@ -13,25 +13,25 @@ from typing import Protocol
 
 logger = logging.getLogger("tagwire.broker")
 
-LEAST_ANSWER_BYTES = 1 << 20
-"""What an answer may hold even when there is no room left."""
+LEAST_RESPONSE_BYTES = 1 << 20
+"""What a response may hold even when nothing is left."""
 
-SHARE_OF_AN_ANSWER = 4
-"""An answer takes at most this part of the room that is left, so that others find some."""
+SHARE_OF_A_RESPONSE = 4
+"""A response takes at most this part of what is left, so that others find some."""
 
 WORTH_CLOSING_BYTES = 64 << 10
-"""Who holds less than this is not closed for the room it gives."""
+"""Who holds less than this is not closed for the memory it gives."""
 
 
 class Holder(Protocol):
-    """A connection, as far as room goes."""
+    """A connection, as far as memory goes."""
 
     def hang_up(self) -> None: ...
 
-    def room_is_free(self) -> None: ...
+    def memory_is_free(self) -> None: ...
 
 
-class Room:
+class MemoryBudget:
     """Bytes held by the connections of one broker.
 
     Args:
@@ -58,7 +58,7 @@ class Room:
         if self.taken <= self._most and self._waiting:
             waiting, self._waiting = self._waiting, set()
             for other in waiting:
-                other.room_is_free()
+                other.memory_is_free()
 
     def is_full_for(self, holder: Holder) -> bool:
         """Whether a connection has to stop reading; it is told when it may go on."""
@@ -67,9 +67,9 @@ class Room:
         self._waiting.add(holder)
         return True
 
-    def for_an_answer(self) -> int:
-        """How many bytes of records the next answer should hold at most. Any thread may ask."""
-        return max((self._most - self.taken) // SHARE_OF_AN_ANSWER, LEAST_ANSWER_BYTES)
+    def for_a_response(self) -> int:
+        """How many bytes of records the next response should hold at most. Any thread may ask."""
+        return max((self._most - self.taken) // SHARE_OF_A_RESPONSE, LEAST_RESPONSE_BYTES)
 
     def leave(self, holder: Holder) -> None:
         """Note that a connection is gone."""

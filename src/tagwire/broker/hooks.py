@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tagwire.broker.observing.requests import RequestLog
+from tagwire.broker.interception import Interceptions
 from tagwire.broker.storage.files import Files
-from tagwire.broker.testing.interception import Interceptions
+from tagwire.broker.telemetry.requests import RequestLog
 
 
 @dataclass(frozen=True, slots=True)
-class Instruments:
+class Hooks:
     """Made before the broker is started, and the same when it is started again.
 
     Attributes:

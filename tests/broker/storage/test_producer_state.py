@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tagwire.broker.storage.batch import Appended, Batch, Marker, Origin, batch_of
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.loading import create_log, open_log
-from tagwire.broker.storage.producers import EXPIRES_AFTER_MS, WINDOW, Producers
+from tagwire.broker.storage.producer_state import EXPIRES_AFTER_MS, WINDOW, ProducerState
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError
 from tagwire.records import Record, batch_headers, write, write_end_transaction
@@ -149,7 +149,7 @@ def test_a_marker_of_a_newer_epoch_ends_the_transaction_and_fences_its_producer(
 
 
 def test_producers_that_are_silent_for_a_day_are_forgotten_unless_a_transaction_is_open():
-    producers = Producers()
+    producers = ProducerState()
     producers.take(Origin(1, 0, 0, 0), 0, 0, timestamp=1000)
     producers.take(Origin(2, 0, 0, 0, transactional=True), 1, 1, timestamp=1000)
     producers.expire(1000 + EXPIRES_AFTER_MS)
