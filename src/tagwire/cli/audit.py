@@ -6,11 +6,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tagwire.cli.engine import local_spark
 from tagwire.cli.options import Json
 from tagwire.cli.terminal import print_json, print_rows, printable, progress, utc
 
@@ -104,15 +104,10 @@ def _gathered(files: list[Path], out: Path | None, losses: Losses, *, bodies: bo
     """All observations, gathered by Spark."""
     from tagwire.capture import nothing_seen, pieces
     from tagwire.spark.jobs.audit import gather, save
-    from tagwire.spark.session import session
 
     for path in files:
         pieces(path, sys.maxsize)  # what tasks cannot share is told before Java starts
-    with (
-        TemporaryDirectory(prefix="tagwire-audit-") as folder,
-        progress("Reading", unit="files"),
-        session(Path(folder) / "spark.log") as spark,
-    ):
+    with progress("Reading", unit="files"), local_spark() as spark:
         paths = [str(path) for path in files]
         census, lost = gather(spark, paths, bodies=bodies)
         losses.merge(lost)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Collection, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tagwire.cli.connecting import client_properties, connect
+from tagwire.cli.engine import local_spark
 from tagwire.cli.groups import lag_rows
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json
 from tagwire.cli.suggestions import did_you_mean
@@ -93,14 +92,7 @@ def _asked(client: Client, groups: list[str], topics: list[str], *, members: boo
 
 
 def _spark_rows(files: str | None, bootstrap: str, groups: list[str], topics: list[str]) -> list[Row]:
-    from tagwire.spark.session import check_spark, session
-
-    check_spark()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        progress("reading offsets", unit="groups"),
-        session(Path(folder) / "spark.log") as spark,
-    ):
+    with progress("reading offsets", unit="groups"), local_spark() as spark:
         return _collected(spark, files, bootstrap, groups, topics)
 
 

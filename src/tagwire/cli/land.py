@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tagwire.cli.connecting import client_properties, connect, named_brokers
+from tagwire.cli.engine import leaving_at_once
 from tagwire.cli.land_display import display
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json
 from tagwire.cli.suggestions import topics_meant
@@ -117,7 +113,7 @@ def land(
     names = None if headers is None else [name.strip() for name in headers.split(",")]
     from tagwire.spark.jobs import flights, land, report
 
-    with _interruptible(), display() as shown:
+    with leaving_at_once("interrupted; run it again to go on"), display() as shown:
         further: dict[str, Any] = {
             "checkpoint": checkpoint,
             "headers": names,
@@ -183,20 +179,3 @@ def _cell_width(rows: list[list[str]]) -> int:
     room = shutil.get_terminal_size().columns
     fitting = (width for width in range(_CELL, _NARROW, -1) if sum(min(w, width) + 2 for w in widest) <= room)
     return next(fitting, _NARROW)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Ctrl-C ends the process at once. The next run makes good what this one leaves; Spark would talk for long."""
-    from tagwire.cli import INTERRUPTED
-
-    def leave(signum: int, frame: FrameType | None) -> None:
-        cursor = b"\x1b[?25h" if sys.stderr.isatty() else b""
-        os.write(2, cursor + b"\ntagwire: interrupted; run it again to go on\n")
-        os._exit(INTERRUPTED)
-
-    before = signal.signal(signal.SIGINT, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

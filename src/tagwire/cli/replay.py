@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tagwire.cli.connecting import client_properties
+from tagwire.cli.engine import local_spark
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Topic
 from tagwire.cli.terminal import printable, progress
 from tagwire.cli.times import FORMS, milliseconds
@@ -60,18 +60,12 @@ def replay(
     if (table is None) == (files is None):
         raise typer.BadParameter("give one of --table and --files", param_hint="'--table'")
     from tagwire.spark.jobs.replay import replay as write
-    from tagwire.spark.session import check_spark, session
 
     window = [
         (option, _time(text, option)) for option, text in (("--from", since), ("--to", until)) if text is not None
     ]
     moved = times if times in ("keep", "now") else _milliseconds(times)
-    check_spark()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        progress("replaying"),
-        session(Path(folder) / "spark.log") as spark,
-    ):
+    with progress("replaying"), local_spark() as spark:
         rows = _rows(spark, table, files, of)
         for option, milliseconds in window:
             rows = rows.where(f"unix_millis(timestamp) {'>=' if option == '--from' else '<'} {milliseconds}")

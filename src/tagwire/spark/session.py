@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tagwire.errors import ConfigError
+from tagwire.spark.java import Java, end_java
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -65,16 +66,34 @@ def session(log: Path, given: SparkSession | None = None) -> Iterator[SparkSessi
     from pyspark.sql import SparkSession
 
     running = SparkContext._active_spark_context
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # PySpark 4.3 about pandas 3, which nothing here uses
-        context = running or _local(log)
-        spark = SparkSession(context).newSession()
-    _set(spark)
+    context = running
     try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # PySpark 4.3 about pandas 3, which nothing here uses
+            context = running or _local(log)
+            spark = SparkSession(context).newSession()
+        _set(spark)
         yield spark
-    finally:
+    except KeyboardInterrupt:
+        # In the middle of a question to Java: what is asked next would get the answer to that.
         if running is None:
+            _leave_java()
+            context = None
+        raise
+    finally:
+        if running is None and context is not None:
             context.stop()
+
+
+def _leave_java() -> None:
+    """Ends Java without a word to it, so that the next session starts another."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    end_java()
+    with SparkContext._lock:
+        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+        SparkSession._instantiatedSession = None
 
 
 def _set(spark: SparkSession) -> None:
@@ -85,7 +104,6 @@ def _set(spark: SparkSession) -> None:
 def _local(log: Path) -> SparkContext:
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
 
     java = _java()
     # Workers run `python3` of the PATH unless told otherwise, which in a virtual environment is another Python.
@@ -97,7 +115,7 @@ def _local(log: Path) -> SparkContext:
     if SparkContext._gateway is None:
         with log.open("wb") as output:
             try:
-                gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+                gateway = Java().launch(conf, output)
             except PySparkRuntimeError:
                 raise ConfigError(_why_java_left(java, log)) from None
     with _own_interrupt():

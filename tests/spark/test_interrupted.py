@@ -1,0 +1,124 @@
+"""A command that is interrupted, at whatever moment, leaves no process behind: no Java, and no worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tagwire.client import Admin, NewTopic
+
+from .killing import kill
+from .log_files import LogDirectory
+
+pytestmark = pytest.mark.spark
+
+LIMIT = 60
+"""Seconds that a command may take to come to a moment, on a busy machine."""
+
+MOMENTS: dict[str, Callable[[list[str]], bool]] = {
+    "something was started": lambda found: len(found) > 1,
+    "Java starts": lambda found: any("SparkSubmit" in one for one in found),
+    "a job runs": lambda found: any("pyspark.daemon" in one for one in found),
+}
+
+
+def _processes(session: int) -> list[str]:
+    """The command lines of what lives in a session; what is dead and waits to be counted is not listed."""
+    listed = subprocess.run(
+        ["ps", "-A", "-ww", "-o", "pid=,stat=,args="], capture_output=True, text=True, check=True
+    ).stdout
+    found = []
+    for line in listed.splitlines():
+        pid, state, arguments = line.split(maxsplit=2)
+        try:
+            if os.getsid(int(pid)) == session and not state.startswith("Z"):
+                found.append(arguments)
+        except ProcessLookupError:
+            continue
+    return found
+
+
+@pytest.fixture
+def command(broker, topic, tmp_path) -> Iterator[subprocess.Popen[str]]:
+    """A replay that takes minutes, in a session of its own."""
+    LogDirectory(tmp_path, "flights-0").numbered(500)
+    with Admin(broker.bootstrap) as admin:
+        admin.create_topics([NewTopic(f"{topic}-again", num_partitions=1)])
+    arguments = ["--files", str(tmp_path), "--of", "flights", "--rate", "1", "--bootstrap", broker.bootstrap]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "tagwire", "replay", f"{topic}-again", *arguments],
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    yield running
+    kill(running)
+    running.communicate()
+
+
+def _wait(what: str, come: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT
+    while not come():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+@pytest.mark.timeout(2 * LIMIT)
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_ctrl_c_ends_a_command_and_all_that_it_has_started(command, moment):
+    _wait(moment, lambda: MOMENTS[moment](_processes(command.pid)))
+    os.killpg(command.pid, signal.SIGINT)  # as a terminal does
+    assert command.wait(LIMIT) == 130
+    assert _processes(command.pid) == []
+    assert command.communicate() == ("", "tagwire: interrupted\n")
+
+
+@pytest.mark.timeout(2 * LIMIT)
+@pytest.mark.parametrize(
+    ("signals", "code"),
+    [
+        ([signal.SIGTERM], 143),
+        ([signal.SIGHUP], 129),
+        ([signal.SIGINT, signal.SIGINT], 130),
+        ([signal.SIGKILL], -signal.SIGKILL),
+    ],
+)
+def test_java_ends_with_its_command_whatever_ends_that(command, signals, code):
+    _wait("Java starts", lambda: MOMENTS["Java starts"](_processes(command.pid)))
+    for number in signals:
+        command.send_signal(number)
+    assert command.wait(LIMIT) == code
+    _wait("its processes end", lambda: _processes(command.pid) == [])
+
+
+def test_a_session_that_is_interrupted_ends_its_java_and_the_next_starts_another(tmp_path):
+    program = f"""
+import os
+from pathlib import Path
+from tagwire.spark.session import session
+
+log = Path({str(tmp_path)!r}, "spark.log")
+pids = []
+for interrupted in (True, False):
+    try:
+        with session(log) as spark:
+            pids.append(spark.sparkContext._gateway.proc.pid)
+            assert spark.range(3).count() == 3
+            if interrupted:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        try:
+            os.kill(pids[0], 0)
+        except ProcessLookupError:
+            print("gone")
+print(len(set(pids)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT)
+    assert (done.stdout, done.returncode) == ("gone\n2\n", 0), done.stderr
