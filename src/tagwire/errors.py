@@ -56,6 +56,11 @@ class DecodeError(TagwireError):
         message, path, offset = self._init
         return type(self)(message, path=f"{place}, {path}" if path else place, offset=offset)
 
+    def behind(self, count: int) -> DecodeError:
+        """The same error in an input with `count` bytes more before it."""
+        message, path, offset = self._init
+        return type(self)(message, path=path, offset=None if offset is None else offset + count)
+
     def __reduce__(self) -> tuple[object, ...]:
         message, path, offset = self._init
         return _rebuild_decode_error, (type(self), message, path, offset)

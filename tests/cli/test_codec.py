@@ -20,10 +20,10 @@ def test_decode_prints_kafkas_json_form(run):
 def test_what_encode_writes_decode_reads(run, tmp_path: Path):
     value, data = tmp_path / "value.json", tmp_path / "value.bin"
     value.write_text('{"topics": [{"name": "é"}]}')
-    assert run("encode", "MetadataRequest", "--version", 12, "--json", value, "--out", data).code == 0
+    assert run("encode", "MetadataRequest", "--version", 12, "--file", value, "--out", data).code == 0
     ran = run("decode", "MetadataRequest", "--version", 12, "--file", data)
     assert json.loads(ran.out)["topics"][0]["name"] == "é"
-    assert run("encode", "MetadataRequest", "--version", 12, "--json", value).out.strip() == data.read_bytes().hex()
+    assert run("encode", "MetadataRequest", "--version", 12, "--file", value).out.strip() == data.read_bytes().hex()
 
 
 def test_annotate_says_what_every_byte_means(run):
@@ -64,6 +64,6 @@ def test_bad_input_of_encode_is_one_line(run, tmp_path: Path):
     value = tmp_path / "value.json"
     for text, said in (('{"topic": null}', "no such key"), ("{", "not JSON")):
         value.write_text(text)
-        ran = run("encode", "MetadataRequest", "--version", 12, "--json", value)
+        ran = run("encode", "MetadataRequest", "--version", 12, "--file", value)
         assert ran.code == 2
         assert said in ran.err

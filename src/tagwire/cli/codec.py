@@ -2,79 +2,150 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tagwire.cli.options import Json
 from tagwire.cli.spec import message_named
-from tagwire.cli.terminal import print_rows, safe_json
+from tagwire.cli.terminal import print_json, print_rows, safe_json
 from tagwire.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tagwire.codec.annotate import Span
 
 Message = Annotated[str, typer.Argument(metavar="MESSAGE", show_default=False)]
 Version = Annotated[int, typer.Option("--version", metavar="N", help="The version of the message.", show_default=False)]
 
 
 def decode(
-    message: Message,
-    version: Version,
-    hex_text: Annotated[str | None, typer.Option("--hex", metavar="HEX", help="The bytes, in hexadecimal.")] = None,
+    message: Annotated[str | None, typer.Argument(metavar="[MESSAGE]", show_default=False)] = None,
+    version: Annotated[int | None, typer.Option("--version", metavar="N", help="The version of the message.")] = None,
+    frame: Annotated[
+        bool, typer.Option("--frame", help="Whole frames: size, header, body. Requests say which they are.")
+    ] = False,
+    hex_text: Annotated[
+        str | None, typer.Option("--hex", metavar="HEX", help="The bytes, in hexadecimal; - is standard input.")
+    ] = None,
+    base64_text: Annotated[
+        str | None, typer.Option("--base64", metavar="TEXT", help="The bytes, in base64; - is standard input.")
+    ] = None,
     file: Annotated[Path | None, typer.Option("--file", metavar="FILE", help="A file that holds the bytes.")] = None,
     annotate: Annotated[bool, typer.Option("--annotate", help="Say what every byte means instead.")] = False,
     lenient: Annotated[bool, typer.Option("--lenient", help="Read as Kafka's Java reader does.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Print the message that bytes hold, as JSON. Without --hex or --file, the bytes come from standard input.
+    """Print the message that bytes hold, as JSON. Where no option has the bytes, they come from standard input.
 
-    MESSAGE is one of Kafka's messages or a spec file; the bytes are its body, without frame or header.
+    MESSAGE is one of Kafka's messages or a spec file; the bytes are its body. With --frame they are whole frames with
+    size and header: of requests, API and version are read from there; of answers, MESSAGE is the API and --version what
+    was asked for. With --json a message, or with --annotate a run of bytes, is one line.
 
     \b
     Examples:
       tagwire decode MetadataRequest --version 12 --hex 00010000
       tagwire decode MetadataRequest --version 12 --hex 00010000 --annotate
+      tagwire decode --frame --annotate --hex 0000000d0012000000000007000378797a
+      tagwire decode MetadataResponse --version 12 --frame --file answer.bin
     """
+    if not frame and (message is None or version is None):
+        missing = "MESSAGE" if message is None else "--version"
+        raise typer.BadParameter("only --frame reads from the bytes what they are", param_hint=f"'{missing}'")
+    data = _input(hex_text, base64_text, file)
+    if frame:
+        from tagwire.cli.frames import frames
+
+        found = frames(data, message, version)
+        if annotate:
+            _print_spans((span for one in found for span in one.spans(data)), data, as_json)
+            return
+        for one in found:
+            document = one.document(data, lenient=lenient)
+            _print_document(document, as_json)
+            _warn_of_tags(one.body, document["body"], one.version, data[one.header_end : one.end])
+    elif message is not None and version is not None:
+        _decode_body(message, version, data, annotate=annotate, lenient=lenient, as_json=as_json)
+
+
+def _decode_body(message: str, version: int, data: bytes, *, annotate: bool, lenient: bool, as_json: bool) -> None:
     from tagwire.codec import message_class
     from tagwire.codec.annotate import annotate as spans_of
-    from tagwire.errors import DecodeError
 
     kind = message_class(message_named(message))
-    data = _input(hex_text, file)
     if annotate:
-        rows, failure = [], None
-        try:
-            for span in spans_of(kind.spec, data, version):
-                shown = data[span.start : span.end]
-                text = shown.hex(" ") if len(shown) <= 16 else f"{shown[:16].hex(' ')} … {len(shown)} bytes"
-                rows.append((str(span.start), text, span.path, span.type, span.value, span.rule))
-        except DecodeError as error:
-            failure = error
-        print_rows(("byte", "bytes", "field", "type", "value", "rule"), rows, numbers=[0])
-        if failure is not None:
-            raise failure
+        _print_spans(spans_of(kind.spec, data, version), data, as_json)
         return
     found = kind.decode(data, version, lenient=lenient)
     doc = found.to_json(version)
-    print(safe_json(json.dumps(doc, indent=2, ensure_ascii=False)))
-    if kind.from_json(doc, version).encode(version) != data:
+    _print_document(doc, as_json)
+    _warn_of_tags(kind, doc, version, data)
+
+
+def _warn_of_tags(kind: Any, document: Any, version: int, data: bytes) -> None:
+    if kind.from_json(document, version).encode(version) != data:
         print("tagwire: the JSON form leaves out unknown tags; --annotate shows them", file=sys.stderr)
+
+
+def _print_document(document: Any, as_json: bool) -> None:
+    if as_json:
+        print_json([document])
+    else:
+        print(safe_json(json.dumps(document, indent=2, ensure_ascii=False)))
+
+
+def _print_spans(spans: Iterator[Span], data: bytes, as_json: bool) -> None:
+    """What could be read is printed before what could not be is raised."""
+    from tagwire.errors import DecodeError
+
+    told: list[Span] = []
+    failure = None
+    try:
+        for span in spans:
+            told.append(span)
+    except DecodeError as error:
+        failure = error
+    if as_json:
+        print_json(
+            {
+                "byte": span.start,
+                "bytes": data[span.start : span.end].hex(),
+                "field": span.path,
+                "type": span.type,
+                "value": span.value,
+                "rule": span.rule,
+            }
+            for span in told
+        )
+    else:
+        rows = []
+        for span in told:
+            shown = data[span.start : span.end]
+            text = shown.hex(" ") if len(shown) <= 16 else f"{shown[:16].hex(' ')} … {len(shown)} bytes"
+            rows.append((str(span.start), text, span.path, span.type, span.value, span.rule))
+        print_rows(("byte", "bytes", "field", "type", "value", "rule"), rows, numbers=[0])
+    if failure is not None:
+        raise failure
 
 
 def encode(
     message: Message,
     version: Version,
     file: Annotated[
-        Path,
-        typer.Option("--json", metavar="FILE", help="The message as JSON; - is standard input.", show_default=False),
-    ],
+        Path, typer.Option("--file", metavar="FILE", help="The message as JSON; - is standard input.")
+    ] = Path("-"),
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the bytes here.")] = None,
 ) -> None:
     """Print the bytes of a message that is given as JSON, in hexadecimal. Keys left out get their default.
 
     \b
     Examples:
-      echo '{"topics": null}' | tagwire encode MetadataRequest --version 12 --json -
-      tagwire encode MyRequest.json --version 0 --json value.json --out value.bin
+      echo '{"topics": null}' | tagwire encode MetadataRequest --version 12
+      tagwire encode MyRequest.json --version 0 --file value.json --out value.bin
     """
     from tagwire.codec import message_class
 
@@ -91,12 +162,19 @@ def encode(
         print(data.hex())
 
 
-def _input(hex_text: str | None, file: Path | None) -> bytes:
-    if hex_text is not None and file is not None:
-        raise typer.BadParameter("--hex and --file exclude each other")
+def _input(hex_text: str | None, base64_text: str | None, file: Path | None) -> bytes:
+    if sum(given is not None for given in (hex_text, base64_text, file)) > 1:
+        raise typer.BadParameter("--hex, --base64 and --file exclude each other")
     if hex_text is not None:
+        text = sys.stdin.read() if hex_text == "-" else hex_text
         try:
-            return bytes.fromhex(hex_text)
+            return bytes.fromhex(text.strip().removeprefix("0x").replace(":", " "))
         except ValueError:
-            raise typer.BadParameter(f"{hex_text!r} is not hexadecimal", param_hint="'--hex'") from None
+            raise typer.BadParameter(f"{text[:40]!r} is not hexadecimal", param_hint="'--hex'") from None
+    if base64_text is not None:
+        text = sys.stdin.read() if base64_text == "-" else base64_text
+        try:
+            return base64.b64decode("".join(text.split()), validate=True)
+        except ValueError:
+            raise typer.BadParameter(f"{text[:40]!r} is not base64", param_hint="'--base64'") from None
     return file.read_bytes() if file is not None else sys.stdin.buffer.read()
