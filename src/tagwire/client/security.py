@@ -109,7 +109,8 @@ class Security:
         except TimeoutError:
             reason = "no answer to the TLS greeting in time"
         except ssl.SSLError as error:
-            plain = error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+            # A broker answers a greeting that it takes for a request with bytes that are no TLS, or hangs up.
+            plain = error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE_READING")
             reason = (error.reason or str(error)) + ("; it does not seem to speak TLS" if plain else "")
         except OSError as error:
             reason = f"{error.strerror or error} during the TLS greeting; it may not speak TLS"

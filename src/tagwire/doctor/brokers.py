@@ -63,7 +63,6 @@ _TLS: Final = {
     "expired": "have the broker's certificate renewed; if it was, compare this machine's clock with the world's",
     "self-signed": "name the authority that issued it: ssl.ca.location=ca.pem",
     "unable to get": "name the authority that issued it: ssl.ca.location=ca.pem",
-    "UNEXPECTED_EOF": _PLAINTEXT,
     "may not speak TLS": _PLAINTEXT,
     "no answer": "the port takes connections and says nothing in TLS: it may be a plaintext listener",
 }
