@@ -50,6 +50,12 @@ def bare(tmp_path_factory) -> Path:
     return home / "bin" / "python"
 
 
+@pytest.fixture(autouse=True)
+def _nobody_named_a_driver(monkeypatch):
+    """Sessions that other tests have started in this process name one."""
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+
+
 # Java ----------------------------------------------------------------------------------------------------------------
 
 
@@ -151,6 +157,18 @@ def test_the_python3_of_an_environment_that_is_not_activated_is_a_problem(monkey
     assert "No module named 'tagwire'" in found.said
     assert f"export PYSPARK_PYTHON={sys.executable}" in found.advice
     assert "DATA_SOURCE_NOT_FOUND" in sought.said
+
+
+def test_the_drivers_python_goes_before_the_workers(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv(
+        "PYSPARK_DRIVER_PYTHON", str(program(tmp_path / "jupyter", "echo no such option: -c >&2; exit 1"))
+    )
+    found = one(workers)
+    assert found.state == PROBLEM
+    assert "PYSPARK_DRIVER_PYTHON" in found.said
+    assert "no such option" in found.said
+    assert "unset PYSPARK_DRIVER_PYTHON" in found.advice
 
 
 def test_a_pyspark_python_that_is_not_there_is_a_problem(monkeypatch, tmp_path):

@@ -66,7 +66,7 @@ def test_every_error_that_is_produced_has_its_heading():
 
 def started(folder: Path, code: str, **environment: str) -> str:
     """What a program of a user's prints that begins with a session of its own."""
-    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK"))}
     begin = (
         "from pyspark.sql import SparkSession\n"
         "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"

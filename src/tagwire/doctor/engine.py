@@ -26,6 +26,7 @@ from tagwire.doctor.machine import fits
 FORMATS: Final = ("tagwire", "tagwire-segments", "tagwire-capture")
 
 _OLDEST_JAVA: Final = 17
+_PYTHONS: Final = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
 _PROBE_SECONDS: Final = 60.0
 _READ_SECONDS: Final = 180.0
 
@@ -142,6 +143,8 @@ def workers() -> Iterator[Finding]:
         return
     python, by = _workers_python()
     same = f"export PYSPARK_PYTHON={sys.executable}"
+    if by.startswith(_PYTHONS[0]):
+        same = f"unset {_PYTHONS[0]}, and {same}"
     told = _asked(python)
     if "failed" in told:
         yield Finding("workers", PROBLEM, f"{by} does not run: {told['failed']}", same)
@@ -241,11 +244,11 @@ def _spark_home(home: str, version: str) -> Iterator[Finding]:
 
 
 def _workers_python() -> tuple[str, str]:
-    """The command that Spark starts workers with, and how it came to that."""
-    named = os.environ.get("PYSPARK_PYTHON")
-    return (
-        (named, f"PYSPARK_PYTHON={named}") if named else ("python3", "python3 of the PATH (PYSPARK_PYTHON is not set)")
-    )
+    """The command that Spark runs data sources with (its `PythonUtils.defaultPythonExec`), and how it came to that."""
+    for name in _PYTHONS:
+        if named := os.environ.get(name):
+            return named, f"{name}={named}"
+    return "python3", "python3 of the PATH (PYSPARK_PYTHON is not set)"
 
 
 def _asked(python: str) -> Mapping[str, Any]:
