@@ -1,7 +1,7 @@
 """Where Spark finds the format `tagwire` by name: it looks for `DefaultSource` in every top-level module `pyspark_*`.
 
 Every user of any Python data source imports this module, so it is cheap and never raises.
-Source: facts/spark_data_source.md section 1.5.
+Source: pyspark.sql.worker.lookup_data_sources.
 """
 
 from contextlib import suppress

@@ -1,7 +1,7 @@
 """The error tree, and Kafka's error codes.
 
 Everything tagwire raises on purpose is a `TagwireError`. Bad bytes raise `DecodeError`, bad values `EncodeError`; a
-broker's refusal is a `KafkaError` carrying an `Error`. Source of the codes: facts/kafka_protocol.md section 7.
+broker's refusal is a `KafkaError` carrying an `Error`. Source of the codes: Kafka's Errors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A protocol proposal on a real connection, from both sides: the seed's optional fields, and the shipped language."""
+"""A protocol proposal on a real connection, from both sides: a draft's optional fields, and the shipped language."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_gaps_of_compaction_are_passed_over(cluster: FakeCluster) -> None:
 
 
 def control_batch(offset: int) -> bytes:
-    """A COMMIT marker (facts 5.3, 5.4)."""
+    """A COMMIT marker (docs/record-formats.md#record-batches, docs/record-formats.md#control-batches)."""
     data = bytearray(
         bytes.fromhex(
             "00000000000003d7 00000042 0000001d 02 050d7e51 0030 00000000 0000018bcfe56800 0000018bcfe56800"

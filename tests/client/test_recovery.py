@@ -160,7 +160,7 @@ def test_the_features_of_the_cluster_are_those_of_the_highest_epoch_heard_of(pai
         assert client.features(node=1).finalized == {"f": 1}
 
 
-# Connections that end: the rules of Kafka's own network client (facts 9) --------------------------------------------
+# Connections that end: the rules of Kafka's NetworkClient ------------------------------------------------------------
 
 
 def test_a_refused_apiversions_ends_the_connection_and_the_next_request_asks_anew(cluster: FakeCluster) -> None:

@@ -1,4 +1,4 @@
-"""Fields that the version being written does not have (facts/kafka_protocol.md 1.7)."""
+"""Fields that the version being written does not have (docs/wire-format.md#absent-fields)."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_default_struct_is_compared_field_by_field(build: Build) -> None:
 
 
 def test_an_unset_default_of_null_in_json_is_not_null() -> None:
-    """Four fields of Kafka say `"default": null`, which states no default (facts 1.5)."""
+    """Four fields of Kafka say `"default": null`, which states no default (docs/wire-format.md#defaults)."""
     for kind in (
         messages.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions,
         messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds,

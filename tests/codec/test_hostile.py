@@ -1,4 +1,4 @@
-"""Malformed and unusual input: the right value or a typed error, in bounded memory (facts/hostile_inputs.md)."""
+"""Malformed and unusual input: the right value or a typed error, in bounded memory (docs/wire-format.md#memory)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's JSON form of a message (facts/kafka_protocol.md 1.8), except that a missing key means the default."""
+"""Kafka's JSON form of a message (docs/wire-format.md#the-json-form), except that a missing key means the default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The optional fields of the first KIP-482: bytes both ways, and what is refused (draft_dialects.md section 1)."""
+"""The optional fields of the first KIP-482: bytes both ways, and what is refused (docs/dialects.md#optional-fields)."""
 
 from __future__ import annotations
 

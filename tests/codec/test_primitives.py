@@ -1,4 +1,7 @@
-"""Every type of the spec language as bytes, both ways, plain and compact (facts/kafka_protocol.md 2.1, 2.2)."""
+"""Every type of the spec language as bytes, both ways, plain and compact.
+
+Source: docs/wire-format.md#primitives, docs/wire-format.md#varints.
+"""
 
 from __future__ import annotations
 

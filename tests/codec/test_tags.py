@@ -1,4 +1,7 @@
-"""Tag sections, and nullable structs in them and in their position (facts/kafka_protocol.md 2.1, 2.3)."""
+"""Tag sections, and nullable structs in them and in their position.
+
+Source: docs/wire-format.md#primitives, docs/wire-format.md#tagged-fields.
+"""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_options_that_a_message_set_has_no_room_for_are_refused() -> None:
 
 
 @given(found=WITH_HEADERS, codec=st.sampled_from(records.CODECS))
-def test_messages_read_together_are_those_read_one_by_one(found: list[Record], codec: str) -> None:
+def test_messages_read_coalesced_are_those_read_one_by_one(found: list[Record], codec: str) -> None:
     data = records.write(found, dialect=DIALECT, compression=codec) + records.write(
         found, dialect=DIALECT, base_offset=100
     )
@@ -116,7 +116,7 @@ def test_messages_read_together_are_those_read_one_by_one(found: list[Record], c
     assert together[-1].next_offset == alone[-1].offset + 1
 
 
-def test_batches_and_messages_may_be_mixed_where_they_are_read_together() -> None:
+def test_batches_and_messages_may_be_mixed_where_they_are_read_coalesced() -> None:
     rows = [Record(b"k", b"%d" % number, timestamp=number) for number in range(3)]
     data = (
         records.write(rows, magic=0) + records.write(rows, base_offset=3) + records.write(rows, magic=1, base_offset=6)
@@ -138,7 +138,7 @@ def test_messages_before_a_broken_one_are_given() -> None:
         last.verify()
 
 
-def test_what_a_wrapper_may_become_is_bounded_where_it_is_read_together() -> None:
+def test_what_a_wrapper_may_become_is_bounded_where_it_is_read_coalesced() -> None:
     data = records.write([Record(None, bytes(5000))] * 3, magic=1, compression="gzip")
     (batch,) = records.read_coalesced(data, max_decompressed=1000)
     with pytest.raises(CorruptRecordError, match="more than 1000 bytes"):

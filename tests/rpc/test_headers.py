@@ -14,7 +14,7 @@ from tagwire.rpc import (
     response_header_version,
 )
 
-# API key, version, request header, response header (facts 3.2, 4; ApiMessageTypeTest)
+# API key, version, request header, response header (docs/wire-format.md#headers; ApiMessageTypeTest)
 HEADER_VERSIONS = [
     (0, 0, 1, 0),
     (0, 8, 1, 0),

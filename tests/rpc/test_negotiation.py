@@ -25,7 +25,7 @@ from tagwire.spec.releases import advertised
 
 PRODUCE, FETCH, CREATE_TOPICS = 0, 1, 19
 
-# theirs, ours, the version chosen (facts 8.2, NodeApiVersionsTest)
+# theirs, ours, the version chosen (NodeApiVersionsTest)
 CHOICES = [
     ((8, 10), (0, 13), 10),
     ((8, 10), (7, 8), 8),

@@ -1,6 +1,6 @@
 """The catalog states Kafka's messages: complete, consistent, and every version as Kafka served it.
 
-The tables are of facts/kafka_protocol.md sections 4 and 6, widened by what 3.9 was the last to serve.
+The tables are of Kafka's trunk, widened by what 3.9 was the last to serve.
 """
 
 from __future__ import annotations

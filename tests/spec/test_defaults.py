@@ -1,4 +1,4 @@
-"""What `default` may say, and what it means (facts/kafka_protocol.md 1.5)."""
+"""What `default` may say, and what it means (docs/wire-format.md#defaults)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the specs of one directory must be together (facts/kafka_protocol.md 1.2)."""
+"""What the specs of one directory must be together (docs/wire-format.md#the-spec-language)."""
 
 from __future__ import annotations
 

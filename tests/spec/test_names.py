@@ -1,4 +1,4 @@
-"""How a field's name is spelled in Python and in Kafka's JSON form (facts/kafka_protocol.md 1.3, 8.2)."""
+"""How a field's name is spelled in Python and in Kafka's JSON form (docs/wire-format.md#the-spec-language)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The spec language of the first KIP-482: `versionsWithOptional` and `optionalFields` (draft_dialects.md section 1)."""
+"""The spec language of the first KIP-482: `versionsWithOptional` and `optionalFields`.
+
+Source: docs/dialects.md#optional-fields.
+"""
 
 from __future__ import annotations
 

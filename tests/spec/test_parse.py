@@ -1,4 +1,4 @@
-"""What a spec file may say, and what is said where it breaks a rule (facts/kafka_protocol.md 1.1 to 1.4)."""
+"""What a spec file may say, and what is said where it breaks a rule (docs/wire-format.md#the-spec-language)."""
 
 from __future__ import annotations
 

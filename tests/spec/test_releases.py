@@ -10,7 +10,7 @@ from tagwire.spec import Versions, releases
 from tagwire.spec.api_keys import API_NAMES
 from tagwire.spec.releases import ApiRange
 
-# What brokers of KRaft clusters serve, from facts/kafka_protocol.md section 4: deprecated versions follow the slash, a
+# What brokers of KRaft clusters serve, by the specs inside its client jars: deprecated versions follow the slash, a
 # star marks an unstable highest version. 4.0 is 4.0.1 and later.
 NEWEST = """
 key name 3.9 4.0.1 4.1 4.2 4.3 4.4
@@ -152,7 +152,7 @@ def ranges(apis: dict[int, ApiRange]) -> dict[int, str]:
 
 
 @pytest.mark.parametrize("release", ["3.9", "4.0.1", "4.1", "4.2", "4.3", "4.4"])
-def test_a_release_knows_what_the_table_of_facts_says(release: str) -> None:
+def test_a_release_knows_what_its_table_says(release: str) -> None:
     assert ranges(releases.served(release, unstable=True)) == column(NEWEST, release)
 
 

@@ -1,4 +1,4 @@
-"""Version ranges (facts/kafka_protocol.md 1.6)."""
+"""Version ranges (docs/wire-format.md#version-ranges)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The int-headers dialect stores message sets whose header keys are ints. Between its records and those of record batches
 stands a register of header keys: an int key is a name, or where none is registered its decimal number. Nothing is ever
-altered to fit: what cannot be said in the other format is refused. Source: draft_dialects.md section 3.
+altered to fit: what cannot be said in the other format is refused. Source: docs/dialects.md#int-header-keys.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Message sets (magic 0 and 1), as producers before Kafka 0.11 send them, made into the record batch that is stored.
 
 Offsets are given anew, as to every batch; keys, values and timestamps stay, and so does the compression. Source:
-facts/kafka_protocol.md 5.2.
+docs/record-formats.md#message-sets.
 """
 
 from __future__ import annotations

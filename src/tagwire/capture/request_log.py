@@ -9,7 +9,7 @@
 
 What stands before is the log's own pattern: only a time is looked for there. A line may also be the text inside a
 JSON object, as log shippers wrap it (`message`, `log` or `msg`). Other lines are noise, and counted; a request's line
-that is cut short or broken is counted as such. Source: facts/user_needs.md A.1.
+that is cut short or broken is counted as such. Source: Kafka's RequestConvertToJson and RequestChannel.
 """
 
 from __future__ import annotations

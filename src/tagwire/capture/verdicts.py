@@ -10,7 +10,7 @@ A version that the release serves works. One that it does not serve is judged by
 - it does not ask: it sends what it sends, and breaks.
 
 Ranges are those of `tagwire.spec.releases`, per exact release (4.0.0 is not 4.0.1), never a broker's own word for what
-is deprecated. Source: facts/user_needs.md A.1.
+is deprecated. Source: KIP-896.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ READ_COMMITTED: Final = "read_committed"
 ISOLATIONS: Final = {READ_UNCOMMITTED: 0, READ_COMMITTED: 1}
 """What Fetch and ListOffsets call them."""
 
-# More would be out of order after a failure: brokers remember five batches of a producer (facts/brokers.md B.4).
+# More would be out of order after a failure: brokers remember five batches of a producer (Kafka's ProducerStateEntry).
 MAX_IN_FLIGHT: Final = 5
 
 NO_RESET: Final = "none"

@@ -321,7 +321,7 @@ class Fetcher:
         return Chunk(span, offset, memoryview(b""), 0)
 
     def _give_turns(self, served: list[Span]) -> None:
-        """Brokers fill an answer in the order of the request (facts 3.1): who got data goes to the back."""
+        """Brokers fill an answer in the order of the request (KIP-74): who got data goes to the back."""
         last = {id(span) for span in served}
         self._spans.sort(key=lambda span: id(span) in last)
 

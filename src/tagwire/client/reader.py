@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
-# Rows of a batch: enough that its fixed costs do not show, few enough that it stays in the caches (facts, peers B.1).
+# Rows of a batch: enough that its fixed costs do not show, few enough that it stays in the caches.
 BATCH_ROWS: Final = 32_768
 BATCH_BYTES: Final = 16 * 1024 * 1024
 

@@ -7,7 +7,7 @@ From Kafka 0.11 on a broker serves all of these. Where a range stops short of th
 - Metadata starts at 4: before it a question about a topic may create the topic.
 - OffsetCommit and OffsetFetch stop at 9: from 10 on topics are named by id only.
 
-Ranges: facts/kafka_protocol.md section 4.
+Ranges: Kafka's message specs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An annotated dump: which bytes of an encoded message mean what, and by which rule of the encoding.
 
 Walks the spec model, not the kernel's program, so that the two can be held against each other.
-Source: facts/kafka_protocol.md section 2; draft_dialects.md section 1 for optional-buffers.
+Source: docs/wire-format.md; docs/dialects.md#optional-fields for optional-buffers.
 """
 
 from __future__ import annotations

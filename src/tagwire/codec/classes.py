@@ -149,7 +149,7 @@ class MessageObject(Structure):
         return arrow_writing.encode_many(cls, column, version, errors=errors)
 
     def to_json(self, version: int) -> dict[str, Any]:
-        """Kafka's JSON form of the message at `version` (facts 1.8)."""
+        """Kafka's JSON form of the message at `version` (docs/wire-format.md#the-json-form)."""
         return json_form.to_json(self.spec, self, checked_version(type(self), version))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Kafka's JSON form of a message, both ways (facts/kafka_protocol.md 1.8).
+"""Kafka's JSON form of a message, both ways (docs/wire-format.md#the-json-form).
 
 Keys are the spec's names with the first letter in lower case; uuids are url-safe base64, bytes standard base64; tagged
 fields at their default are left out, and so are unknown tags. Unlike Kafka's reader, a missing key means the default;
@@ -65,7 +65,7 @@ def _write_struct(struct: Struct, value: Any, version: int, path: str) -> dict[s
 
 
 def is_default(field: Field, value: Any) -> bool:
-    """Whether `value` is the default of `field`, as facts 1.7 compares."""
+    """Whether `value` is the default of `field`, as docs/wire-format.md#absent-fields compares."""
     if field.default is Absent.EMPTY_ARRAY:
         return isinstance(value, list | tuple) and len(value) == 0
     if field.default is Absent.STRUCT:

@@ -1,6 +1,6 @@
 """Messages built in code: `Schema(Field("name", "string"), optional_fields={1: Field("trace", "bytes")})`.
 
-The programmatic form of the first KIP-482 (seed 000; draft_dialects.md section 1). A schema has one version, 0: in the
+The programmatic form of the first KIP-482 (docs/dialects.md#optional-fields). A schema has one version, 0: in the
 optional dialect where `optional_fields` was given, plain otherwise. It becomes the same model as a spec file and
 compiles by the same path.
 """

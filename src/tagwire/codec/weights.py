@@ -1,6 +1,6 @@
 """What a decoded object takes in memory, so that decoding can stop at a multiple of its input.
 
-Source of the bound: facts/hostile_inputs.md. A test measures that no array of the catalog takes more than is told here.
+The bound: docs/wire-format.md#memory. A test measures that no array of the catalog takes more than is told here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What Spark needs here: Java, a PySpark that knows data sources in Python, and workers that find tagwire.
 
 No JVM is started, but by `read`: how Spark looks for formats is done again in the Python that it would do it in.
-Source: facts/spark_data_source.md section 1.5.
+Source: pyspark.sql.worker.lookup_data_sources.
 """
 
 from __future__ import annotations

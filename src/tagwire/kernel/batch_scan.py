@@ -1,7 +1,8 @@
 """Headers of the record batches (magic 2) of a segment or an answer, many at a time, and index entries held against
 them.
 
-Layouts: facts 5.3 and 5.7. What does not fit is not judged here: the loops stop before it, and the caller looks closer.
+Layouts: docs/record-formats.md and docs/log-files.md. What does not fit is not judged here: the loops stop before it,
+and the caller looks closer.
 Columns are int64, one number a batch, all of the same length.
 """
 

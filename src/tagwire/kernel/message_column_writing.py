@@ -416,7 +416,7 @@ class Writer:
     @cython.cfunc
     @cython.exceptval(check=False)
     def tag_section(self, field: Given, index: cython.Py_ssize_t) -> cython.bint:
-        """The tagged fields that are not at their default (facts 2.3)."""
+        """The tagged fields that are not at their default (docs/wire-format.md#tagged-fields)."""
         count: cython.int = 0
         start: cython.Py_ssize_t
         each: Given = field.tags
@@ -442,7 +442,7 @@ class Writer:
     @cython.cfunc
     @cython.exceptval(check=False)
     def optional_buffer(self, field: Given, index: cython.Py_ssize_t) -> cython.bint:
-        """Like `tag_section`, for the optional-buffer of the first KIP-482 (draft_dialects.md section 1)."""
+        """Like `tag_section`, for the optional-buffer of the first KIP-482 (docs/dialects.md#optional-fields)."""
         start: cython.Py_ssize_t
         size: cython.Py_ssize_t
         each: Given = field.tags
@@ -493,7 +493,8 @@ class Writer:
         if not field.flags & programs.NULLABLE:
             return False
         if field.kind == programs.STRUCT:
-            # Its prefix is an int8 in its position, an uvarint in a tag (facts 2.1, 2.3).
+            # Its prefix is an int8 in its position, an uvarint in a tag (docs/wire-format.md#primitives,
+            # docs/wire-format.md#tagged-fields).
             return self.put_integer(0 if field.flags & programs.TAGGED else -1, 1)
         return self.put_length(-1, field.flags, 2 if field.kind == programs.STRING else 4)
 
@@ -548,7 +549,7 @@ class Writer:
     @cython.cfunc
     @cython.exceptval(check=False)
     def is_default(self, field: Given, index: cython.Py_ssize_t) -> cython.bint:
-        """Whether a value is the field's default, as facts 1.7 compares."""
+        """Whether a value is the field's default, as docs/wire-format.md#absent-fields compares."""
         at: cython.Py_ssize_t = field.start if field.constant else field.start + index
         kind: cython.int = field.kind
         each: Given = field.first

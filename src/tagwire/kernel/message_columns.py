@@ -108,7 +108,7 @@ class Columns(Store):
     @cython.cfunc
     @cython.exceptval(check=False)
     def uvarint(self) -> cython.longlong:
-        """An unsigned varint of at most 32 bits (facts 2.2); -1 where there is none."""
+        """An unsigned varint of at most 32 bits (docs/wire-format.md#varints); -1 where there is none."""
         value: cython.longlong = 0
         shift: cython.int = 0
         byte: cython.longlong
@@ -231,7 +231,7 @@ class Columns(Store):
     @cython.cfunc
     @cython.exceptval(check=False)
     def tag_section(self, column: cython.pointer[Column]) -> cython.bint:
-        """Tagged fields; what no field declares is passed over (facts 2.3)."""
+        """Tagged fields; what no field declares is passed over (docs/wire-format.md#tagged-fields)."""
         count: cython.longlong = self.uvarint()
         before: cython.longlong = -1
         tag: cython.longlong
@@ -263,7 +263,7 @@ class Columns(Store):
     @cython.cfunc
     @cython.exceptval(check=False)
     def optional_buffer(self, column: cython.pointer[Column]) -> cython.bint:
-        """Like `tag_section`, for the optional-buffer of the first KIP-482 (draft_dialects.md section 1)."""
+        """Like `tag_section`, for the optional-buffer of the first KIP-482 (docs/dialects.md#optional-fields)."""
         before: cython.longlong = -1
         tag: cython.longlong
         size: cython.longlong
@@ -334,7 +334,10 @@ class Columns(Store):
     @cython.cfunc
     @cython.exceptval(check=False)
     def maybe_struct(self, column: cython.pointer[Column]) -> cython.bint:
-        """A nullable struct: its prefix is an int8 in its position, an uvarint in a tag (facts 2.1, 2.3)."""
+        """A nullable struct: its prefix is an int8 in its position, an uvarint in a tag.
+
+        Source: docs/wire-format.md#primitives, docs/wire-format.md#tagged-fields.
+        """
         start: cython.Py_ssize_t = self.at
         prefix: cython.longlong
         if column.flags & programs.TAGGED:

@@ -42,8 +42,8 @@ COMPILED = cython.compiled
 MAX_STRING = cython.declare(cython.longlong, 32767)
 MAX_INT32 = cython.declare(cython.longlong, 2147483647)
 
-# What decoding may take in memory: so many times its input, and so much beyond (facts/hostile_inputs.md). Few bytes can
-# stand for many objects: a struct whose fields are all at their defaults takes one.
+# What decoding may take in memory: so many times its input, and so much beyond (docs/wire-format.md#memory). Few
+# bytes can stand for many objects: a struct whose fields are all at their defaults takes one.
 MEMORY_FACTOR = cython.declare(cython.longlong, 64)
 MEMORY_BEYOND = cython.declare(cython.longlong, 1 << 20)
 LIST_WEIGHT = cython.declare(cython.longlong, 64)
@@ -191,7 +191,7 @@ class Decoder:
     @cython.cfunc
     @cython.exceptval(-1, check=True)
     def uvarint(self) -> cython.longlong:
-        """An unsigned varint of at most 32 bits (facts 2.2)."""
+        """An unsigned varint of at most 32 bits (docs/wire-format.md#varints)."""
         value: cython.longlong = 0
         shift: cython.int = 0
         byte: cython.longlong
@@ -347,7 +347,10 @@ class Decoder:
     def tag_section(
         self, target: object, first: cython.Py_ssize_t, last: cython.Py_ssize_t, depth: cython.int
     ) -> object:
-        """Reads tagged fields into `target`; what no row declares is returned as {tag: bytes}, or None (facts 2.3)."""
+        """Reads tagged fields into `target`; what no row declares is returned as {tag: bytes}, or None.
+
+        Source: docs/wire-format.md#tagged-fields.
+        """
         count: cython.longlong = self.uvarint()
         if count == 0 or (self.lenient and count > MAX_INT32):  # to Java a negative count, so an empty section
             return None
@@ -386,7 +389,7 @@ class Decoder:
     def optional_buffer(
         self, target: object, first: cython.Py_ssize_t, last: cython.Py_ssize_t, depth: cython.int
     ) -> object:
-        """Like `tag_section`, for the optional-buffer of the first KIP-482 (draft_dialects.md section 1)."""
+        """Like `tag_section`, for the optional-buffer of the first KIP-482 (docs/dialects.md#optional-fields)."""
         code = self.program.code
         unknown = None
         before: cython.longlong = -1
@@ -466,7 +469,10 @@ class Decoder:
     @cython.cfunc
     @cython.exceptval(-1)
     def is_null_struct(self, flags: cython.int) -> cython.int:
-        """Reads the prefix of a nullable struct: int8 in its position, uvarint in a tag (facts 2.1, 2.3)."""
+        """Reads the prefix of a nullable struct: int8 in its position, uvarint in a tag.
+
+        Source: docs/wire-format.md#primitives, docs/wire-format.md#tagged-fields.
+        """
         start: cython.Py_ssize_t = self.at
         prefix: cython.longlong
         if flags & programs.TAGGED:

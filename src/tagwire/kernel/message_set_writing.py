@@ -1,6 +1,7 @@
 """Records of a batch (magic 2) made into messages of a message set: the way back from the message sets kernel.
 
-Layouts: facts 5.2, draft_dialects.md section 3. The records come from a writer of records, so they are whole.
+Layouts: docs/record-formats.md#message-sets, docs/dialects.md#int-header-keys. The records come from a writer of
+records, so they are whole.
 
 Compiled, buffers are read and written through pointers; uncompiled, the same names are the memoryviews themselves.
 """

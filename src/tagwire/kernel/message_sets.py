@@ -1,8 +1,8 @@
 """Messages of a message set (magic 0 and 1, and magic 2 of the int-headers format), made into records of a batch.
 
-Layouts: facts 5.2, draft_dialects.md section 3. What follows the prefix of a message set is written anew as the
-records of a magic-2 batch, which is smaller, so that everything that reads records reads these too. A header's int key
-becomes its decimal digits. Every size is checked against its message before it is used.
+Layouts: docs/record-formats.md#message-sets, docs/dialects.md#int-header-keys. What follows the prefix of a message
+set is written anew as the records of a magic-2 batch, which is smaller, so that everything that reads records reads
+these too. A header's int key becomes its decimal digits. Every size is checked against its message before it is used.
 
 Compiled, buffers are read and written through pointers; uncompiled, the same names are the memoryviews themselves.
 """

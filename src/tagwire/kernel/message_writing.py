@@ -302,7 +302,7 @@ class Encoder:
     @cython.cfunc
     @cython.exceptval(-1)
     def is_default(self, row: cython.Py_ssize_t, value: object) -> cython.int:
-        """Whether `value` is the row's default, as facts 1.7 compares."""
+        """Whether `value` is the row's default, as docs/wire-format.md#absent-fields compares."""
         default = self.program.defaults[row]
         if value is default:
             return True
@@ -374,7 +374,7 @@ class Encoder:
     def optional_buffer(
         self, source: object, first: cython.Py_ssize_t, last: cython.Py_ssize_t, depth: cython.int
     ) -> cython.int:
-        """Like `tag_section`, for the optional-buffer of the first KIP-482 (draft_dialects.md section 1)."""
+        """Like `tag_section`, for the optional-buffer of the first KIP-482 (docs/dialects.md#optional-fields)."""
         entries: list = self.entries(source, first, last, depth, MAX_OPTIONAL_TAG)
         start: cython.Py_ssize_t
         row: cython.Py_ssize_t

@@ -1,4 +1,6 @@
-"""Runs of plain batches (magic 2), which the records kernel reads without more ado. Layout: facts 5.3.
+"""Runs of plain batches (magic 2), which the records kernel reads without more ado.
+
+Layout: docs/record-formats.md#record-batches.
 
 A plain batch needs nothing but its header and its records: uncompressed, without control records, its header in
 agreement with itself. Every other batch, a faulty one too, ends a run and is left to the caller.

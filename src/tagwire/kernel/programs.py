@@ -2,8 +2,8 @@
 """Message programs: what `message_reading` and `message_writing` follow.
 
 A program is a flat table of operations, one row per field. tagwire.codec.program builds it and knows the spec
-language; the kernels know only the layouts of facts/kafka_protocol.md section 2 and, for optional-buffers,
-draft_dialects.md section 1.
+language; the kernels know only the layouts of docs/wire-format.md and, for optional-buffers,
+docs/dialects.md#optional-fields.
 """
 
 from array import array

@@ -1,4 +1,6 @@
-"""Records of a batch (magic 2), from objects to bytes. Layout: facts 5.3, as in the records kernel.
+"""Records of a batch (magic 2), from objects to bytes.
+
+Layout: docs/record-formats.md#record-batches, as in the records kernel.
 
 Compiled, buffers are written through pointers; uncompiled, the same names are the memoryviews themselves.
 """

@@ -1,9 +1,10 @@
 """Records of a batch (magic 2), from bytes to column buffers.
 
-Layout (facts 5.3): a record is a varint length and that many bytes: int8 attributes, varlong timestamp delta, varint
-offset delta, varint key length and key, varint value length and value, varint header count, headers. Length -1 is null.
-Every varint, length and count is checked against its record before it is used. A fault is told at the byte of the
-payload (the records after the batch's 61-byte header, decompressed) plus the caller's `origin`.
+Layout (docs/record-formats.md#record-batches): a record is a varint length and that many bytes: int8 attributes,
+varlong timestamp delta, varint offset delta, varint key length and key, varint value length and value, varint header
+count, headers. Length -1 is null. Every varint, length and count is checked against its record before it is used. A
+fault is told at the byte of the payload (the records after the batch's 61-byte header, decompressed) plus the caller's
+`origin`.
 
 Compiled, buffers are read and written through pointers; uncompiled, the same names are the memoryviews themselves.
 """

@@ -1,4 +1,7 @@
-"""Aborted transactions, whose records a reader of committed ones does not see (facts 5.4)."""
+"""Aborted transactions, whose records a reader of committed ones does not see.
+
+Source: docs/record-formats.md#control-batches.
+"""
 
 from __future__ import annotations
 

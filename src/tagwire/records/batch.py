@@ -1,4 +1,7 @@
-"""Record batches (magic 2): their 61-byte header, their checksum, their records. Layout: facts 5.3."""
+"""Record batches (magic 2): their 61-byte header, their checksum, their records.
+
+Layout: docs/record-formats.md#record-batches.
+"""
 
 from __future__ import annotations
 

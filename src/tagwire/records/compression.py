@@ -1,6 +1,8 @@
-"""The codecs of record batches: none, gzip, snappy, lz4, zstd, framed as Kafka frames them (facts 5.6).
+"""The codecs of record batches: none, gzip, snappy, lz4, zstd, framed as Kafka frames them.
 
 Every decompression takes a limit and stops at it while it runs, so a small batch cannot claim the machine's memory.
+
+Source: docs/record-formats.md#codecs.
 """
 
 from __future__ import annotations

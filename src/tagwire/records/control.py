@@ -1,4 +1,6 @@
-"""Control records: what brokers write into a log beside what producers write. Layout: facts 5.4.
+"""Control records: what brokers write into a log beside what producers write.
+
+Layout: docs/record-formats.md#control-batches.
 
 Their key is int16 version and int16 type. Transactions end with ABORT or COMMIT; __cluster_metadata and its snapshots
 hold the others.

@@ -1,4 +1,7 @@
-"""Control batches: ends of transactions, and what a KRaft log says about itself. Source: facts 5.4."""
+"""Control batches: ends of transactions, and what a KRaft log says about itself.
+
+Source: docs/record-formats.md#control-batches.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The key space of int header keys (seed 002): who may use which keys. Source: draft_dialects.md section 3.
+"""The key space of int header keys (KIP-82): who may use which keys. Source: docs/dialects.md#the-key-space.
 
-Two schemes: "new", the seed's hexadecimal ranges, and "old", its earlier allocation by encoded size. In both, a key
+Two schemes: "new", the draft's hexadecimal ranges, and "old", its earlier allocation by encoded size. In both, a key
 belongs to one space: kafka (the open-source project), local (one organisation), open (anybody, unregistered by a
 central party, or a vendor's in the old scheme), testing, or reserved. In the new scheme a space has parts by use.
 """

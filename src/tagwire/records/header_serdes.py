@@ -1,4 +1,4 @@
-"""A serializer and a deserializer for each header key (seed 002: each header's value has its own)."""
+"""A serializer and a deserializer for each header key (KIP-82: each header's value has its own)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Kafka keeps in topics of its own, decoded by the catalog. Layouts: facts 6.
+"""What Kafka keeps in topics of its own, decoded by the catalog: Kafka's specs of coordinator and metadata records.
 
     decode_key("__consumer_offsets", record.key)        # OffsetCommitKey(group='g', topic='t', partition=3)
     decode_value("__consumer_offsets", record.key, record.value)

@@ -1,10 +1,12 @@
-"""LZ4 frames as Kafka has them (facts 5.6): the first frame counts, later ones and garbage after it are ignored.
+"""LZ4 frames as Kafka has them: the first frame counts, later ones and garbage after it are ignored.
 
 Written with independent blocks, which is all that Kafka's Java reader takes. Read with linked blocks too: other clients
 write them. A content size and a content checksum in the frame are ignored, as the Java reader does.
 
 In messages of magic 0 the checksum of the frame's header covers the frame's magic too, a mistake that became the
 format: so it is written, and never verified there, for not every writer made it (KAFKA-3160).
+
+Source: docs/record-formats.md#codecs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a log is made of, entry by entry, whatever their formats: record batches and message sets, even side by side.
 
 They stand one after another, in a partition's log and in a fetch response; the last one may be cut short, which is
-normal there: what is incomplete is left for the next read. Source: facts 5.1.
+normal there: what is incomplete is left for the next read. Source: docs/record-formats.md#framing.
 
 Magic 2 is a record batch, unless the `dialect` is "int-headers": then it is that format's message. Which one a log
 holds is never guessed.

@@ -1,7 +1,8 @@
 """Message sets: what logs held before record batches (magic 0 and 1), and the int-headers format (magic 2).
 
 A message set is entry after entry: a message, or a wrapper whose value is a compressed message set. Each entry is read
-as a batch: of one record, or of as many as are wrapped. Layouts: facts 5.2, draft_dialects.md section 3.
+as a batch: of one record, or of as many as are wrapped.
+Layouts: docs/record-formats.md#message-sets, docs/dialects.md#int-header-keys.
 
     entry   = int64 offset, int32 size, message
     message = uint32 CRC-32 of the rest, int8 magic, int8 attributes, [int64 timestamp], int32 key length, key,

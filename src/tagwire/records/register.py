@@ -1,6 +1,6 @@
 """Header registers: which int key has which name, and the bridge between int-keyed and string-keyed headers.
 
-A register is a TOML file that an organisation keeps (draft_dialects.md section 3):
+A register is a TOML file that an organisation keeps (docs/dialects.md#the-key-space):
 
     space = "local"           # or open, testing, kafka
     scheme = "new"            # or old; new where it is left out

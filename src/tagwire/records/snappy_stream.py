@@ -1,4 +1,7 @@
-"""Snappy as Kafka has it (facts 5.6): written in xerial's framing; read in it, or as one raw block."""
+"""Snappy as Kafka has it: written in xerial's framing; read in it, or as one raw block.
+
+Source: docs/record-formats.md#codecs.
+"""
 
 from __future__ import annotations
 

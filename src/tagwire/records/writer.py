@@ -1,4 +1,7 @@
-"""Records to a record batch (magic 2), or to a message set. Layouts: facts 5.2, 5.3."""
+"""Records to a record batch (magic 2), or to a message set.
+
+Layouts: docs/record-formats.md#message-sets, docs/record-formats.md#record-batches.
+"""
 
 from __future__ import annotations
 

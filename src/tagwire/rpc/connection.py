@@ -1,7 +1,7 @@
 """One connection's protocol, without the socket: bytes in, events out, in either role.
 
 A client encodes requests with `send` and reads `Response` events; answers come in the order of the requests, and each
-must carry the correlation id of the oldest request still unanswered (facts/kafka_protocol.md 3.1). A broker reads
+must carry the correlation id of the oldest request still unanswered (docs/wire-format.md#frames). A broker reads
 `Request` events and encodes answers with `send_response`, in the order of the requests.
 
     connection = Connection("client", client_id="example")
@@ -55,7 +55,7 @@ from tagwire.rpc.names import api_name
 from tagwire.rpc.ranges import Range
 from tagwire.spec.api_keys import ApiKey
 
-# Kafka's clients keep the highest eight for the exchanges of SASL (facts 3.2).
+# Kafka's clients keep the highest eight for the exchanges of SASL (SaslClientAuthenticator).
 FIRST_RESERVED_CORRELATION_ID: Final = 2_147_483_640
 LOWEST_CORRELATION_ID: Final = -2_147_483_648
 
@@ -232,8 +232,7 @@ class Connection:
         return Response(due.api_key, version, number, kind.decode(body, version, lenient=self._lenient))
 
     def _api_versions(self, body: memoryview, version: int) -> tuple[int, messages.ApiVersionsResponse]:
-        """The response to ApiVersions: a refusal comes in the layout of version 0, whatever version was asked (facts
-        3.3)."""
+        """The response to ApiVersions: a refusal comes in the layout of version 0, whatever was asked (KIP-511)."""
         kind = messages.ApiVersionsResponse
         refused = int.from_bytes(body[:2], "big", signed=True) == Error.UNSUPPORTED_VERSION
         for attempt in (0, version) if refused else (version, 0):

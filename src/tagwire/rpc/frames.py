@@ -1,4 +1,4 @@
-"""Frames: an int32 size, then that many bytes (facts/kafka_protocol.md 3.1).
+"""Frames: an int32 size, then that many bytes (docs/wire-format.md#frames).
 
 The size is judged as soon as its four bytes are there, before anything is kept for the body; memory then follows the
 bytes that really arrive, never the size that was claimed.

@@ -1,5 +1,5 @@
-"""ApiVersions first: what a client asks on every new connection, and how it takes a refusal (KIP-35, KIP-511; facts
-9).
+"""ApiVersions first: what a client asks on every new connection, and how it takes a refusal (KIP-35, KIP-511,
+docs/wire-format.md#apiversions).
 
 The newest version is asked first. A broker that does not know it answers with error 35 and the range it has; the
 client asks once more, at the lower of that maximum and its own, or at 0 where nothing is listed. A second refusal is
@@ -23,7 +23,7 @@ from tagwire.spec.api_keys import ApiKey
 
 SOFTWARE_NAME: Final = "tagwire"
 
-# A name and a version of client software (facts 3.3); anything else is answered with INVALID_REQUEST.
+# A name and a version of client software (KIP-511); anything else is answered with INVALID_REQUEST.
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _NOTHING: Excluded = {}
 

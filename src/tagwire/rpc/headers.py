@@ -1,4 +1,4 @@
-"""Request headers v1 and v2, response headers v0 and v1 (facts/kafka_protocol.md 3.2).
+"""Request headers v1 and v2, response headers v0 and v1 (docs/wire-format.md#headers).
 
 | header      | fields |
 |-------------|--------|

@@ -1,4 +1,4 @@
-"""Which version of an API to speak (KIP-35; facts/kafka_protocol.md 9, "Version choice").
+"""Which version of an API to speak (KIP-35; Kafka's NodeApiVersions).
 
 What a broker answers to ApiVersions holds
 for the connection it came on and for no other.

@@ -1,4 +1,4 @@
-"""SASL over a connection: which mechanism, then its tokens, in both roles (facts/kafka_protocol.md 3.3).
+"""SASL over a connection: which mechanism, then its tokens, in both roles (docs/wire-format.md#sasl).
 
 A client asks SaslHandshake for its mechanism and then exchanges tokens in SaslAuthenticate; a broker answers nothing
 but ApiVersions and these two until it knows who asks. Secrets are in no `repr` and in no error.

@@ -1,6 +1,6 @@
 """The columns of a topic in Spark: those of Spark's Kafka connector, in its order, all of them nullable.
 
-Source: facts/spark_data_source.md sections 1.1, 1.2 and 4.
+Source: pyspark.sql.datasource; Spark's KafkaRecordToRowConverter.
 """
 
 from __future__ import annotations

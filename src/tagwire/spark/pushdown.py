@@ -2,7 +2,7 @@
 
 Spark hands filters down only where `spark.sql.python.filterPushdown.enabled` is true, and refuses a reader that takes
 them where it is not; `takes_filters` makes one that works with both. All filters are handed back, for Spark to apply
-again: they may only narrow what is read. Source: facts/spark_data_source.md section 1.1.
+again: they may only narrow what is read. Source: pyspark.sql.datasource.
 
 Spark up to 4.3 keeps what a filtered query planned for every later query on the same DataFrame, and for both sides of a
 self-join: one without that filter then misses rows. So there filters narrow only where option `filterPushdown` says

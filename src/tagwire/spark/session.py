@@ -1,7 +1,7 @@
 """A local Spark session for the jobs of this package: quiet, on this machine alone, running this Python.
 
 What Java and Spark have to say goes into a log file, so that a person sees the job and not its engine.
-Source of the settings: facts/spark_data_source.md sections 0 and 6.
+Source of the settings: Spark's page on configuration.
 """
 
 from __future__ import annotations

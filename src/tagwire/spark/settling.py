@@ -2,7 +2,7 @@
 
 A worker collects garbage after every task. With Arrow, pandas and Kafka's messages loaded that takes 15 ms of a core,
 and more with more modules: as much as a whole micro-batch, while Spark writes its checkpoint on the same cores.
-Source: facts/spark_data_source.md section 1.6.
+Source: pyspark.worker.
 """
 
 from __future__ import annotations

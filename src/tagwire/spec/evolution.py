@@ -1,4 +1,4 @@
-"""What a change of a spec does to those who still have the old one (draft_dialects.md section 1; facts 1.8).
+"""What a change of a spec does to those who still have the old one (docs/dialects.md#compatibility).
 
 Two revisions are compatible when, in every version that both know, whatever one side writes the other reads without
 error, and every field that both know has the same value. The rules hold for both dialects: what is said of tagged

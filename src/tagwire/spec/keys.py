@@ -1,8 +1,8 @@
 """The keys of a spec's JSON objects, and the problems found on the way.
 
-Like Kafka's parser, scalars may be spelled as text or as numbers; `null` means that the key is absent
-(facts/kafka_protocol.md 1.1). A wrong value is noted as a problem and read as if absent, so that one pass finds
-everything that is wrong in a file.
+Like Kafka's parser, scalars may be spelled as text or as numbers; `null` means that the key is absent. A
+wrong value is noted as a problem and read as if absent, so that one pass finds everything that is wrong in a file.
+Source: docs/wire-format.md#the-spec-language.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a message is: the model that a specification is parsed into.
 
-Source: facts/kafka_protocol.md section 1. The model is plain immutable data; `tagwire.spec.parse` checks every rule
+Source: docs/wire-format.md#the-spec-language. The model is plain immutable data; `tagwire.spec.parse` checks every rule
 before it builds one, so whoever holds a `Message` holds a valid one.
 """
 
@@ -98,7 +98,7 @@ class Field:
         nullable_versions: where it may be null.
         tagged_versions: where it travels in the tag section instead of in its position.
         tag: its tag, or None.
-        optional: whether it is an optional field of the seed's dialect (KIP-482 as first written): `versions` and
+        optional: whether it is an optional field of the draft's dialect (KIP-482 as first written): `versions` and
             `tagged_versions` are then the message's optional versions.
         default: a Python value, None for null, or an `Absent` member.
         flexible_versions: overrides the message's flexible versions for this field alone, or None.
@@ -154,7 +154,7 @@ class Message:
         type: request, response, header, metadata, data, coordinator-key or coordinator-value.
         api_key: the API's key, the record's id or type; -1 where there is none.
         flexible_versions: where strings and arrays are compact and structs end in a tag section.
-        optional_versions: where structs begin with an optional-buffer (the seed's dialect); none in Kafka's messages.
+        optional_versions: where structs begin with an optional-buffer (KIP-482's draft); none in Kafka's messages.
         listeners: which listeners serve a request: broker, controller, zkBroker.
         latest_version_unstable: whether the highest version is not served by default.
         root: the message's own fields.
@@ -198,5 +198,8 @@ class Message:
 
 @lru_cache(4096)
 def snake_case(name: str) -> str:
-    """`fooBarBaz` -> `foo_bar_baz`; consecutive capitals stay together: `FOOBarBaz` -> `foobar_baz` (facts 8.2)."""
+    """`fooBarBaz` -> `foo_bar_baz`; consecutive capitals stay together: `FOOBarBaz` -> `foobar_baz`.
+
+    Source: docs/wire-format.md#the-spec-language.
+    """
     return re.sub(r"(?<=[^A-Z])(?=[A-Z])", "_", name).lower()

@@ -1,4 +1,7 @@
-"""What the specs of one directory must be together: the rules of Kafka's generator across files (facts 1.2)."""
+"""What the specs of one directory must be together: the rules of Kafka's generator across files.
+
+Source: docs/wire-format.md#the-spec-language.
+"""
 
 from __future__ import annotations
 

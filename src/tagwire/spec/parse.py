@@ -1,7 +1,7 @@
-"""The spec language: JSON text -> `Message`, every rule checked (facts/kafka_protocol.md 1.1 to 1.6).
+"""The spec language: JSON text -> `Message`, every rule checked (docs/wire-format.md#the-spec-language).
 
 A spec uses one dialect of extension: tagged fields as Kafka ships them, or optional fields as KIP-482 first had them
-(`versionsWithOptional`, `optionalFields`; draft_dialects.md section 1).
+(`versionsWithOptional`, `optionalFields`; docs/dialects.md#optional-fields).
 
 A file's problems are collected and raised together, one line each: file, field path, rule.
 """

@@ -1,4 +1,4 @@
-"""Version ranges: `none`, `N`, `N-M`, `N+` (facts/kafka_protocol.md 1.6)."""
+"""Version ranges: `none`, `N`, `N-M`, `N+` (docs/wire-format.md#version-ranges)."""
 
 from __future__ import annotations
 

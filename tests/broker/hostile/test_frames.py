@@ -1,8 +1,7 @@
 """Frames and request bodies as no client should send them, and some that are unusual but right.
 
-Sizes, other protocols and cut headers are in test_connections.py; batches in test_produce.py. The list is that of the
-facts on hostile inputs, E.3. The broker answers what is right, closes the connection on what is not, logs no error of
-its own, and goes on for everybody else.
+Sizes, other protocols and cut headers are in test_connections.py; batches in test_produce.py. The broker
+answers what is right, closes the connection on what is not, logs no error of its own, and goes on for everybody else.
 """
 
 from __future__ import annotations

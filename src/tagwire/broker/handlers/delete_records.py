@@ -2,7 +2,7 @@
 
 Versions 0-2. -1 stands for the end of what can be read. What is answered is the first offset that is left; it is on
 the disk by then, and records before it are never read again. A topic that is only compacted is refused
-(POLICY_VIOLATION): its records go by their keys. Source: facts/kafka_protocol.md 4.
+(POLICY_VIOLATION): its records go by their keys. Source: KIP-107; Kafka's ReplicaManager.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DescribeCluster (key 60): tell which brokers there are: this one, at the address the client reached it under.
 
 Versions 0-1. From version 1 a client says what kind of nodes it means; there are brokers only. Who may do what is not
-kept track of, so authorized operations are never told. Source: facts/brokers.md B.4.
+kept track of, so authorized operations are never told. Source: KIP-700.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Versions 1-4; from version 4 also how large the disk is, and how much of it is free. There is one directory. Partitions
 that do not exist are left out; one that is offline stands apart, under its own directory with KAFKA_STORAGE_ERROR, as
-Kafka tells of a directory that is. Source: facts/brokers.md B.4.
+Kafka tells of a directory that is. Source: KIP-113, KIP-827.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """FindCoordinator (key 10): tell which broker keeps a group or a transactional id: this one, there is no other.
 
 Versions 0-4; from version 1 the key says what it is of (0 a group, 1 a transactional id), from version 4 several keys
-come at once. Source: facts/brokers.md B.4.
+come at once. Source: KIP-699.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Versions 0-4. Without a transactional id: an id that nobody had, at epoch 0. With one: the id's producer at a higher
 epoch, which fences whoever used it before; an open transaction of theirs is aborted first, and the response waits for
 that. From version 3 a producer may say what it had, and is fenced itself if that is not the latest; before version 4
-that is told as INVALID_PRODUCER_EPOCH. Source: facts/brokers.md B.3, B.4.
+that is told as INVALID_PRODUCER_EPOCH. Source: KIP-98, KIP-588.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Versions 0-9. Before version 1 the rebalance timeout is the session timeout. From version 4 a client without a member
 id is told one (MEMBER_ID_REQUIRED) and joins with it; a static member, from version 5, needs none. From version 9 a
-static leader that comes back is told to skip the assignment. Source: facts/brokers.md B.4.
+static leader that comes back is told to skip the assignment. Source: KIP-345, KIP-394, KIP-814.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Versions 1-7. A timestamp asks for the first record that is not older. -1 asks for the end, -2 for the start, -3 (from
 version 7) for the record with the greatest timestamp. Where nothing is found, timestamp and offset are -1. For readers
-of committed records, from version 2, the log ends where the oldest open transaction begins. Source: facts/brokers.md
-B.3.
+of committed records, from version 2, the log ends where the oldest open transaction begins. Source: KIP-79,
+KIP-734.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Versions 0-12. The one broker is told at the address the client reached it under. No topics asked for means all (an
 empty list in version 0, null from 1). A missing topic is created when the client and the broker both allow it (before
-version 4 every client does). From version 12 a topic can be asked for by its id. Source: facts/kafka_protocol.md 4,
-facts/brokers.md B.3.
+version 4 every client does). From version 12 a topic can be asked for by its id. Source: KIP-516; Kafka's
+KafkaApis.
 """
 
 from __future__ import annotations

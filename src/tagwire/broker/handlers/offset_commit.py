@@ -2,7 +2,7 @@
 
 Versions 2-9; static members from version 7. A member commits in its generation; anyone may, without a generation,
 while the group has no members. Offsets are stored when they are answered. The retention time of versions 2-4 is not
-looked at, as in Kafka. Source: facts/brokers.md B.3, B.4.
+looked at, as in Kafka. Source: Kafka's OffsetMetadataManager.
 """
 
 from __future__ import annotations

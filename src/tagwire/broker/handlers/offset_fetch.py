@@ -2,7 +2,7 @@
 
 Versions 1-9; from version 2 null topics mean all that the group has, from version 8 several groups come at once. Where
 nothing is committed the offset is -1. With `require_stable`, from version 7, a partition that an open transaction
-would commit is answered UNSTABLE_OFFSET_COMMIT. Source: facts/brokers.md B.4.
+would commit is answered UNSTABLE_OFFSET_COMMIT. Source: KIP-447, KIP-709.
 """
 
 from __future__ import annotations

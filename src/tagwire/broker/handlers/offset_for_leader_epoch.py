@@ -2,7 +2,7 @@
 not there any more.
 
 Versions 2-4. The response is the newest epoch that is not newer than the one asked for, and the offset after its last;
-both are -1 for an epoch that is yet to come. Source: facts/kafka_protocol.md 5.7; KIP-320.
+both are -1 for an epoch that is yet to come. Source: KIP-320; docs/log-files.md#leader-epochs.
 """
 
 from __future__ import annotations

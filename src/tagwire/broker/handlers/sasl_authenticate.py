@@ -1,7 +1,7 @@
 """SaslAuthenticate (key 36): exchange the tokens of the mechanism that was agreed on.
 
 Versions 0-2. A refusal is held back for a moment, so that guessing a password takes time, and closes the connection. A
-session lasts as long as its connection. Source: facts/kafka_protocol.md 3.3.
+session lasts as long as its connection. Source: docs/wire-format.md#sasl.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """SaslHandshake (key 17): agree on the mechanism by which a client says who it is.
 
 Version 1. Version 0, after which tokens travel outside of any request, is not served: only clients of Kafka 0.10 need
-it. Where nobody has to authenticate, nobody can (ILLEGAL_SASL_STATE). Source: facts/kafka_protocol.md 3.3.
+it. Where nobody has to authenticate, nobody can (ILLEGAL_SASL_STATE). Source: docs/wire-format.md#sasl.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kafka's small text files: checkpoints, properties, a partition's topic id. Source: facts/kafka_protocol.md 5.7.
+"""Kafka's small text files: checkpoints, properties, a partition's topic id. Source: docs/log-files.md#checkpoints.
 
 What a checkpoint and partition.metadata look like stands in records/files. Reading is strict: a file that breaks its
 format is a StorageError that names it, but for offsets, of which none are known then.

@@ -1,4 +1,4 @@
-"""What compaction keeps of each batch. The rules are Kafka's (KIP-280, KIP-534; facts/kafka_protocol.md 5.5).
+"""What compaction keeps of each batch. The rules are Kafka's (KIP-280, KIP-534; docs/record-formats.md#compaction).
 
 Of each key the last record stays, one that deletes the key for a while only: when a batch with such records is first
 compacted, it is written down in the batch until when. The end of a transaction goes in the same way. A producer's last

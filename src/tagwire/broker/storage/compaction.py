@@ -3,7 +3,8 @@
 As in Kafka, the log has a part that was compacted and one that was not. Of the second, as much as fits into bounded
 memory, the last offset of every key is noted; then every segment up to there is written anew without the records that
 are replaced by later ones, segments that fit into one together as one. Offsets stay. The segment that is written to is
-never touched, nor is anything from the oldest open transaction on. Source: facts/kafka_protocol.md 5.5, 5.7.
+never touched, nor is anything from the oldest open transaction on.
+Source: docs/record-formats.md#compaction, docs/log-files.md.
 """
 
 from __future__ import annotations

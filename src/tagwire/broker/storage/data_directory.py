@@ -12,7 +12,7 @@
     <topic>-<partition>.<hex>-delete/   a deleted partition on its way out
     <topic>-<partition>.<hex>-stray/    a partition directory that belongs to no topic, set aside
 
-All but tagwire-topics.json is as Kafka has it (facts/kafka_protocol.md 5.7); Kafka keeps its topics in a metadata log
+All but tagwire-topics.json is as Kafka has it (docs/log-files.md); Kafka keeps its topics in a metadata log
 instead.
 
 The directory itself is locked by the one broker that uses it: a lock file can be deleted.

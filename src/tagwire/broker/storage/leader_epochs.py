@@ -1,6 +1,6 @@
 """Which leader epoch each offset of a partition was written in, and where the epochs end.
 
-Source: facts/kafka_protocol.md 5.7; KIP-101, KIP-320.
+Source: docs/log-files.md#leader-epochs; KIP-101, KIP-320.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 After a crash every segment that reaches past the recovery point, the offset up to which all was known to be on the
 disk, is read batch by batch; its indexes are rebuilt, and at the first byte that is not a whole, sound batch, or the
 first offset that is missing where compaction took none, the log ends: the rest of that segment and all later segments
-go. Source: facts/kafka_protocol.md 5.7 (load/recovery).
+go. Source: docs/log-files.md#recovery.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ the disk.
 
 Threads: whoever changes the log, or asks what is known of its producers, holds its lock (see `log_lock`), and whoever
 takes segments away another one first. Both may be held for as long as the disk takes, so nothing on the event loop
-takes them. Readers take none (see `readable_log`). Source: facts/kafka_protocol.md 5.3, 5.7.
+takes them. Readers take none (see `readable_log`). Source: docs/record-formats.md#record-batches, docs/log-files.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`<offset>.snapshot` files: what was known of a partition's producers before an offset, so that opening a log need not
 read all of it. A file that is broken is as good as none: an older one is taken, or the log's start.
 
-Source: facts/kafka_protocol.md 5.7.
+Source: docs/log-files.md#producer-snapshots.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ start with any sequence, as one may whose records were all deleted. An epoch old
 one starts from sequence 0.
 
 A transaction is open from its first batch to its marker. What follows the first batch of an open transaction is not
-stable: readers of committed records stop before it. Source: facts/brokers.md B.4, facts/kafka_protocol.md 5.3, 5.4.
+stable: readers of committed records stop before it. Source: KIP-98; Kafka's ProducerStateManager.
 """
 
 from __future__ import annotations

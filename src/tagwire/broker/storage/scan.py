@@ -1,6 +1,6 @@
 """Walking the batches of a segment, in memory by the sizes and offsets they state, in a file batch by batch.
 
-Every entry of a log starts with an int64 offset and an int32 size of what follows (facts/kafka_protocol.md 5.1).
+Every entry of a log starts with an int64 offset and an int32 size of what follows (docs/record-formats.md#framing).
 """
 
 from __future__ import annotations

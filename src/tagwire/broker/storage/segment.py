@@ -2,7 +2,7 @@
 
 `<20-digit base offset>.log` holds whole batches, one after another; `.index` and `.timeindex` (see `index`) point
 into it. An index entry is made before a batch is added, once more than `index.interval.bytes` were added since the
-last one. Source: facts/kafka_protocol.md 5.7.
+last one. Source: docs/log-files.md.
 
 One thread writes, any number read. What a reader may see is the log's business: it is handed a limit.
 """

@@ -2,7 +2,7 @@
 
 A replacement is made under names that end with `.cleaned`, renamed to `.swap` when all of it is on the disk, and to its
 final names when what it replaces is gone. So with a name in `.cleaned` nothing was deleted yet, and without one
-everything that `.swap` names is whole. Source: facts/kafka_protocol.md 5.7 (load/recovery).
+everything that `.swap` names is whole. Source: docs/log-files.md#recovery.
 """
 
 from __future__ import annotations

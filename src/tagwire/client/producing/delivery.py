@@ -17,7 +17,7 @@ from tagwire.records.record import Headers
 logger = logging.getLogger("tagwire.client")
 
 # What a record takes beside its key, value and headers, at most: length, attributes, timestamp and offset deltas, and
-# the lengths of key, value and headers (facts/kafka_protocol.md 5.3).
+# the lengths of key, value and headers (docs/record-formats.md#record-batches).
 RECORD_OVERHEAD = 36
 HEADER_OVERHEAD = 10
 

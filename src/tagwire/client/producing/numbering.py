@@ -23,7 +23,8 @@ from tagwire.errors import (
     UnsupportedVersionError,
 )
 
-# Batches of a partition that may be under way: brokers remember the last five of each producer (facts/brokers.md B.4).
+# Batches of a partition that may be under way: brokers remember the last five of each producer (Kafka's
+# ProducerStateEntry).
 WINDOW: Final = 5
 
 _LOST_COORDINATOR: Final = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE)

@@ -1,7 +1,9 @@
-"""Checkpoints: text files of numbers. Line 1 is the version, 0; line 2 counts the lines that follow (facts 5.7).
+"""Checkpoints: text files of numbers. Line 1 is the version, 0; line 2 counts the lines that follow.
 
 `leader-epoch-checkpoint` of a partition has lines of epoch and start offset; recovery-point-offset-checkpoint and its
 like, one a data directory, lines of topic, partition and offset.
+
+Source: docs/log-files.md#checkpoints.
 """
 
 from __future__ import annotations

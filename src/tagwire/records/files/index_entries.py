@@ -2,7 +2,7 @@
 
 The active segment's index files are allocated ahead and filled with zeros; a file that was not closed well may hold
 anything after its last entry. So an index is read up to the first entry that does not fit to the one before
-(facts 5.7), and what stands there is told.
+(docs/log-files.md#time-index), and what stands there is told.
 """
 
 from __future__ import annotations

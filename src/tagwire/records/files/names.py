@@ -1,4 +1,7 @@
-"""What the names in a data directory say: of a directory its topic and partition, of a file its kind (facts 5.7)."""
+"""What the names in a data directory say: of a directory its topic and partition, of a file its kind.
+
+Source: docs/log-files.md#names.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`.index`: where in a segment some of its batches start.
 
 Entries of 8 bytes: int32 offset relative to the segment's base, int32 position in the file; both strictly increase. The
-offset is the last one of the batch that starts at the position. Source: facts 5.7.
+offset is the last one of the batch that starts at the position. Source: docs/log-files.md#offset-index.
 """
 
 from __future__ import annotations

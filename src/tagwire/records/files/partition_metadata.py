@@ -4,7 +4,7 @@
     topic_id: <22 characters>
     record_dialect: <name>              only where the log is in a dialect, which Kafka does not read anyway
 
-Source: facts 5.7.
+Source: docs/log-files.md#properties.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`<offset>.snapshot`: what was known of each producer before an offset: its epoch, last sequence, open transaction.
 
 int16 version 1, then the message ProducerSnapshot, whose first field is the CRC-32C of all that follows it
-(facts 5.7).
+(docs/log-files.md#producer-snapshots).
 """
 
 from __future__ import annotations

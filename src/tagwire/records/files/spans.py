@@ -1,6 +1,7 @@
 """Where each batch of a segment starts, by the sizes that the batches state, and what stands after the last whole one.
 
-Every format begins with int64 offset, int32 size of what follows, and has its magic byte at 16 (facts 5.1).
+Every format begins with int64 offset, int32 size of what follows, and has its magic byte at 16. Source:
+docs/record-formats.md#framing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`.timeindex`: for growing timestamps, the last offset of the earliest batch that reached them.
 
 Entries of 12 bytes: int64 timestamp in milliseconds, int32 offset relative to the segment's base. Timestamps strictly
-increase, offsets never decrease. Source: facts 5.7.
+increase, offsets never decrease. Source: docs/log-files.md#time-index.
 """
 
 from __future__ import annotations

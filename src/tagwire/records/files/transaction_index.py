@@ -1,6 +1,7 @@
 """`.txnindex`: the aborted transactions whose abort markers stand in a segment.
 
-Entries of 34 bytes: int16 version 0 and the message AbortedTxn; last offsets strictly increase. Source: facts 5.7.
+Entries of 34 bytes: int16 version 0 and the message AbortedTxn; last offsets strictly increase.
+Source: docs/log-files.md#transaction-index.
 """
 
 from __future__ import annotations

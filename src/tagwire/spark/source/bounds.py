@@ -1,5 +1,5 @@
 """Where a read starts and ends, as the options of Spark's Kafka connector say it: offsets or times, JSON to checked
-values. Source: facts/spark_data_source.md section 4."""
+values. Source: Spark's KafkaSourceProvider."""
 
 from __future__ import annotations
 

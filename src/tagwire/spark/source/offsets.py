@@ -2,7 +2,7 @@
 
 Nothing here talks to a broker or to Spark. The offsets of a checkpoint are written as Spark's Kafka connector writes
 them, `{"topic":{"0":23}}`, each the next offset to read, so that a query can take over the connector's checkpoint.
-Source: facts/spark_data_source.md sections 1.3 and 4.
+Source: Spark's KafkaSourceOffset, KafkaOffsetRangeCalculator.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The options of the `tagwire` data source: text in, checked values out.
 
 Names and meanings are those of Spark's Kafka connector, so that a query moves over by changing its format. Option
-names are matched in any case: Spark hands them over in lower case. Source: facts/spark_data_source.md section 4.
+names are matched in any case: Spark hands them over in lower case. Source: Spark's
+KafkaSourceProvider.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Streaming reads of the data source `tagwire` with limits, and of what is there now. Needs PySpark 4.2.
 
-Source: facts/spark_data_source.md sections 1.3 and 4.
+Source: pyspark.sql.streaming.datasource; Spark's KafkaMicroBatchStream.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 Options and columns are those of Spark's Kafka connector. A schema given with `.schema(...)` names the columns that are
 read; the others are not decoded. Reading in batches works from PySpark 4.0 on, streaming from 4.2 on.
-Source: facts/spark_data_source.md sections 1 and 4.
+Source: pyspark.sql.datasource; Spark's KafkaSourceProvider.
 """
 
 from __future__ import annotations

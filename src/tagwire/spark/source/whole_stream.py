@@ -2,7 +2,7 @@
 
 Offsets in the checkpoint have the shape that Spark's Kafka connector writes, so its checkpoints can be taken over.
 `tagwire.spark.source.stream` adds limits, and the end of a query that reads what is there now.
-Source: facts/spark_data_source.md sections 1.3 and 4.
+Source: pyspark.sql.datasource; Spark's KafkaMicroBatchStream.
 """
 
 from __future__ import annotations
