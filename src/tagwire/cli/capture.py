@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tagwire.cli.completing import apis
 from tagwire.cli.options import Json
 from tagwire.cli.terminal import cut, print_json, printable, utc
 from tagwire.errors import ConfigError
@@ -31,7 +32,10 @@ def capture() -> None:
 def show(
     paths: Annotated[list[str], typer.Argument(metavar="FILE", show_default=False)],
     api: Annotated[
-        list[str] | None, typer.Option("--api", metavar="API", help="Only this API, by name or key; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--api", metavar="API", autocompletion=apis, help="Only this API, by name or key; may be repeated."
+        ),
     ] = None,
     client: Annotated[
         str | None, typer.Option("--client", metavar="TEXT", help="Only clients whose id, software or address has it.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tagwire.cli.completing import messages
 from tagwire.cli.options import Json
 from tagwire.cli.spec import message_named
 from tagwire.cli.terminal import print_json, print_rows, safe_json
@@ -19,12 +20,14 @@ from tagwire.errors import ConfigError
 if TYPE_CHECKING:
     from tagwire.codec.annotate import Span
 
-Message = Annotated[str, typer.Argument(metavar="MESSAGE", show_default=False)]
+Message = Annotated[str, typer.Argument(metavar="MESSAGE", show_default=False, autocompletion=messages)]
 Version = Annotated[int, typer.Option("--version", metavar="N", help="The version of the message.", show_default=False)]
 
 
 def decode(
-    message: Annotated[str | None, typer.Argument(metavar="[MESSAGE]", show_default=False)] = None,
+    message: Annotated[
+        str | None, typer.Argument(metavar="[MESSAGE]", show_default=False, autocompletion=messages)
+    ] = None,
     version: Annotated[int | None, typer.Option("--version", metavar="N", help="The version of the message.")] = None,
     frame: Annotated[
         bool, typer.Option("--frame", help="Whole frames: size, header, body. Requests say which they are.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tagwire.cli.completing import resources
 from tagwire.cli.connecting import connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.suggestions import configs_meant, did_you_mean, topics_meant
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
 app = typer.Typer(name="configs", rich_markup_mode=None)
 
 Resource = Annotated[
-    str, typer.Argument(metavar="KIND/NAME", show_default=False, help="Such as topic/flights, broker/1, group/g.")
+    str,
+    typer.Argument(
+        metavar="KIND/NAME",
+        show_default=False,
+        autocompletion=resources,
+        help="Such as topic/flights, broker/1, group/g.",
+    ),
 ]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from tagwire.cli import completing
 from tagwire.cli.bounds import LATEST, Bound, held
 from tagwire.cli.connecting import connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json, Topic
@@ -59,7 +60,12 @@ def consume(
     follow: Annotated[bool, typer.Option("--follow", help="Wait for more at the end, until Ctrl-C.")] = False,
     group: Annotated[
         str | None,
-        typer.Option("--group", metavar="NAME", help="Start where this group stands, without becoming a member."),
+        typer.Option(
+            "--group",
+            metavar="NAME",
+            autocompletion=completing.groups,
+            help="Start where this group stands, without becoming a member.",
+        ),
     ] = None,
     commit: Annotated[
         bool, typer.Option("--commit", help="With --group: commit what was printed, so that it is not printed again.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tagwire.cli import completing
 from tagwire.cli.bounds import held, parse_bound, resolve
 from tagwire.cli.connecting import administer, connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, check_alone
@@ -20,12 +21,17 @@ app = typer.Typer(name="groups", rich_markup_mode=None)
 offsets = typer.Typer(name="offsets", rich_markup_mode=None, help="Move or delete a group's offsets.")
 app.add_typer(offsets)
 
-Group = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
+Group = Annotated[str, typer.Argument(metavar="GROUP", show_default=False, autocompletion=completing.groups)]
 States = Annotated[
     list[str] | None, typer.Option("--state", metavar="STATE", help="Only such as Empty; may be repeated.")
 ]
-Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=False)]
-Topics = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic; may be repeated.")]
+Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=False, autocompletion=completing.groups)]
+Topics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic", metavar="TOPIC", autocompletion=completing.topics, help="Only this topic; may be repeated."
+    ),
+]
 Partitions = Annotated[
     list[int] | None, typer.Option("--partition", min=0, metavar="N", help="Only this partition; may be repeated.")
 ]
@@ -61,7 +67,9 @@ def list_(state: States = None, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json 
 
 @app.command()
 def describe(
-    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", show_default=False)] = None,
+    groups: Annotated[
+        list[str] | None, typer.Argument(metavar="[GROUP...]", show_default=False, autocompletion=completing.groups)
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="All groups that there are.")] = False,
     bootstrap: Bootstrap = BOOTSTRAP,
     as_json: Json = False,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tagwire.cli import completing
 from tagwire.cli.connecting import client_properties, connect
 from tagwire.cli.engine import local_spark
 from tagwire.cli.groups import lag_rows
@@ -27,10 +28,16 @@ def lag(
         str | None, typer.Option("--files", metavar="DIR|URL", help="A broker's data directory; no broker is asked.")
     ] = None,
     group: Annotated[
-        list[str] | None, typer.Option("--group", metavar="GROUP", help="Only this group; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--group", metavar="GROUP", autocompletion=completing.groups, help="Only this group; may be repeated."
+        ),
     ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only of this topic; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--topic", metavar="TOPIC", autocompletion=completing.topics, help="Only of this topic; may be repeated."
+        ),
     ] = None,
     least: Annotated[
         int | None, typer.Option("--at-least", metavar="N", min=0, help="Only where N records or more are left.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tagwire.cli.completing import topics
 from tagwire.cli.connecting import client_properties, connect, named_brokers
 from tagwire.cli.engine import leaving_at_once
 from tagwire.cli.land_display import display
@@ -25,7 +26,10 @@ _NARROW = 6
 
 def land(
     topic: Annotated[
-        str | None, typer.Argument(metavar="[TOPIC]", help="Without, the demonstration.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="[TOPIC]", help="Without, the demonstration.", show_default=False, autocompletion=topics
+        ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     # As it was once called: what is written down in somebody's crontab goes on.

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tagwire.cli.completing import topics
 from tagwire.cli.connecting import (
     BOOTSTRAP_SERVERS,
     given_bootstrap,
@@ -95,7 +96,7 @@ Bootstrap = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")]
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False, autocompletion=topics)]
 
 
 def pairs(values: Iterable[str], option: str) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from tagwire.cli import completing
 from tagwire.cli.options import Json, check_alone
 from tagwire.cli.spec_releases import is_release, print_messages, print_release_diff
 from tagwire.cli.suggestions import did_you_mean
@@ -114,7 +115,7 @@ def _say_checked(path: Path, problems: list[str], said: str, as_json: bool) -> b
 
 @app.command()
 def show(
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", show_default=False)],
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", show_default=False, autocompletion=completing.messages)],
     version: Annotated[int | None, typer.Option("--version", metavar="N", help="As this version has it.")] = None,
     as_json: Json = False,
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from tagwire.cli import completing
 from tagwire.cli.bounds import held, parse_bound, resolve
 from tagwire.cli.connecting import administer, connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, check_alone, pairs
@@ -15,8 +16,8 @@ from tagwire.cli.topic_reports import configs_of, detail_rows, list_row, report,
 
 app = typer.Typer(name="topics", rich_markup_mode=None)
 
-Names = Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False)]
-Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False, autocompletion=completing.topics)]
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, autocompletion=completing.topics)]
 
 
 @app.callback(invoke_without_command=True)

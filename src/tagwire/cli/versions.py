@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tagwire.cli.completing import releases
 from tagwire.cli.connecting import connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json, addresses
 from tagwire.cli.terminal import print_json, print_rows, printable
@@ -26,7 +27,12 @@ def versions(
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option("--against", metavar="RELEASE", help="Compare with a release of Kafka: what would go, what come."),
+        typer.Option(
+            "--against",
+            metavar="RELEASE",
+            autocompletion=releases,
+            help="Compare with a release of Kafka: what would go, what come.",
+        ),
     ] = None,
     feature: Annotated[
         Path | None,

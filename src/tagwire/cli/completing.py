@@ -1,0 +1,106 @@
+"""What a shell offers for topics, groups, messages, APIs and releases when Tab is pressed.
+
+Topics and groups are asked of the cluster that the line so far names. A shell waits meanwhile and shows nothing of
+errors, so the question gets a second, and no answer is an empty list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import typer
+
+from tagwire.cli.connecting import connect, given_bootstrap, named_brokers
+
+if TYPE_CHECKING:
+    from tagwire.client import Client
+
+# Seconds in which the cluster has to answer.
+_PATIENCE = 1.0
+
+
+def topics(context: typer.Context, incomplete: str) -> list[str]:
+    """The cluster's topics; internal ones only when their first letters are there."""
+    return _asked(context, incomplete, _topics(incomplete))
+
+
+def groups(context: typer.Context, incomplete: str) -> list[str]:
+    """The cluster's groups."""
+
+    def listed(client: Client) -> Iterable[str]:
+        from tagwire.client import Admin
+
+        return [group.group for group in Admin(client).list_groups()]
+
+    return _asked(context, incomplete, listed)
+
+
+def resources(context: typer.Context, incomplete: str) -> list[str]:
+    """`KIND/NAME`: the kinds, then the names of topics and brokers."""
+    kind, slash, name = incomplete.partition("/")
+    if not slash:
+        from tagwire.client.admin.configs import KINDS
+
+        return _beginning(incomplete, (f"{kind}/" for kind in KINDS))
+    if kind == "topic":
+        return [f"topic/{found}" for found in _asked(context, name, _topics(name))]
+    if kind == "broker":
+        brokers = _asked(context, name, lambda client: [str(node) for node in client.metadata([]).brokers])
+        return [f"broker/{found}" for found in brokers]
+    return []
+
+
+def messages(incomplete: str) -> list[str]:
+    """Kafka's messages."""
+    from tagwire.spec import catalog
+
+    return _beginning(incomplete, catalog.names())
+
+
+def apis(incomplete: str) -> list[str]:
+    """Kafka's APIs."""
+    from tagwire.spec.api_keys import API_NAMES
+
+    return _beginning(incomplete, API_NAMES.values())
+
+
+def releases(incomplete: str) -> list[str]:
+    """Kafka's releases."""
+    from tagwire.spec.releases import names
+
+    return _beginning(incomplete, names())
+
+
+def _topics(incomplete: str) -> Callable[[Client], Iterator[str]]:
+    def listed(client: Client) -> Iterator[str]:
+        for topic in client.metadata().topics.values():
+            if not topic.is_internal or incomplete.startswith("_"):
+                yield topic.name
+
+    return listed
+
+
+def _asked(context: typer.Context, incomplete: str, ask: Callable[[Client], Iterable[str]]) -> list[str]:
+    import logging
+
+    from tagwire.errors import TagwireError
+
+    logging.disable()  # a shell would show what is logged in the middle of the line
+    try:
+        with connect(_brokers(context)) as client:
+            client.cluster.timeout = _PATIENCE
+            return _beginning(incomplete, ask(client))
+    except (TagwireError, OSError):
+        return []
+
+
+def _brokers(context: typer.Context) -> str:
+    from tagwire.cli.options import BOOTSTRAP
+
+    said = named_brokers() or context.params.get("bootstrap") or given_bootstrap()
+    return said if isinstance(said, str) else BOOTSTRAP
+
+
+def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if name.startswith(incomplete) and name.isprintable())
