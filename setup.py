@@ -56,13 +56,14 @@ class BuildKernels(build_ext):
             return
         TRANSLATED.mkdir(parents=True, exist_ok=True)
         with finished(TRANSLATED / "unfinished") as whole:
+            for half in [] if whole else TRANSLATED.rglob("*.c"):
+                half.unlink()
             made = cythonize(
                 [Extension(kernel.name, list(kernel.sources)) for kernel in self.extensions],
                 build_dir=str(TRANSLATED),
                 # What follows `if cython.compiled: return` is for the uncompiled source.
                 compiler_directives={"language_level": 3, "warn.unreachable": False},
                 nthreads=self.parallel,
-                force=not whole,
                 quiet=True,
             )
         sources = {kernel.name: kernel.sources for kernel in made}

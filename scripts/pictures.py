@@ -121,7 +121,7 @@ def main() -> None:
     with TemporaryDirectory() as directory:
         page = Path(directory, "report.html")
         write_audit(page)
-        photograph(page, PICTURES / "audit.png", 1000)
+        photograph(page, PICTURES / "audit.png", 690)
 
 
 if __name__ == "__main__":

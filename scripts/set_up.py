@@ -75,7 +75,11 @@ class Packages(Step):
     """pip, told by what it prints."""
 
     found = 0
-    pinned = len(re.findall(r"^[^#\s]", Path("constraints.txt").read_text(encoding="utf-8"), re.MULTILINE))
+    pinned = len(
+        re.findall(
+            r"^[^#\s]", (Path(__file__).parents[1] / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE
+        )
+    )
 
     def see(self, line: str) -> None:
         if line.startswith(("Collecting", "Requirement already satisfied")):
