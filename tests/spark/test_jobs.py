@@ -115,7 +115,7 @@ def test_records_come_again_at_the_speed_at_which_they_once_came(spark, broker, 
     with Admin(broker.bootstrap) as admin:
         admin.create_topics([NewTopic(again, num_partitions=1, configs={"retention.ms": "-1"})])
     files = ["--files", str(tmp_path), "--bootstrap", broker.bootstrap, "--to", "2013-07-04T12:05"]
-    assert main(["replay", again, *files, "--from", "2013-07-04T12:00:15", "--dry-run"]) == 0
+    assert main(["replay", again, *files, "--from", "2013-07-04T12:00:15", "--by-key", "--dry-run"]) == 0
     assert capsys.readouterr().out == f"6 records would go to {again}\n"
     assert main(["replay", again, *files, "--speed", "90", "--times", "now", "--by-key"]) == 0
     rows = batch(spark, broker, subscribe=again).selectExpr("int(string(value)) as age", "unix_millis(timestamp) as at")

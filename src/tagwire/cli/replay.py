@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from tagwire.cli.engine import local_spark
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Topic
 from tagwire.cli.terminal import printable, progress
 from tagwire.cli.times import FORMS, milliseconds
+
+if TYPE_CHECKING:
+    from tagwire.spark.jobs.target import Target
 
 
 def replay(
@@ -43,13 +46,24 @@ def replay(
     by_key: Annotated[
         bool, typer.Option("--by-key", help="Keys say which partition, not where rows came from.")
     ] = False,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions",
+            metavar="N",
+            min=1,
+            help="Of a topic that is created.",
+            show_default="as many as rows come from",
+        ),
+    ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     dry_run: DryRun = False,
 ) -> None:
     """Write a landed table, or Kafka's files, back into a topic.
 
-    Each partition's records go in their order; with --rate or --speed those of all of them by their timestamps. A
-    replay that is run again writes all of them again.
+    A topic that is not there is created. One that lacks a partition that records came from is refused, unless --by-key
+    says where they go. Each partition's records go in their order; with --rate or --speed those of all of them by
+    their timestamps. A replay that is run again writes all of them again.
 
     \b
     Examples:
@@ -60,6 +74,7 @@ def replay(
     if (table is None) == (files is None):
         raise typer.BadParameter("give one of --table and --files", param_hint="'--table'")
     from tagwire.spark.jobs.replay import replay as write
+    from tagwire.spark.jobs.target import target_of
 
     window = [
         (option, _time(text, option)) for option, text in (("--from", since), ("--to", until)) if text is not None
@@ -70,11 +85,24 @@ def replay(
         for option, milliseconds in window:
             rows = rows.where(f"unix_millis(timestamp) {'>=' if option == '--from' else '<'} {milliseconds}")
         properties = client_properties(bootstrap)
+        where: dict[str, Any] = {"partitions": partitions, "keep_partitions": not by_key}
         if dry_run:
-            sent = _count(rows)
-        else:
-            sent = write(rows, properties, topic, rate=rate, speed=speed, times=moved, keep_partitions=not by_key)
-    print(f"{sent:,} records {'would go' if dry_run else 'went'} to {printable(topic)}")
+            print(_foretold(target_of(rows, properties, topic, **where)))
+            return
+
+        def created(target: Target) -> None:
+            if not target.is_there:
+                print(f"created {printable(topic)} with {_counted(target.partitions, 'partition')}", flush=True)
+
+        sent = write(rows, properties, topic, rate=rate, speed=speed, times=moved, on_target=created, **where)
+    print(f"{_counted(sent, 'record')} went to {printable(topic)}")
+
+
+def _foretold(target: Target) -> str:
+    said = f"{_counted(target.rows, 'record')} would go to {printable(target.topic)}"
+    if target.is_there or not target.rows:
+        return said
+    return f"{said}, which would be created with {_counted(target.partitions, 'partition')}"
 
 
 def _rows(spark: Any, table: Path | None, files: str | None, of: str | None) -> Any:
@@ -86,15 +114,6 @@ def _rows(spark: Any, table: Path | None, files: str | None, of: str | None) -> 
     try:
         reader = spark.read.format("tagwire-segments").option("includeHeaders", "true")
         return (reader.option("subscribe", of) if of else reader).load(files)
-    except Exception as error:
-        raise reason(error) from error
-
-
-def _count(rows: Any) -> int:
-    from tagwire.spark.failure import reason
-
-    try:
-        return int(rows.count())
     except Exception as error:
         raise reason(error) from error
 
@@ -111,3 +130,7 @@ def _milliseconds(text: str) -> int:
         return int(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not keep, now or milliseconds", param_hint="'--times'") from None
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tagwire.errors import ConfigError, StorageError
 from tagwire.spark.failure import reason
+from tagwire.spark.jobs.target import Target, create, target_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,8 +66,9 @@ class Replay:
 
     def _paced(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows, each when its time has come."""
-        begun, sent, first = time.monotonic(), 0, None
+        begun, sent, first = 0.0, 0, None
         for batch in batches:
+            begun = begun or time.monotonic()  # what Spark took to sort the rows is none of their time
             if self.speed is not None:
                 due = batch.column(_DUE).to_numpy(zero_copy_only=False)
                 if first is None and len(due):
@@ -100,6 +102,8 @@ def replay(
     speed: float | None = None,
     times: str | int = KEEP,
     keep_partitions: bool = True,
+    partitions: int | None = None,
+    on_target: Callable[[Target], None] = lambda target: None,
 ) -> int:
     """Write rows to a topic; how many they were.
 
@@ -112,9 +116,11 @@ def replay(
         times: the records' timestamps: "keep" as they are, "now" the time of writing, or a number of milliseconds that
             is added to them.
         keep_partitions: whether each row goes to the partition of its number; else its key says where.
+        partitions: how many a topic gets that is not there; None is as many as the rows come from.
+        on_target: told of the topic when it has all its partitions, before anything is written.
 
     Raises:
-        ConfigError: an argument is wrong, or a column is missing.
+        ConfigError: an argument is wrong, a column is missing, or the topic lacks a partition that rows are for.
         KafkaError, ConnectError, ...: as the brokers answer.
     """
     for name, pace in (("rate", rate), ("speed", speed)):
@@ -128,6 +134,12 @@ def replay(
     missing = [name for name in needed if name not in rows.columns]
     if missing:
         raise ConfigError(f"rows: no column {', '.join(missing)}; they have {', '.join(rows.columns)}")
+    target = target_of(rows, properties, topic, partitions=partitions, keep_partitions=keep_partitions)
+    if not target.rows:
+        return 0
+    if not target.is_there:
+        create(target, properties)
+    on_target(target)
     ordered = _ordered(rows) if rate is None and speed is None else _as_they_came(rows)
     job = Replay(dict(properties), topic, rate, speed, keep_partitions)
     try:
