@@ -171,7 +171,7 @@ class Client:
 
     def list_offsets(
         self,
-        partitions: Mapping[shapes.PlaceT, int | shapes.Word | AtTime | datetime],
+        partitions: shapes.ByPlace[int | shapes.Word | AtTime | datetime],
         *,
         isolation: str | None = None,
     ) -> dict[TopicPartition, int]:

@@ -33,10 +33,10 @@ class Committed:
 Position = int | shapes.Word | AtTime | datetime | Committed
 """An offset, "earliest" (`EARLIEST`), "latest" (`LATEST`), a time, or what a group has committed."""
 
-Starts = str | tuple[str, int] | Sequence[shapes.PlaceT] | AbstractSet[shapes.PlaceT] | Mapping[shapes.PlaceT, Position]
+Starts = shapes.Place | Sequence[shapes.Place] | AbstractSet[shapes.Place] | shapes.ByPlace[Position]
 """What to read, and from where on: a topic, a partition, several of either, or a position for each."""
 
-Ends = shapes.Word | AtTime | datetime | Mapping[shapes.PlaceT, Position]
+Ends = shapes.Word | AtTime | datetime | shapes.ByPlace[Position]
 """Where to stop: in all partitions, or in some."""
 
 _EARLIEST: Final = '"earliest"'
@@ -57,9 +57,7 @@ class Lag(NamedTuple):
     lag: int
 
 
-def starts_of(
-    client: Client, given: Starts[shapes.PlaceT], default: Position
-) -> dict[TopicPartition, int | AtTime | Committed]:
+def starts_of(client: Client, given: Starts, default: Position) -> dict[TopicPartition, int | AtTime | Committed]:
     """The partitions to read, each with its position, from any form that a `Reader` takes.
 
     Args:
@@ -78,9 +76,7 @@ def starts_of(
     return positions("starts", dict.fromkeys(shapes.pairs("starts", given, partitions), default))
 
 
-def ends_of(
-    given: Ends[shapes.PlaceT], assigned: Iterable[TopicPartition]
-) -> dict[TopicPartition, int | AtTime | Committed]:
+def ends_of(given: Ends, assigned: Iterable[TopicPartition]) -> dict[TopicPartition, int | AtTime | Committed]:
     """Where the `assigned` partitions end, as far as that is said. Raises ConfigError."""
     places = list(assigned)
     if not isinstance(given, Mapping):

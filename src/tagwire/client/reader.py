@@ -88,9 +88,9 @@ class Reader(ClientOwner):
     def __init__(
         self,
         client: Client | Bootstrap,
-        starts: Starts[shapes.PlaceT],
+        starts: Starts,
         *,
-        end_offsets: Ends[shapes.PlaceT] | None = None,
+        end_offsets: Ends | None = None,
         columns: Sequence[str] = COLUMNS,
         timestamp_unit: str = "ms",
         max_wait_ms: int | None = None,
@@ -330,8 +330,8 @@ class Reader(ClientOwner):
 
     def _bounded(
         self,
-        starts: Starts[shapes.PlaceT],
-        ends: Ends[shapes.PlaceT] | None,
+        starts: Starts,
+        ends: Ends | None,
         stop_at_end: bool,
     ) -> list[Span]:
         """The partitions with their bounds, words for offsets resolved."""

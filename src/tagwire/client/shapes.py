@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from operator import index
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from tagwire.client.config import wrong
 from tagwire.client.metadata import TopicPartition
@@ -19,19 +19,24 @@ from tagwire.client.offsets import EARLIEST, LATEST, AtTime
 from tagwire.errors import ConfigError
 from tagwire.escaping import told
 
+ValueT = TypeVar("ValueT")
+
 Names = str | Sequence[str] | AbstractSet[str]
 """One name, or several."""
 
 ConfigValue = str | int | float | bool
 
-PartitionT = TypeVar("PartitionT", bound=tuple[str, int])
-"""A (topic, partition) pair, such as `TopicPartition`."""
+Place = str | tuple[str, int]
+"""A topic's name, for all of its partitions, or a (topic, partition) pair, such as `TopicPartition`."""
 
-PlaceT = TypeVar("PlaceT", bound=str | tuple[str, int])
-"""A topic's name, for all of its partitions, or a (topic, partition) pair."""
-
-Places = str | tuple[str, int] | Iterable[PlaceT]
+Places = Place | Iterable[Place]
 """A topic, a partition, or several of either."""
+
+PartitionT = TypeVar("PartitionT", bound=tuple[str, int])
+
+ByPlace = Mapping[Any, ValueT]
+"""A value by `Place`. A type checker takes a dict by text for none by text or pairs, so that its keys are checked when
+the program runs."""
 
 Word = Literal["earliest", "latest"]
 WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}

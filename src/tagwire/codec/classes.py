@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, cast
 
 from tagwire.codec import json_form
 from tagwire.codec.program import Buffer, checked_version, program_of
@@ -158,7 +158,23 @@ class MessageObject(Structure):
         return json_form.from_json(cls.spec, doc, checked_version(cls, version), cls._classes)  # type: ignore[no-any-return]
 
 
-def message_class(spec: Message | Path | str) -> type[MessageObject]:
+if TYPE_CHECKING:
+
+    class _AnyStruct(type):
+        def __getattr__(cls, name: str) -> Any: ...
+
+    class DynamicMessage(MessageObject, metaclass=_AnyStruct):
+        """An object of a class whose spec is known when the program runs: to a type checker its fields are Any."""
+
+        def __init__(self, **fields: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+else:
+    DynamicMessage = MessageObject
+
+
+def message_class(spec: Message | Path | str) -> type[DynamicMessage]:
     """The class of one message, for all its versions; equal specs share one class.
 
     Args:
@@ -167,7 +183,7 @@ def message_class(spec: Message | Path | str) -> type[MessageObject]:
     Raises:
         SpecError: the spec breaks a rule.
     """
-    return class_at(spec if isinstance(spec, Message) else load(spec))
+    return cast("type[DynamicMessage]", class_at(spec if isinstance(spec, Message) else load(spec)))
 
 
 def build_class(message: Message, *, home: Message | str) -> type[MessageObject]:

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-from tagwire.codec.classes import MessageObject, message_class
+from tagwire.codec.classes import DynamicMessage, MessageObject, message_class
 from tagwire.codec.program import Buffer
 from tagwire.errors import SchemaError
 from tagwire.spec import Field as ModelField
@@ -84,9 +84,9 @@ class Schema:
         pairs = optional_fields.items() if isinstance(optional_fields, Mapping) else optional_fields
         self.optional_fields = None if pairs is None else tuple(pairs)
         self.model = _Builder(self).message()
-        self.message_class: type[MessageObject] = message_class(self.model)
+        self.message_class: type[DynamicMessage] = message_class(self.model)
 
-    def __call__(self, **values: Any) -> MessageObject:
+    def __call__(self, **values: Any) -> DynamicMessage:
         """A message object; fields left out get their default."""
         return self.message_class(**values)
 
@@ -94,7 +94,7 @@ class Schema:
         """The bytes of an object that this schema made. Raises EncodeError."""
         return message.encode(0)
 
-    def decode(self, data: Buffer) -> MessageObject:
+    def decode(self, data: Buffer) -> DynamicMessage:
         """The object that `data` holds, all of it. Raises DecodeError."""
         return self.message_class.decode(data, 0)
 

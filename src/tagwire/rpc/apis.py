@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from tagwire import messages
-from tagwire.codec.classes import MessageObject, message_class
+from tagwire.codec.classes import DynamicMessage, MessageObject, message_class
 from tagwire.errors import SpecError
 from tagwire.rpc.ranges import Range
 from tagwire.spec.model import Message
@@ -32,8 +32,8 @@ class Api:
         request, response: the classes of its messages.
     """
 
-    request: type[MessageObject]
-    response: type[MessageObject]
+    request: type[DynamicMessage]
+    response: type[DynamicMessage]
 
     @property
     def key(self) -> int:
@@ -70,15 +70,15 @@ def api_of(request: MessageSpec, response: MessageSpec) -> Api:
     return api
 
 
-def _class(spec: MessageSpec) -> type[MessageObject]:
-    return spec if isinstance(spec, type) else message_class(spec)
+def _class(spec: MessageSpec) -> type[DynamicMessage]:
+    return cast("type[DynamicMessage]", spec) if isinstance(spec, type) else message_class(spec)
 
 
-def request_class(api: int, apis: Apis = NO_APIS) -> type[MessageObject]:
+def request_class(api: int, apis: Apis = NO_APIS) -> type[DynamicMessage]:
     """The class of an API's request. Raises KeyError for a key that no API has."""
     return apis[api].request if api in apis else messages.request(api)
 
 
-def response_class(api: int, apis: Apis = NO_APIS) -> type[MessageObject]:
+def response_class(api: int, apis: Apis = NO_APIS) -> type[DynamicMessage]:
     """The class of an API's response. Raises KeyError for a key that no API has."""
     return apis[api].response if api in apis else messages.response(api)

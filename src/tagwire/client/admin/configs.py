@@ -127,7 +127,12 @@ class Configs(Asker):
 
         return self._settle(_checked(resources), ask, "describe configs of")
 
-    def alter_configs(self, changes: Mapping[ResourceT, Mapping[str, Change]], *, validate_only: bool = False) -> None:
+    def alter_configs(
+        self,
+        changes: Mapping[ResourceT, Mapping[str, Change]],
+        *,
+        validate_only: bool = False,
+    ) -> None:
         """Sets configs, and leaves the others of a resource as they are.
 
         Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -34,7 +34,7 @@ class GroupOffsets(Asker):
     """Committed offsets of a cluster's groups."""
 
     def group_offsets(
-        self, group: str, partitions: shapes.Places[shapes.PlaceT] | None = None
+        self, group: str, partitions: shapes.Places | None = None
     ) -> dict[TopicPartition, CommittedOffset]:
         """What a group has committed. Partitions without an offset are left out; so is a group that does not exist.
 
@@ -66,7 +66,7 @@ class GroupOffsets(Asker):
         return dict(sorted(found.items()))
 
     def alter_group_offsets(
-        self, group: str, offsets: Mapping[shapes.PlaceT, int | shapes.Word | AtTime | datetime | CommittedOffset]
+        self, group: str, offsets: shapes.ByPlace[int | shapes.Word | AtTime | datetime | CommittedOffset]
     ) -> None:
         """Commits offsets for a group that has no members now; a group that does not exist begins with them.
 
@@ -104,7 +104,7 @@ class GroupOffsets(Asker):
 
         self._settle(list(placed), ask, f"commit offset of group {group!r} in partition")
 
-    def delete_group_offsets(self, group: str, partitions: shapes.Places[shapes.PlaceT]) -> None:
+    def delete_group_offsets(self, group: str, partitions: shapes.Places) -> None:
         """Forgets what a group has committed in partitions. A topic's name stands for all of its own.
 
         Raises:

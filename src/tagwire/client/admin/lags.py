@@ -160,7 +160,7 @@ class Lags(Groups):
             for rows in [found[group.group]]
         ]
 
-    def partition_ends(self, partitions: shapes.Places[shapes.PlaceT]) -> dict[TopicPartition, PartitionEnd]:
+    def partition_ends(self, partitions: shapes.Places) -> dict[TopicPartition, PartitionEnd]:
         """Where partitions end, in the client's isolation; of those that nobody can tell it of, why.
 
         Raises:

@@ -48,7 +48,7 @@ class LogDirs(Asker):
     """Log directories of a cluster."""
 
     def describe_log_dirs(
-        self, brokers: int | Iterable[int] | None = None, partitions: shapes.Places[shapes.PlaceT] | None = None
+        self, brokers: int | Iterable[int] | None = None, partitions: shapes.Places | None = None
     ) -> dict[int, list[LogDir]]:
         """The log directories of brokers, by node id. One that is broken tells so in its `error`.
 

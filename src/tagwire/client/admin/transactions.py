@@ -132,7 +132,7 @@ class Transactions(Asker):
 
         return self._settle(shapes.names("transactional_ids", transactional_ids), ask, "describe transaction")
 
-    def describe_producers(self, partitions: shapes.Places[shapes.PlaceT]) -> dict[TopicPartition, list[ProducerState]]:
+    def describe_producers(self, partitions: shapes.Places) -> dict[TopicPartition, list[ProducerState]]:
         """The producers that partitions know, which tells whose transaction holds readers up. A topic's name stands
         for all of its partitions.
 
