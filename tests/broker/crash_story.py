@@ -15,7 +15,7 @@ from uuid import UUID
 from tagwire.broker import scheduler
 from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.groups.coordinator import Groups
-from tagwire.broker.groups.offsets import CommittedOffset
+from tagwire.broker.groups.offsets import OffsetAndMetadata
 from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.storage.data_directory import DataDirectory
@@ -209,7 +209,7 @@ class Story:
     async def commit(self):
         group, offset = self.random.choice("gh"), self.random.randint(0, 1000)
         self.doubt = ("commit", group, offset)
-        await self.groups.commit(group, {("plain", 0): CommittedOffset(offset, -1, "", 0)})
+        await self.groups.commit(group, {("plain", 0): OffsetAndMetadata(offset, -1, "", 0)})
         self.offsets[group] = offset
 
     async def transact(self):
@@ -229,7 +229,7 @@ class Story:
         offset = self.random.randint(2000, 3000)
         self.doubt = None
         await self.groups.commit_in_transaction(
-            "g", producer_id, epoch, {("plain", 0): CommittedOffset(offset, -1, "", 0)}
+            "g", producer_id, epoch, {("plain", 0): OffsetAndMetadata(offset, -1, "", 0)}
         )
         commits = self.random.random() < 0.6
         self.doubt = ("end", name, written, offset, commits)

@@ -21,7 +21,7 @@ import pytest
 from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.groups.membership import Joining, State
-from tagwire.broker.groups.offsets import CommittedOffset
+from tagwire.broker.groups.offsets import OffsetAndMetadata
 from tagwire.broker.producer_ids import BLOCK, ProducerIds
 from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.storage.data_directory import DataDirectory
@@ -131,7 +131,7 @@ def described(group):
 
 
 def offsets(offset):
-    return {("t", 0): CommittedOffset(offset, -1, "m", 0)}
+    return {("t", 0): OffsetAndMetadata(offset, -1, "m", 0)}
 
 
 async def nothing(parts):

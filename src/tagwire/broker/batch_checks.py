@@ -1,4 +1,4 @@
-"""What a producer's batch must be before it may enter a log.
+"""Validation of a producer's batch before it is appended to a log.
 
 A batch that is stored is served to every reader for as long as it is kept, so whatever would stop a reader is found
 here, before anything is written: header, checksum, compression and every record in it. What the header says of the

@@ -1,4 +1,4 @@
-"""Work that a request gives a time for: done a part at a time, until the time is over.
+"""Requests with a timeout: their work is done a part at a time, until the time is over.
 
 As a controller of Kafka does, the broker answers REQUEST_TIMED_OUT for what is left then, all of it where no time is
 given; that was not begun, or undone.

@@ -1,4 +1,4 @@
-"""What a broker can be told when it is started."""
+"""The settings of a broker."""
 
 from __future__ import annotations
 

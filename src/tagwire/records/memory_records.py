@@ -1,4 +1,4 @@
-"""What a log is made of, entry by entry, whatever their formats: record batches and message sets, even side by side.
+"""Batches one after another in memory, of any format: record batches and message sets, even side by side.
 
 They stand one after another, in a partition's log and in a fetch response; the last one may be cut short, which is
 normal there: what is incomplete is left for the next read. Source: docs/record-formats.md#framing.
@@ -143,7 +143,7 @@ def next_offset(data: Data, dialect: str | None = None) -> int | None:
 def assign_offsets(
     batch: bytearray | memoryview, base_offset: int, leader_epoch: int, dialect: str | None = None
 ) -> None:
-    """Gives the batch at the start of `batch`, which must be writable, its place in a log.
+    """Gives the batch at the start of `batch`, which must be writable, its offsets in a log.
 
     Base offset and partition leader epoch stand outside the checksum, so nothing else changes; of a record batch only
     the header need be there. A message set has no leader epoch. A wrapper of magic 1 or of the int-headers format is

@@ -1,4 +1,4 @@
-"""What a connection has to tell: requests to a broker, responses to a client."""
+"""Events of a connection: requests to a broker, responses to a client."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def test_what_belongs_to_a_log_cannot_be_changed_without_its_lock(tmp_path):
         segment.size = 7
     assert [access.rpartition(": ")[2] for access in log_lock.unguarded] == [
         "PartitionLog.recovery_point",
-        "Segment.size",
+        "LogSegment.size",
     ]
     log_lock.unguarded.clear()
 

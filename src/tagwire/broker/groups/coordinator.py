@@ -21,7 +21,7 @@ from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.groups import stored
 from tagwire.broker.groups.group import Group
 from tagwire.broker.groups.membership import GroupMetadata, Joining, JoinReply, JoinResult, State, SyncResult
-from tagwire.broker.groups.offsets import CommittedOffset, GroupOffsets
+from tagwire.broker.groups.offsets import GroupOffsets, OffsetAndMetadata
 from tagwire.broker.serial_tasks import SerialTasks
 from tagwire.broker.storage.batch import origin_of
 from tagwire.broker.topic_partition import TopicPartition
@@ -260,7 +260,7 @@ class Groups:
         elif generation >= 0:
             raise KafkaError(Error.ILLEGAL_GENERATION)
 
-    async def commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+    async def commit(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Store offsets that may be committed.
 
         Raises:
@@ -268,7 +268,7 @@ class Groups:
         """
         await self._serial.run_concurrently(self._commit(group_id, offsets))
 
-    async def _commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+    async def _commit(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         if not offsets:
             return
         with self._room_for(group_id, self.offsets(group_id).growth_of(offsets)):
@@ -282,7 +282,7 @@ class Groups:
         group_id: str,
         producer_id: int,
         epoch: int,
-        offsets: Mapping[TopicPartition, CommittedOffset],
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
         check: Callable[[], None] = lambda: None,
     ) -> None:
         """Store offsets that may be committed as part of a producer's open transaction: they count once it commits.
@@ -300,7 +300,7 @@ class Groups:
         group_id: str,
         producer_id: int,
         epoch: int,
-        offsets: Mapping[TopicPartition, CommittedOffset],
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
         check: Callable[[], None],
     ) -> None:
         if not offsets:
@@ -312,7 +312,7 @@ class Groups:
         self._count(self._prepare(group_id, producer_id, offsets))
 
     def _prepare(
-        self, group_id: str, producer_id: int, offsets: Mapping[TopicPartition, CommittedOffset]
+        self, group_id: str, producer_id: int, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> _Coordinated:
         entry = self._entry(group_id)
         entry.offsets.prepare(producer_id, offsets)
@@ -518,7 +518,7 @@ class Groups:
             await self._settle(entry)
 
 
-def _offset_records(group_id: str, offsets: Mapping[TopicPartition, CommittedOffset | None]) -> list[Record]:
+def _offset_records(group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | None]) -> list[Record]:
     now = wall_ms()
     return [stored.offset_record(group_id, where, offset, now) for where, offset in offsets.items()]
 

@@ -1,4 +1,4 @@
-"""What a group knows of its members, what it answers them, and what is stored of it."""
+"""A group's members, the results of JoinGroup and SyncGroup, and the metadata that is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The offsets a group has committed, and those it would commit with transactions that are still open."""
+"""The committed offsets of a group, and those pending in open transactions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ OFFSET_BYTES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class CommittedOffset:
-    """Where a group goes on in a partition.
+class OffsetAndMetadata:
+    """A committed offset of a group in a partition.
 
     Attributes:
         offset: the next record to read.
@@ -42,28 +42,28 @@ class GroupOffsets:
 
     def __init__(self) -> None:
         self.held_bytes = 0
-        self._committed: dict[TopicPartition, CommittedOffset] = {}
-        self._pending: dict[int, dict[TopicPartition, CommittedOffset]] = {}
+        self._committed: dict[TopicPartition, OffsetAndMetadata] = {}
+        self._pending: dict[int, dict[TopicPartition, OffsetAndMetadata]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._committed or self._pending)
 
-    def __iter__(self) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
+    def __iter__(self) -> Iterator[tuple[TopicPartition, OffsetAndMetadata]]:
         return iter(sorted(self._committed.items()))
 
-    def get(self, partition: TopicPartition) -> CommittedOffset | None:
+    def get(self, partition: TopicPartition) -> OffsetAndMetadata | None:
         return self._committed.get(partition)
 
     def partitions(self) -> list[TopicPartition]:
         """The partitions that an offset is committed of, or would be by an open transaction."""
         return sorted({*self._committed, *(partition for pending in self._pending.values() for partition in pending)})
 
-    def growth_of(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> int:
+    def growth_of(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> int:
         """How many bytes more they would hold if `offsets` were committed."""
         before = [self._committed[partition].held_bytes for partition in offsets if partition in self._committed]
         return sum(offset.held_bytes for offset in offsets.values()) - sum(before)
 
-    def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Note offsets that are stored."""
         self._put(self._committed, offsets)
 
@@ -76,7 +76,7 @@ class GroupOffsets:
             if not pending:
                 del self._pending[producer_id]
 
-    def prepare(self, producer_id: int, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+    def prepare(self, producer_id: int, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Note offsets that are stored as part of a producer's open transaction."""
         self._put(self._pending.setdefault(producer_id, {}), offsets)
 
@@ -89,14 +89,14 @@ class GroupOffsets:
 
     def _put(
         self,
-        into: dict[TopicPartition, CommittedOffset],
-        offsets: Mapping[TopicPartition, CommittedOffset],
+        into: dict[TopicPartition, OffsetAndMetadata],
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
     ) -> None:
         self._drop(into, offsets)
         into.update(offsets)
         self.held_bytes += sum(offset.held_bytes for offset in offsets.values())
 
-    def _drop(self, of: dict[TopicPartition, CommittedOffset], partitions: Iterable[TopicPartition]) -> None:
+    def _drop(self, of: dict[TopicPartition, OffsetAndMetadata], partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
             offset = of.pop(partition, None)
             self.held_bytes -= offset.held_bytes if offset is not None else 0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tagwire import messages
 from tagwire.broker.coordinator_log import record_of, tombstone_of
 from tagwire.broker.groups.membership import GroupMetadata, MemberMetadata
-from tagwire.broker.groups.offsets import CommittedOffset
+from tagwire.broker.groups.offsets import OffsetAndMetadata
 from tagwire.broker.topic_partition import TopicPartition
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import UnsupportedVersionError
@@ -21,7 +21,7 @@ OFFSET_VERSION = 3
 GROUP_VERSION = 3
 
 
-def offset_record(group_id: str, partition: TopicPartition, offset: CommittedOffset | None, now_ms: int) -> Record:
+def offset_record(group_id: str, partition: TopicPartition, offset: OffsetAndMetadata | None, now_ms: int) -> Record:
     """The record of a committed offset; None deletes it."""
     topic, index = partition
     key = messages.OffsetCommitKey(group=group_id, topic=topic, partition=index)
@@ -66,7 +66,7 @@ class StoredOffset(NamedTuple):
 
     group_id: str
     partition: TopicPartition
-    offset: CommittedOffset | None
+    offset: OffsetAndMetadata | None
 
 
 def read_record(record: Record) -> StoredGroup | StoredOffset | None:
@@ -90,10 +90,10 @@ def read_record(record: Record) -> StoredGroup | StoredOffset | None:
     return None
 
 
-def _offset(value: MessageObject) -> CommittedOffset:
+def _offset(value: MessageObject) -> OffsetAndMetadata:
     assert isinstance(value, messages.OffsetCommitValue | messages.LegacyOffsetCommitValue)
     epoch = value.leader_epoch if isinstance(value, messages.OffsetCommitValue) else -1
-    return CommittedOffset(value.offset, epoch, value.metadata, value.commit_timestamp)
+    return OffsetAndMetadata(value.offset, epoch, value.metadata, value.commit_timestamp)
 
 
 def _metadata(value: MessageObject) -> GroupMetadata:

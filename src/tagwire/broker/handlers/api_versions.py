@@ -1,4 +1,4 @@
-"""ApiVersions (key 18): tell which APIs are served, in which versions.
+"""ApiVersions (key 18): list the APIs that are served, and their versions.
 
 Versions 0-5. A version that is not served is answered too, in the layout of version 0, with error 35 and the range of
 ApiVersions itself (KIP-511). From version 3 a client says what software it is; a name or version that is not of the

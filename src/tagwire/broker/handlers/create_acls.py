@@ -1,4 +1,4 @@
-"""CreateAcls (key 30): say who may do what, each with its own outcome. All are refused, as in `describe_acls`.
+"""CreateAcls (key 30): create ACLs, each with its own outcome. All are refused, as in `describe_acls`.
 
 Versions 1-3. Source: KIP-140, KIP-290.
 """

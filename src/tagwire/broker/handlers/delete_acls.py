@@ -1,4 +1,4 @@
-"""DeleteAcls (key 31): take back who may do what, each filter with its own outcome. All are refused, as in
+"""DeleteAcls (key 31): delete ACLs, each filter with its own outcome. All are refused, as in
 `describe_acls`.
 
 Versions 1-3. Source: KIP-140, KIP-290.

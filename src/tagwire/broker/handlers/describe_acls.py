@@ -1,4 +1,4 @@
-"""DescribeAcls (key 29): tell who may do what.
+"""DescribeAcls (key 29): list ACLs.
 
 Versions 1-3. There is no authorizer: whoever is let in may do everything, which Kafka calls SECURITY_DISABLED. Source:
 KIP-140, KIP-290.

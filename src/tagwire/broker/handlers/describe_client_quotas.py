@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (key 48): tell the quotas of users, clients and addresses. There are none.
+"""DescribeClientQuotas (key 48): list the quotas of users, clients and addresses. There are none.
 
 Versions 0-1. Source: KIP-546.
 """

@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60): tell which brokers there are: this one, at the address the client reached it under.
+"""DescribeCluster (key 60): describe the cluster: this broker, at the address the client reached it under.
 
 Versions 0-1. From version 1 a client says what kind of nodes it means; there are brokers only. Who may do what is not
 kept track of, so authorized operations are never told. Source: KIP-700.

@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32): tell the configurations of topics and of the broker.
+"""DescribeConfigs (key 32): describe the configurations of topics and of the broker.
 
 Versions 1-4. Every configuration is told, with its value, its default, and where its value comes from; from version 3
 with its type and, when asked for, a sentence about it. The broker's own are read-only. Groups and client metrics can be

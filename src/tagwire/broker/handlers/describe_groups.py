@@ -1,4 +1,4 @@
-"""DescribeGroups (key 15): tell the state and the members of groups.
+"""DescribeGroups (key 15): describe groups: state and members.
 
 Versions 0-5. A group that does not exist is "Dead", without an error. Who may do what is not kept track of, so
 authorized operations are never told. Metadata and assignments are told only while they hold, in a stable group.

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35): tell how much of the disk each partition takes.
+"""DescribeLogDirs (key 35): describe the log directory: the size of each partition.
 
 Versions 1-4; from version 4 also how large the disk is, and how much of it is free. There is one directory. Partitions
 that do not exist are left out; one that is offline stands apart, under its own directory with KAFKA_STORAGE_ERROR, as

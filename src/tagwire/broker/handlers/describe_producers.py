@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61): tell what partitions know of the producers that number their batches.
+"""DescribeProducers (key 61): describe the active producers of partitions.
 
 Version 0.
 """

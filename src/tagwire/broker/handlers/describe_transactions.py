@@ -1,4 +1,4 @@
-"""DescribeTransactions (key 65): tell where transactional ids stand, and what their open transactions have written to.
+"""DescribeTransactions (key 65): describe transactional ids: state, and the partitions of their open transactions.
 
 Version 0.
 """

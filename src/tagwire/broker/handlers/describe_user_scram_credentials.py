@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50): tell which users can come in by SCRAM, and with how many iterations.
+"""DescribeUserScramCredentials (key 50): describe the SCRAM credentials of users.
 
 Version 0. Users are said when the broker is started; each has a credential of every SCRAM mechanism that a listener
 asks for. Salts and keys are never told. Source: KIP-554.

@@ -1,4 +1,4 @@
-"""FindCoordinator (key 10): tell which broker keeps a group or a transactional id: this one, there is no other.
+"""FindCoordinator (key 10): find the coordinator of a group or a transactional id: this broker, there is no other.
 
 Versions 0-4; from version 1 the key says what it is of (0 a group, 1 a transactional id), from version 4 several keys
 come at once. Source: KIP-699.

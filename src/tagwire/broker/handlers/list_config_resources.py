@@ -1,4 +1,4 @@
-"""ListConfigResources (key 74): tell what has configurations: topics, and the broker.
+"""ListConfigResources (key 74): list the resources that have configurations: topics, and the broker.
 
 Versions 0-1; before version 1, as ListClientMetricsResources, client metrics alone, of which there are none. From then
 on some kinds of resources can be asked for; none asked for means all. Source: KIP-1000, KIP-1142.

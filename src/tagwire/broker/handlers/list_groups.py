@@ -1,4 +1,4 @@
-"""ListGroups (key 16): tell which groups there are.
+"""ListGroups (key 16): list groups.
 
 Versions 0-5; from version 4 only those in some states, from version 5 only those of some types, of which there is one,
 "classic". States and types are compared without regard to case.

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): tell which partitions are moving to other brokers.
+"""ListPartitionReassignments (key 46): list the partitions that are moving to other brokers.
 
 Version 0. There is one broker: none ever is. Source: KIP-455.
 """

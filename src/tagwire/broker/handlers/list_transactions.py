@@ -1,4 +1,4 @@
-"""ListTransactions (key 66): tell which transactional ids there are.
+"""ListTransactions (key 66): list transactional ids.
 
 Versions 0-1; only those in some states or of some producers, from version 1 only those open for longer than a time.
 """

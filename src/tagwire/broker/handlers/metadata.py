@@ -1,4 +1,4 @@
-"""Metadata (key 3): tell which brokers and topics there are.
+"""Metadata (key 3): describe brokers and topics.
 
 Versions 0-12. The one broker is told at the address the client reached it under. No topics asked for means all (an
 empty list in version 0, null from 1). A missing topic is created when the client and the broker both allow it (before

@@ -1,4 +1,4 @@
-"""OffsetCommit (key 8): store where a group goes on, for each partition.
+"""OffsetCommit (key 8): commit offsets of a group.
 
 Versions 2-9; static members from version 7. A member commits in its generation; anyone may, without a generation,
 while the group has no members. Offsets are stored when they are answered. The retention time of versions 2-4 is not
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tagwire import messages
 from tagwire.broker.clock import wall_ms
-from tagwire.broker.groups.offsets import CommittedOffset
+from tagwire.broker.groups.offsets import OffsetAndMetadata
 from tagwire.broker.node import Node
 from tagwire.broker.registry import MOST_BYTES_OF_GROUPS, Call, handles
 from tagwire.broker.topic_partition import TopicPartition
@@ -53,10 +53,10 @@ async def offset_commit(call: Call[Request]) -> Response:
 
 def sort_offsets(
     broker: Node, topics: Sequence[Request.OffsetCommitRequestTopic | TransactionTopic]
-) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, Error]]:
+) -> tuple[dict[TopicPartition, OffsetAndMetadata], dict[TopicPartition, Error]]:
     """The offsets in a request that can be committed, and every partition's outcome if they are."""
     now = wall_ms()
-    offsets: dict[TopicPartition, CommittedOffset] = {}
+    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     outcomes: dict[TopicPartition, Error] = {}
     for topic in topics:
         for asked in topic.partitions:
@@ -68,5 +68,5 @@ def sort_offsets(
                 outcomes[where] = Error.OFFSET_METADATA_TOO_LARGE
             else:
                 outcomes[where] = Error.NONE
-                offsets[where] = CommittedOffset(asked.committed_offset, asked.committed_leader_epoch, metadata, now)
+                offsets[where] = OffsetAndMetadata(asked.committed_offset, asked.committed_leader_epoch, metadata, now)
     return offsets, outcomes

@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47): forget where a group goes on in some partitions.
+"""OffsetDelete (key 47): delete committed offsets of a group.
 
 Version 0. A partition of a topic that the group's members are subscribed to is refused (GROUP_SUBSCRIBED_TO_TOPIC);
 of members whose subscription cannot be read, every topic is taken to be subscribed.

@@ -1,4 +1,4 @@
-"""OffsetFetch (key 9): tell where groups go on.
+"""OffsetFetch (key 9): fetch the committed offsets of groups.
 
 Versions 1-9; from version 2 null topics mean all that the group has, from version 8 several groups come at once. Where
 nothing is committed the offset is -1. With `require_stable`, from version 7, a partition that an open transaction

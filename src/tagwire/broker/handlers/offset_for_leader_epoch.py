@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (key 23): tell where a leader epoch ends, so that a reader can see whether it has read what is
+"""OffsetForLeaderEpoch (key 23): find where a leader epoch ends, so that a reader can see whether it has read what is
 not there any more.
 
 Versions 2-4. The response is the newest epoch that is not newer than the one asked for, and the offset after its last;

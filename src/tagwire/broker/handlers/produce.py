@@ -1,4 +1,4 @@
-"""Produce (key 0): append record batches to partitions and say where they landed.
+"""Produce (key 0): append record batches to partitions.
 
 Versions 0-12. One batch per partition, magic 2, from offset 0 on; its bytes are stored unchanged but for base offset
 and leader epoch.

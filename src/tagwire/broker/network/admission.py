@@ -1,4 +1,4 @@
-"""How many connections there may be: in all, and from one address."""
+"""Connection limits: in all, and for each address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One client's connection: requests in, handled, answers out in the order of the requests.
+"""One client's connection: requests in, responses out, in the order of the requests.
 
 As Kafka does, a connection has one request under way at a time. The exception is a run of requests whose handler
 `overlaps` (Produce): they are begun in order without waiting for each other, so that a producer that sends ahead

@@ -1,4 +1,4 @@
-"""From a request to its response: who may ask, who intercepts, which handler."""
+"""From a request to its response: authentication, interceptions, the API's handler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the broker listens, and what it asks of those who come there."""
+"""Listeners: their addresses, TLS and SASL mechanisms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The broker on its addresses: lets clients in, looks after their connections, and stops in order."""
+"""The broker on its listeners: accepts connections, looks after them, and stops in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may come in where a listener asks: users and their passwords."""
+"""The users of listeners with SASL, and their passwords."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch on its way into a log: its bytes, and what the log has to know of its producer."""
+"""A batch to be appended: its bytes, and its producer's id, epoch and sequence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compaction knows of transactions while it walks a log: which data was aborted, which markers may go.
+"""Transactions during compaction: which data was aborted, which markers may go.
 
 An aborted transaction's records go with the first compaction, its marker only once none of its batches is left: while
 one is, even emptied, a reader needs the marker, and so does whoever learns from the log what each producer last did.

@@ -19,7 +19,7 @@ from tagwire.broker.storage.cleaning import Cleaning
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.offset_map import OffsetMap
-from tagwire.broker.storage.segment import CLEANED, PositionedBatch, Segment
+from tagwire.broker.storage.segment import CLEANED, LogSegment, PositionedBatch
 from tagwire.errors import DecodeError, StorageError
 from tagwire.records import RecordBatch
 from tagwire.records.compression import MAX_DECOMPRESSED
@@ -152,15 +152,15 @@ class Compaction:
                 last_of.next_offset = batch.next_offset
         return last_of
 
-    def _clean(self, segments: Sequence[Segment], cleaning: Cleaning) -> int:
+    def _clean(self, segments: Sequence[LogSegment], cleaning: Cleaning) -> int:
         """Write the first segments anew, as many as then fit into one, and put that into their place. How many they
         were; 0 when that was not done."""
         log, first = self._log, segments[0]
-        new = Segment.create(
+        new = LogSegment.create(
             self._files, log.directory, first.base_offset, log.config.index_interval_bytes, state=CLEANED
         )
         cleaning.transactions.kept = []
-        group: list[Segment] = []
+        group: list[LogSegment] = []
         is_changed = False
         try:
             for segment in segments:
@@ -179,7 +179,7 @@ class Compaction:
         is_done = log.replace(group, new, lambda: self._gaps.raise_to({self._where: cleaning.last_of.next_offset}))
         return len(group) if is_done else 0
 
-    def _write(self, segment: Segment, new: Segment, cleaning: Cleaning) -> bool:
+    def _write(self, segment: LogSegment, new: LogSegment, cleaning: Cleaning) -> bool:
         """Add what is kept of a segment to `new`; whether that is less than all of it."""
         is_changed = False
         run: list[PositionedBatch] = []
@@ -200,7 +200,7 @@ class Compaction:
             new.append(run)
         return is_changed
 
-    def _finish(self, new: Segment, group: Sequence[Segment], cleaning: Cleaning) -> None:
+    def _finish(self, new: LogSegment, group: Sequence[LogSegment], cleaning: Cleaning) -> None:
         new.next_offset = group[-1].next_offset
         new.aborted = cleaning.transactions.kept
         new.finish()

@@ -20,7 +20,7 @@ from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.producer_snapshots import drop_snapshots, newest_snapshot
 from tagwire.broker.storage.producer_state import ProducerState
-from tagwire.broker.storage.segment import Segment
+from tagwire.broker.storage.segment import LogSegment
 from tagwire.broker.storage.swap_recovery import recover_swap_files
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import DecodeError, StorageError, UnsupportedVersionError
@@ -31,7 +31,7 @@ logger = logging.getLogger("tagwire.broker")
 
 def create_log(files: Files, directory: Path, config: TopicConfig) -> PartitionLog:
     """An empty log in an existing directory; its files are on the disk."""
-    segment = Segment.create(files, directory, 0, config.index_interval_bytes, config.dialect)
+    segment = LogSegment.create(files, directory, 0, config.index_interval_bytes, config.dialect)
     segment.close()
     write_epochs(files, directory / EPOCHS_FILE, [(0, 0)])
     return PartitionLog(files, directory, [segment], config, LeaderEpochs([(0, 0)]))
@@ -62,7 +62,7 @@ def open_log(
     try:
         known_epochs = read_epochs(files, directory / EPOCHS_FILE)
         segments = [
-            Segment(files, directory, base, config.index_interval_bytes, config.dialect)
+            LogSegment(files, directory, base, config.index_interval_bytes, config.dialect)
             for base in recover_swap_files(files, directory)
         ]
         _remove(files, directory, segments, _deleted(segments, start_offset))
@@ -70,7 +70,7 @@ def open_log(
         if segments and segments[-1].next_offset < start_offset:
             _remove(files, directory, segments, segments)
         if not segments:
-            fresh = Segment.create(files, directory, start_offset, config.index_interval_bytes, config.dialect)
+            fresh = LogSegment.create(files, directory, start_offset, config.index_interval_bytes, config.dialect)
             segments = [fresh]
             files.sync_directory(directory)
         producers = _producers(files, directory, segments, recovered_from)
@@ -87,7 +87,7 @@ def open_log(
 
 
 def _recover(
-    files: Files, directory: Path, segments: list[Segment], clean: bool, recovery_point: int, gaps_before: int
+    files: Files, directory: Path, segments: list[LogSegment], clean: bool, recovery_point: int, gaps_before: int
 ) -> int | None:
     """Make every segment usable; drop from `segments` what is lost. The first offset that had to be checked, if any."""
     checked = None
@@ -124,7 +124,7 @@ def _recover(
     return checked
 
 
-def _producers(files: Files, directory: Path, segments: list[Segment], recovered_from: int | None) -> ProducerState:
+def _producers(files: Files, directory: Path, segments: list[LogSegment], recovered_from: int | None) -> ProducerState:
     """What the batches in `segments` say of their producers, and, noted in each, the transactions aborted there."""
     producers = ProducerState()
     end = segments[-1].next_offset
@@ -149,12 +149,12 @@ def _producers(files: Files, directory: Path, segments: list[Segment], recovered
     return producers
 
 
-def _deleted(segments: list[Segment], start_offset: int) -> list[Segment]:
+def _deleted(segments: list[LogSegment], start_offset: int) -> list[LogSegment]:
     """The segments that another follows before or at `start_offset`."""
     return [segment for segment, following in pairwise(segments) if following.base_offset <= start_offset]
 
 
-def _remove(files: Files, directory: Path, segments: list[Segment], doomed: Iterable[Segment]) -> None:
+def _remove(files: Files, directory: Path, segments: list[LogSegment], doomed: Iterable[LogSegment]) -> None:
     """Delete those of `segments` that are doomed."""
     for segment in list(doomed):
         segment.remove()

@@ -27,7 +27,7 @@ from tagwire.broker.storage.producer_snapshots import drop_snapshots, save_snaps
 from tagwire.broker.storage.producer_state import Producer, ProducerState
 from tagwire.broker.storage.readable_log import ReadableLog
 from tagwire.broker.storage.retention import is_expired, is_overdue
-from tagwire.broker.storage.segment import SWAP, PositionedBatch, Segment
+from tagwire.broker.storage.segment import SWAP, LogSegment, PositionedBatch
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError, StorageError, TagwireError
 from tagwire.records.files.transaction_index import AbortedTransaction
@@ -53,7 +53,7 @@ class PartitionLog(ReadableLog):
         self,
         files: Files,
         directory: Path,
-        segments: Sequence[Segment],
+        segments: Sequence[LogSegment],
         config: TopicConfig,
         epochs: LeaderEpochs,
         producers: ProducerState | None = None,
@@ -66,7 +66,7 @@ class PartitionLog(ReadableLog):
         super().__init__(directory, segments, config, epochs, start_offset, _written_end(segments[-1], producers))
         self._files = files
         self._producers = producers
-        self._unsynced: dict[int, Segment] = {}
+        self._unsynced: dict[int, LogSegment] = {}
         self._new_names = False
         self.recovery_point = self._visible.offset
         self.not_compacted_before = 0
@@ -242,7 +242,7 @@ class PartitionLog(ReadableLog):
         with self._writing:
             self._producers.expire(now_ms)
 
-    def replace(self, old: Sequence[Segment], new: Segment, remember: Callable[[], None]) -> bool:
+    def replace(self, old: Sequence[LogSegment], new: LogSegment, remember: Callable[[], None]) -> bool:
         """Put `new`, whose files are on the disk under names of the state CLEANED, into the place of `old`, neighbours.
 
         False when some of `old` were deleted meanwhile, or the log went offline: then `new` is deleted, too. A crash on
@@ -325,7 +325,7 @@ class PartitionLog(ReadableLog):
             self._release()
 
     @property
-    def _active(self) -> Segment:
+    def _active(self) -> LogSegment:
         return self._segments[-1]
 
     def _go_offline(self, reason: str) -> None:
@@ -351,7 +351,7 @@ class PartitionLog(ReadableLog):
         active = self._active
         active.finish()
         save_snapshot(self._files, self.directory, active.next_offset, self._producers.snapshot())
-        fresh = Segment.create(
+        fresh = LogSegment.create(
             self._files, self.directory, active.next_offset, self.config.index_interval_bytes, self.dialect
         )
         fresh.owner = self._writing
@@ -405,8 +405,8 @@ class PartitionLog(ReadableLog):
         save_snapshot(self._files, self.directory, end, self._producers.snapshot())
         drop_snapshots(self._files, self.directory, keep={end, *(segment.base_offset for segment in self._segments)})
 
-    def _take_before_start(self) -> list[Segment]:
-        gone: list[Segment] = []
+    def _take_before_start(self) -> list[LogSegment]:
+        gone: list[LogSegment] = []
         while len(self._segments) > 1 and self._segments[1].base_offset <= self._start:
             if self._segments[0].base_offset >= self._visible.segment:
                 break
@@ -415,13 +415,13 @@ class PartitionLog(ReadableLog):
             self._segments = self._segments[1:]
         return gone
 
-    def _let_go(self, segment: Segment) -> None:
+    def _let_go(self, segment: LogSegment) -> None:
         """Leave a segment to whoever deletes it, without the lock."""
         self._unsynced.pop(segment.base_offset, None)
         segment.owner = None
 
 
-def _written_end(active: Segment, producers: ProducerState) -> VisibleEnd:
+def _written_end(active: LogSegment, producers: ProducerState) -> VisibleEnd:
     """The end of what is written, whose last segment is `active`."""
     open_from = producers.first_open
     stable = active.next_offset if open_from is None else open_from

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tagwire.broker.storage.scan import ending_before, spans
-from tagwire.broker.storage.segment import EMPTY, Segment
+from tagwire.broker.storage.segment import EMPTY, LogSegment
 from tagwire.errors import TagwireError
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.records.files.transaction_index import AbortedTransaction
@@ -52,7 +52,7 @@ class LogView:
     """
 
     name: str
-    segments: Sequence[Segment]
+    segments: Sequence[LogSegment]
     start: int
     end: VisibleEnd
     dialect: str | None
@@ -101,7 +101,7 @@ class LogView:
         closed = (segment.newest[0] for segment in self.segments if segment.base_offset < self.end.segment)
         return max([self.end.newest, *closed])
 
-    def _limit(self, segment: Segment) -> int:
+    def _limit(self, segment: LogSegment) -> int:
         return self.end.position if segment.base_offset == self.end.segment else segment.size
 
 

@@ -1,4 +1,4 @@
-"""Giving a batch its place in a log: the bytes to write, and what the indexes want to know of them."""
+"""Assigning offsets to a batch: the bytes to write, and what the indexes want to know of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the last record of each key is, in bounded memory."""
+"""The last offset of each key while a log is compacted, in bounded memory."""
 
 from __future__ import annotations
 

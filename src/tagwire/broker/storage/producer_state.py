@@ -1,4 +1,4 @@
-"""What a partition knows of the producers that number their batches: so that nothing is stored twice or out of order.
+"""The state of idempotent and transactional producers in a partition: nothing is stored twice or out of order.
 
 Of each producer the last five batches are known. One of them sent again is a duplicate: it is answered with the offset
 that it got at first. Any other batch has to follow the last one without a gap. A producer that nothing is known of may

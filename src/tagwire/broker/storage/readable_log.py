@@ -13,7 +13,7 @@ from typing import TypeVar
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.log_lock import guarded, log_lock
 from tagwire.broker.storage.log_reading import Fetched, LogView, OffsetOutOfRangeError, VisibleEnd
-from tagwire.broker.storage.segment import Segment
+from tagwire.broker.storage.segment import LogSegment
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.records.files.transaction_index import AbortedTransaction
@@ -34,7 +34,7 @@ class ReadableLog:
     def __init__(
         self,
         directory: Path,
-        segments: Sequence[Segment],
+        segments: Sequence[LogSegment],
         config: TopicConfig,
         epochs: LeaderEpochs,
         start_offset: int,
@@ -184,7 +184,7 @@ class ReadableLog:
             raise OffsetOutOfRangeError(f"{self.directory.name} ends at offset {end}; {before} is not before that")
         return max(end if before == -1 else before, self.start_offset)
 
-    def closed_segments(self) -> tuple[Segment, ...]:
+    def closed_segments(self) -> tuple[LogSegment, ...]:
         """The segments that are not written to any more and whose every byte can be read, in order."""
         last = self._visible.segment
         return tuple(segment for segment in self._segments if segment.base_offset < last)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from tagwire.broker.storage.segment import Segment
+from tagwire.broker.storage.segment import LogSegment
 from tagwire.broker.topic_config import TopicConfig
 
 
-def is_overdue(active: Segment, config: TopicConfig, now_ms: int) -> bool:
+def is_overdue(active: LogSegment, config: TopicConfig, now_ms: int) -> bool:
     """Whether the segment that is written to was begun too long ago to be written to any more."""
     return active.size > 0 and active.began_ms() <= now_ms - config.roll_ms
 
 
-def is_expired(segment: Segment, config: TopicConfig, now_ms: int) -> bool:
+def is_expired(segment: LogSegment, config: TopicConfig, now_ms: int) -> bool:
     """Whether all that is in a segment is past the topic's retention time."""
     if not config.deletes or config.retention_ms < 0:
         return False

@@ -64,7 +64,7 @@ def _paths(directory: Path, base_offset: int, state: str) -> dict[str, Path]:
 
 
 @guarded("owner", changed=("size", "next_offset", "aborted", "retired", "_newest", "_unindexed"), used=("_fd",))
-class Segment:
+class LogSegment:
     """A segment's files and what is known about them.
 
     Attributes:
@@ -114,7 +114,7 @@ class Segment:
         dialect: str | None = None,
         *,
         state: str = "",
-    ) -> Segment:
+    ) -> LogSegment:
         """A new, empty segment. Its names are on the disk once the directory is synced."""
         segment = cls(files, directory, base_offset, index_interval, dialect, state=state)
         segment._reset()
@@ -130,7 +130,7 @@ class Segment:
     @classmethod
     def without_files(
         cls, files: Files, directory: Path, base_offset: int, index_interval: int, dialect: str | None = None
-    ) -> Segment:
+    ) -> LogSegment:
         """An empty segment that is not on the disk: it stands for one that cannot be opened."""
         segment = cls(files, directory, base_offset, index_interval, dialect)
         segment._reset()
@@ -400,7 +400,7 @@ class Segment:
 
     def _index_again(self, fd: int) -> None:
         logger.warning("%s: its indexes are wrong, and made anew", self.path)
-        fresh = Segment(self._files, self.path.parent, self.base_offset, self._index_interval, self._dialect)
+        fresh = LogSegment(self._files, self.path.parent, self.base_offset, self._index_interval, self._dialect)
         fresh._reset()
         for _, batch in batches(self._files, fd, 0, self.size, self._dialect):
             fresh._note(batch.last_offset, batch.max_timestamp, batch.size)

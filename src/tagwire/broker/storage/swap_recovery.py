@@ -1,4 +1,4 @@
-"""What a crash leaves in a partition's directory: replacements to be finished or undone, and files of nobody.
+"""Recovery of a partition's directory after a crash: replacements are finished or undone, orphaned files removed.
 
 A replacement is made under names that end with `.cleaned`, renamed to `.swap` when all of it is on the disk, and to its
 final names when what it replaces is gone. So with a name in `.cleaned` nothing was deleted yet, and without one

@@ -7,7 +7,7 @@ from pathlib import Path
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.log import PartitionLog
-from tagwire.broker.storage.segment import Segment
+from tagwire.broker.storage.segment import LogSegment
 from tagwire.broker.topic_config import TopicConfig
 
 
@@ -19,7 +19,7 @@ class UnopenedLog(PartitionLog):
     def __init__(self, files: Files, directory: Path, config: TopicConfig, start_offset: int, reason: str) -> None:
         # A leader epoch of -1 is none. An older one than clients know would be passed over.
         epochs = LeaderEpochs([(-1, 0)])
-        segment = Segment.without_files(files, directory, start_offset, config.index_interval_bytes, config.dialect)
+        segment = LogSegment.without_files(files, directory, start_offset, config.index_interval_bytes, config.dialect)
         super().__init__(files, directory, [segment], config, epochs, start_offset=start_offset)
         self.abandon(reason)
 

@@ -1,1 +1,1 @@
-"""What the broker tells about itself while it runs: who asks what, how much, and how it fares."""
+"""What the broker reports of itself while it runs: requests, statistics, status, log lines."""

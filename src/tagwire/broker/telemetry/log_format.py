@@ -1,4 +1,4 @@
-"""What the broker logs, as text for people or as JSON lines for programs."""
+"""The format of the broker's log: text for people, JSON lines for programs."""
 
 from __future__ import annotations
 

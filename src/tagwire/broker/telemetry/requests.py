@@ -1,4 +1,4 @@
-"""What clients asked: the latest requests one by one, and all of them counted. Memory is bounded, whoever asks.
+"""The request log: the latest requests one by one, and all of them counted. Memory is bounded, whoever asks.
 
 broker.requests.count("Fetch", client_id="billing")
 {entry.version for entry in broker.requests.select("Produce")}

@@ -1,4 +1,4 @@
-"""A running broker in numbers, as one document of plain values."""
+"""Statistics of a running broker, as one document of plain values."""
 
 from __future__ import annotations
 

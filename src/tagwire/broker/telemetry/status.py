@@ -1,4 +1,4 @@
-"""Asking a running broker how it is: a Unix socket in its data directory, for those who may read that.
+"""The status of a running broker, on a Unix socket in its data directory, for those who may read that.
 
 Whoever connects is sent one JSON document and nothing more; there is no port, and nothing to authenticate.
 """

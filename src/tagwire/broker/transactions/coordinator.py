@@ -1,4 +1,4 @@
-"""The transactional ids of a broker: what their producers ask, what time asks, and the markers that follow from it.
+"""The transaction coordinator: requests of producers, timeouts, and the markers that follow from them.
 
 Everything runs on the event loop, one step at a time for each id: whoever asks meanwhile waits. Each step is stored
 before it is answered, and before a step that follows from it is taken. A transaction that was ending when the broker

@@ -1,4 +1,4 @@
-"""Where every transactional id stands, as it is stored in __transaction_state: nothing is adopted before it is stored.
+"""The states of transactional ids, as stored in __transaction_state: none takes effect before it is stored.
 
 States are immutable, and `store` and `forget` are the only ways to others: what is in memory is what a restart would
 find. Source: Kafka's TransactionStateManager, which prepares a transition, appends it, and completes it then.

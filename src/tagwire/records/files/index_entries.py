@@ -1,4 +1,4 @@
-"""Entries of one size, in an order that only grows, and perhaps zeros after them: what all index files are.
+"""The form of all index files: entries of one size, in ascending order, perhaps with zeros after them.
 
 The active segment's index files are allocated ahead and filled with zeros; a file that was not closed well may hold
 anything after its last entry. So an index is read up to the first entry that does not fit to the one before

@@ -1,4 +1,4 @@
-"""Batches of a segment as they pass by while it is checked: many at a time, as columns of numbers."""
+"""Headers of a segment's batches, scanned many at a time into columns of numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BATCHES = 512
 
 
 class ScannedBatch(NamedTuple):
-    """One batch that passes by. leader_epoch and producer_id are -1 where its format has none."""
+    """One scanned batch. leader_epoch and producer_id are -1 where its format has none."""
 
     position: int
     end: int
@@ -26,7 +26,7 @@ class ScannedBatch(NamedTuple):
 
 
 class ScannedBatches:
-    """Batches that pass by together, in the order of their offsets.
+    """Batches scanned together, in the order of their offsets.
 
     Attributes:
         count: how many there are now; the columns have room for more.
