@@ -31,8 +31,8 @@ _COMMANDS = {
     "topics": "",
     "produce": "",
     "consume": "",
-    "groups": "",
-    "configs": "",
+    "groups": "List groups; describe them, delete them or their offsets.",
+    "configs": "List what is set; show and change configs.",
     "versions": "",
     "broker": "",
     "doctor": "Look at what tagwire stands on here, and say what to do.",
@@ -43,7 +43,7 @@ _COMMANDS = {
     "replay": "Write a landed table, or log segments, back into a topic.",
     "lag": "Show how far every group is behind, from a cluster or from files alone.",
     "log": "Print or check log segments, with no broker running.",
-    "spec": "",
+    "spec": "List Kafka's messages; show, check and compare specs.",
     "headers": "",
     "decode": "Print the message that bytes hold, as JSON or byte by byte.",
     "encode": "Print the bytes of a message that is given as JSON.",
@@ -138,6 +138,10 @@ def tagwire(
     one_property: Property = None,
 ) -> None:
     """Kafka topics from the command line: look, read, write, serve, and land them as tables.
+
+    A group of commands alone lists. --json prints one JSON object a line, and of produce is what its lines are. A time
+    is 2013-07-04T06:00 (UTC), -5m, -2h, now or @MILLISECONDS. Exit code 0 is done, 1 an answer such as "breaks", 2 an
+    error. -X and --properties may stand behind the command as well.
 
     \b
     Examples:
