@@ -15,11 +15,14 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from tagwire.cli import plain_values
 from tagwire.cli.connecting import forget
 from tagwire.cli.options import PropertiesFile, Property
 from tagwire.cli.suggestions import did_you_mean
 from tagwire.cli.terminal import printable
 from tagwire.errors import TagwireError
+
+plain_values.install()
 
 FAILED = 2  # 1 is an answer: a script must not take a broker that is down for a client that breaks
 INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
