@@ -6,8 +6,8 @@ decoding. Keys of 9 bytes, values of 100 random bytes, none or two headers of ab
 `make bench WHAT=spark` compares with Spark's own connector, on a real Kafka.
 
 Then the job: `tagwire land` makes a table of the topic in micro-batches of several sizes. It is compared with a plain
-read that Spark writes as Parquet, by the same dates, from as many tasks as there are partitions: what is missing to
-that is the shuffle that makes few files, and what lands each record once.
+read that Spark writes as Parquet, from as many tasks as there are partitions: what is missing to that is the shuffle
+that makes few files, and what lands each record once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import tempfile
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from rounds import alternate, table
 from spark_sources import Ceiling, Topic, drain, fill, read
 
@@ -64,9 +63,8 @@ def landing(spark: SparkSession, bootstrap: str, topic: str, rows: int, folder: 
     """Times the job; each run makes a table of its own, which is removed."""
 
     def written() -> None:
-        frame = read(spark, "tagwire", bootstrap, topic).withColumn("date", F.to_date("timestamp"))
-        frame = frame.select("key", "value", "partition", "offset", "timestamp", "date")
-        frame.write.partitionBy("date").parquet(f"file://{folder}/plain")
+        frame = read(spark, "tagwire", bootstrap, topic).select("key", "value", "partition", "offset", "timestamp")
+        frame.write.parquet(f"file://{folder}/plain")
         shutil.rmtree(folder / "plain")
 
     def landed(batch: int) -> None:

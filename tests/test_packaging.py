@@ -33,11 +33,11 @@ ROOMS: dict[str, set[str]] = {
     "tagwire.codec": {"arrow"},
     "tagwire.kernel": {"pure"},
     "tagwire.records": {"arrow"},
-    "tagwire.spark": {"spark", "plot"},
+    "tagwire.spark": {"spark"},
 }
 # Found on the way: what pytest imports runs under pytest, file systems of other kinds are installed by who has them.
 ELSEWHERE = {("tagwire.pytest_plugin", "pytest"), ("tagwire.spark.stores", "fsspec")}
-BROUGHT = {"spark": {"numpy", "py4j"}, "plot": {"numpy"}}
+BROUGHT = {"spark": {"numpy", "py4j"}}
 """Packages that a requirement of an extra itself requires."""
 
 
@@ -152,7 +152,7 @@ def without(
     )
 
 
-ALL = "click fsspec matplotlib msgspec numpy pandas pyarrow py4j pyspark rich typer uvloop"
+ALL = "click fsspec msgspec numpy pandas pyarrow py4j pyspark rich typer uvloop"
 
 CORE = """
 import tagwire, tagwire.messages
@@ -193,7 +193,6 @@ def test_codec_records_client_and_broker_work_with_the_core_alone() -> None:
         ("pyarrow", "arrow", "import tagwire.client.producing.rows"),
         ("msgspec", "audit", "import tagwire.capture.request_log"),
         ("pyspark", "spark", "import tagwire.spark.functions"),
-        ("matplotlib", "plot", "from pathlib import Path; import tagwire.spark.jobs.picture as p; p._canvas(1)"),
         ("typer", "cli", "import sys; from tagwire.__main__ import main; sys.exit(main())"),
     ],
 )

@@ -12,7 +12,6 @@ EXTRAS: Final = {
     "cli": ("rich", "typer"),
     "audit": ("msgspec",),
     "spark": ("pyspark", "pandas"),
-    "plot": ("matplotlib",),
     "pure": ("cython",),
 }
 """The extras of pyproject.toml by name, each with the packages that are imported under it."""

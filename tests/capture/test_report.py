@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,12 +10,12 @@ import pytest
 from tagwire.capture import Census, Endpoint, Losses, Observation, Place, judge
 from tagwire.capture.report import write_report
 
+from ..pages import CHROMIUM, NO_CHROMIUM, browse, contrast, measure, themes
 from .traffic import key
 
 TARGETS = ("4.0.0", "4.0.2", "4.4")
 STYLE = Path(write_report.__code__.co_filename).with_name("report.css").read_text()
 PHONE = 375
-CHROMIUM = shutil.which("chromium")
 
 
 @pytest.fixture(scope="module")
@@ -96,23 +94,9 @@ def test_the_page_asks_for_nothing_and_every_heading_of_a_table_says_of_what(pag
     assert re.findall(r"<th(?!ead| scope)", source) == []
 
 
-def contrast(one: str, other: str) -> float:
-    """As WCAG 2 has it, of two colours such as #fff or #0f6b3d."""
-
-    def luminance(colour: str) -> float:
-        digits = colour[1:] if len(colour) == 7 else "".join(digit * 2 for digit in colour[1:])
-        channels = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
-        linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    darker, lighter = sorted((luminance(one), luminance(other)))
-    return (lighter + 0.05) / (darker + 0.05)
-
-
 @pytest.mark.parametrize("theme", [0, 1, 2], ids=["light", "dark", "print"])
 def test_text_stands_out_from_what_is_behind_it(theme: int) -> None:
-    block = re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL)[theme]
-    colours = dict(re.findall(r"--([\w-]+): (#\w+);", block))
+    colours = themes(STYLE)[theme]
     behind = {"ink": ("page", "card", "code"), "quiet": ("page", "card"), "accent": ("page", "card")}
     behind |= {outcome: ("card", f"{outcome}-bg") for outcome in ("works", "uncertain", "breaks")}
     for text, grounds in behind.items():
@@ -120,27 +104,15 @@ def test_text_stands_out_from_what_is_behind_it(theme: int) -> None:
             assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not on the PATH")
+@pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 def test_a_phone_need_not_scroll_sideways(page: Path) -> None:
-    measured = "document.body.dataset.found = f.contentDocument.documentElement.scrollWidth"
-    frame = f"<iframe id=f src={page.name} width={PHONE} height=800></iframe><script>f.onload = () => {{ {measured} }}"
-    (page.parent / "frame.html").write_text(f"{frame}</script>")
-    dumped = browse("--allow-file-access-from-files", "--virtual-time-budget=5000", "--dump-dom", at=page.parent)
-    found = re.search(r'data-found="(\d+)"', dumped)
-    assert found is not None, dumped[-500:]
-    assert 0 < int(found[1]) <= PHONE
+    assert 0 < int(measure(page, PHONE, "page.documentElement.scrollWidth")) <= PHONE
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not on the PATH")
+@pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 def test_the_page_prints_in_few_pages(page: Path) -> None:
     printed = page.with_suffix(".pdf")
     (page.parent / "frame.html").write_bytes(page.read_bytes())
     browse("--no-pdf-header-footer", f"--print-to-pdf={printed}", at=page.parent)
     pages = re.findall(rb"/Type\s*/Page\b", printed.read_bytes())
     assert 2 <= len(pages) <= 5
-
-
-def browse(*options: str, at: Path) -> str:
-    quiet = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={at / 'profile'}")
-    command = [CHROMIUM or "", *quiet, *options, f"file://{at / 'frame.html'}"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

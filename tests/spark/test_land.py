@@ -6,9 +6,12 @@ import json
 from collections import Counter
 from itertools import islice
 from pathlib import Path
+from random import Random
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from tagwire.broker import Broker
@@ -28,7 +31,7 @@ def numbered(start: int, end: int) -> list[Record]:
 
 
 def table_of(out: Path) -> pa.Table:
-    return ds.dataset(out / "table", format="parquet", partitioning="hive").to_table()
+    return ds.dataset(out, format="parquet", partitioning="hive").to_table()
 
 
 def offsets_of(out: Path) -> Counter[tuple[int, int]]:
@@ -47,7 +50,7 @@ def test_a_topic_lands_once_and_a_second_run_adds_what_is_new(spark, broker, top
     out = tmp_path / "out"
     report = land(broker.bootstrap, topic, out, batch_offsets=20, on_progress=told.append)
     assert offsets_of(out) == spread(30, 12)
-    assert {path.name for path in (out / "table").iterdir()} == {f"date=2013-07-0{day}" for day in (4, 5, 6)}
+    assert len(list(out.glob("*.parquet"))) == report.table_files == report.batches
     assert report.partitions == {0: Landed(30, 0, 29), 1: Landed(12, 0, 11)}
     assert (report.rows, report.table_rows, report.header_keys) == (42, 42, {})
     assert report.batches > 1
@@ -72,7 +75,7 @@ def test_headers_become_columns_with_their_last_value_as_text(spark, broker, top
     produce(topic, {0: records})
     report = land(broker.bootstrap, topic, tmp_path / "out", headers=["a", "b c"], text=True)
     table = table_of(tmp_path / "out").sort_by("offset")
-    assert table.column_names == ["key", "value", "partition", "offset", "timestamp", "a", "b c", "date"]
+    assert table.column_names == ["key", "value", "partition", "offset", "timestamp", "a", "b c"]
     assert table["a"].to_pylist() == ["last", "0xff00", None, None]
     assert table["b c"].to_pylist() == ["é", None, None, None]
     assert table["value"].to_pylist() == ["0xff", None, "ü", ""]
@@ -103,7 +106,64 @@ def test_a_corrupt_batch_is_named_and_nothing_of_its_micro_batch_lands(spark, tm
         log.write_bytes(content)
         with pytest.raises(CorruptRecordError, match="t-0@5"):
             land(broker.bootstrap, "t", tmp_path / "out")
-    assert list((tmp_path / "out/table").iterdir()) == []
+    assert list((tmp_path / "out").glob("[!_]*")) == []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("partition_by", "folders"),
+    [
+        ("none", set()),
+        ("month", {"month=2013-07-01", "month=2013-08-01"}),
+        ("date", {"date=2013-07-31", "date=2013-08-01", "date=2013-08-02"}),
+    ],
+)
+def test_the_directory_that_is_named_is_the_table_for_every_reader(
+    spark, broker, topic, produce, tmp_path, partition_by, folders
+):
+    records = [Record(b"k", b"%d" % n, (("origin", b"EWR"),), NOON + (27 + n % 3) * DAY) for n in range(30)]
+    produce(topic, {0: records[:20], 1: records[20:]})
+    out = tmp_path / "lake"
+    land(broker.bootstrap, topic, out, headers=["origin"], text=True, partition_by=partition_by)
+    (out / "_staging/left-by-a-kill").mkdir(parents=True)
+    (out / "_staging/left-by-a-kill/part-0.parquet").write_bytes(b"half a file")
+    for kind in ("html", "json"):
+        (out / f"_report.{kind}").write_text("beside the table")
+    assert {path.name for path in out.glob("*=*")} == folders
+    folder = [] if partition_by == "none" else [partition_by]
+    columns = ["key", "value", "partition", "offset", "timestamp", "origin", *folder]
+    rows = spark.read.parquet(str(out))
+    assert rows.columns == columns
+    assert sorted(int(row.value) for row in rows.collect()) == list(range(30))
+    for table in (pq.read_table(out), ds.dataset(out, format="parquet", partitioning="hive").to_table()):
+        assert table.column_names == columns
+        assert sorted(map(int, table["value"].to_pylist())) == list(range(30))
+    frame = pd.read_parquet(out)
+    assert (list(frame), sorted(map(int, frame["value"]))) == (columns, list(range(30)))
+
+    produce(topic, {1: records[:3]})
+    assert land(broker.bootstrap, topic, out).table_rows == 33
+    assert spark.read.parquet(str(out)).count() == 33
+    assert not list((out / "_staging").iterdir())
+
+
+@pytest.mark.spark
+def test_a_micro_batch_is_one_file_however_many_tasks_and_cores_make_it(spark, broker, topic, produce, tmp_path):
+    chance = Random(1)
+    for partition in (0, 1):  # megabytes of each, so that Spark could make files of them
+        produce(topic, {partition: [Record(None, chance.randbytes(2000), (), NOON + n * DAY) for n in range(3000)]})
+    report = land(broker.bootstrap, topic, tmp_path / "one")
+    assert (report.batches, report.files, report.rows) == (1, 1, 6000)
+    assert report.bytes > 10_000_000
+    report = land(broker.bootstrap, topic, tmp_path / "several", file_rows=2500)
+    assert report.files == 3
+
+
+@pytest.mark.spark
+def test_a_header_called_date_becomes_a_column_where_dates_are_no_directories(spark, broker, topic, produce, tmp_path):
+    produce(topic, {0: [Record(None, b"v", (("date", b"Thu, 04 Jul 2013"),), NOON)]})
+    land(broker.bootstrap, topic, tmp_path / "out", headers=["date"])
+    assert spark.read.parquet(str(tmp_path / "out")).first()["date"] == "Thu, 04 Jul 2013"
 
 
 def fill_one(client: Client, topic: str, records: list[Record]) -> None:
@@ -121,6 +181,8 @@ def fill_one(client: Client, topic: str, records: list[Record]) -> None:
         ({"headers": ["a", "A"]}, ConfigError, "headers: 'A' would be a second column"),
         ({"headers": ["Offset"]}, ConfigError, "headers: 'Offset' would be a second column"),
         ({"headers": [""]}, ConfigError, "headers: an empty name"),
+        ({"headers": ["date"], "partition_by": "date"}, ConfigError, "headers: 'date' would be a second column"),
+        ({"partition_by": "day"}, ConfigError, "partition_by='day': needs none, month or date"),
         ({"to": "s3://bucket/table"}, StorageError, "s3://bucket/table"),
         ({"batch_offsets": 0}, ConfigError, "batch_offsets=0"),
         ({"file_rows": 0}, ConfigError, "file_rows=0"),

@@ -26,7 +26,9 @@ def test_a_landing_is_reported_with_its_first_rows(spark, broker, topic, produce
     assert "origin (3)" in said
     assert "Fetch 1" in said
     assert "\x1b" not in said
-    assert {path.name for path in (tmp_path / "out").glob("[!_]*")} == {"table", "report.html", "records.png"}
+    assert {path.name for path in (tmp_path / "out").glob("[!_]*")} == {"batch-00000000-0000.parquet"}
+    assert (tmp_path / "out/_report.html").is_file()
+    assert f'spark.read.parquet("{out}")' in said
     assert main(command[:-3]) == 0
     assert "0 rows landed" in capsys.readouterr().out
 
@@ -62,6 +64,7 @@ def test_a_guarded_cluster_is_landed_by_the_properties_of_the_command_line(spark
         (["t", "--topic", "t"], "--topic"),
         (["--topic", "t", "--bootstrap", "127.0.0.1:1"], "127.0.0.1:1"),  # as it was once called
         (["--text"], "--text"),
+        (["--partition-by", "day"], "'day' is not none, month or date"),
         (["--frobnicate"], "--frobnicate"),
     ],
 )

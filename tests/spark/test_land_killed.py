@@ -14,13 +14,14 @@ import pytest
 
 from tagwire.records import Record
 from tagwire.spark.jobs.land import land
+from tagwire.spark.jobs.table import Table
 
 NOON = 1_372_939_200_000  # 2013-07-04 12:00 UTC
 DAY = 86_400_000
 RECORDS = 30
 BATCH = 20
 
-# Step and its occurrence. A micro-batch has several files, of three days: `moved` stops between two of them.
+# Step and its occurrence. A micro-batch has files of three days, in three directories: `moved` stops between two files.
 STEPS = [
     ("checked", 1),
     ("locked", 1),
@@ -56,7 +57,8 @@ def job(wanted, left):
     try:
         values = {"value.format": "json", "value.schema": "n int"}
         place = Path(out, f"{wanted}-{left}")
-        land(bootstrap, topic, place, batch_offsets=int(batch), file_rows=4, values=values, on_step=on_step)
+        small = {"batch_offsets": int(batch), "file_rows": 4, "partition_by": "date"}
+        land(bootstrap, topic, place, values=values, on_step=on_step, **small)
     finally:
         traceback.print_exc()
         os._exit(3)  # the step was not reached
@@ -71,9 +73,9 @@ with session(Path(out, "spark.log")):
 
 
 def offsets_of(out: Path) -> Counter[tuple[int, int]]:
-    if not list(out.glob("table/*/*.parquet")):
+    if not Table(out).files():
         return Counter()
-    table = ds.dataset(out / "table", format="parquet", partitioning="hive").to_table(columns=["partition", "offset"])
+    table = ds.dataset(out, format="parquet", partitioning="hive").to_table(columns=["partition", "offset"])
     return Counter(zip(table["partition"].to_pylist(), table["offset"].to_pylist()))
 
 
@@ -91,8 +93,8 @@ def test_a_job_killed_at_any_step_and_run_again_lands_every_record_once(spark, b
     assert not left["staged-1"]
     assert 0 < len(left["moved-2"]) < len(left["published-1"]) == len(left["committed-1"]) < len(left["landed-1"])
     for name in names:
-        land(broker.bootstrap, topic, tmp_path / name)
+        land(broker.bootstrap, topic, tmp_path / name, partition_by="date")
     everything = Counter((partition, offset) for partition in (0, 1) for offset in range(RECORDS))
     assert {name: offsets_of(tmp_path / name) for name in names} == dict.fromkeys(names, everything)
-    table = ds.dataset(tmp_path / names[-1] / "table", format="parquet", partitioning="hive").to_table()
+    table = ds.dataset(tmp_path / names[-1], format="parquet", partitioning="hive").to_table()
     assert {(row["offset"], row["value"]["n"]) for row in table.to_pylist()} == {(n, n) for n in range(RECORDS)}

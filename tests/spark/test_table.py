@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -39,7 +40,7 @@ class Job:
         table.inspect()
         self.step()
         with table.lock():
-            table.claim(table.judge("t", "c", ("h",), None))
+            table.claim(table.judge("t", "c", ("h",), None, None, "date"))
             self.step()
             for batch in range(self.newest(table, "commits") + 1, self.until):
                 self.log(table, "offsets", batch)
@@ -75,9 +76,9 @@ def write_rows(path: Path, partition: int, start: int, count: int) -> None:
 
 
 def rows_of(out: Path) -> Counter[tuple[int, int]]:
-    if not list((out / "table").rglob("*.parquet")):
+    if not Table(out).files():
         return Counter()
-    found = ds.dataset(out / "table", format="parquet", partitioning="hive").to_table(columns=["partition", "offset"])
+    found = ds.dataset(out, format="parquet", partitioning="hive").to_table(columns=["partition", "offset"])
     return Counter(zip(found["partition"].to_pylist(), found["offset"].to_pylist()))
 
 
@@ -104,11 +105,12 @@ def test_wherever_a_job_is_killed_and_run_again_every_row_is_there_once(tmp_path
 
 def test_the_table_holds_parquet_files_in_date_directories_and_nothing_else(tmp_path):
     Job(tmp_path / "t", until=2).run()
-    found = sorted(str(path.relative_to(tmp_path / "t/table")) for path in (tmp_path / "t/table").rglob("*.*"))
+    found = sorted(str(path.relative_to(tmp_path / "t")) for path in (tmp_path / "t").glob("[!_]*/*"))
     assert found == sorted(
         f"date={date}/batch-{batch:08d}-{number:04d}.parquet" for batch in range(2) for number, date in enumerate(DATES)
     )
-    assert {path.name for path in (tmp_path / "t").iterdir()} == {"table", "_tagwire", "_checkpoint", "_staging"}
+    others = {path.name for path in (tmp_path / "t").iterdir()} - {f"date={date}" for date in DATES}
+    assert others == {"_tagwire", "_checkpoint", "_staging"}
 
 
 def test_a_batch_written_again_after_a_crash_replaces_later_batches_too(tmp_path):
@@ -160,7 +162,7 @@ def landed(out: Path, checkpoint: Path | None = None, headers: tuple[str, ...] =
     """A table with one batch in it."""
     table = Table(out, checkpoint)
     with table.lock():
-        table.claim(table.judge("t", "c", headers, None))
+        table.claim(table.judge("t", "c", headers, None, None, "date"))
     job = Job(out, until=1)
     job.log(table, "offsets", 0)
     staged = table.stage(0)
@@ -178,6 +180,7 @@ def landed(out: Path, checkpoint: Path | None = None, headers: tuple[str, ...] =
         (("t", "c", ("h", "i"), None), "was begun with headers h, not h,i"),
         (("t", "c", (), None), r"was begun with headers h, not \(none\)"),
         (("t", "c", None, True), "key and value as bytes"),
+        (("t", "c", None, None, None, "month"), "was begun with partition_by=date, not month"),
     ],
 )
 def test_a_table_stays_what_it_was_begun_as(tmp_path, asked, said):
@@ -212,14 +215,19 @@ def test_a_checkpoint_older_than_the_table_is_refused(tmp_path):
         table.judge("t", "c", None, None)
 
 
-def test_a_checkpoint_without_its_table_is_refused(tmp_path):
-    table = landed(tmp_path / "t")
-    for path in table.files():
-        path.unlink()
-        path.parent.rmdir()
-    table.data.rmdir()
-    with pytest.raises(StorageError, match=r"is gone, its checkpoint .* is not"):
+def test_a_checkpoint_whose_table_is_gone_is_refused(tmp_path):
+    table = landed(tmp_path / "t", tmp_path / "cp")
+    shutil.rmtree(table.out)
+    with pytest.raises(StorageError, match="cp: is the checkpoint of another table"):
         table.judge("t", "c", None, None)
+
+
+def test_a_table_in_a_folder_of_its_directory_is_not_begun_anew_beside_it(tmp_path):
+    (tmp_path / "t/table").mkdir(parents=True)
+    (tmp_path / "t/_tagwire").mkdir()
+    (tmp_path / "t/_tagwire/table.json").write_text('{"format": 1, "id": "x", "topic": "t"}')
+    with pytest.raises(StorageError, match=r"older tagwire, which kept the table in .*t/table; land into another"):
+        Table(tmp_path / "t").inspect()
 
 
 def test_days_that_somebody_removed_are_not_missed(tmp_path):
@@ -231,12 +239,27 @@ def test_days_that_somebody_removed_are_not_missed(tmp_path):
 
 def test_files_of_others_in_the_table_are_left_alone(tmp_path):
     table = landed(tmp_path / "t")
-    write_rows(table.data / "date=2013-01-01" / "compacted.parquet", 0, 100, ROWS)
+    write_rows(table.out / "date=2013-01-01" / "compacted.parquet", 0, 100, ROWS)
     assert table.clear(0) == 1
     assert [path.name for path in table.files()] == ["compacted.parquet"]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 2}', '{"format": 1, "id": "x"}'])
+def test_files_of_a_table_that_is_not_partitioned_stand_side_by_side_and_are_cleared_like_others(tmp_path):
+    table = Table(tmp_path / "t")
+    with table.lock():
+        table.claim(table.judge("t", "c", (), None))
+    Job(tmp_path / "t", until=1).log(table, "offsets", 0)
+    staged = table.stage(0)
+    for number in range(2):
+        write_rows(staged / f"part-{number}.parquet", number, 0, ROWS)
+    files = table.publish(0, staged)
+    assert [str(path.relative_to(table.out)) for path in files] == [f"batch-00000000-000{n}.parquet" for n in range(2)]
+    write_rows(table.out / "compacted.parquet", 0, 100, ROWS)
+    assert table.clear(0) == 2
+    assert [path.name for path in table.files()] == ["compacted.parquet"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 3}', '{"format": 2, "id": "x"}'])
 def test_a_damaged_description_of_the_table_is_named(tmp_path, text):
     table = landed(tmp_path / "t")
     (table.state / "table.json").write_text(text)

@@ -18,7 +18,8 @@ from tagwire.spec import releases
 
 _MARKS: Final = {Outcome.WORKS: "✓", Outcome.UNCERTAIN: "?", Outcome.BREAKS: "✗"}
 _OLDEST: Final = "2.8"
-_STYLE: Final = Path(__file__).with_name("report.css")
+STYLE: Final = Path(__file__).with_name("report.css")
+"""How pages of this package look, on a screen, a phone and paper, by light and in the dark."""
 
 Judged = Sequence[tuple[Usage, Sequence[Verdict]]]
 """The clients, each with its verdicts, by target in the same order."""
@@ -40,7 +41,7 @@ def write_report(path: Path, census: Census, judged: Judged, losses: Losses, fil
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<title>{_headline(judged, targets)}</title>",
-        f"<style>{_STYLE.read_text('utf-8')}</style></head><body>",
+        f"<style>{STYLE.read_text('utf-8')}</style></head><body>",
         _head(judged, targets, files),
         "<main>",
         *([_matrix(judged, targets), *_clients(judged)] if judged else []),

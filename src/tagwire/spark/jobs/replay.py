@@ -150,7 +150,7 @@ def replay(
 
 
 def landed_rows(spark: SparkSession, out: str | Path) -> DataFrame:
-    """The rows of the table that `land` made under `out`, as those of a topic.
+    """The rows of the table that `land` made in `out`, as those of a topic.
 
     Header columns are headers again; one without a value is left out. Values that were decoded are written again:
     messages as they were, JSON with the fields that the table has. Those that could not be are what they were.
@@ -167,7 +167,7 @@ def landed_rows(spark: SparkSession, out: str | Path) -> DataFrame:
     if known is None:
         raise StorageError(f"{place.out}: holds no table that `tagwire land` began")
     try:
-        table = spark.read.parquet(f"file://{place.data}")
+        table = spark.read.parquet(f"file://{place.out}")
     except Exception as error:
         raise reason(error) from error
     value = F.col("value").cast("binary") if known.corrupt is None else _written(known.values)

@@ -1,67 +1,67 @@
-"""The report of a landing: one HTML page and one picture beside the table."""
+"""The report of a landing: one HTML page in the directory of the table, with its pictures inside."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from tagwire.escaping import html_text
-from tagwire.spark.jobs import picture
+from tagwire.capture.report import STYLE
+from tagwire.escaping import cut, html_text
+from tagwire.spark.jobs import charts
 from tagwire.spark.jobs.landed import LandReport
+from tagwire.spark.jobs.table import DATE, MONTH, NONE, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FIRST_ROWS = 8
-_CELL = 120
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #1a202c; }
-h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-p.lead { font-size: 1.1rem; margin-top: .3rem; } img { max-width: 100%; }
-table { border-collapse: collapse; } td, th { padding: .25rem .8rem .25rem 0; text-align: left; vertical-align: top; }
-th { border-bottom: 2px solid #cbd5e0; } td { border-bottom: 1px solid #e2e8f0; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-.wide { overflow-x: auto; font-size: .85rem; } code { background: #edf2f7; padding: 0 .3rem; }
-"""
+FIRST_ROWS: Final = 8
+PAGE: Final = "_report.html"
+"""Begins with an underscore, as readers of Parquet pass over it."""
+PARTITION_TITLES: Final = ("partition", "rows", "first offset", "last offset")
+_CELL: Final = 120
+_OWN_STYLE: Final = Path(__file__).with_name("report.css")
+_PLACES: Final = ("partition", "offset")
+_SPLITS: Final = {NONE: "no partitions", MONTH: "by month", DATE: "by date"}
 
 
-def write_report(report: LandReport, *, flights: bool) -> tuple[Path, Path]:
-    """Write `report.html` and its picture into the directory of the table; their paths.
+def write_report(report: LandReport, *, flights: bool) -> Path:
+    """Write the page into the directory of the table; its path.
 
     Args:
-        flights: whether the table holds the departures of the demonstration, which have a picture of their own.
-
-    Raises:
-        ConfigError: matplotlib is not installed.
+        flights: whether the table holds the departures of the demonstration, which have pictures of their own.
     """
-    table = report.out / "table"
-    png = report.out / ("departures.png" if flights else "records.png")
-    if flights:
-        picture.departures(table, png)
-    else:
-        picture.records(table, report.topic, png)
-    page = report.out / "report.html"
+    page = report.out / PAGE
     part = page.with_name(page.name + ".part")
-    part.write_text(_page(report, png.name), "utf-8")
+    part.write_text(_page(report, flights), "utf-8")
     part.rename(page)
-    return page, png
+    return page
 
 
 def first_rows(report: LandReport, count: int = FIRST_ROWS) -> tuple[list[str], list[list[str]]]:
-    """The first rows of the table as text, and the names of their columns."""
+    """The first rows of the table as text, and the names of their columns: headers right after the key."""
     import pyarrow.parquet as pq
 
     names: list[str] = []
     rows: list[list[str]] = []
-    for path in sorted((report.out / "table").glob("*/*.parquet")):
+    for path in Table(report.out).files():
         if len(rows) >= count:
             break
         found = next(pq.ParquetFile(path).iter_batches(count - len(rows)))
-        names = [*found.schema.names, "date"]
-        date = path.parent.name.removeprefix("date=")
-        rows += [[*cells, date] for cells in zip(*(_texts(column) for column in found.columns))]
+        folder, _, date = path.parent.name.partition("=") if path.parent != report.out else ("", "", "")
+        columns = dict(zip(found.schema.names, map(_texts, found.columns)))
+        if folder:
+            columns[folder] = [date] * found.num_rows
+        names = _ordered(report, list(columns))
+        rows += [list(cells) for cells in zip(*(columns[name] for name in names))]
     return names, rows
+
+
+def _ordered(report: LandReport, names: Sequence[str]) -> list[str]:
+    """Who a record is first, then its headers, when and where it came, and last what may be long."""
+    first = ["key", *report.headers, "timestamp", *_PLACES]
+    return [*(name for name in first if name in names), *(name for name in names if name not in first)]
 
 
 def summary(report: LandReport) -> str:
@@ -72,6 +72,13 @@ def summary(report: LandReport) -> str:
     return f"{report.rows:,} rows landed in {batches}, {report.seconds:.1f} s, {report.rate:,.0f} records/s."
 
 
+def holding(report: LandReport) -> str:
+    """What the table holds."""
+    rows = "1 row" if report.table_rows == 1 else f"{report.table_rows:,} rows"
+    files = "1 Parquet file" if report.table_files == 1 else f"{report.table_files:,} Parquet files"
+    return f"{rows} in {files}, {report.table_bytes / (1 << 20):,.1f} MiB"
+
+
 def partition_rows(report: LandReport) -> list[list[str]]:
     """One line for each partition this run landed: partition, rows, first and last offset."""
     return [
@@ -80,36 +87,150 @@ def partition_rows(report: LandReport) -> list[list[str]]:
     ]
 
 
-PARTITION_TITLES = ("partition", "rows", "first offset", "last offset")
+def ways_to_open(report: LandReport, place: str) -> list[tuple[str, str]]:
+    """How Spark, pandas and DuckDB read the table: each one's name, and a line of Python. None while it has no file.
 
-
-def _page(report: LandReport, picture_name: str) -> str:
-    names, rows = first_rows(report)
-    keys = [[key, f"{count:,}", "yes" if key in report.headers else ""] for key, count in report.header_keys.items()]
-    versions = [[api, str(version)] for api, version in report.versions.items()]
-    lead = f"{html_text(summary(report))} The table holds {report.table_rows:,} rows in {report.table_files:,} files."
-    sections = [
-        f"<h1>{html_text(report.topic)}</h1><p class=lead>{lead}</p>",
-        f'<p><img src="{html_text(picture_name)}" alt="picture of the table"></p>',
-        _section("Landed by this run", PARTITION_TITLES, partition_rows(report), numbers=(0, 1, 2, 3)),
-        _section("Header keys seen", ("key", "records", "a column"), keys, numbers=(1,)),
-        _section("Protocol versions negotiated", ("API", "version"), versions, numbers=(1,)),
-        _section("First rows", names, rows),
-        f"<p>Table: <code>{html_text(str(report.out / 'table'))}</code></p>",
+    Args:
+        place: the directory as the reader would name it.
+    """
+    if not report.table_files:
+        return []
+    name = json.dumps(place, ensure_ascii=False)
+    if report.partition_by == NONE:
+        source = f"{place}/*.parquet".replace("'", "''")
+        query = f"from '{source}'"
+    else:
+        source = f"{place}/{report.partition_by}=*/*.parquet".replace("'", "''")
+        query = f"from read_parquet('{source}', hive_partitioning = true)"
+    return [
+        ("Spark", f"spark.read.parquet({name})"),
+        ("pandas", f"pandas.read_parquet({name})"),
+        ("DuckDB", f"duckdb.sql({json.dumps(query, ensure_ascii=False)})"),
     ]
-    head = f"<!doctype html><html lang=en><meta charset=utf-8><title>{html_text(report.topic)} - tagwire</title>"
-    return f"{head}<style>{_STYLE}</style><body>{''.join(sections)}</body></html>\n"
 
 
-def _section(title: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> str:
-    def line(tag: str, cells: Sequence[str]) -> str:
-        kinds = [" class=number" if column in numbers else "" for column in range(len(cells))]
-        return "<tr>" + "".join(f"<{tag}{kind}>{html_text(cell)}</{tag}>" for kind, cell in zip(kinds, cells)) + "</tr>"
+def _page(report: LandReport, flights: bool) -> str:
+    topic = html_text(report.topic)
+    style = STYLE.read_text("utf-8") + _OWN_STYLE.read_text("utf-8")
+    return "\n".join(
+        [
+            "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+            "<meta name='viewport' content='width=device-width, initial-scale=1'>",
+            f"<title>{topic} as a table - tagwire</title>",
+            f"<style>{style}</style></head><body>",
+            _head(report, flights),
+            "<main>",
+            _first(report),
+            _pictures(report, flights),
+            _opening(report),
+            _run(report),
+            "</main>",
+            "<footer class='quiet'><p>Run it again: nothing is landed twice, and whatever is new is.</p></footer>",
+            "</body></html>\n",
+        ]
+    )
 
-    body = "".join(line("td", row) for row in rows)
+
+def _head(report: LandReport, flights: bool) -> str:
+    from tagwire import __version__
+
+    broker = f"{report.bootstrap} (tagwire's own, for this demonstration)" if flights else report.bootstrap
+    facts = [
+        ("topic", report.topic),
+        ("broker", broker),
+        ("cluster", report.cluster_id or "has no id"),
+        ("landed", f"{report.landed_at[:19].replace('T', ' ')} UTC"),
+        ("table", f"{report.out}, {_SPLITS[report.partition_by]}"),
+        ("made by", f"tagwire {__version__}"),
+    ]
+    told = "".join(f"<div><dt>{name}</dt><dd>{html_text(value)}</dd></div>" for name, value in facts)
+    return (
+        "<header><p class='eyebrow'>A Kafka topic, landed as a table</p>"
+        f"<h1>{html_text(report.topic)}: {html_text(holding(report))}</h1>"
+        f"<p class='quiet'>{html_text(summary(report))}</p><dl class='facts'>{told}</dl></header>"
+    )
+
+
+def _first(report: LandReport) -> str:
+    names, rows = first_rows(report)
+    if not rows:
+        return "<section><h2>First records</h2><p class='quiet'>The table has no rows yet.</p></section>"
+    kinds = [_kind(report, name) for name in names]
+    heads = "".join(f"<th scope='col'{kind}>{html_text(name)}</th>" for name, kind in zip(names, kinds))
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f"<td{kind} data-column='{html_text(name)}'><span>{html_text(cell)}</span></td>"
+            for name, kind, cell in zip(names, kinds, row)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    note = "The marked columns are record headers." if report.headers else "No record header was made a column."
+    return (
+        f"<section><h2 id='first'>First records</h2><p class='quiet'>{note}</p>"
+        "<div class='panel' tabindex='0' role='region' aria-labelledby='first'><table class='records'>"
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div></section>"
+    )
+
+
+def _kind(report: LandReport, name: str) -> str:
+    if name in report.headers:
+        return " class='header'"
+    if name in _PLACES:
+        return " class='number'"
+    return " class='long'" if name == "value" else ""
+
+
+def _pictures(report: LandReport, flights: bool) -> str:
+    files = Table(report.out).files()
+    drawn = charts.departures(files) if flights else charts.records(files)
+    by_header = charts.header_values(files, report.headers) if files else ""
+    parts = []
+    if by_header:
+        parts.append(
+            "<section><h2>What the headers say</h2><p class='quiet'>Each is a column, and can be grouped by like any "
+            f"other.</p><div class='charts'>{by_header}</div></section>"
+        )
+    if files and drawn:
+        parts.append(f"<section><h2>What the records say</h2><div class='charts large'>{drawn}</div></section>")
+    return "".join(parts)
+
+
+def _opening(report: LandReport) -> str:
+    ways = "".join(
+        f"<dt>{name}</dt><dd><code>{html_text(line)}</code></dd>"
+        for name, line in ways_to_open(report, str(report.out))
+    )
+    return f"<section><h2>Open it</h2><dl class='ways'>{ways}</dl></section>" if ways else ""
+
+
+def _run(report: LandReport) -> str:
+    keys = [[key, f"{count:,}", "yes" if key in report.headers else "no"] for key, count in report.header_keys.items()]
+    versions = "".join(
+        f"<span class='chip'>{html_text(api)} {version}</span>" for api, version in report.versions.items()
+    )
+    return (
+        "<section><h2>This run</h2><div class='tables'>"
+        + _table("Offsets", PARTITION_TITLES, partition_rows(report), numbers=(1, 2, 3))
+        + _table("Header keys", ("key", "records", "a column"), keys, numbers=(1,))
+        + f"</div><h3>Versions negotiated with the broker</h3><p class='chips'>{versions}</p></section>"
+    )
+
+
+def _table(title: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int]) -> str:
+    kinds = [" class='number'" if column in numbers else "" for column in range(len(titles))]
+    heads = "".join(f"<th scope='col'{kind}>{html_text(name)}</th>" for kind, name in zip(kinds, titles))
+    body = "".join(
+        "<tr>" + "".join(f"<td{kind}>{html_text(cell)}</td>" for kind, cell in zip(kinds, row)) + "</tr>"
+        for row in rows
+    )
     if not body:
-        return f"<h2>{html_text(title)}</h2><p>None.</p>"
-    return f"<h2>{html_text(title)}</h2><div class=wide><table>{line('th', titles)}{body}</table></div>"
+        return f"<div><h3>{title}</h3><p class='quiet'>None.</p></div>"
+    return (
+        f"<div><h3>{title}</h3><div class='panel'><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+        "</div></div>"
+    )
 
 
 def _texts(column: pa.Array) -> list[str]:
@@ -125,5 +246,4 @@ def _texts(column: pa.Array) -> list[str]:
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-    return text if len(text) <= _CELL else text[: _CELL - 1] + "…"
+    return cut(value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value), _CELL)

@@ -1,10 +1,13 @@
 """A Parquet table on disk that grows by whole micro-batches, each exactly once, for every reader of Parquet.
 
-    OUT/table/date=2013-07-04/batch-00000012-0003.parquet   the table, and nothing else
-    OUT/_staging/...                                        a batch while it is written
-    OUT/_tagwire/table.json                                 whose table this is; `lock` beside it
-    OUT/_checkpoint/                                        what the streaming query remembers, unless it is elsewhere
+    OUT/batch-00000012-0003.parquet               the table
+    OUT/date=2013-07-04/batch-00000012-0003.parquet   the same, of one that is partitioned by date
+    OUT/_staging/...                              a batch while it is written
+    OUT/_tagwire/table.json                       whose table this is; `lock` beside it
+    OUT/_checkpoint/                              what the streaming query remembers, unless it is elsewhere
 
+The directory is the table: `spark.read.parquet(OUT)` gives its rows. Spark, Arrow and pandas pass over names that begin
+with an underscore.
 A file is named by its micro-batch. Spark runs a micro-batch again, under its number and with its offsets, until the
 checkpoint says it is done; before it is written again whatever it, or a later one, left in the table is removed. So
 the table holds each batch once, wherever the job was killed. A batch appears in the table when its files and Spark's
@@ -26,10 +29,16 @@ from typing import Any
 
 from tagwire.errors import StorageError
 
-_FORMAT = 1
+_FORMAT = 2
+_IN_A_FOLDER = 1
+"""The format of tables that stood in OUT/table."""
 _BATCH_FILE = re.compile(r"batch-(\d{8,19})-\d{4,}\.parquet")
 _MARK = "_tagwire.json"
 _SHOWN = 80
+NONE, DATE, MONTH = "none", "date", "month"
+PARTITIONINGS = (NONE, MONTH, DATE)
+"""What the rows of a table are kept apart by: nothing, or the month or date (UTC) of their timestamps."""
+_FILES = ("*.parquet", f"{MONTH}=*/*.parquet", f"{DATE}=*/*.parquet")
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,7 @@ class Identity:
         headers: names of the headers that are columns.
         text: whether key and value are strings.
         values: options of the source that decode values; none where they are bytes or text. Their mode may change.
+        partition_by: one of `PARTITIONINGS`.
     """
 
     id: str
@@ -50,6 +60,12 @@ class Identity:
     headers: tuple[str, ...]
     text: bool
     values: dict[str, str] = field(default_factory=dict)
+    partition_by: str = NONE
+
+    @property
+    def folder(self) -> str | None:
+        """The column that names the directories of the table; None where its files stand side by side."""
+        return None if self.partition_by == NONE else self.partition_by
 
     @property
     def corrupt(self) -> str | None:
@@ -58,7 +74,7 @@ class Identity:
 
 
 class Table:
-    """The table under `out`, with the checkpoint of the query that fills it.
+    """The table in `out`, with the checkpoint of the query that fills it.
 
     Raises:
         StorageError: from every method: the directory is not ours, is in use, or the disk fails; it names the path.
@@ -69,7 +85,6 @@ class Table:
             raise StorageError(f"{out}: the table and its checkpoint stand in local directories")
         self.out = Path(out).absolute()
         self.checkpoint = Path(checkpoint).absolute() if checkpoint else self.out / "_checkpoint"
-        self.data = self.out / "table"
         self.state = self.out / "_tagwire"
         self._staging = self.out / "_staging"
         self._run = uuid.uuid4().hex
@@ -91,7 +106,13 @@ class Table:
         if found is None:
             return None
         try:
-            if found.pop("format") != _FORMAT:
+            written = found.pop("format")
+            if written == _IN_A_FOLDER:
+                raise StorageError(
+                    f"{self.out}: was landed by an older tagwire, which kept the table in {self.out / 'table'}; land "
+                    "into another directory"
+                )
+            if written != _FORMAT:
                 raise StorageError(f"{self.state}/table.json: written by another version of tagwire")
             return Identity(**{**found, "headers": tuple(found["headers"])})
         except (KeyError, TypeError):
@@ -133,19 +154,26 @@ class Table:
         headers: Sequence[str] | None,
         text: bool | None,
         values: Mapping[str, str] | None = None,
+        partition_by: str | None = None,
     ) -> Identity:
         """What a table of this topic is or would be here; writes nothing.
 
         Args:
-            headers, text, values: None takes what the table was begun with.
+            headers, text, values, partition_by: None takes what the table was begun with.
 
         Raises:
             StorageError: the table is of another topic, cluster or shape, or its checkpoint is not its own.
         """
         known = self.identity()
         if known is None:
-            known = Identity(uuid.uuid4().hex, topic, cluster_id, tuple(headers or ()), bool(text), dict(values or {}))
+            shape = (tuple(headers or ()), bool(text), dict(values or {}), partition_by or NONE)
+            known = Identity(uuid.uuid4().hex, topic, cluster_id, *shape)
         self._refuse_other(known, topic, cluster_id, headers, text)
+        if partition_by not in (None, known.partition_by):
+            raise StorageError(
+                f"{self.out}: was begun with partition_by={known.partition_by}, not {partition_by}; its "
+                "files stay as they are"
+            )
         self._refuse_other_values(known, values)
         self._refuse_leftovers(known)
         return known
@@ -154,22 +182,21 @@ class Table:
         """Begin the table that `judge` found good, or take it up again. Needs the lock."""
         with _storage(self.out):
             _write_json(self.state / "table.json", {"format": _FORMAT, **asdict(identity)})
-            self.data.mkdir(exist_ok=True)
             self.checkpoint.mkdir(parents=True, exist_ok=True)
             _write_json(self.checkpoint / _MARK, {"format": _FORMAT, "id": identity.id})
 
     def files(self) -> list[Path]:
         """The files of the table, in order."""
-        with _storage(self.data):
-            return sorted(self.data.glob("*/*.parquet")) if self.data.is_dir() else []
+        with _storage(self.out):
+            return sorted(path for pattern in _FILES for path in self.out.glob(pattern))
 
     def clear(self, batch: int) -> int:
         """Remove what this batch or a later one left in the table and in staging; how many files of the table."""
-        with _storage(self.data):
+        with _storage(self.out):
             left = [path for path in self.files() if _batch_of(path) >= batch]
             for path in left:
                 path.unlink()
-                with suppress(OSError):
+                with suppress(OSError):  # of others' files in it
                     path.parent.rmdir()
             shutil.rmtree(self._staging, ignore_errors=True)
         return len(left)
@@ -184,22 +211,22 @@ class Table:
         """Move the files of a staged batch into the table.
 
         Args:
-            staged: holds `date=.../*.parquet`.
+            staged: holds Parquet files, side by side or in directories such as `date=...`.
             moved: told each file as it appears in the table.
         """
         files: list[Path] = []
-        with _storage(self.data):
-            sources = sorted(staged.glob("*/*.parquet"))
+        with _storage(self.out):
+            sources = sorted(staged.rglob("*.parquet"))
             plan = self.checkpoint / "offsets" / str(batch)
             for path in [*sources, plan, plan.parent]:
                 _sync(path)
             for number, source in enumerate(sources):
-                target = self.data / source.parent.name / f"batch-{batch:08d}-{number:04d}.parquet"
+                target = self.out / source.parent.relative_to(staged) / f"batch-{batch:08d}-{number:04d}.parquet"
                 target.parent.mkdir(exist_ok=True)
                 source.rename(target)
                 files.append(target)
                 moved(target)
-            for directory in {path.parent for path in files} | {self.data}:
+            for directory in {path.parent for path in files} | {self.out}:
                 _sync(directory)
             shutil.rmtree(self._staging / self._run, ignore_errors=True)
         return files
@@ -237,21 +264,17 @@ class Table:
         mark = _read_json(self.checkpoint / _MARK)
         files = self.files()
         landed = max(map(_batch_of, files), default=-1)
-        planned, done = _newest(self.checkpoint / "offsets"), _newest(self.checkpoint / "commits")
+        planned = _newest(self.checkpoint / "offsets")
         if mark is not None and mark.get("id") != known.id:
             raise StorageError(f"{self.checkpoint}: is the checkpoint of another table")
         if mark is None and files:
             raise StorageError(
-                f"{self.data}: holds rows, but its checkpoint is not in {self.checkpoint}; give the checkpoint it was "
+                f"{self.out}: holds rows, but its checkpoint is not in {self.checkpoint}; give the checkpoint it was "
                 "landed with, or another directory"
             )
         if landed > planned:
             raise StorageError(
                 f"{self.checkpoint}: is older than the table (batch {planned} against {landed}); restore the newer one"
-            )
-        if done >= 0 and not self.data.is_dir():
-            raise StorageError(
-                f"{self.data}: is gone, its checkpoint {self.checkpoint} is not; remove that too to land from the start"
             )
 
 
