@@ -94,11 +94,17 @@ def parse_segment_options(options: Mapping[str, str]) -> SegmentOptions:
     if "subscribe" in given and "subscribePattern" in given:
         raise ConfigError("option subscribe and subscribePattern: set together; one of them names the topics")
     view = choice("view", given, VIEWS)
+    if view in STATE_VIEWS and (
+        said := next((name for name in ("subscribe", "subscribePattern") if name in given), "")
+    ):
+        raise ConfigError(f"option {said}: view {view} is of {STATE_VIEWS[view]} alone; filter its rows instead")
+    if "subscribe" in given and not all(name.strip() for name in given["subscribe"].split(",")):
+        raise ConfigError(f"option subscribe={given['subscribe']!r}: needs topic names, separated by commas")
     dialect, register = dialect_of(given)
     return SegmentOptions(
         paths=paths,
         view=view,
-        topics=tuple(name.strip() for name in given.get("subscribe", "").split(",") if name.strip()),
+        topics=tuple(name.strip() for name in given["subscribe"].split(",")) if "subscribe" in given else (),
         pattern=pattern("subscribePattern", given),
         shape=shape_options(given, include_headers=flag("includeHeaders", given, default=False)),
         isolation=choice("isolation", given, (UNCOMMITTED, COMMITTED)),

@@ -13,6 +13,7 @@ the files are read as they are, the newest records perhaps not yet among them.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,10 @@ from tagwire.spark.shape import Shape
 if TYPE_CHECKING:
     import pyarrow as pa
 
+log = logging.getLogger(__name__)
+
 _ROWS = 10_000
+_NAMED = 5
 
 
 @causes_alone
@@ -172,7 +176,17 @@ class StateReader(DataSourceReader):
 
 
 def _taken(options: SegmentOptions) -> list[PartitionLog]:
-    return [log for log in partition_logs(options) if options.takes(log.topic)]
+    """The partitions to read. Raises as `partition_logs`, and ConfigError: a topic that is named is not there."""
+    logs = partition_logs(options)
+    there = {each.topic for each in logs if each.topic is not None}
+    for name in options.topics:
+        if name not in there:
+            found = ", ".join(sorted(there)[:_NAMED]) or "none whose name shows"
+            raise ConfigError(f"option subscribe: topic {name!r} is not among the files; there are {found}")
+    taken = [each for each in logs if options.takes(each.topic)]
+    if not taken:
+        log.warning("tagwire: option subscribePattern=%r: no topic among the files has such a name", options.pattern)
+    return taken
 
 
 def _log_end(log: PartitionLog, *, drop: bool) -> int:

@@ -29,6 +29,7 @@ class Cluster:
         self._options = options
         self._client: Client | None = None
         self._committed: Offsets = {}
+        self._said_unmatched = False
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_client": None}
@@ -108,6 +109,9 @@ class Cluster:
             topics = {
                 name: topic for name, topic in topics.items() if not topic.is_internal and selection.matches(name)
             }
+            if not topics and not self._said_unmatched:
+                self._said_unmatched = True
+                log.warning("tagwire: option subscribePattern=%r: no topic has such a name now", selection.pattern)
         found: list[Partition] = []
         for name, topic in topics.items():
             if topic.error:  # a topic that was just created is waited for
@@ -120,7 +124,8 @@ class Cluster:
                     continue
             for index in selection.assign.get(name, ()):
                 if index not in topic.partitions and not missing_ok:
-                    raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"partition {name}-{index}")
+                    has = f"topic {name!r} has {len(topic.partitions)} partitions"
+                    raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"partition {name}-{index}: {has}")
             chosen = selection.assign.get(name, tuple(topic.partitions))
             found += [(name, index) for index in chosen if index in topic.partitions]
         return sorted(found)

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError, Error, KafkaError, TagwireError
 from tagwire.spark.failure import causes_alone
-from tagwire.spark.source.bounds import Offsets
+from tagwire.spark.source.bounds import LATEST, Offsets
 from tagwire.spark.source.offsets import Document, from_document, outside, plan, split, to_document, went_back
 from tagwire.spark.source.options import TopicOptions, stream_start
 from tagwire.spark.source.topic import SliceReader, TopicSlice
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 log = logging.getLogger(__name__)
+
+_NAMED = 5
 
 
 @causes_alone
@@ -68,6 +70,7 @@ class WholeStreamReader(SliceReader, DataSourceStreamReader):
         super().__init__(options, schema)
         self.starting = stream_start(options)
         self.planned: tuple[Document, Offsets, Offsets] | None = None
+        self.said_left_out = False
         limits = {
             "maxOffsetsPerTrigger": options.max_offsets_per_trigger,
             "minOffsetsPerTrigger": options.min_offsets_per_trigger,
@@ -93,6 +96,8 @@ class WholeStreamReader(SliceReader, DataSourceStreamReader):
         start, lost = outside(start, "startingOffsets", earliest, latest)
         if lost and self.options.fail_on_data_loss:
             raise ConfigError(f"option {'; '.join(lost)} (failOnDataLoss=false starts at what there is)")
+        if self.starting == LATEST:
+            self._say_left_out(earliest, latest)
         return to_document(start)
 
     def latestOffset(self) -> Document:  # noqa: N802
@@ -126,6 +131,21 @@ class WholeStreamReader(SliceReader, DataSourceStreamReader):
     def stop(self) -> None:
         """Close the driver's connection."""
         self.cluster.close()
+
+    def _say_left_out(self, earliest: Offsets, latest: Offsets) -> None:
+        """Says once that a new query starts behind what there is: who did not mean that sees no other sign of it."""
+        left_out = sum(latest[at] - earliest[at] for at in latest)
+        if not left_out or self.said_left_out:
+            return
+        self.said_left_out = True
+        topics = sorted({topic for topic, _ in latest})
+        log.warning(
+            "tagwire: the stream starts at the end of %s: what is there, %s, is left out (startingOffsets is latest%s; "
+            "earliest reads it)",
+            ", ".join(topics[:_NAMED]) + (f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else ""),
+            "1 offset" if left_out == 1 else f"{left_out:,} offsets",
+            " unless it is set" if self.options.starting is None else "",
+        )
 
     def _held(self) -> tuple[Offsets, Offsets]:
         return self.cluster.held(missing_ok=not self.options.fail_on_data_loss)
