@@ -95,7 +95,7 @@ def test_a_replay_keeps_to_its_rate_and_refuses_what_it_cannot_write(spark, brok
     assert replay(rows, properties, topic, rate=60, times="now", keep_partitions=False) == 60
     assert time.monotonic() - begun >= 0.9
     assert batch(spark, broker, subscribe=topic).count() == 60
-    with pytest.raises(ConfigError, match="rate and speed"):
+    with pytest.raises(ConfigError, match="rate=1 and speed=1"):
         replay(rows, properties, topic, rate=1, speed=1)
     with pytest.raises(ConfigError, match="no column timestamp"):
         replay(rows.drop("timestamp"), properties, topic, speed=1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tagwire.cli.as_typed import as_typed
 from tagwire.cli.completing import topics
 from tagwire.cli.connecting import client_properties, connect, named_brokers
 from tagwire.cli.engine import leaving_at_once
@@ -21,6 +22,15 @@ from tagwire.cli.terminal import cut, print_json, print_rows, printable
 if TYPE_CHECKING:
     from tagwire.spark.jobs.landed import LandReport
 
+_OPTIONS = {
+    "value.format": "--value-format",
+    "value.schema": "--value-schema",
+    "value.message": "--message",
+    "value.version": "--version",
+    "columnNameOfCorruptRecord": "--corrupt-column",
+    "mode": "--mode",
+    "headers": "--headers",
+}
 _CELL = 40
 _NARROW = 6
 
@@ -132,7 +142,7 @@ def land(
     if partition_by is not None and partition_by not in PARTITIONINGS:
         raise typer.BadParameter(f"{partition_by!r} is not none, month or date", param_hint="'--partition-by'")
 
-    with leaving_at_once("interrupted; run it again to go on"), display() as shown:
+    with leaving_at_once("interrupted; run it again to go on"), as_typed(_OPTIONS), display() as shown:
         further: dict[str, Any] = {
             "checkpoint": checkpoint,
             "headers": names,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tagwire.cli.as_typed import as_typed
 from tagwire.cli.connecting import client_properties
 from tagwire.cli.engine import local_spark
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Topic
@@ -15,6 +16,8 @@ from tagwire.cli.times import FORMS, milliseconds
 
 if TYPE_CHECKING:
     from tagwire.spark.jobs.target import Target
+
+_OPTIONS = {"subscribe": "--of", "rate": "--rate", "speed": "--speed"}
 
 
 def replay(
@@ -80,7 +83,7 @@ def replay(
         (option, _time(text, option)) for option, text in (("--from", since), ("--to", until)) if text is not None
     ]
     moved = times if times in ("keep", "now") else _milliseconds(times)
-    with progress("replaying"), local_spark() as spark:
+    with as_typed(_OPTIONS), progress("replaying"), local_spark() as spark:
         rows = _rows(spark, table, files, of)
         for option, milliseconds in window:
             rows = rows.where(f"unix_millis(timestamp) {'>=' if option == '--from' else '<'} {milliseconds}")

@@ -127,7 +127,7 @@ def replay(
         if pace is not None and not 0 < pace < math.inf:
             raise ConfigError(f"{name}={pace}: needs a number above 0")
     if rate is not None and speed is not None:
-        raise ConfigError("rate and speed: both say how fast; give one")
+        raise ConfigError(f"rate={rate} and speed={speed}: both say how fast; give one")
     if not (times in (KEEP, NOW) or isinstance(times, int)):
         raise ConfigError(f"times={times!r}: needs keep, now or a number of milliseconds")
     needed = ["key", "value", "partition", "offset", *(["timestamp"] if speed is not None else [])]

@@ -34,6 +34,7 @@ _IN_A_FOLDER = 1
 """The format of tables that stood in OUT/table."""
 _BATCH_FILE = re.compile(r"batch-(\d{8,19})-\d{4,}\.parquet")
 _MARK = "_tagwire.json"
+_MESSAGE = re.compile(r'"name"\s*:\s*"(\w+)"')
 _SHOWN = 80
 NONE, DATE, MONTH = "none", "date", "month"
 PARTITIONINGS = (NONE, MONTH, DATE)
@@ -252,12 +253,17 @@ class Table:
     def _refuse_other_values(self, known: Identity, values: Mapping[str, str] | None) -> None:
         if values is None:
             return
-        for name in {**known.values, **values}:
+        if not known.values and values:
+            raise StorageError(
+                f"{self.out}: was begun with values as they are, not decoded by value.format={values['value.format']}; "
+                "its columns stay so"
+            )
+        for name in sorted({**known.values, **values}, key=lambda name: name != "value.format"):
             begun, asked = known.values.get(name), values.get(name)
             if name != "mode" and begun != asked:
-                raise StorageError(
-                    f"{self.out}: was begun with {name}={_short(begun)}, not {_short(asked)}; its columns stay so"
-                )
+                given, now = _as_given(name, begun), _as_given(name, asked)
+                other = f"another {now}" if given == now else now
+                raise StorageError(f"{self.out}: was begun with {name}={given}, not {other}; its columns stay so")
 
     def _refuse_leftovers(self, known: Identity) -> None:
         """Refuse a table and a checkpoint that do not belong together: rows would be lost or repeated."""
@@ -286,8 +292,18 @@ def _storage(path: Path) -> Iterator[None]:
         raise StorageError(f"{error.filename or path}: {error.strerror or error}") from error
 
 
-def _short(value: str | None) -> str:
-    return "(none)" if value is None else value if len(value) <= _SHOWN else value[:_SHOWN] + "..."
+def _as_given(option: str, value: str | None) -> str:
+    """An option's value as people write it: a schema as columns and their types, a spec by its message's name."""
+    if value is None:
+        return "(none)"
+    if option == "value.schema" and value.startswith("{"):
+        from pyspark.sql.types import StructType
+
+        fields = StructType.fromJson(json.loads(value)).fields
+        value = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields)
+    elif option == "value.message" and (named := _MESSAGE.search(value)):
+        value = f"spec of {named[1]}"
+    return value if len(value) <= _SHOWN else value[:_SHOWN] + "..."
 
 
 def _batch_of(path: Path) -> int:
