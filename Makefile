@@ -16,7 +16,7 @@ PYTEST ?=
 # Whole files go to each process, since a file's tests share a broker or a Spark session; the slow ones first.
 PROCESSES := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test lint interop bench stubs wheel setup clean
+.PHONY: run test lint interop nightly bench stubs wheel setup clean
 
 run: setup
 	$(BIN)/tagwire land $(if $(TOPIC),"$(TOPIC)") --to "$(OUT)" $(if $(BOOTSTRAP),--bootstrap "$(BOOTSTRAP)") \
@@ -38,6 +38,10 @@ lint: setup
 interop: setup
 	$(BIN)/python scripts/rebuild_releases.py --check
 	$(BIN)/python -m pytest -q --timeout 600 tests/interop $(PYTEST)
+
+# What takes longer than that: half an hour of a broker under load that is killed again and again.
+nightly: interop
+	$(BIN)/python tests/interop/soak.py --minutes 30
 
 # The peers that benches compare with are installed for them alone.
 bench: setup
