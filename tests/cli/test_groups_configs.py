@@ -126,7 +126,8 @@ def test_offsets_are_forgotten(ran, looked):
 
 def test_a_group_that_committed_nothing_needs_a_topic(ran, looked):
     looked.has_members = False
-    assert ran("groups", "offsets", "reset", "g", "--to", "latest").out == "g has committed nothing: name a --topic\n"
+    found = ran("groups", "offsets", "reset", "g", "--to", "latest")
+    assert found == (2, "", "tagwire: group 'g' has committed nothing; name a --topic\n")
     assert ran("groups", "offsets", "reset", "g", "--to", "soon").code == 2
     assert ran("groups", "offsets", "reset", "g").err.startswith("tagwire: Invalid value: give either --to or --by")
     assert ran("groups", "offsets", "reset", "g", "--to", "latest", "--by", "1").code == 2

@@ -189,6 +189,18 @@ def test_a_brokers_own_configs_are_asked_of_it(cluster: FakeCluster, admin: Admi
         admin.describe_configs([("user", "x")])
 
 
+def test_a_topic_that_nobody_knows_is_waited_for_as_long_as_anywhere_else(
+    cluster: FakeCluster, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tagwire.client.admin.asking.UNKNOWN_TOPIC_PATIENCE", 0.0)
+    kind = messages.DescribeConfigsResponse
+    refused = kind.DescribeConfigsResult(error_code=3, resource_type=2, resource_name="nosuch", configs=[])
+    cluster.script("DescribeConfigs", *[lambda _: kind(results=[refused])] * 5)
+    with pytest.raises(KafkaError, match=r"UNKNOWN_TOPIC_OR_PARTITION .* describe configs of topic 'nosuch'"):
+        admin.describe_configs([("topic", "nosuch")])
+    assert len(nodes_asked(cluster, "DescribeConfigs")) == 1
+
+
 def test_a_config_that_is_refused_is_told_with_the_reason(admin: Admin) -> None:
     with pytest.raises(KafkaError, match=r"INVALID_CONFIG .* alter configs of topic 't': no number"):
         admin.alter_configs({("topic", "t"): {"retention.ms": "bad"}})

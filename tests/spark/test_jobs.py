@@ -105,6 +105,26 @@ def test_a_replay_keeps_to_its_rate_and_refuses_what_it_cannot_write(spark, brok
         replay(rows, properties, topic, rate=0)
 
 
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("replay t --table empty", "empty"),
+        ("replay t --files nosuch", "nosuch"),
+        ("replay t --files empty", "empty"),
+        ("lag --files nosuch", "nosuch"),
+        ("lag --files empty", "empty"),
+        ("land present --to out --value-format message --message Nosuch --version 1", "Nosuch"),
+    ],
+)
+def test_what_is_named_and_not_there_is_told_in_one_line(spark, tmp_path, monkeypatch, capsys, command, named):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert main(command.split()) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert named in printed.err
+
+
 def test_records_come_again_at_the_speed_at_which_they_once_came(spark, broker, topic, tmp_path, capsys):
     """Two partitions, a record in each every 30 seconds, one of them out of its time."""
     for partition in (0, 1):

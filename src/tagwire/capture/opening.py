@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from tagwire.capture.observation import Losses, Place
 from tagwire.errors import CaptureError
+from tagwire.extras import Needs
 from tagwire.records.files.opening import strange_kind
 
 STDIN: Final = Path("-")
@@ -78,7 +79,8 @@ def _is_zstd(start: bytes) -> bool:
 @contextmanager
 def _zstd(file: BufferedReader) -> Iterator[Callable[[int], bytes]]:
     """What reads a little of the frames in `file`. Arrow's reader takes no frame that asks for more than 128 MiB."""
-    import pyarrow as pa
+    with Needs("arrow"):
+        import pyarrow as pa
 
     with pa.CompressedInputStream(file, "zstd") as unpacked:
         yield lambda size: unpacked.read(min(size, _ZSTD_PIECE))

@@ -11,9 +11,10 @@ from tagwire.cli.connecting import connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.suggestions import configs_meant, did_you_mean, topics_meant
 from tagwire.cli.terminal import print_json, print_rows, printable
+from tagwire.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tagwire.client import ConfigEntry
+    from tagwire.client import Client, ConfigEntry
     from tagwire.client.admin.configs import Change
 
 app = typer.Typer(name="configs", rich_markup_mode=None)
@@ -72,6 +73,7 @@ def describe(
 
     at = _resource(resource)
     with connect(bootstrap) as client, topics_meant(client, at[1]):
+        _check_broker(client, at)
         found = Admin(client).describe_configs([at]).popitem()[1].values()
     shown = [entry for entry in found if every or not entry.is_default]
     if as_json:
@@ -123,6 +125,7 @@ def alter(
     if len(changes) < len(given):
         raise typer.BadParameter("a config can be changed in one way at a time")
     with connect(bootstrap) as client, topics_meant(client, at[1]):
+        _check_broker(client, at)
         admin = Admin(client)
         with configs_meant(admin, at, *changes):
             admin.alter_configs({at: changes}, validate_only=dry_run)
@@ -131,6 +134,16 @@ def alter(
         return
     count = "1 config" if len(changes) == 1 else f"{len(changes)} configs"
     print(f"{'could change' if dry_run else 'changed'} {count} of {printable(resource)}")
+
+
+def _check_broker(client: Client, resource: tuple[str, str]) -> None:
+    """Raises ConfigError at once where a broker is named that the cluster does not have: asking waits for one."""
+    kind, name = resource
+    if not kind.startswith("broker") or not name.isdecimal():
+        return
+    brokers = client.metadata().brokers
+    if int(name) not in brokers:
+        raise ConfigError(f"{kind}/{name}: there is no such broker; there are {', '.join(map(str, sorted(brokers)))}")
 
 
 def _list(bootstrap: str, as_json: bool) -> None:

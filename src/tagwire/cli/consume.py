@@ -19,7 +19,7 @@ from tagwire.cli.record_formats import formatted
 from tagwire.cli.record_lines import Headers, ReadRecord, format_line, lines_for_people
 from tagwire.cli.suggestions import topics_meant
 from tagwire.cli.terminal import printable, progress
-from tagwire.errors import Error, KafkaError
+from tagwire.errors import ConfigError, Error, KafkaError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,7 +126,7 @@ def consume(
                     f"an offset is of one partition and {printable(topic)} has {len(partitions)}; add --partition N",
                     param_hint=f"'{'--offsets' if offsets else option}'",
                 )
-        starts, ends = _span(client, start, end, partitions, group)
+        starts, ends = _span(client, start, end, partitions, group, begins=commit)
         total = None if follow else sum(max(ends[at] - starts[at], 0) for at in partitions)
         if limit is not None:
             total = limit if total is None else min(limit, total)
@@ -208,14 +208,15 @@ def _partitions(client: Client, topic: str, partition: int | None, start: Edge) 
 
 
 def _span(
-    client: Client, start: Edge, end: Edge, partitions: list[TopicPartition], group: str | None
+    client: Client, start: Edge, end: Edge, partitions: list[TopicPartition], group: str | None, *, begins: bool
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """First offset to read and offset to stop before, of each partition, within what the partition holds now.
 
-    Where `group` has committed an offset, reading starts there.
+    Where `group` has committed an offset, reading starts there; only one that `begins` may have committed none.
 
     Raises:
         KafkaError: the first offset was named and is not held.
+        ConfigError: the group has committed nothing.
     """
     from tagwire.client import Admin
 
@@ -223,6 +224,11 @@ def _span(
     starts = offsets_of(client, start, holds, must_hold=True)
     if group is not None:
         stands = Admin(client).group_offsets(group, partitions)
+        if not stands and not begins:
+            raise ConfigError(
+                f"group {group!r} has committed nothing of topic {partitions[0].topic!r}; --commit begins it, and "
+                "without --group the topic is read alone"
+            )
         starts.update({at: holds[at].nearest(committed.offset) for at, committed in stands.items()})
     ends = offsets_of(client, end, holds)
     return starts, {at: min(ends[at], holds[at].end) for at in partitions}

@@ -11,8 +11,9 @@ from tagwire.cli import completing
 from tagwire.cli.bounds import held, parse_bound, resolve
 from tagwire.cli.connecting import administer, connect
 from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, check_alone
-from tagwire.cli.suggestions import groups_meant, topics_meant
+from tagwire.cli.suggestions import did_you_mean, groups_meant, topics_meant
 from tagwire.cli.terminal import print_json, print_rows, printable
+from tagwire.errors import ConfigError
 
 if TYPE_CHECKING:
     from tagwire.client import Admin, GroupDescription, GroupLag, TopicPartition
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
 app = typer.Typer(name="groups", rich_markup_mode=None)
 offsets = typer.Typer(name="offsets", rich_markup_mode=None, help="Move or delete a group's offsets.")
 app.add_typer(offsets)
+
+_STATES = (
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "Stable",
+    "NotReady",
+    "Empty",
+    "Dead",
+    "Unknown",
+)
+"""As `org.apache.kafka.common.GroupState` has them."""
 
 Group = Annotated[str, typer.Argument(metavar="GROUP", show_default=False, autocompletion=completing.groups)]
 States = Annotated[
@@ -181,10 +195,12 @@ def reset(
             wanted = resolve(client, where, places)
         else:
             wanted = {at: before[at].offset + (by or 0) for at in places if at in before}
+        if not wanted:
+            raise _nothing_committed(group, topic, partition)
         after = {at: there.nearest(wanted[at]) for at, there in held(client, list(wanted)).items()}
-        if after and not dry_run:
+        if not dry_run:
             admin.alter_group_offsets(group, {(at.topic, at.partition): offset for at, offset in after.items()})
-    _print_changes(group, {at: (before[at].offset if at in before else None, after[at]) for at in after}, as_json)
+    _print_changes({at: (before[at].offset if at in before else None, after[at]) for at in after}, as_json)
 
 
 @offsets.command("delete")
@@ -208,14 +224,28 @@ def delete_offsets(
             for at, committed in admin.group_offsets(group).items()
             if (not topic or at.topic in topic) and (not partition or at.partition in partition)
         }
-        if before and not dry_run:
+        topics, partitions = {at.topic for at in before}, {at.partition for at in before}
+        absent = [name for name in topic or () if name not in topics]
+        if not before or absent or not partitions.issuperset(partition or ()):
+            unknown = [index for index in partition or () if index not in partitions]
+            raise _nothing_committed(group, absent or topic, unknown or partition)
+        if not dry_run:
             admin.delete_group_offsets(group, before)
-    _print_changes(group, {at: (offset, None) for at, offset in before.items()}, as_json)
+    _print_changes({at: (offset, None) for at, offset in before.items()}, as_json)
+
+
+def _nothing_committed(group: str, topics: list[str] | None, partitions: list[int] | None) -> ConfigError:
+    """The error about a group that has no offset where it is named to have one."""
+    of = [f"topic {' or '.join(topics)}"] if topics else []
+    of += [f"partition {' or '.join(map(str, partitions))}"] if partitions else []
+    where = f" of {', '.join(of)}" if of else "; name a --topic"
+    return ConfigError(f"group {group!r} has committed nothing{where}")
 
 
 def _list(states: list[str] | None, bootstrap: str, as_json: bool) -> None:
+    states = [_state(state) for state in states or ()]
     with administer(bootstrap) as admin:
-        found = admin.list_groups(states=states or ())
+        found = admin.list_groups(states=states)
     if as_json:
         print_json(
             {"group": each.group, "state": each.state, "type": each.type, "protocol_type": each.protocol_type}
@@ -225,6 +255,15 @@ def _list(states: list[str] | None, bootstrap: str, as_json: bool) -> None:
         print_rows(("group", "state", "type"), [(each.group, each.state or "-", each.type or "-") for each in found])
     else:
         print(f"no groups on {printable(bootstrap)}")
+
+
+def _state(text: str) -> str:
+    """The state that is meant, small and capital letters alike. Raises typer.BadParameter where there is none."""
+    known = {state.lower(): state for state in _STATES}
+    if text.lower() not in known:
+        said = did_you_mean(text, _STATES) or f": there are {', '.join(_STATES)}"
+        raise typer.BadParameter(f"{text!r} is no state of a group{said}", param_hint="'--state'")
+    return known[text.lower()]
 
 
 def _print_group(group: GroupLag) -> None:
@@ -256,15 +295,13 @@ def _check_empty(admin: Admin, group: str) -> None:
         raise KafkaError(Error.NON_EMPTY_GROUP, f"reset group {group!r}: it has {_members(found)}; stop them first")
 
 
-def _print_changes(group: str, changes: dict[TopicPartition, tuple[int | None, int | None]], as_json: bool) -> None:
+def _print_changes(changes: dict[TopicPartition, tuple[int | None, int | None]], as_json: bool) -> None:
     rows = [
         {"topic": at.topic, "partition": at.partition, "before": before, "after": after}
         for at, (before, after) in changes.items()
     ]
     if as_json:
         print_json(rows)
-    elif rows:
+    else:
         table = [["-" if cell is None else str(cell) for cell in row.values()] for row in rows]
         print_rows(("topic", "partition", "before", "after"), table, numbers=(1, 2, 3))
-    else:
-        print(f"{printable(group)} has committed nothing: name a --topic")

@@ -137,7 +137,7 @@ def log(
     )
     targets = [target for path in paths for target in _targets(path, form, asked)]
     total = sum(target.path.stat().st_size for target in targets) / _MIB
-    left = limit
+    left, found = limit, 0
     with progress("reading", total, unit="MiB", visible=not sys.stdout.isatty()) as advance:
         for target in targets:
             printed = 0
@@ -147,6 +147,7 @@ def log(
                 sys.stdout.write(line + "\n")
                 printed += 1
             sys.stdout.flush()
+            found += printed
             if left is not None:
                 left -= printed
                 if not left:
@@ -160,6 +161,9 @@ def log(
                 # What comes in the next segment must not seem to follow what was printed.
                 told = f"a closed segment ends inside a batch: {tail.reason}; --verify looks at all segments"
                 raise CorruptRecordError(told, path=target.path.name, offset=tail.position)
+    if offset and not found:
+        what = "record" if asked.records else "batch"
+        raise ConfigError(f"--offset {offset}: no {what} from there on in {', '.join(map(str, paths))}")
 
 
 def _register(files: list[Path] | None) -> HeaderRegister | None:
@@ -182,6 +186,8 @@ def _targets(path: Path, form: _Format, asked: _Asked) -> Iterator[_Target]:
     found = _partitions(path, form)
     if asked.decode is not None and len(found) > 1:
         found = [files for files in found if files.topic == asked.decode]
+        if not found:
+            raise ConfigError(f"{path}: holds no partition of {asked.decode}")
     for files in found:
         _tell_unread(files, "being made or deleted", files.leftovers)
         if asked.records:

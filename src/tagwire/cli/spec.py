@@ -242,6 +242,8 @@ def _messages(path: Path) -> dict[str, list[Message]]:
 
 def _spec_files(path: Path, *, below: bool = False) -> list[Path]:
     """`path` itself, or the spec files in that directory; with `below`, those of its directories too."""
+    if not path.exists():
+        raise ConfigError(f"{path}: there is no such file or directory")
     if not path.is_dir():
         return [path]
     found = sorted(path.rglob("*.json") if below else path.glob("*.json"))

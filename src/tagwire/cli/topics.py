@@ -13,6 +13,7 @@ from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, check_alone,
 from tagwire.cli.suggestions import configs_meant, topics_meant
 from tagwire.cli.terminal import print_json, print_rows, printable
 from tagwire.cli.topic_reports import configs_of, detail_rows, list_row, report, sizes_of
+from tagwire.errors import Error, KafkaError
 
 app = typer.Typer(name="topics", rich_markup_mode=None)
 
@@ -185,7 +186,11 @@ def trim(
         known = client.topic(name, client.deadline()).partitions
         places = [TopicPartition(name, index) for index in partition or known]
         holds = held(client, places)
-        after = {at: holds[at].nearest(offset) for at, offset in resolve(client, where, places).items()}
+        wanted = resolve(client, where, places)
+        end = max(there.end for there in holds.values())
+        if where.offset is not None and where.offset > end:
+            raise KafkaError(Error.OFFSET_OUT_OF_RANGE, f"--before {where.offset}: what is trimmed ends at {end}")
+        after = {at: holds[at].nearest(offset) for at, offset in wanted.items()}
         if not dry_run:
             Admin(client).delete_records({(at.topic, at.partition): offset for at, offset in after.items()})
     rows = [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from tagwire.client import shapes
+from tagwire.client.cluster import UNKNOWN_TOPIC_PATIENCE
 from tagwire.client.coordinators import coordinators
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.offsets import by_leader
@@ -15,7 +17,7 @@ from tagwire.client.retry import Retry
 from tagwire.client.scheduling import run
 from tagwire.client.transport import Link
 from tagwire.client.versions import range_of
-from tagwire.errors import ConnectError, ConnectionLostError, KafkaError, RemoteProtocolError
+from tagwire.errors import ConnectError, ConnectionLostError, Error, KafkaError, RemoteProtocolError
 from tagwire.escaping import told
 from tagwire.rpc import choose
 
@@ -43,7 +45,8 @@ class Asker(ClientOwner):
         changes: bool = False,
         moves: bool = True,
     ) -> dict[K, Any]:
-        """Asks until everything wanted has its answer; what may succeed later is asked again until the deadline.
+        """Asks until everything wanted has its answer; what may succeed later is asked again until the deadline,
+        and a topic or partition that nobody knows for as long as `Client.topic` waits for one.
 
         Args:
             ask: one round, about what is left.
@@ -56,6 +59,7 @@ class Asker(ClientOwner):
             RemoteProtocolError: an answer leaves out what was asked, or tells of something else.
         """
         deadline = self._client.deadline()
+        missing_until = time.monotonic() + UNKNOWN_TOPIC_PATIENCE
         found: dict[K, Any] = {}
         refused: dict[K, KafkaError] = {}
         left, retry = list(dict.fromkeys(wanted)), Retry(deadline)
@@ -72,6 +76,8 @@ class Asker(ClientOwner):
                         continue
                     refusal = KafkaError(outcome.error, _told(verb, outcome))
                     again = refusal.retriable and (moves or not refusal.refreshes_metadata)
+                    if refusal.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+                        again = again and time.monotonic() < missing_until
                     (later if again else refused)[outcome.key] = refusal
             except (ConnectError, ConnectionLostError) as error:
                 is_asked = isinstance(error, ConnectionLostError)
