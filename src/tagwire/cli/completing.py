@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tagwire.cli.connecting import connect, given_bootstrap, named_brokers
+from tagwire.cli.connecting import BOOTSTRAP, connect, given_bootstrap, named_brokers
 
 if TYPE_CHECKING:
     from tagwire.client import Client
@@ -96,8 +96,6 @@ def _asked(context: typer.Context, incomplete: str, ask: Callable[[Client], Iter
 
 
 def _brokers(context: typer.Context) -> str:
-    from tagwire.cli.options import BOOTSTRAP
-
     said = named_brokers() or context.params.get("bootstrap") or given_bootstrap()
     return said if isinstance(said, str) else BOOTSTRAP
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tagwire.cli.completing import resources
-from tagwire.cli.connecting import connect
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, check_alone, pairs
+from tagwire.cli.connecting import BOOTSTRAP, connect
+from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.suggestions import configs_meant, did_you_mean, topics_meant
 from tagwire.cli.terminal import print_json, print_rows, printable
 from tagwire.errors import ConfigError

@@ -12,6 +12,7 @@ import typer
 if TYPE_CHECKING:
     from tagwire.client import Admin, Client
 
+BOOTSTRAP = "127.0.0.1:9092"
 BOOTSTRAP_SERVERS = "bootstrap.servers"
 
 _of_file: dict[str, str] = {}

@@ -12,8 +12,8 @@ import typer
 
 from tagwire.cli import completing
 from tagwire.cli.bounds import LATEST, Bound, held
-from tagwire.cli.connecting import connect
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json, Topic
+from tagwire.cli.connecting import BOOTSTRAP, connect
+from tagwire.cli.options import Bootstrap, Json, Topic
 from tagwire.cli.ranges import Edge, offsets_of, parse_edge, parse_range
 from tagwire.cli.record_formats import formatted
 from tagwire.cli.record_lines import Headers, ReadRecord, format_line, lines_for_people

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tagwire.cli import completing
-from tagwire.cli.connecting import client_properties, connect
+from tagwire.cli.connecting import BOOTSTRAP, client_properties, connect
 from tagwire.cli.engine import local_spark
 from tagwire.cli.groups import lag_rows
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json
+from tagwire.cli.options import Bootstrap, Json
 from tagwire.cli.suggestions import did_you_mean
 from tagwire.cli.terminal import print_json, print_rows, printable, progress
 

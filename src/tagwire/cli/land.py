@@ -12,10 +12,10 @@ import typer
 
 from tagwire.cli.as_typed import as_typed
 from tagwire.cli.completing import topics
-from tagwire.cli.connecting import client_properties, connect, named_brokers
+from tagwire.cli.connecting import BOOTSTRAP, client_properties, connect, named_brokers
 from tagwire.cli.engine import leaving_at_once
 from tagwire.cli.land_display import display
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json
+from tagwire.cli.options import Bootstrap, Json
 from tagwire.cli.suggestions import topics_meant
 from tagwire.cli.terminal import cut, print_json, print_rows, printable
 

@@ -20,8 +20,6 @@ from tagwire.cli.connecting import (
 )
 from tagwire.errors import ConfigError
 
-BOOTSTRAP = "127.0.0.1:9092"
-
 
 def addresses(context: typer.Context, parameter: typer.CallbackParam, text: str | None) -> str | None:
     """`text` as it is, which must be HOST:PORT[,HOST:PORT].

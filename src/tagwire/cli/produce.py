@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from tagwire.cli.connecting import connect
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, Topic, pairs
+from tagwire.cli.connecting import BOOTSTRAP, connect
+from tagwire.cli.options import Bootstrap, Topic, pairs
 from tagwire.cli.record_input import Read, delimiter_of, formatted, plain, records_of
 from tagwire.cli.record_lines import Headers, parse_line
 from tagwire.cli.suggestions import topics_meant

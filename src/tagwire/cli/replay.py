@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tagwire.cli.as_typed import as_typed
-from tagwire.cli.connecting import client_properties
+from tagwire.cli.connecting import BOOTSTRAP, client_properties
 from tagwire.cli.engine import local_spark
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Topic
+from tagwire.cli.options import Bootstrap, DryRun, Topic
 from tagwire.cli.terminal import printable, progress
 from tagwire.cli.times import FORMS, milliseconds
 

@@ -8,8 +8,8 @@ import typer
 
 from tagwire.cli import completing
 from tagwire.cli.bounds import held, parse_bound, resolve
-from tagwire.cli.connecting import administer, connect
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, DryRun, Json, check_alone, pairs
+from tagwire.cli.connecting import BOOTSTRAP, administer, connect
+from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.suggestions import configs_meant, topics_meant
 from tagwire.cli.terminal import print_json, print_rows, printable
 from tagwire.cli.topic_reports import configs_of, detail_rows, list_row, report, sizes_of

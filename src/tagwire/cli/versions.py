@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tagwire.cli.completing import releases
-from tagwire.cli.connecting import connect
-from tagwire.cli.options import BOOTSTRAP, Bootstrap, Json, addresses
+from tagwire.cli.connecting import BOOTSTRAP, connect
+from tagwire.cli.options import Bootstrap, Json, addresses
 from tagwire.cli.terminal import print_json, print_rows, printable
 
 if TYPE_CHECKING:
