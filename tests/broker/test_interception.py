@@ -154,6 +154,11 @@ def test_a_function_may_hang_up_itself(broker, wire):
         assert wire.is_closed()
 
 
+def test_what_is_no_function_is_named():
+    with pytest.raises(ConfigError, match=r"act='slow' is no function: write delay\(0.5\)"):
+        Broker().intercept("Fetch", "slow")
+
+
 @pytest.mark.parametrize("api", ["Fech", "fetch", ""])
 def test_an_api_that_does_not_exist_is_named(api):
     with pytest.raises(ConfigError, match="is no API"):

@@ -21,6 +21,7 @@ from tagwire.client import (
     Reader,
     TopicPartition,
     end_transaction,
+    partition_of,
 )
 from tagwire.errors import ConfigError, EncodeError, Error, KafkaError
 
@@ -225,6 +226,56 @@ def test_how_to_make_a_client_is_told(bootstrap: str, name: str, call: Callable[
         call(bootstrap)
 
 
+OPTIONS: list[tuple[type, dict[str, Any], str]] = [
+    (Client, {"exclude": ["Produce"]}, r'exclude: needs a dict by API, such as \{"Produce": "5-6"\}, not list'),
+    (Client, {"exclude": {"Produce": 5.5}}, "exclude: Produce=5.5: allowed is a version, N-M"),
+    (Client, {"versions": 2.8}, 'versions: needs a release as text, "2.8", or a dict by API, .* not float'),
+    (Client, {"fallback": 0.9}, 'fallback: needs a release as text, such as "0.9.0", not float'),
+    (Client, {"apis": ["Greet"]}, "one of apis: needs what tagwire.rpc.api_of makes, not str"),
+    (Client, {"security_protocol": "SSL", "ssl_cafile": 5}, "ssl_cafile: needs a path, not int"),
+    (Client, {"security_protocol": "SSL", "ssl_context": "x"}, "ssl_context: needs an ssl.SSLContext, not str"),
+    (Client, {"security_protocol": "SSL", "ssl_check_hostname": "false"}, "ssl_check_hostname: needs True or False"),
+    (Client, {"sasl_plain_password": ["hunter2"]}, "sasl_plain_password: needs text, not list$"),
+    (Producer, {"topic_compression": "zstd"}, 'topic_compression: needs a dict by topic, {"orders": "zstd"}, not str'),
+    (Producer, {"transactional_id": 5}, "transactional_id: needs text, not int"),
+    (Producer, {"idempotence": "yes"}, "idempotence: needs True or False, not str"),
+    (Producer, {"interceptors": print}, "interceptors=<.*>: allowed is a list of functions of a topic and a record"),
+    (Producer, {"header_serdes": {}}, r"header_serdes: needs HeaderSerdes\(\{...\}\), not dict"),
+    (Producer, {"dialect": "int-headers", "register": "headers.toml"}, "register: needs a HeaderRegister, such as"),
+    (Producer, {"acks": ["all"]}, r"acks=\['all'\]: allowed is all, 0 or 1"),
+    (Producer, {"linger": "5"}, "linger='5': needs a number from 0 on"),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "says"), OPTIONS, ids=[row[2] for row in OPTIONS])
+def test_an_option_of_another_type_is_named(bootstrap: str, kind: type, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as caught:
+        kind(bootstrap, **options)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_what_calls_are_given_is_named_too(client: Client) -> None:
+    with pytest.raises(EncodeError, match=r"message is str, not a request of .*, such as messages.MetadataRequest\("):
+        client.request("Metadata")
+    with pytest.raises(ConfigError, match=r"isolation=\['x'\]: allowed is read_uncommitted"):
+        client.list_offsets({"orders": 0}, isolation=["x"])  # type: ignore[arg-type]
+    with pytest.raises(EncodeError, match="what is hashed must be bytes, not str"):
+        partition_of("key", 3)  # type: ignore[arg-type]
+    with Producer(client, transactional_id="calls") as producer:
+        for call in (producer.flush, producer.init_transactions, producer.close):
+            with pytest.raises(ConfigError, match="timeout: needs a number of seconds, not str"):
+                call("5")  # type: ignore[operator]
+        with pytest.raises(ConfigError, match="resume: needs the identity of a producer, not str"):
+            producer.init_transactions(resume="x")  # type: ignore[arg-type]
+    with Reader(client, "orders", group="g", stop_at_end=True) as reader:
+        with pytest.raises(ConfigError, match="interceptors: needs a list of functions of a record"):
+            next(reader.records(interceptors=print))  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="offsets='x': allowed is a dict by topic"):
+            reader.commit("x")  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="at='orders': allowed is a topic and a partition"):
+            reader.seek("orders", 0)  # type: ignore[arg-type]
+
+
 TELLS_READERS: list[tuple[Any, dict[str, Any], str]] = [
     (5, {}, r"""starts=5: allowed is a topic, such as "orders", .* \("orders", 0\), or a list of these"""),
     (None, {}, "starts=None: allowed is a topic"),
@@ -303,6 +354,7 @@ TELLS_PRODUCERS: list[tuple[Callable[[Producer], object], type[Exception], str]]
     (lambda p: p.send("orders", b"", partition="0"), EncodeError, "partition .* a whole number, such as 0, not str"),  # type: ignore[arg-type]
     (lambda p: p.send(["orders"], b""), EncodeError, 'topic of a record must be text, such as "orders", not list'),  # type: ignore[arg-type]
     (lambda p: p.send(b"orders", b""), EncodeError, "topic of a record must be text"),  # type: ignore[arg-type]
+    (lambda p: p.send_batch("orders", 0, "text"), EncodeError, "batch for orders-0 is str, not bytes"),  # type: ignore[arg-type]
     (lambda p: p.send_batch("orders", "0", b""), EncodeError, "partition .* a whole number"),  # type: ignore[arg-type]
     (lambda p: p.send_arrow("orders", [1]), EncodeError, r"rows must be a pyarrow.RecordBatch .* not list: write"),
     (

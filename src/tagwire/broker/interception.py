@@ -171,6 +171,8 @@ class Interceptions:
         key = api_key(api) if isinstance(api, str) else api
         if key is None:
             raise ConfigError(f"api={api!r} is no API of Kafka's")
+        if not callable(act):
+            raise ConfigError(f"act={act!r} is no function: write delay(0.5), drop(), hang_up(), or one of your own")
         rule = Interception(self, key, act, times)
         self._rules = (rule, *self._rules)
         return rule

@@ -17,6 +17,7 @@ from tagwire.client.config import (
     addresses_of,
     at_least,
     bootstrap_text,
+    of_type,
     parse,
 )
 from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata, TopicPartition
@@ -25,6 +26,8 @@ from tagwire.client.scheduling import run
 from tagwire.client.security import SecurityOptions, security_of
 from tagwire.client.transport import Link, Pending, Setup
 from tagwire.client.versions import policy, speakable
+from tagwire.codec import MessageObject
+from tagwire.errors import EncodeError
 from tagwire.rpc import Api, BrokerFeatures, Features, Range, Usability, api_name
 
 _NOTHING: Mapping[str, str] = {}
@@ -54,7 +57,8 @@ class Client:
             name, `{"Fetch": 12, "Metadata": "4-9", ...}`, of which none may be missing that is used.
         fallback: a release such as "0.9.0", whose versions are taken for granted of a broker that ends the connection
             when it is asked.
-        apis: APIs that Kafka does not have, as `tagwire.rpc.api_of` makes them: their requests can be sent too.
+        apis: an API, or several, that Kafka does not have, as `tagwire.rpc.api_of` makes them: their requests can be
+            sent too.
         security: the attributes of `tagwire.client.Security`: security_protocol, ssl_cafile, sasl_mechanism, ...
 
     Raises:
@@ -67,13 +71,17 @@ class Client:
         *,
         client_id: str | None = None,
         timeout: float | None = None,
-        exclude: Mapping[str, str | Collection[int]] = _NOTHING,
+        exclude: Mapping[str, int | str | Collection[int]] = _NOTHING,
         versions: str | Mapping[str, object] | None = None,
         fallback: str | None = None,
-        apis: Collection[Api] = (),
+        apis: Api | Collection[Api] = (),
         **security: Unpack[SecurityOptions],
     ) -> None:
         at_least("timeout", timeout, 0)
+        apis = (apis,) if isinstance(apis, Api) else apis
+        of_type("apis", apis, Collection, "a list of what tagwire.rpc.api_of makes")
+        for api in apis:
+            of_type("one of apis", api, Api, "what tagwire.rpc.api_of makes")
         settings = parse(bootstrap) if isinstance(bootstrap, Mapping) else Settings(bootstrap_text(bootstrap))
         self.fetch_settings: FetchSettings = settings.fetch
         self.produce_settings: ProduceSettings = settings.produce
@@ -124,6 +132,11 @@ class Client:
             ConnectError, ConnectionLostError, RequestTimeoutError, ProtocolError, DecodeError: no answer that can be
             read.
         """
+        if not isinstance(message, MessageObject):
+            raise EncodeError(
+                f"message is {type(message).__name__}, not a request of tagwire.messages, such as "
+                "messages.MetadataRequest(topics=None)"
+            )
         deadline = self.deadline()
         link = self.link(node, deadline)
         return link.wait(self.send(link, message, deadline, version), deadline)

@@ -210,7 +210,7 @@ def compression_of(value: str, name: str = "compression") -> str:
 
 def isolation_of(value: str, name: str = "isolation") -> str:
     """One of `ISOLATIONS`. Raises ConfigError."""
-    if value not in ISOLATIONS:
+    if not isinstance(value, str) or value not in ISOLATIONS:
         raise wrong(name, value, " or ".join(ISOLATIONS))
     return value
 
@@ -227,6 +227,19 @@ def at_least(name: str, value: float | None, lowest: float) -> float | None:
     if value is not None and (not isinstance(value, (int, float)) or isinstance(value, bool) or not value >= lowest):
         raise ConfigError(f"{name}={value!r}: needs a number from {lowest} on")
     return value
+
+
+def of_type(name: str, value: object, kinds: type | tuple[type, ...], allowed: str) -> None:
+    """Raises ConfigError for an option that is neither left out nor of these types; a truth value is no number. What it
+    is stays untold: it may be a password."""
+    if value is None or (isinstance(value, kinds) and (not isinstance(value, bool) or kinds is bool)):
+        return
+    raise ConfigError(f"{name}: needs {allowed}, not {type(value).__name__}")
+
+
+def seconds(name: str, value: float | None) -> None:
+    """Raises ConfigError for a time that is neither left out nor a number."""
+    of_type(name, value, (int, float), "a number of seconds")
 
 
 def bootstrap_text(given: object) -> str:

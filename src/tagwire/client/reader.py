@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tagwire.client import shapes
 from tagwire.client.admin.group_offsets import CommittedOffset, GroupOffsets
 from tagwire.client.client import Client
-from tagwire.client.config import Bootstrap, FetchSettings, at_least, isolation_of, offset_reset_of
+from tagwire.client.config import Bootstrap, FetchSettings, at_least, isolation_of, of_type, offset_reset_of
 from tagwire.client.decoding import arrow_batches, record_batches
 from tagwire.client.fetching import Fetcher
 from tagwire.client.metadata import TopicPartition
@@ -108,6 +108,9 @@ class Reader(ClientOwner):
         group: str | None = None,
     ) -> None:
         check_dialect(dialect, register)
+        of_type("register", register, HeaderRegister, 'a HeaderRegister, such as HeaderRegister.load("headers.toml")')
+        of_type("stop_at_end", stop_at_end, bool, "True or False")
+        of_type("max_decompressed", max_decompressed, int, "a number of bytes")
         columns = shapes.names("columns", columns)
         check_columns(columns, timestamp_unit)
         at_least("batch_rows", batch_rows, 1)
@@ -193,7 +196,7 @@ class Reader(ClientOwner):
         """
         return GroupOffsets(self._client).group_offsets(self._named_group(), self._spans)
 
-    def commit(self, offsets: Mapping[tuple[str, int], int | CommittedOffset] | None = None) -> None:
+    def commit(self, offsets: shapes.ByPlace[int | CommittedOffset] | None = None) -> None:
         """Commits for the reader's group: `offsets`, or the position in every assigned partition, so that a reader
         which starts at `Committed` goes on after the last record that was given out.
 
@@ -202,7 +205,7 @@ class Reader(ClientOwner):
             KafkaError: UNKNOWN_MEMBER_ID while the group has members; otherwise naming the partition.
         """
         self._note_given()
-        places = dict(self._positions.items() if offsets is None else offsets.items())
+        places = dict(self._positions) if offsets is None else offsets
         GroupOffsets(self._client).alter_group_offsets(self._named_group(), places)
 
     def close(self) -> None:
@@ -243,6 +246,8 @@ class Reader(ClientOwner):
             DecodeError: a header's deserializer raised; the text names record and header.
             ConfigError: batches were read already. Else as when batches are read.
         """
+        of_type("header_serdes", header_serdes, HeaderSerdes, "HeaderSerdes({...})")
+        of_type("interceptors", interceptors, Sequence, "a list of functions of a record")
         if self._held or self._small:
             raise ConfigError("records() of a reader that is read as batches: make another reader")
         self._rewind()

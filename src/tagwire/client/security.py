@@ -10,8 +10,10 @@ import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, Final, TypedDict
 
+from tagwire.client.config import of_type
 from tagwire.errors import ConfigError, ConnectError, no_such_option
 from tagwire.rpc import SCRAM_HASHES, ClientMechanism, PlainClient, ScramClient
 
@@ -24,9 +26,9 @@ class SecurityOptions(TypedDict, total=False):
 
     security_protocol: str
     ssl_context: ssl.SSLContext | None
-    ssl_cafile: str | None
-    ssl_certfile: str | None
-    ssl_keyfile: str | None
+    ssl_cafile: str | PathLike[str] | None
+    ssl_certfile: str | PathLike[str] | None
+    ssl_keyfile: str | PathLike[str] | None
     ssl_password: str | None
     ssl_check_hostname: bool
     sasl_mechanism: str | None
@@ -54,9 +56,9 @@ class Security:
 
     security_protocol: str = "PLAINTEXT"
     ssl_context: ssl.SSLContext | None = None
-    ssl_cafile: str | None = None
-    ssl_certfile: str | None = None
-    ssl_keyfile: str | None = None
+    ssl_cafile: str | PathLike[str] | None = None
+    ssl_certfile: str | PathLike[str] | None = None
+    ssl_keyfile: str | PathLike[str] | None = None
     ssl_password: str | None = field(default=None, repr=False)
     ssl_check_hostname: bool = True
     sasl_mechanism: str | None = None
@@ -65,6 +67,12 @@ class Security:
     _context: ssl.SSLContext | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        for name in _FILES[:3]:
+            of_type(name, getattr(self, name), (str, PathLike), "a path")
+        for name in ("security_protocol", "ssl_password", *_SASL):
+            of_type(name, getattr(self, name), str, "text")
+        of_type("ssl_context", self.ssl_context, ssl.SSLContext, "an ssl.SSLContext")
+        of_type("ssl_check_hostname", self.ssl_check_hostname, bool, "True or False")
         if self.security_protocol not in PROTOCOLS:
             raise ConfigError(f"security_protocol={self.security_protocol!r}: allowed is {', '.join(PROTOCOLS)}")
         self._check_sasl()
@@ -133,14 +141,14 @@ class Security:
         try:
             context = ssl.create_default_context(cafile=self.ssl_cafile)
         except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"ssl_cafile={self.ssl_cafile!r}: {error.strerror or error}") from None
+            raise ConfigError(f"ssl_cafile={str(self.ssl_cafile)!r}: {error.strerror or error}") from None
         context.check_hostname = self.ssl_check_hostname
         if self.ssl_certfile is not None:
             try:
                 # A function: without one, OpenSSL asks the terminal for the password of an encrypted key.
                 context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile, lambda: self.ssl_password or "")
             except (OSError, ssl.SSLError) as error:
-                raise ConfigError(f"ssl_certfile={self.ssl_certfile!r}: {error.strerror or error}") from None
+                raise ConfigError(f"ssl_certfile={str(self.ssl_certfile)!r}: {error.strerror or error}") from None
         elif self.ssl_keyfile is not None:
             raise ConfigError("ssl_keyfile: has no effect without ssl_certfile")
         return context

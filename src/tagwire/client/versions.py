@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tagwire import messages
+from tagwire.client.config import of_type
 from tagwire.errors import UnsupportedVersionError
 from tagwire.rpc import Excluded, Range, Ranges, api_name, choose, exclusions, ranges_from, ranges_of
 from tagwire.rpc.apis import NO_APIS, Apis
@@ -104,13 +105,16 @@ class VersionPolicy:
 
 
 def policy(
-    exclude: Mapping[str, str | Collection[int]],
+    exclude: Mapping[str, int | str | Collection[int]],
     versions: str | Mapping[str, object] | None,
     fallback: str | None,
     apis: Apis = NO_APIS,
 ) -> VersionPolicy:
     """The policy of a client's options. Raises ConfigError: no such API, range or release."""
+    of_type("versions", versions, (str, Mapping), 'a release as text, "2.8", or a dict by API, {"Fetch": 12}')
+    of_type("fallback", fallback, str, 'a release as text, such as "0.9.0"')
+    of_type("exclude", exclude, Mapping, 'a dict by API, such as {"Produce": "5-6"}')
     assumed = ranges_of(versions) if isinstance(versions, str) else None
-    if versions is not None and assumed is None:
-        assumed = ranges_from(dict(versions), "versions")  # type: ignore[arg-type]
+    if isinstance(versions, Mapping):
+        assumed = ranges_from(versions, "versions")
     return VersionPolicy(exclusions(exclude), assumed, None if fallback is None else ranges_of(fallback), apis)

@@ -6,7 +6,7 @@ for the connection it came on and for no other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 
 from tagwire.errors import ConfigError, UnsupportedVersionError
 from tagwire.rpc.names import api_key, api_name
@@ -55,7 +55,7 @@ def negotiate(ours: Ranges, theirs: Ranges, *, excluded: Excluded = _NOTHING) ->
     return {api: version for api, version in chosen.items() if version is not None}
 
 
-def exclusions(given: Mapping[str, str | Collection[int]]) -> dict[int, Container[int]]:
+def exclusions(given: Mapping[str, int | str | Collection[int]]) -> dict[int, Container[int]]:
     """What a person excludes: `{"Produce": "5-6", "Fetch": [12]}`, by API name, ranges or versions.
 
     Raises:
@@ -104,8 +104,13 @@ def _range(name: str, value: object, option: str) -> Range:
     raise ConfigError(f"{option}: {name}={value!r}: allowed is a version, N-M, N+ or [N, M]")
 
 
-def _versions(name: str, value: str | Collection[int]) -> Container[int]:
-    return _parsed(name, value, "exclude") if isinstance(value, str) else frozenset(value)
+def _versions(name: str, value: int | str | Collection[int]) -> Container[int]:
+    if isinstance(value, str):
+        return _parsed(name, value, "exclude")
+    found = [value] if isinstance(value, int) else value
+    if not isinstance(found, Iterable) or not all(type(version) is int for version in found):
+        raise ConfigError(f"exclude: {name}={value!r}: allowed is a version, N-M, N+ or [N, M, ...]")
+    return frozenset(found)
 
 
 def _parsed(name: str, text: str, option: str) -> Versions:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tagwire import messages
 from tagwire.client import shapes
@@ -151,7 +151,8 @@ class Topics(Asker):
 def _new_topics(given: object) -> list[NewTopic]:
     """Topics to create, as they are sent. Raises ConfigError."""
     found: list[NewTopic] = []
-    for topic in given if isinstance(given, (list, tuple, set, frozenset)) else [given]:
+    several = isinstance(given, Iterable) and not isinstance(given, (str, Mapping))
+    for topic in cast("Iterable[object]", given) if several else [given]:
         if isinstance(topic, str):
             topic = NewTopic(topic)
         if not isinstance(topic, NewTopic):

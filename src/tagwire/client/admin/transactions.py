@@ -9,6 +9,7 @@ from typing import Final
 from tagwire import messages
 from tagwire.client import shapes
 from tagwire.client.admin.asking import Asker, Outcome
+from tagwire.client.config import of_type
 from tagwire.client.coordinators import TRANSACTION
 from tagwire.client.metadata import TopicPartition
 
@@ -81,6 +82,7 @@ class Transactions(Asker):
         Raises:
             KafkaError: a broker refuses. UnsupportedVersionError: a broker is too old for what is asked.
         """
+        of_type("longer_than_ms", longer_than_ms, int, "a number of milliseconds")
         request = messages.ListTransactionsRequest(
             state_filters=shapes.names("states", states),
             producer_id_filters=shapes.numbers("producer_ids", producer_ids),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from tagwire import records
+from tagwire.client.config import seconds
 from tagwire.client.metadata import TopicPartition
 from tagwire.errors import EncodeError, RequestTimeoutError, TagwireError
 from tagwire.records import Record
@@ -135,6 +136,8 @@ class Batch:
         Raises:
             EncodeError: `data` is not exactly one whole batch of magic 2, or not whole messages.
         """
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise EncodeError(f"batch for {at} is {type(data).__name__}, not bytes")
         try:
             headers = list(records.batch_headers(data, dialect))
             count = sum(header.count for header in headers)
@@ -356,6 +359,7 @@ class RowsDelivery:
 def wait_until_done(batches: Sequence[Batch], timeout: float | None) -> None:
     """Waits until these are decided. Raises RequestTimeoutError when they are not by then, and TagwireError where that
     would never be."""
+    seconds("timeout", timeout)
     deadline = None if timeout is None else time.monotonic() + timeout
     for batch in batches:
         if not all(leaf.done for leaf in batch.leaves()):

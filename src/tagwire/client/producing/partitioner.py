@@ -6,18 +6,23 @@ import random
 from collections.abc import Sequence
 
 from tagwire.client.metadata import NO_NODE, TopicMetadata, TopicPartition
-from tagwire.errors import Error, KafkaError
+from tagwire.errors import EncodeError, Error, KafkaError
 from tagwire.kernel import partitioning as kernel
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit murmur2 hash that Java producers partition by, as an unsigned number."""
-    return kernel.murmur2(data)
+    """The 32-bit murmur2 hash that Java producers partition by, as an unsigned number. Raises EncodeError for what is
+    not bytes."""
+    try:
+        return kernel.murmur2(data)
+    except TypeError:
+        raise EncodeError(f"what is hashed must be bytes, not {type(data).__name__}") from None
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition, 0 to `partitions` - 1, that every Java producer gives to `key`."""
-    return (kernel.murmur2(key) & 0x7FFFFFFF) % partitions
+    """The partition, 0 to `partitions` - 1, that every Java producer gives to `key`. Raises EncodeError for a key that
+    is not bytes."""
+    return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 class StickyPartition:

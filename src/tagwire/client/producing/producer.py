@@ -14,7 +14,7 @@ from tagwire.client import shapes
 from tagwire.client.admin.group_offsets import CommittedOffset
 from tagwire.client.client import Client
 from tagwire.client.cluster import Cluster, unclosed
-from tagwire.client.config import Bootstrap, ProduceSettings, wrong
+from tagwire.client.config import Bootstrap, ProduceSettings, of_type, seconds, wrong
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.owning import ClientOwner
 from tagwire.client.producing.delivery import Batch, Delivery, RowsDelivery, size_of
@@ -118,6 +118,8 @@ class Producer(ClientOwner):
         check_dialect(dialect, register)
         if callable(interceptors):
             raise wrong("interceptors", shapes.shown(interceptors), "a list of functions of a topic and a record")
+        of_type("register", register, HeaderRegister, 'a HeaderRegister, such as HeaderRegister.load("headers.toml")')
+        of_type("header_serdes", header_serdes, HeaderSerdes, "HeaderSerdes({...})")
         super().__init__(client)
         given = {
             "dialect": dialect,
@@ -252,6 +254,7 @@ class Producer(ClientOwner):
                 from being delivered within its time. Each `Delivery` has its own.
             RequestTimeoutError: not all of it was decided within `timeout`; it is tried further.
         """
+        seconds("timeout", timeout)
         self._thread.require_waitable()
         self._gathering.flush(NEVER if timeout is None else time.monotonic() + timeout)
 
@@ -267,6 +270,7 @@ class Producer(ClientOwner):
         Raises:
             As `flush` and `abort_transaction`.
         """
+        seconds("timeout", timeout)
         self._is_closed = True
         try:
             if self._thread.is_over:
@@ -323,6 +327,7 @@ class Producer(ClientOwner):
             UnsupportedVersionError: the broker has no transactions.
         """
         transactions = self._transactions()
+        of_type("resume", resume, ProducerIdentity, "the identity of a producer")
         if resume is None:
             self._call(transactions.initialize, timeout)
         else:
@@ -366,6 +371,7 @@ class Producer(ClientOwner):
             ProducerFencedError: somebody else has the transactional id. TransactionStateError: no transaction is open.
         """
         transactions = self._transactions()
+        seconds("timeout", timeout)
         number = transactions.seal()
         if transactions.stage is Stage.OPEN:
             self.flush()
@@ -383,6 +389,7 @@ class Producer(ClientOwner):
             As `commit_transaction`; calling it again goes on.
         """
         transactions = self._transactions()
+        seconds("timeout", timeout)
         self._thread.require_waitable()
         number = transactions.abort()
         self._thread.wake()
@@ -438,6 +445,7 @@ class Producer(ClientOwner):
 
     def _call(self, function: Callable[[float], Work[Result]], timeout: float | None) -> Result:
         """Lets the thread run what `function` begins, with its deadline."""
+        seconds("timeout", timeout)
         deadline = time.monotonic() + (self._settings.max_block if timeout is None else timeout)
         return self._thread.call(lambda: function(deadline), deadline)
 

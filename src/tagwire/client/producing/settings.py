@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from tagwire.client.config import ProduceSettings, acks_of, at_least, compression_of
+from tagwire.client.config import ProduceSettings, acks_of, at_least, compression_of, of_type
 from tagwire.errors import ConfigError
 from tagwire.records.memory_records import check_dialect
 
@@ -30,6 +30,9 @@ def settings_of(defaults: ProduceSettings, given: Mapping[str, Any]) -> ProduceS
         ConfigError: an option is wrong, or contradicts another; the text names it.
     """
     options = {name: value for name, value in given.items() if value is not None}
+    of_type("topic_compression", options.get("topic_compression"), Mapping, 'a dict by topic, {"orders": "zstd"}')
+    of_type("transactional_id", options.get("transactional_id"), str, "text")
+    of_type("idempotence", options.get("idempotence"), bool, "True or False")
     for name, lowest in _LOWEST.items():
         at_least(name, options.get(name), lowest)
     if "acks" in options:
