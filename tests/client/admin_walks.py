@@ -122,6 +122,23 @@ class AdminWalks:
             walk.admin.delete_groups([group])
         assert caught.value.error is Error.GROUP_ID_NOT_FOUND
 
+    def test_how_far_groups_are_behind_is_told_of_all_at_once(self, walk: Walk) -> None:
+        walk.needs("ListGroups", "OffsetFetch")
+        topic, first, second = walk.topic(2), walk.name(), walk.name()
+        walk.fill(topic, 10)
+        walk.admin.alter_group_offsets(first, {(topic, 0): CommittedOffset(3, metadata="so far"), (topic, 1): 0})
+        walk.admin.alter_group_offsets(second, {(topic, 0): 10})
+        found = {group.group: group for group in walk.admin.group_lags(topics=[topic]) if group.partitions}
+        assert {
+            name: [(row.offset, row.end, row.lag, row.note) for row in group.partitions]
+            for name, group in found.items()
+        } == {
+            first: [(3, 10, 7, ""), (0, 0, 0, "")],
+            second: [(10, 10, 0, "")],
+        }
+        assert found[first].partitions[0].metadata == "so far"
+        assert (found[first].state, found[first].type) == ("Empty", "classic")
+
     @pytest.mark.parametrize("protocol", ["classic", "consumer"])
     def test_a_group_with_a_member_is_described_and_kept(self, walk: Walk, protocol: str) -> None:
         walk.needs("JoinGroup", "DescribeGroups", "DeleteGroups")
@@ -139,6 +156,10 @@ class AdminWalks:
             assert (found.state, found.type) == ("Stable", protocol)
             assert [member.client_id for member in found.members] == ["rd"]
             assert set(found.members[0].assignment) == {TopicPartition(topic, 0), TopicPartition(topic, 1)}
+            (lag,) = walk.admin.group_lags([group], members=True)
+            assert [(row.partition, row.end, row.member) for row in lag.partitions] == [
+                (index, 0, found.members[0]) for index in range(2)
+            ]
             with pytest.raises(KafkaError) as caught:
                 walk.admin.delete_groups([group])
             assert caught.value.error is Error.NON_EMPTY_GROUP
@@ -157,6 +178,32 @@ class AdminWalks:
         assert listed.type == "share"
         found = walk.admin.describe_groups([group])[group]
         assert (found.type, [member.member_id for member in found.members]) == ("share", [join.member_id])
+
+    def test_a_share_group_is_behind_from_its_start_offset(self, walk: Walk) -> None:
+        walk.needs("AlterShareGroupOffsets", "DescribeShareGroupOffsets", "ListGroups")
+        topic, group = walk.topic(), walk.name()
+        walk.fill(topic, 10)
+        kind = messages.AlterShareGroupOffsetsRequest
+        partition = kind.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=4)
+        alter = kind(
+            group_id=group, topics=[kind.AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[partition])]
+        )
+        join = messages.ShareGroupHeartbeatRequest(
+            group_id=group, member_id=str(uuid.uuid4()), member_epoch=0, subscribed_topic_names=[topic]
+        )
+        node = run(coordinators(walk.client.cluster, [group], GROUP, walk.client.deadline()))[group]
+        until(lambda: walk.client.request(join, node=node).error_code == Error.NONE)
+        leave = messages.ShareGroupHeartbeatRequest(group_id=group, member_id=join.member_id, member_epoch=-1)
+        assert walk.client.request(leave, node=node).error_code == Error.NONE
+
+        def altered() -> bool:
+            answer = walk.client.request(alter, node=node)
+            return not answer.error_code and not answer.responses[0].partitions[0].error_code
+
+        until(altered)
+        (found,) = [one for one in walk.admin.group_lags() if one.group == group]
+        assert found.type == "share"
+        assert [(row.offset, row.end, row.lag, row.note) for row in found.partitions] == [(4, 10, 6, "")]
 
     def test_an_open_transaction_is_found_and_ended_for_its_producer(self, walk: Walk) -> None:
         walk.needs("ListTransactions", "DescribeTransactions", "DescribeProducers")

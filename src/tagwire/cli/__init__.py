@@ -71,6 +71,7 @@ def _command(name: str) -> Any:
     if hasattr(module, "app"):
         group = typer.main.get_group(module.app)
         group.name = name
+        group.short_help = _COMMANDS[name] or None
         return group
     alone = typer.Typer(rich_markup_mode=None, add_completion=False)
     alone.command(name, short_help=_COMMANDS[name] or None)(getattr(module, name))
