@@ -40,6 +40,7 @@ UnboundLocalError: cannot access local variable 'reader'"""
             "t-0@7: batch at byte 3: checksum",
         ),
         (PLANNER.format(line="tagwire.errors.NoSuchError: x"), TagwireError, "x"),
+        ("[PYTHON_EXCEPTION]: tagwire.spark.sink.driver.UndecidedError: micro-batch 3", TagwireError, "micro-batch 3"),
         (
             "[STREAM_FAILED] Query [id = 1] terminated\n at x.y",
             TagwireError,

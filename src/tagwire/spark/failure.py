@@ -40,7 +40,7 @@ _CALLED = (
 _WORKERS = "PYTHON_WORKER_FACTORY_"
 _HIDE = "SPARK_HIDE_TRACEBACK"  # what PySpark 4.0 and later look at when they write an error down
 
-_OURS = re.compile(r"tagwire\.errors\.(\w+): (.+)")
+_OURS = re.compile(r"\btagwire(?:\.\w+)*\.(\w+Error): (.+)")
 _KAFKA = re.compile(r"\w+ \((-?\d+)\)(?:: (.*))?")
 _CAUSE = re.compile(r"Caused by: (?:[\w.$]+\.)?(\w+): (.+)")
 _PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\w[\w.]*)(?:: (.+))?")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 PATIENCE = 5
 """Seconds that Java has for taking away its temporary files; then it is killed."""
 
+_MOMENT, _PAUSE = 0.5, 0.01
+
 # The guard is told Java's process when that is known. Before, nothing is worth waiting for.
 _GUARD = f"""
 trap "" HUP INT QUIT TERM
@@ -91,6 +93,12 @@ class Java:
         with suppress(ChildProcessError):
             while time.monotonic() < deadline:
                 if os.waitpid(-self._guard.pid, os.WNOHANG) == (0, 0):
-                    time.sleep(0.01)
+                    time.sleep(_PAUSE)
+        # What those had started is killed by now, too, and a moment later gone.
+        deadline = time.monotonic() + _MOMENT
+        with suppress(OSError):
+            while time.monotonic() < deadline:
+                os.killpg(self._guard.pid, 0)
+                time.sleep(_PAUSE)
         for process in processes:
             process.poll()
