@@ -87,4 +87,6 @@ def test_the_blocks_of_a_page_that_need_spark_run(
             query.stop()
     if page.name == "README.md":
         assert scope["flights"].count() == 10
+        (table,) = tmp_path.glob("*/table")
+        assert spark.read.parquet(str(table)).count() == 10
         assert scope["flights"].first()["headers"][0]["key"] == "origin"
