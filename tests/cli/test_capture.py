@@ -214,7 +214,7 @@ SWITCHED_OFF = "[2025-11-20 03:04:05,678] INFO [KafkaServer id=1] started (kafka
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (SWITCHED_OFF.encode(), ("3 x a line that tells of no request", "--add-config kafka.request.logger=DEBUG")),
+        (SWITCHED_OFF.encode(), ("3 x a line that tells of no request", "--set kafka.request.logger=DEBUG")),
         (b"", ("log4j2.yaml", "log4j.logger.kafka.request.logger=DEBUG, requestAppender")),
         (pcap([]), ("Capture the port where clients reach the broker", "kafka.request.logger=DEBUG")),
         (

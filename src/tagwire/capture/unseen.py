@@ -16,9 +16,9 @@ from tagwire.records.files.opening import strange_kind
 _REASONS: Final = 2
 
 SWITCH_ON: Final = (
-    "a broker logs requests once its logger kafka.request.logger is at DEBUG: kafka-configs.sh --bootstrap-server "
-    "HOST:PORT --alter --entity-type broker-loggers --entity-name BROKER_ID --add-config kafka.request.logger=DEBUG; "
-    "or in log4j2.yaml `- name: kafka.request.logger` with `level: DEBUG`, in log4j.properties "
+    "a broker logs requests once its logger kafka.request.logger is at DEBUG: tagwire configs alter "
+    "broker_logger/BROKER_ID --set kafka.request.logger=DEBUG --bootstrap HOST:PORT; or in its log4j2.yaml "
+    "`- name: kafka.request.logger` with `level: DEBUG`, in log4j.properties "
     "log4j.logger.kafka.request.logger=DEBUG, requestAppender"
 )
 
