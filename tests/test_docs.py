@@ -5,6 +5,7 @@ Those that need Spark run in tests/spark/test_docs.py.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -85,3 +86,14 @@ def test_the_pages_that_readers_begin_with_have_blocks_to_run() -> None:
     assert {page.name for page in pages_with("program")} >= {"README.md", "client.md", "messages.md", "producing.md"}
     assert {page.name for page in pages_with("pytest")} >= {"README.md", "broker.md"}
     assert {page.name for page in PAGES} >= {"README.md", "decisions.md"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_python_stands_where_nothing_runs_it(page: Path) -> None:
+    """Examples with prompts are those of negotiation.md, which tests/rpc/test_negotiation_docs.py runs."""
+    fenced = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    code = (
+        r"^    (?:from \w+(?:\.\w+)* import |import \w|with \w+\(|def \w+\(|(?:Client|Producer|Reader|Admin|Broker)\()"
+    )
+    assert re.findall(code, fenced, re.MULTILINE) == []
+    assert page.name == "negotiation.md" or ">>>" not in fenced
