@@ -68,3 +68,9 @@ def test_a_config_that_is_not_there_is_told_with_what_it_is_like(run, fill):
         assert (ran.code, ran.out) == (2, "")
         assert "Did you mean 'retention.ms'" in ran.err
     assert "Did you mean 'topic'" in run("configs", "describe", f"topc/{topic}").err
+
+
+def test_an_api_that_is_not_there_is_told_with_what_it_is_like(run):
+    ran = run("capture", "show", "--api", "Fetc", "x.pcap")
+    assert (ran.code, ran.out) == (2, "")
+    assert "no API is called 'Fetc'. Did you mean 'Fetch'" in ran.err

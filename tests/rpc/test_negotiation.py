@@ -84,7 +84,7 @@ def test_an_excluded_version_is_never_chosen() -> None:
 
 
 BAD_EXCLUSIONS = [
-    ({"Prodce": "5"}, "exclude: Kafka has no API 'Prodce'"),
+    ({"Prodce": "5"}, "exclude: Kafka has no API 'Prodce'; Produce is one"),
     ({"Produce": "5..6"}, "exclude: Produce: '5..6' is no version range"),
     ({"Produce": "6-5"}, "exclude: Produce='6-5': holds no version"),
 ]

@@ -10,6 +10,7 @@ import typer
 
 from tagwire.cli.completing import apis
 from tagwire.cli.options import Json
+from tagwire.cli.suggestions import did_you_mean
 from tagwire.cli.terminal import cut, print_json, printable, utc
 from tagwire.errors import ConfigError
 
@@ -86,17 +87,14 @@ def show(
 
 
 def _keys(names: list[str] | None) -> dict[str, int]:
-    from difflib import get_close_matches
-
     from tagwire.rpc.names import api_key
     from tagwire.spec.api_keys import API_NAMES
 
     keys = {name: api_key(name) for name in names or ()}
     for name, key in keys.items():
         if key is None:
-            near = " or ".join(get_close_matches(name, API_NAMES.values(), 2))
-            said = f"; did you mean {near}?" if near else ""
-            raise typer.BadParameter(f"no API is called {name!r}{said}", param_hint="'--api'")
+            meant = did_you_mean(name, API_NAMES.values())
+            raise typer.BadParameter(f"no API is called {name!r}{meant}", param_hint="'--api'")
     return {name: key for name, key in keys.items() if key is not None}
 
 

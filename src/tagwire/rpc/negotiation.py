@@ -12,6 +12,7 @@ from tagwire.errors import ConfigError, UnsupportedVersionError
 from tagwire.rpc.names import api_key, api_name
 from tagwire.rpc.ranges import Range, Ranges, overlap, range_text
 from tagwire.rpc.releases import serving
+from tagwire.spec.api_keys import API_NAMES
 from tagwire.spec.versions import Versions
 
 Excluded = Mapping[int, Container[int]]
@@ -89,7 +90,10 @@ def _highest(api: int, ours: Ranges, theirs: Ranges, excluded: Excluded) -> int 
 def _key(name: str, option: str) -> int:
     key = api_key(name)
     if key is None:
-        raise ConfigError(f"{option}: Kafka has no API {name!r}")
+        from difflib import get_close_matches  # not before something is wrong
+
+        near = get_close_matches(name, API_NAMES.values(), 1)
+        raise ConfigError(f"{option}: Kafka has no API {name!r}{f'; {near[0]} is one' if near else ''}")
     return key
 
 
