@@ -1,13 +1,14 @@
 """A Parquet table on disk that grows by whole micro-batches, each exactly once, for every reader of Parquet.
 
-    OUT/batch-00000012-0003.parquet               the table
+    OUT/batch-00000012-0003.parquet                   the table
     OUT/date=2013-07-04/batch-00000012-0003.parquet   the same, of one that is partitioned by date
-    OUT/_staging/...                              a batch while it is written
-    OUT/_tagwire/table.json                       whose table this is; `lock` beside it
-    OUT/_checkpoint/                              what the streaming query remembers, unless it is elsewhere
+    OUT/_staging/...                                  a batch while it is written
+    OUT/_tagwire/table.json                           whose table this is; `lock` beside it
+    OUT/_checkpoint/                                  what the query remembers, unless it is elsewhere
 
 The directory is the table: `spark.read.parquet(OUT)` gives its rows. Spark, Arrow and pandas pass over names that begin
 with an underscore.
+
 A file is named by its micro-batch. Spark runs a micro-batch again, under its number and with its offsets, until the
 checkpoint says it is done; before it is written again whatever it, or a later one, left in the table is removed. So
 the table holds each batch once, wherever the job was killed. A batch appears in the table when its files and Spark's
