@@ -52,7 +52,7 @@ def folder(tmp_path: Path, certificates: Certificates) -> Path:
 
 def ran(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     command = (sys.executable, "-W", "error", *command)
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=110)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
 def program(page: Path, bootstrap: str, found: list[Block]) -> str:

@@ -81,7 +81,7 @@ def test_a_misspelt_marker_or_option_names_the_one_that_was_meant(tmp_path):
     (tmp_path / "test_project.py").write_text(MISTAKES)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    kafka_brokers: of the project\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_project.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert "1 passed" in done.stdout, done.stdout + done.stderr
     for said in (
         "ConfigError: num_partition: no such option; num_partitions is one",

@@ -252,7 +252,7 @@ def test_tap_listens_records_and_ends_at_a_signal(run, bootstrap, tmp_path):
         with Client(address) as client:
             client.versions()
         process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate()
     finally:
         process.kill()
     assert process.returncode == 0

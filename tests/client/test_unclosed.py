@@ -129,5 +129,5 @@ _, status = os.waitpid(child, 0)
 producer.close()
 sys.exit(os.waitstatus_to_exitcode(status))
 """
-    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

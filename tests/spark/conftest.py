@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ..limits import BEFORE_A_TEST_IS_STOPPED
-from .renewal import RunningSpark, end_java, give_up, was_cut_short
+from .renewal import RunningSpark, end_java, give_up, run_until_workers_are_in_time, was_cut_short
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +44,11 @@ def _running(tmp_path_factory) -> Iterator[RunningSpark]:
 def spark(_running) -> SparkSession:
     """A session on this machine. One for all tests, until one of them is cut short: the next has a new one."""
     return _running.session()
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    run_until_workers_are_in_time(item, nextitem)
+    return True
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,6 +15,7 @@ from subprocess import Popen
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +49,27 @@ def was_cut_short(error: BaseException) -> bool:
     """Whether a test ended by what is no Exception, which may come between any two steps, or with its Java."""
     java = _java()
     return not isinstance(error, (Exception, pytest.skip.Exception)) or (java is not None and java.poll() is not None)
+
+
+ATTEMPTS = 4
+_TOO_LATE = "worker to connect back", "worker failed to connect back"
+
+
+def came_too_late(report: pytest.TestReport) -> bool:
+    """Whether Spark did not wait for a worker: it gives its start ten seconds, and has no setting for them."""
+    return report.failed and any(text in report.longreprtext + report.capstderr for text in _TOO_LATE)
+
+
+def run_until_workers_are_in_time(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Runs a test, and on a machine that is too busy for Spark's limit again."""
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for _ in range(ATTEMPTS):
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        if not any(map(came_too_late, reports)):
+            break
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
 
 def end_java() -> None:

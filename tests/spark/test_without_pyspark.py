@@ -32,7 +32,7 @@ IMPORTS = [
 
 def ran(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", WITHOUT + program, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("line", COMMANDS)
