@@ -1,7 +1,7 @@
 """Draws the pictures of README into docs/pictures/.
 
     python scripts/pictures.py                       # the annotated bytes and the report of an audit
-    python scripts/pictures.py --landed out/report.html   # the report of a landing that `make run` left
+    python scripts/pictures.py --landed out/_report.html   # the report of the landing that `make run` left
 
 The annotated bytes are drawn here, letter by letter; reports are photographed in a browser (chromium on the PATH).
 """
