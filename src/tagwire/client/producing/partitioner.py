@@ -13,16 +13,21 @@ from tagwire.kernel import partitioning as kernel
 def murmur2(data: bytes) -> int:
     """The 32-bit murmur2 hash that Java producers partition by, as an unsigned number. Raises EncodeError for what is
     not bytes."""
-    try:
-        return kernel.murmur2(data)
-    except TypeError:
-        raise EncodeError(f"what is hashed must be bytes, not {type(data).__name__}") from None
+    if not isinstance(data, bytes):
+        raise _not_bytes(data)
+    return kernel.murmur2(data)
 
 
 def partition_of(key: bytes, partitions: int) -> int:
     """The partition, 0 to `partitions` - 1, that every Java producer gives to `key`. Raises EncodeError for a key that
     is not bytes."""
-    return (murmur2(key) & 0x7FFFFFFF) % partitions
+    if not isinstance(key, bytes):
+        raise _not_bytes(key)
+    return (kernel.murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def _not_bytes(given: object) -> EncodeError:
+    return EncodeError(f"what is hashed must be bytes, not {type(given).__name__}")
 
 
 class StickyPartition:
