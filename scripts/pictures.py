@@ -115,7 +115,12 @@ def main() -> None:
     landed = parser.parse_args().landed
     PICTURES.mkdir(exist_ok=True)
     if landed:
-        photograph(landed, PICTURES / "report.png", 900)
+        # Where the table is on this machine is nobody's concern: its directory is told as the user named it.
+        home = landed.absolute().parent
+        with TemporaryDirectory() as directory:
+            page = Path(directory, "report.html")
+            page.write_text(landed.read_text("utf-8").replace(str(home), home.name), "utf-8")
+            photograph(page, PICTURES / "report.png", 900)
         return
     (PICTURES / "annotated.svg").write_text(annotated(), encoding="utf-8")
     with TemporaryDirectory() as directory:
