@@ -29,8 +29,7 @@ Have = Callable[[str], Any]
 Produced = Callable[[Have], str]
 PRODUCED: dict[str, Produced] = {}
 
-# What another Java, another Python or another release of PySpark is needed for: tests/interop/test_newcomers.py, or
-# the causes that stand in the table under the heading, each as tests/doctor plants it.
+# Of causes in a table under a heading one is produced here; tests/doctor plants those of another Java, Python or PySpark.
 
 
 def printed(heading: str) -> Callable[[Produced], Produced]:
