@@ -29,7 +29,7 @@ Have = Callable[[str], Any]
 Produced = Callable[[Have], str]
 PRODUCED: dict[str, Produced] = {}
 
-# Of causes in a table under a heading one is produced here; tests/doctor plants those of another Java, Python or PySpark.
+# Of causes in a table under a heading one is produced here; tests/doctor plants those of another Java or Python.
 
 
 def printed(heading: str) -> Callable[[Produced], Produced]:
