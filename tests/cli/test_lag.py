@@ -119,3 +119,23 @@ def test_members_are_told_with_what_they_have(run):
 @pytest.mark.parametrize("way", [("--spark",), ("--files", "somewhere")])
 def test_only_brokers_know_members(run, way):
     assert run("lag", "--members", *way).code == 2
+
+
+def test_what_is_not_there_is_told_before_spark_is_started(run, monkeypatch, tmp_path):
+    def start():
+        raise AssertionError("Spark is started")
+
+    for command in ("lag", "replay"):
+        monkeypatch.setattr(f"tagwire.cli.{command}.local_spark", start)
+    missing, empty = str(tmp_path / "nosuch"), str(tmp_path)
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").touch()
+    for arguments, said in (
+        (("lag", "--files", missing), f"{missing}: No such file"),
+        (("lag", "--files", empty), "view offsets: its topic is not among the files"),
+        (("replay", "t", "--files", missing), f"{missing}: No such file"),
+        (("replay", "t", "--files", empty, "--of", "payments"), "--of: topic 'payments' is not among the files"),
+        (("replay", "t", "--table", empty), "holds no table that `tagwire land` began"),
+    ):
+        ran = run(*arguments)
+        assert (ran.code, said in ran.err) == (2, True), ran.err

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -16,6 +19,7 @@ from tagwire.client import (
     AtTime,
     Client,
     Committed,
+    ConfigResource,
     NewTopic,
     Producer,
     Reader,
@@ -23,6 +27,7 @@ from tagwire.client import (
     end_transaction,
     partition_of,
 )
+from tagwire.client.config import parse
 from tagwire.errors import ConfigError, EncodeError, Error, KafkaError
 
 NOW = 1_700_000_000_000
@@ -201,6 +206,42 @@ def test_headers_may_be_a_dict(client: Client) -> None:
         producer.send("with-headers", b"1", headers={"trace-id": b"01J2", "origin": None})
     with Reader(client, "with-headers", stop_at_end=True) as reader:
         assert next(reader.records()).headers == (("trace-id", b"01J2"), ("origin", None))
+
+
+NUMPYS: list[tuple[type, dict[str, Any]]] = [
+    (Client, {"timeout": np.int64(20), "exclude": {"Fetch": np.array([4, 5])}}),
+    (Client, {"versions": {"ApiVersions": np.int64(3), "Metadata": (np.int64(4), np.int64(9))}}),
+    (Producer, {"linger": np.float32(0.5), "batch_bytes": np.int64(1000), "retries": np.int32(3)}),
+    (lambda b, **options: Reader(b, "orders", **options), {"batch_rows": np.int64(5), "max_wait_ms": np.int64(9)}),
+    (lambda b, **options: Reader(b, "orders", **options), {"max_decompressed": np.int64(1 << 20)}),
+]
+
+
+@pytest.mark.parametrize(("kind", "options"), NUMPYS, ids=[str(row[1]) for row in NUMPYS])
+def test_numbers_of_numpy_are_numbers(bootstrap: str, kind: Callable[..., Any], options: dict[str, Any]) -> None:
+    with kind(bootstrap, **options) as made:
+        if isinstance(made, Reader):
+            next(made)
+
+
+def test_several_addresses_may_be_a_set_or_come_one_by_one(bootstrap: str) -> None:
+    for given in ({bootstrap}, iter([bootstrap]), np.array([bootstrap]), {bootstrap: None}.keys()):
+        with Client(given) as client:  # type: ignore[arg-type]
+            assert "orders" in client.metadata("orders").topics
+
+
+def test_a_setting_is_its_value_whatever_it_is_a_member_of(bootstrap: str, client: Client) -> None:
+    admin = Admin(client)
+    Policy = Enum("Policy", {"COMPACT": "compact"}, type=str)  # noqa: N806
+    admin.create_topics(NewTopic("settings", configs={"cleanup.policy": Policy.COMPACT}))
+    admin.alter_configs({("topic", "settings"): {"retention.ms": np.int64(7)}})  # type: ignore[dict-item]
+    found = admin.describe_configs(("topic", "settings"))[ConfigResource("topic", "settings")]
+    assert (found["cleanup.policy"].value, found["retention.ms"].value) == ("compact", "7")
+    Isolation = Enum("Isolation", {"COMMITTED": "read_committed"}, type=str)  # noqa: N806
+    given = {"isolation.level": Isolation.COMMITTED, "fetch.max.bytes": np.int64(9), "ssl.ca.location": Path("ca.pem")}
+    settings = parse({"bootstrap.servers": bootstrap, **given})
+    assert (settings.fetch.isolation, settings.fetch.max_bytes) == ("read_committed", 9)
+    assert settings.security == {"ssl_cafile": "ca.pem"}
 
 
 # What cannot be meant ------------------------------------------------------------------------------------------------

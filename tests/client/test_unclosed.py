@@ -114,19 +114,28 @@ def test_a_client_that_was_never_connected_has_nothing_to_close() -> None:
     assert told(lambda: (Client("127.0.0.1:1"), Admin("127.0.0.1:1"))) == []
 
 
+FORKED = [
+    ("Producer", "left.send('t', b'v').result()"),
+    ("Client", "left.metadata()"),
+    ("Admin", "left.list_topics()"),
+]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_does_not_speak_of_its_parents_producer(bootstrap: str) -> None:
+@pytest.mark.parametrize(("kind", "use"), FORKED, ids=[row[0] for row in FORKED])
+def test_a_forked_process_does_not_speak_of_what_its_parent_has(bootstrap: str, kind: str, use: str) -> None:
     program = f"""
 import os, sys
-from tagwire.client import Producer
-producer = Producer({bootstrap!r})
-producer.send("t", b"v").result()
+from tagwire.client import {kind}
+left = {kind}({bootstrap!r})
+{use}
 child = os.fork()
 if child == 0:
-    del producer
+    del left
     os._exit(0)
 _, status = os.waitpid(child, 0)
-producer.close()
+{use}
+left.close()
 sys.exit(os.waitstatus_to_exitcode(status))
 """
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True)

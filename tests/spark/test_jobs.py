@@ -7,11 +7,14 @@ import time
 
 import pytest
 
+from tagwire.broker import Broker
 from tagwire.cli import main
 from tagwire.client import Admin, CommittedOffset, NewTopic, Producer
 from tagwire.errors import ConfigError
 from tagwire.records import Record
+from tagwire.spark.jobs.lag import lag_of_cluster
 from tagwire.spark.jobs.replay import replay
+from tagwire.spark.segments.internal_state import SCHEMAS
 
 from .log_files import LogDirectory
 from .test_segments import offset_commit
@@ -161,3 +164,9 @@ def test_topics_of_int_headers_are_read_by_the_names_of_a_register(spark, broker
     assert sorted(tuple(header) for header in row.headers) == [("7", b"x"), ("app.name", b"ig")]
     (row,) = batch(spark, broker, **options, **{"headers.columns": "1114000"}).select("`1114000`").collect()
     assert row[0] == b"ig"
+
+
+def test_a_cluster_in_which_no_group_has_committed_has_no_lag(spark):
+    with Broker(fsync="never") as empty:
+        found = lag_of_cluster(spark, {"bootstrap.servers": empty.bootstrap})
+        assert (found.collect(), found.schema) == ([], SCHEMAS["offsets"])

@@ -99,6 +99,10 @@ def _asked(client: Client, groups: list[str], topics: list[str], *, members: boo
 
 
 def _spark_rows(files: str | None, bootstrap: str, groups: list[str], topics: list[str]) -> list[Row]:
+    if files:
+        from tagwire.spark.segments.source import check_files
+
+        check_files({"view": "offsets", "path": files})
     with progress("reading offsets", unit="groups"), local_spark() as spark:
         return _collected(spark, files, bootstrap, groups, topics)
 

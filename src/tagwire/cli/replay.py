@@ -83,6 +83,8 @@ def replay(
         (option, _time(text, option)) for option, text in (("--from", since), ("--to", until)) if text is not None
     ]
     moved = times if times in ("keep", "now") else _milliseconds(times)
+    with as_typed(_OPTIONS):
+        _check_source(table, files, of)
     with as_typed(_OPTIONS), progress("replaying"), local_spark() as spark:
         rows = _rows(spark, table, files, of)
         for option, milliseconds in window:
@@ -106,6 +108,18 @@ def _foretold(target: Target) -> str:
     if target.is_there or not target.rows:
         return said
     return f"{said}, which would be created with {_counted(target.partitions, 'partition')}"
+
+
+def _check_source(table: Path | None, files: str | None, of: str | None) -> None:
+    """Raises StorageError or ConfigError where there is nothing to replay, before Spark is started for it."""
+    if table is not None:
+        from tagwire.spark.jobs.replay import landed_table
+
+        landed_table(table)
+    elif files is not None:
+        from tagwire.spark.segments.source import check_files
+
+        check_files({"path": files, **({"subscribe": of} if of else {})})
 
 
 def _rows(spark: Any, table: Path | None, files: str | None, of: str | None) -> Any:

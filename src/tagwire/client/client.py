@@ -77,9 +77,10 @@ class Client:
         apis: Api | Collection[Api] = (),
         **security: Unpack[SecurityOptions],
     ) -> None:
-        at_least("timeout", timeout, 0)
+        timeout = at_least("timeout", timeout, 0)
         apis = (apis,) if isinstance(apis, Api) else apis
-        of_type("apis", apis, Collection, "a list of what tagwire.rpc.api_of makes")
+        of_type("apis", apis, Iterable, "a list of what tagwire.rpc.api_of makes")
+        apis = tuple(apis)
         for api in apis:
             of_type("one of apis", api, Api, "what tagwire.rpc.api_of makes")
         settings = parse(bootstrap) if isinstance(bootstrap, Mapping) else Settings(bootstrap_text(bootstrap))

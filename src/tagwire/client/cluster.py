@@ -6,6 +6,7 @@ does, and a producer's thread runs it beside its sending.
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable
@@ -75,6 +76,7 @@ class Cluster:
         self._openings: dict[Address, Opening] = {}
         self._topology = Topology()
         self._met = False
+        self._process = os.getpid()
 
     def sibling(self) -> Cluster:
         """The same cluster with connections of its own, for another thread. `negotiated` tells of both."""
@@ -86,6 +88,11 @@ class Cluster:
     def is_connected(self) -> bool:
         """Whether a connection is open, or being opened."""
         return bool(self._openings) or any(not link.closed for link in self._links.values())
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether this process made it, and was not forked off from the one that did."""
+        return os.getpid() == self._process
 
     @property
     def addresses(self) -> str:
@@ -461,10 +468,12 @@ def unclosed(owner: object, addresses: str) -> str:
 
 
 def warn_unclosed(owner: object, cluster: Cluster) -> None:
-    """Warns of connections that nobody closed, and closes them. For `__del__`."""
+    """Warns of connections that nobody closed, and closes them. For `__del__`. A process that was forked off closes its
+    copies alone: the one that made them goes on with them."""
     if not cluster.is_connected:
         return
     try:
-        warnings.warn(unclosed(owner, cluster.addresses), ResourceWarning, stacklevel=3, source=owner)
+        if cluster.is_of_this_process:
+            warnings.warn(unclosed(owner, cluster.addresses), ResourceWarning, stacklevel=3, source=owner)
     finally:
         cluster.close()

@@ -27,8 +27,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
+from os import PathLike, fspath
 from typing import Any, Final
 
 from tagwire.client.property_names import KNOWN, meant_by
@@ -158,9 +160,10 @@ def _texts(properties: Mapping[str, Any]) -> dict[str, str]:
             continue  # other clients take functions and objects, too
         if name == "bootstrap.servers" and isinstance(value, (list, tuple)):
             value = ",".join(map(str, value))
-        if not isinstance(value, (str, int, float)):
+        if not isinstance(value, (str, Real, PathLike)):
             raise ConfigError(f"{given}: needs text, a number or a truth value, not {type(value).__name__}")
-        if found.setdefault(name, str(value)) != str(value):
+        text = as_text(value)
+        if found.setdefault(name, text) != text:
             raise ConfigError(f"{given}: given twice, also as another name of it, and differently")
     return found
 
@@ -222,11 +225,25 @@ def offset_reset_of(value: str, name: str = "offset_reset") -> str:
     return value
 
 
-def at_least(name: str, value: float | None, lowest: float) -> float | None:
-    """`value`, which may be left out but not be below `lowest`. Raises ConfigError."""
-    if value is not None and (not isinstance(value, (int, float)) or isinstance(value, bool) or not value >= lowest):
+def at_least(name: str, value: Any, lowest: float) -> Any:
+    """`value` as Python's own number, one of NumPy's too; it may be left out but not be below `lowest`. Raises
+    ConfigError."""
+    if value is None:
+        return None
+    if not isinstance(value, Real) or isinstance(value, bool) or not value >= lowest:  # type: ignore[operator]
         raise ConfigError(f"{name}={value!r}: needs a number from {lowest} on")
-    return value
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
+def as_text(value: str | Real | PathLike[str]) -> str:
+    """A setting as Kafka's files write it; a member of an enum is its value."""
+    if isinstance(value, PathLike):
+        return fspath(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value) if isinstance(value, Integral) else float(value))
 
 
 def of_type(name: str, value: object, kinds: type | tuple[type, ...], allowed: str) -> None:
@@ -239,15 +256,17 @@ def of_type(name: str, value: object, kinds: type | tuple[type, ...], allowed: s
 
 def seconds(name: str, value: float | None) -> None:
     """Raises ConfigError for a time that is neither left out nor a number."""
-    of_type(name, value, (int, float), "a number of seconds")
+    of_type(name, value, Real, "a number of seconds")
 
 
 def bootstrap_text(given: object) -> str:
     """Addresses as text, from that or from a list of them. Raises ConfigError for what is neither."""
     if isinstance(given, str):
         return given
-    if isinstance(given, Sequence) and not isinstance(given, bytes) and all(isinstance(each, str) for each in given):
-        return ",".join(given)
+    if isinstance(given, Iterable) and not isinstance(given, (bytes, Mapping)):
+        several = list(given)
+        if all(isinstance(each, str) for each in several):
+            return ",".join(several)
     hint = ", such as its bootstrap" if hasattr(type(given), "bootstrap") else ""
     raise ConfigError(
         f'bootstrap of type {type(given).__name__}: needs "HOST:PORT,HOST:PORT"{hint}, a list of addresses, or a dict '

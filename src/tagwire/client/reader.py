@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tagwire.client import shapes
@@ -110,21 +111,19 @@ class Reader(ClientOwner):
         check_dialect(dialect, register)
         of_type("register", register, HeaderRegister, 'a HeaderRegister, such as HeaderRegister.load("headers.toml")')
         of_type("stop_at_end", stop_at_end, bool, "True or False")
-        of_type("max_decompressed", max_decompressed, int, "a number of bytes")
+        of_type("max_decompressed", max_decompressed, Integral, "a number of bytes")
         columns = shapes.names("columns", columns)
         check_columns(columns, timestamp_unit)
-        at_least("batch_rows", batch_rows, 1)
-        at_least("batch_bytes", batch_bytes, 1)
         super().__init__(client)
         self._options: dict[str, Any] = {
             "columns": tuple(columns),
             "timestamp_unit": timestamp_unit,
-            "max_decompressed": max_decompressed,
+            "max_decompressed": int(max_decompressed),
             "dialect": dialect,
             "register": register,
         }
-        self._batch_rows = batch_rows
-        self._batch_bytes = batch_bytes
+        self._batch_rows: int = at_least("batch_rows", batch_rows, 1)
+        self._batch_bytes: int = at_least("batch_bytes", batch_bytes, 1)
         given: dict[str, Any] = {
             "max_wait_ms": at_least("max_wait_ms", max_wait_ms, 0),
             "min_bytes": at_least("min_bytes", min_bytes, 0),

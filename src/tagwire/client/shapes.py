@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
+from numbers import Real
 from operator import index
 from typing import Any, Final, Literal, TypeVar
 
-from tagwire.client.config import wrong
+from tagwire.client.config import as_text, wrong
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.offsets import EARLIEST, LATEST, AtTime
 from tagwire.errors import ConfigError
@@ -188,10 +189,8 @@ def config_values(option: str, given: object) -> dict[str, str]:
 
 def config_value(option: str, given: object) -> str:
     """One config's value, as text. Raises ConfigError."""
-    if isinstance(given, bool):
-        return str(given).lower()
-    if isinstance(given, (str, int, float)):
-        return str(given)
+    if isinstance(given, (str, Real)):
+        return as_text(given)
     raise wrong(option, shown(given), 'text or a number, such as "-1"')
 
 

@@ -7,6 +7,8 @@ for the connection it came on and for no other.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping
+from numbers import Integral
+from typing import TypeGuard
 
 from tagwire.errors import ConfigError, UnsupportedVersionError
 from tagwire.rpc.names import api_key, api_name
@@ -98,23 +100,27 @@ def _key(name: str, option: str) -> int:
 
 
 def _range(name: str, value: object, option: str) -> Range:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value, value
+    if _is_version(value):
+        return int(value), int(value)
     if isinstance(value, str):
         found = _parsed(name, value, option)
         return found.lowest, found.highest
-    if isinstance(value, list | tuple) and len(value) == 2 and all(type(end) is int for end in value):
-        return value[0], value[1]
+    if isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_version, value)):
+        return int(value[0]), int(value[1])
     raise ConfigError(f"{option}: {name}={value!r}: allowed is a version, N-M, N+ or [N, M]")
 
 
 def _versions(name: str, value: int | str | Collection[int]) -> Container[int]:
     if isinstance(value, str):
         return _parsed(name, value, "exclude")
-    found = [value] if isinstance(value, int) else value
-    if not isinstance(found, Iterable) or not all(type(version) is int for version in found):
+    found = list(value) if isinstance(value, Iterable) else [value]
+    if not all(map(_is_version, found)):
         raise ConfigError(f"exclude: {name}={value!r}: allowed is a version, N-M, N+ or [N, M, ...]")
-    return frozenset(found)
+    return frozenset(map(int, found))
+
+
+def _is_version(value: object) -> TypeGuard[Integral]:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _parsed(name: str, text: str, option: str) -> Versions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Final
 
 from tagwire import messages
@@ -82,11 +83,11 @@ class Transactions(Asker):
         Raises:
             KafkaError: a broker refuses. UnsupportedVersionError: a broker is too old for what is asked.
         """
-        of_type("longer_than_ms", longer_than_ms, int, "a number of milliseconds")
+        of_type("longer_than_ms", longer_than_ms, Integral, "a number of milliseconds")
         request = messages.ListTransactionsRequest(
             state_filters=shapes.names("states", states),
             producer_id_filters=shapes.numbers("producer_ids", producer_ids),
-            duration_filter=longer_than_ms,
+            duration_filter=int(longer_than_ms),
         )
         found: dict[str, TransactionListing] = {}
 

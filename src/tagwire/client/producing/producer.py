@@ -42,6 +42,9 @@ Result = TypeVar("Result")
 
 _LATEST_TIMESTAMP: Final = 2**63 - 1
 
+# As which headers are mostly given.
+_PAIRED: Final = (list, tuple)
+
 # What a program that was interrupted still waits for its records, at the end of a `with`.
 _LAST_SECOND: Final = 1.0
 
@@ -185,8 +188,10 @@ class Producer(ClientOwner):
             timestamp = _milliseconds(timestamp)
         pairs: Headers = ()
         if headers:
-            # The caller may go on with the list.
-            pairs = as_headers(headers.items() if isinstance(headers, Mapping) else headers, f"record for {topic}")
+            # Whether something is a Mapping takes longer to ask than a header to write.
+            if type(headers) not in _PAIRED and isinstance(headers, Mapping):
+                headers = tuple(headers.items())
+            pairs = as_headers(headers, f"record for {topic}")  # the caller may go on with the list
         record = Record(key, value, pairs, timestamp)
         if self._prepares:
             record = self._prepared(topic, record)

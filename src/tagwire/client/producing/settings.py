@@ -34,7 +34,8 @@ def settings_of(defaults: ProduceSettings, given: Mapping[str, Any]) -> ProduceS
     of_type("transactional_id", options.get("transactional_id"), str, "text")
     of_type("idempotence", options.get("idempotence"), bool, "True or False")
     for name, lowest in _LOWEST.items():
-        at_least(name, options.get(name), lowest)
+        if name in options:
+            options[name] = at_least(name, options[name], lowest)
     if "acks" in options:
         options["acks"] = acks_of(options["acks"])
     if "compression" in options:

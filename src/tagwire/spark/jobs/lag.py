@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tagwire.errors import ConfigError
+from tagwire.errors import ConfigError, Error
 from tagwire.records.internal_topics import OFFSETS
 from tagwire.spark.failure import reason
 
@@ -46,10 +46,15 @@ def lag_of_cluster(spark: SparkSession, properties: Mapping[str, str]) -> DataFr
     """
     from pyspark.sql import functions as F  # noqa: N812
 
+    from tagwire.client import Client
     from tagwire.spark.segments.internal_state import SCHEMAS
 
     if not properties.get("bootstrap.servers"):
         raise ConfigError("bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
+    with Client.from_properties(properties) as client:
+        # It is made when the first group commits. Asked by its name: a list leaves out what one may not see.
+        if client.metadata(OFFSETS).topics[OFFSETS].error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+            return spark.createDataFrame([], SCHEMAS["offsets"])
     options = {f"kafka.{name}": value for name, value in properties.items()}
     try:
         records = (

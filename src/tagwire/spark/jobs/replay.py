@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tagwire.errors import ConfigError, StorageError
 from tagwire.spark.failure import reason
+from tagwire.spark.jobs.table import Identity, Table
 from tagwire.spark.jobs.target import Target, create, target_of
 
 if TYPE_CHECKING:
@@ -149,6 +150,15 @@ def replay(
     return sum(row.sent for row in counted)
 
 
+def landed_table(out: str | Path) -> tuple[Table, Identity]:
+    """The table that `land` made in `out`, and whose it is. Raises StorageError: `land` began none there."""
+    place = Table(out)
+    known = place.identity()
+    if known is None:
+        raise StorageError(f"{place.out}: holds no table that `tagwire land` began")
+    return place, known
+
+
 def landed_rows(spark: SparkSession, out: str | Path) -> DataFrame:
     """The rows of the table that `land` made in `out`, as those of a topic.
 
@@ -160,12 +170,7 @@ def landed_rows(spark: SparkSession, out: str | Path) -> DataFrame:
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    from tagwire.spark.jobs.table import Table
-
-    place = Table(out)
-    known = place.identity()
-    if known is None:
-        raise StorageError(f"{place.out}: holds no table that `tagwire land` began")
+    place, known = landed_table(out)
     try:
         table = spark.read.parquet(f"file://{place.out}")
     except Exception as error:

@@ -145,9 +145,7 @@ class StateReader(DataSourceReader):
         self.options = options
         self.arrow_schema = arrow_schema(chosen(schema, SCHEMAS[options.view]))
         everything = partition_logs(options)
-        self.taken = [log for log in everything if options.takes(log.topic)]
-        if not self.taken:
-            raise ConfigError(f"view {options.view}: its topic is not among the files of {options.paths[0]}")
+        self.taken = _of_view(options, everything)
         # Spark pickles the reader for its tasks before it asks for the partitions.
         self.logs = {(log.topic, log.partition): log for log in everything} if options.view == "offsets" else {}
 
@@ -173,6 +171,30 @@ class StateReader(DataSourceReader):
     def _end_of(self, topic: str, partition: int) -> int | None:
         log = self.logs.get((topic, partition))
         return None if log is None else _log_end(log, drop=self.options.drop)
+
+
+def check_files(given: Mapping[str, str]) -> None:
+    """Looks whether there is what a read would begin with, which is told long before Spark could tell it.
+
+    Args:
+        given: options of the format, `path` among them.
+
+    Raises:
+        StorageError, ConfigError: as when the read begins.
+    """
+    options = parse_segment_options(given)
+    if options.view in SCHEMAS:
+        _of_view(options, partition_logs(options))
+    else:
+        _taken(options)
+
+
+def _of_view(options: SegmentOptions, logs: list[PartitionLog]) -> list[PartitionLog]:
+    """The partitions of the topic that a view of Kafka's own topics is about. Raises ConfigError: there are none."""
+    taken = [log for log in logs if options.takes(log.topic)]
+    if not taken:
+        raise ConfigError(f"view {options.view}: its topic is not among the files of {options.paths[0]}")
+    return taken
 
 
 def _taken(options: SegmentOptions) -> list[PartitionLog]:
