@@ -97,6 +97,15 @@ def test_brokers_may_be_named_by_the_properties(run, guarded, properties, monkey
     assert run("--properties", path, "topics", "--bootstrap", "127.0.0.1:1").code == 2
 
 
+def test_librdkafkas_names_of_properties_are_those_properties(run, guarded, properties, monkeypatch):
+    monkeypatch.delenv("TAGWIRE_BOOTSTRAP")
+    path = properties(*LOGIN, f"sasl.password={PASSWORD}", f"metadata.broker.list={guarded.bootstrap}")
+    assert "t" in run("--properties", path, "topics").out
+    other = properties(*LOGIN, f"sasl.password={PASSWORD}", "metadata.broker.list=127.0.0.1:1", "message.timeout.ms=9")
+    ran = run("--properties", other, "topics", "-X", "delivery.timeout.ms=8", "--bootstrap", guarded.bootstrap)
+    assert (ran.code, ran.err) == (0, "")
+
+
 @pytest.mark.parametrize(
     "command", [("groups", "list"), ("configs", "describe", "topic/t"), ("topics", "describe", "t")]
 )
@@ -118,6 +127,8 @@ def test_a_line_that_is_no_property_is_named_by_its_number_alone(run, properties
     ran = run("--properties", properties("client.id=x", "hunter2"), "topics")
     assert (ran.code, "line 2 is not key=value" in ran.err, "hunter" in ran.err) == (2, True, False)
     assert run("-X", "hunter2", "topics").code == 2
+    ran = run("topics", "-X", "sasl.password:hunter2")
+    assert (ran.code, "'sasl.password...' is not KEY=VALUE" in ran.err, "hunter" in ran.err) == (2, True, False)
 
 
 def test_a_property_that_cannot_be_is_named(run):

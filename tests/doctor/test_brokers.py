@@ -75,6 +75,12 @@ def test_a_property_that_is_wrong_is_named(plain):
     assert "security.protocol" in found(plain.bootstrap, security_protocl="SSL")["brokers"].said
 
 
+def test_librdkafkas_name_of_the_brokers_names_them(plain):
+    findings = list(look({"metadata.broker.list": f"127.0.0.1:1,{plain.bootstrap}"}, 2.0))
+    assert [finding.check for finding in findings if finding.state == PROBLEM] == ["broker"]
+    assert "advertised" in {finding.check for finding in findings}
+
+
 def test_a_name_that_does_not_resolve():
     told = found("nosuch.invalid:9092")["broker"]
     assert told.state == PROBLEM

@@ -28,12 +28,21 @@ def forget() -> None:
 def remember_file(properties: Mapping[str, str]) -> None:
     """Keeps what a file of properties says."""
     _of_file.clear()
-    _of_file.update(properties)
+    _of_file.update(_by_first_name(properties))
 
 
 def remember(properties: Mapping[str, str]) -> None:
     """Keeps what the command line says, before the command or after it; what comes later holds."""
-    _of_command_line.update(properties)
+    _of_command_line.update(_by_first_name(properties))
+
+
+def _by_first_name(properties: Mapping[str, str]) -> dict[str, str]:
+    """librdkafka's other names of properties replaced, so that what goes before the file goes before those too."""
+    if not properties:
+        return {}
+    from tagwire.client.config import ALIASES
+
+    return {ALIASES.get(name, name): value for name, value in properties.items()}
 
 
 def is_file_remembered() -> bool:

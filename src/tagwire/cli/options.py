@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,8 @@ from tagwire.cli.connecting import (
     remember_file,
 )
 from tagwire.errors import ConfigError
+
+_NAME = re.compile(r"[\w.-]*")
 
 
 def addresses(context: typer.Context, parameter: typer.CallbackParam, text: str | None) -> str | None:
@@ -107,9 +110,16 @@ def pairs(values: Iterable[str], option: str) -> list[tuple[str, str]]:
     for text in values:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise typer.BadParameter(f"{text!r} is not KEY=VALUE", param_hint=f"'{option}'")
+            raise typer.BadParameter(f"{_key_of(text)!r} is not KEY=VALUE", param_hint=f"'{option}'")
         found.append((key, value))
     return found
+
+
+def _key_of(text: str) -> str:
+    """What an error shows of a property that was written in another way: what follows its name may be a password."""
+    name = _NAME.match(text)
+    shown = name[0] if name else ""
+    return shown if shown == text else f"{shown}..."
 
 
 def host_and_port(text: str, option: str) -> tuple[str, int]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from tagwire import messages
 from tagwire.client import Client, ClusterMetadata
-from tagwire.client.config import addresses_of, parse
+from tagwire.client.config import ALIASES, addresses_of, parse
 from tagwire.client.security import Security, security_of
 from tagwire.client.transport import Link, Setup, connected_socket
 from tagwire.client.versions import DISPENSABLE, OURS, policy
@@ -103,7 +103,8 @@ def look(properties: Mapping[str, str] | None, timeout: float) -> Iterator[Findi
     if not answering:
         return
     reached = {"bootstrap.servers": ",".join(map(address_text, answering))}
-    with Client.from_properties({**properties, **reached, "request.timeout.ms": f"{timeout * 1000:.0f}"}) as client:
+    given = {ALIASES.get(name, name): value for name, value in properties.items()}
+    with Client.from_properties({**given, **reached, "request.timeout.ms": f"{timeout * 1000:.0f}"}) as client:
         try:
             cluster = client.metadata()
         except TagwireError as error:
