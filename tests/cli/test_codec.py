@@ -67,3 +67,9 @@ def test_bad_input_of_encode_is_one_line(run, tmp_path: Path):
         ran = run("encode", "MetadataRequest", "--version", 12, "--file", value)
         assert ran.code == 2
         assert said in ran.err
+
+
+@pytest.mark.parametrize("command", [("decode", "--frame"), ("encode", "MetadataRequest", "--version", "12")])
+def test_a_device_is_not_read_it_may_have_no_end(run, command):
+    ran = run(*command, "--file", "/dev/null")
+    assert (ran.code, "/dev/null: a device, where a file should be" in ran.err) == (2, True)

@@ -132,6 +132,8 @@ def test_what_is_not_there_is_told_before_spark_is_started(run, monkeypatch, tmp
     (tmp_path / "orders-0" / f"{0:020}.log").touch()
     for arguments, said in (
         (("lag", "--files", missing), f"{missing}: No such file"),
+        (("lag", "--files", ""), "'--files': names no directory"),
+        (("replay", "t", "--files", " "), "'--files': names no directory"),
         (("lag", "--files", empty), "view offsets: its topic is not among the files"),
         (("replay", "t", "--files", missing), f"{missing}: No such file"),
         (("replay", "t", "--files", empty, "--of", "payments"), "--of: topic 'payments' is not among the files"),

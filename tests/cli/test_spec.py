@@ -211,6 +211,12 @@ def test_a_release_that_is_not_known_is_told_with_those_that_are(run):
     assert run("spec", "diff", "3.9", "nowhere").code == 2
 
 
+@pytest.mark.parametrize("arguments", [("2.8", "nosuch"), ("nosuch", "2.8")])
+def test_of_a_release_and_what_is_none_the_one_that_is_none_is_told(run, arguments):
+    ran = run("spec", "diff", *arguments)
+    assert (ran.code, "release='nosuch': not in the table" in ran.err) == (2, True)
+
+
 def test_a_misspelt_message_is_told_with_what_it_is_like(run):
     for command in (("spec", "show", "FetchReqest"), ("decode", "fetchrequest", "--version", 1, "--hex", "00")):
         ran = run(*command)

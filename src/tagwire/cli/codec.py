@@ -15,7 +15,7 @@ from tagwire.cli.completing import messages
 from tagwire.cli.options import Json
 from tagwire.cli.spec import message_named
 from tagwire.cli.terminal import print_json, print_rows, safe_json
-from tagwire.errors import ConfigError
+from tagwire.errors import ConfigError, StorageError
 
 if TYPE_CHECKING:
     from tagwire.codec.annotate import Span
@@ -154,7 +154,7 @@ def encode(
 
     kind = message_class(message_named(message))
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        text = sys.stdin.read() if str(file) == "-" else _content(file).decode("utf-8")
         doc = json.loads(text)
     except ValueError as error:
         raise ConfigError(f"{file}: not JSON: {error}") from None
@@ -180,4 +180,13 @@ def _input(hex_text: str | None, base64_text: str | None, file: Path | None) -> 
             return base64.b64decode("".join(text.split()), validate=True)
         except ValueError:
             raise typer.BadParameter(f"{text[:40]!r} is not base64", param_hint="'--base64'") from None
-    return file.read_bytes() if file is not None else sys.stdin.buffer.read()
+    return _content(file) if file is not None else sys.stdin.buffer.read()
+
+
+def _content(file: Path) -> bytes:
+    """All that a file or a pipe holds. Raises StorageError for a device: it may have no end."""
+    from tagwire.records.files.opening import strange_kind
+
+    if strange_kind(file) == "a device":
+        raise StorageError(f"{file}: a device, where a file should be")
+    return file.read_bytes()

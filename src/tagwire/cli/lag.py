@@ -67,6 +67,8 @@ def lag(
       tagwire lag --summary --json | jq 'select(.max_lag > 1000) | .group'
       tagwire lag --files /var/lib/kafka/data --json
     """
+    if files is not None and not files.strip():
+        raise typer.BadParameter("names no directory", param_hint="'--files'")
     if (files or spark) and members:
         raise typer.BadParameter("members are known to brokers alone", param_hint="'--members'")
     groups, topics = list(dict.fromkeys(group or ())), list(dict.fromkeys(topic or ()))

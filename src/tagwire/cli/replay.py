@@ -76,6 +76,8 @@ def replay(
     """
     if (table is None) == (files is None):
         raise typer.BadParameter("give one of --table and --files", param_hint="'--table'")
+    if files is not None and not files.strip():
+        raise typer.BadParameter("names no directory", param_hint="'--files'")
     from tagwire.spark.jobs.replay import replay as write
     from tagwire.spark.jobs.target import target_of
 

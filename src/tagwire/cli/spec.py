@@ -169,7 +169,7 @@ def diff(
       tagwire spec diff v1/ v2/ --history archive/ --json
       tagwire spec diff 3.9 4.3
     """
-    if is_release(old) and is_release(new) and not (Path(old).exists() or Path(new).exists()):
+    if (is_release(old) or is_release(new)) and not (Path(old).exists() or Path(new).exists()):
         if history:
             raise typer.BadParameter("releases have none", param_hint="'--history'")
         if print_release_diff(old, new, as_json):
