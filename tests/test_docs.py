@@ -42,12 +42,17 @@ def bootstrap() -> Iterator[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, certificates: Certificates) -> Path:
-    """Where the program runs: it has the files that pages name."""
-    shutil.copy(certificates.authority, tmp_path / "ca.pem")
-    for name in ("me.pem", "me.key"):  # one file that has both
-        shutil.copy(certificates.client, tmp_path / name)
-    (tmp_path / "headers.toml").write_text('space = "local"\n[[entries]]\nkey = 1114000\nname = "app.name"\n')
+    """Where the program runs."""
+    put_files(tmp_path, certificates)
     return tmp_path
+
+
+def put_files(folder: Path, certificates: Certificates) -> None:
+    """The files that pages name."""
+    shutil.copy(certificates.authority, folder / "ca.pem")
+    for name in ("me.pem", "me.key"):  # one file that has both
+        shutil.copy(certificates.client, folder / name)
+    (folder / "headers.toml").write_text('space = "local"\n[[entries]]\nkey = 1114000\nname = "app.name"\n')
 
 
 def ran(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:

@@ -255,7 +255,8 @@ TELLS_CLIENTS: list[tuple[str, Callable[[str], object], str]] = [
     ("a misspelt property", lambda b: Admin({"bootstrap_servers": b}), r"bootstrap\.servers is one"),
     ("a property of None", lambda b: Client({"bootstrap.servers": None}), r"bootstrap\.servers: needs text, a number"),
     ("a misspelt option", lambda b: Client(b, security_protocal="SSL"), "security_protocol is one"),  # type: ignore[call-arg]
-    ("an unknown option", lambda b: Client(b, foo=1), "foo: no such option; allowed are sasl_mechanism"),  # type: ignore[call-arg]
+    ("an unknown option", lambda b: Client(b, foo=1), "foo: no such option; allowed are apis, client_id"),  # type: ignore[call-arg]
+    ("a misspelt option of its own", lambda b: Client(b, tiemout=3), "tiemout: no such option; timeout is one"),  # type: ignore[call-arg]
     ("a timeout of text", lambda b: Client(b, timeout="5"), "timeout='5': needs a number"),  # type: ignore[arg-type]
     ("a client id that is none", lambda b: Client(b, client_id=5), "client_id=5: allowed is one name"),  # type: ignore[arg-type]
 ]

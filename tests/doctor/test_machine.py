@@ -88,6 +88,16 @@ def test_extras_are_told_apart_by_what_is_here(monkeypatch, tmp_path):
     assert "nosuch-two" not in found.said
 
 
+def test_an_extra_that_is_made_of_others_is_installed_where_all_that_they_need_is(monkeypatch, tmp_path):
+    arrow = 'nosuch-arrow; extra == "arrow"'
+    audit = ['pytest>=1; extra == "audit"', 'tagwire[arrow,cli]; extra == "audit"', 'hypothesis; extra == "cli"']
+    planted(tmp_path, monkeypatch, arrow, *audit, 'Cython; extra == "pure"', 'tagwire[arrow]; extra == "all"')
+    found = one(packages)
+    assert "extras installed: cli; not installed: arrow (lacks nosuch-arrow); audit (lacks nosuch-arrow);" in found.said
+    assert "pure" not in found.said
+    assert "all" not in found.said.replace("installed", "").replace("install", "")
+
+
 @pytest.mark.parametrize(("marker", "state"), [('; extra == "spark"', WARNING), ("", PROBLEM)])
 def test_a_package_of_a_release_that_is_not_wanted_is_named(monkeypatch, tmp_path, marker, state):
     planted(tmp_path, monkeypatch, f"pytest<2{marker}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from tagwire.rpc import api_name, negotiate
 from tagwire.spec import releases
 
 from ..certificates import Certificates
+from .built_wheel import built
 from .peer import NotRunError, Peer
 from .real_broker import RELEASES, RealBroker
 from .real_node import RealNode
@@ -88,6 +90,12 @@ def kafka() -> RealBroker:
     """A broker of the newest release, with its command-line tools."""
     with not_run_without():
         return RealBroker.fetch(tools=True)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel with compiled kernels, built once."""
+    return built(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="session", params=RELEASES)

@@ -15,34 +15,9 @@ from zipfile import ZipFile
 
 import pytest
 
+from .built_wheel import built
+
 ROOT = Path(__file__).parents[2]
-
-
-def built(tmp_path: Path, **environment: str) -> Path:
-    """The wheel that `make wheel` leaves, of a copy of the project."""
-    project = tmp_path / "project"
-    project.mkdir()
-    for name in ("Makefile", "setup.py", "pyproject.toml", "constraints.txt", "README.md", "LICENSE", "MANIFEST.in"):
-        shutil.copy(ROOT / name, project / name)
-    for name in ("src", "scripts"):
-        ignored = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info")
-        shutil.copytree(ROOT / name, project / name, ignore=ignored)
-    stale = project / "build" / "lib" / "tagwire" / "that_was_deleted.py"
-    stale.parent.mkdir(parents=True)
-    stale.touch()
-    ran = subprocess.run(
-        ["make", "wheel", f"PYTHON={sys.executable}"],
-        cwd=project,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert "warning" not in (ran.stdout + ran.stderr).lower()
-    assert len(ran.stdout.splitlines()) < 10
-    (wheel,) = (project / "dist").glob("tagwire-*.whl")
-    assert "tagwire/that_was_deleted.py" not in ZipFile(wheel).namelist()
-    return wheel
 
 
 def dependencies(wheel: Path) -> set[str]:
@@ -64,8 +39,7 @@ def test_a_wheel_without_kernels_needs_what_one_with_kernels_needs(tmp_path: Pat
 
 
 @pytest.mark.timeout(900)
-def test_the_wheel_works_where_there_is_no_compiler(tmp_path: Path) -> None:
-    wheel = built(tmp_path)
+def test_the_wheel_works_where_there_is_no_compiler(wheel: Path, tmp_path: Path) -> None:
     assert "manylinux" in wheel.name or sys.platform != "linux"
     kernels = [each for each in ZipFile(wheel).infolist() if each.filename.endswith(".so")]
     assert sum(kernel.file_size for kernel in kernels) < 8 << 20

@@ -49,6 +49,7 @@ def places(folder: Path, data: Path, number: int) -> dict[str, str]:
     own.mkdir()
     return {
         '"checkpoint"': repr(str(own / "checkpoint")),
+        '"checkpoints/': f'"{own}/checkpoints/',
         '.start("': f'.start("{own}/',
         '"lake/': f'"{own}/lake/',
         '"/var/lib/kafka/data': f'"{data}',

@@ -88,7 +88,7 @@ class Client:
         self.produce_settings: ProduceSettings = settings.produce
         added = {api.key: api for api in apis}
         name = settings.client_id if client_id is None else shapes.name("client_id", client_id)
-        secured = security_of({**settings.security, **security})
+        secured = security_of({**settings.security, **security}, Client.__init__.__kwdefaults__ or ())
         setup = Setup(name, policy(exclude, versions, fallback, added), secured, added)
         limit = settings.timeout if timeout is None else timeout
         self.cluster = Cluster(addresses_of(settings.bootstrap), setup, limit)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Final, TypedDict
@@ -160,9 +160,13 @@ _SASL: Final = ("sasl_mechanism", "sasl_plain_username", "sasl_plain_password")
 PLAINTEXT: Final = Security()
 
 
-def security_of(options: Mapping[str, Any]) -> Security:
-    """The `Security` of keyword options. Raises ConfigError, also for a name that is no option."""
+def security_of(options: Mapping[str, Any], beside: Iterable[str] = ()) -> Security:
+    """The `Security` of keyword options. Raises ConfigError, also for a name that is no option.
+
+    Args:
+        beside: other options that stand where these do, one of which may be meant by such a name.
+    """
     for name in options:
         if name not in Security.__match_args__:
-            raise no_such_option(name, Security.__match_args__)
+            raise no_such_option(name, (*beside, *Security.__match_args__))
     return Security(**options)

@@ -9,7 +9,7 @@ import shutil
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -21,11 +21,11 @@ from tagwire.doctor.findings import OK, PROBLEM, WARNING, Finding
 LITTLE_ROOM: Final = 1024 * 1024 * 1024
 NO_ROOM: Final = 100 * 1024 * 1024
 
-_REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*\(?([^;)]*)\)?\s*(?:;\s*(.*))?")
+_REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[([^\]]*)\])?\s*\(?([^;)]*)\)?\s*(?:;\s*(.*))?")
 _EXTRA: Final = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 _BOUND: Final = re.compile(r"(~=|==|!=|<=|>=|<|>)\s*([0-9][0-9A-Za-z.]*)")
-# Of those who work on tagwire itself.
-_NOT_FOR_USERS: Final = {"dev", "flights", "test", "lint", "bench"}
+# Of those who work on tagwire itself, or run it uncompiled; and all the others in one.
+_NOT_FOR_USERS: Final = {"dev", "flights", "test", "lint", "bench", "pure", "all"}
 
 
 def python() -> Iterator[Finding]:
@@ -77,37 +77,48 @@ def packages() -> Iterator[Finding]:
             "pip install -e . there, or pip install tagwire",
         )
         return
-    missing: dict[str, list[str]] = {}
-    present: set[str] = set()
+    missing: dict[str, set[str]] = {}
+    within: dict[str, set[str]] = {}
     for text in required:
         match = _REQUIREMENT.fullmatch(text.strip())
-        if match is None or match[1].lower() == "tagwire":
+        if match is None:
             continue
-        name, bounds, marker = match[1], match[2].strip(), match[3] or ""
+        name, inner, bounds, marker = match[1], match[2] or "", match[3].strip(), match[4] or ""
         extra = _EXTRA.search(marker)
-        if extra and extra[1] in _NOT_FOR_USERS:
-            continue
         of = extra[1] if extra else ""
+        if of in _NOT_FOR_USERS:
+            continue
+        within.setdefault(of, set())
+        if name.lower() == "tagwire":
+            within[of].update(filter(None, re.split(r"[\s,]+", inner)))
+            continue
         version = _version(name)
         if version is None:
             # A condition that is about something else than extras need not hold here.
             if not marker or extra:
-                missing.setdefault(of, []).append(name)
-            continue
-        present.add(of)
-        if not fits(version, bounds):
+                missing.setdefault(of, set()).add(name)
+        elif not fits(version, bounds):
             pinned = f"tagwire[{of}]" if of else "tagwire"
             said = f"{name} {version} is installed, and {pinned} wants {bounds}"
             yield Finding("packages", WARNING if of else PROBLEM, said, f"pip install '{name}{bounds}'")
-    core = missing.pop("", [])
-    if core:
+    if core := sorted(missing.get("", ())):
         yield Finding("packages", PROBLEM, f"missing: {', '.join(core)}", f"pip install {' '.join(core)}")
-    here = sorted(present - set(missing) - {""})
-    said = f"extras installed: {', '.join(here) or 'none'}"
-    if missing:
-        lacks = "; ".join(f"{extra} (lacks {', '.join(names)})" for extra, names in sorted(missing.items()))
-        said += f"; not installed: {lacks}; where one is wanted: pip install 'tagwire[{min(missing)}]'"
+    lacks = {extra: _lacks(extra, missing, within, frozenset()) for extra in sorted(within) if extra}
+    said = f"extras installed: {', '.join(extra for extra in lacks if not lacks[extra]) or 'none'}"
+    if some := {extra: names for extra, names in lacks.items() if names}:
+        told = "; ".join(f"{extra} (lacks {', '.join(sorted(names))})" for extra, names in some.items())
+        said += f"; not installed: {told}; where one is wanted: pip install 'tagwire[{min(some)}]'"
     yield Finding("packages", OK, said)
+
+
+def _lacks(
+    extra: str, missing: Mapping[str, set[str]], within: Mapping[str, set[str]], above: frozenset[str]
+) -> set[str]:
+    """What an extra needs and is not here, through the extras that it is made of."""
+    names = set(missing.get(extra, ()))
+    for inner in within.get(extra, set()) - above:
+        names |= _lacks(inner, missing, within, above | {extra})
+    return names
 
 
 def disk() -> Iterator[Finding]:
