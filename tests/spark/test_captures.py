@@ -80,6 +80,13 @@ def test_spark_gathers_what_one_process_gathers_however_logs_are_split(spark, ev
     assert [judge(usage, "4.0.0").outcome for usage in found.usages()] == verdicts
 
 
+def test_each_session_of_a_spark_gathers(spark, evidence):
+    log = [str(evidence / "request.log.2.zst")]
+    found, _ = gather(spark, log)
+    again, _ = gather(spark.newSession(), log)
+    assert told(again) == told(found)
+
+
 def test_the_command_tells_the_same_with_spark(spark, evidence, tmp_path, capsys):
     def ran(*options):
         code = main(["audit", str(evidence), "--target", "4.0.0", "--json", "--out", str(tmp_path / "out"), *options])
@@ -123,6 +130,7 @@ def test_only_the_columns_asked_for_are_made(spark, evidence):
     ("options", "path", "said"),
     [
         ({"bodys": "true"}, "request.log", "option bodys: unknown"),
+        ({"gathered": "yes?"}, "request.log", "gathered"),
         ({}, "nothing-*.log", "no such file, and no file in it"),
     ],
 )

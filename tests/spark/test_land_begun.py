@@ -34,6 +34,7 @@ GIVEN = ["--value-format", "json", "--value-schema"]
             "with --message=spec of Order, not another spec of Order;",
         ),
         ({}, ["--headers", "a,b"], "with --headers (none), not a,b;"),
+        ({}, ["--partition-by", "date"], "with --partition-by=none, not date;"),
     ],
 )
 def test_a_table_says_what_it_was_begun_with_in_the_options_that_were_typed(
@@ -53,7 +54,10 @@ def test_a_table_says_what_it_was_begun_with_in_the_options_that_were_typed(
         ([*GIVEN, "id bigot"], "--value-schema='id bigot': there is no type 'bigot'"),
         ([*GIVEN, "id int", "--version", "1"], "--version: means nothing with --value-format=json"),
         ([*GIVEN, "id int", "--mode", "LOUD"], "--mode='LOUD': needs PERMISSIVE"),
-        ([*GIVEN, "id int", "--corrupt-column", "date"], "--corrupt-column: 'date' would be a second column"),
+        (
+            [*GIVEN, "id int", "--corrupt-column", "date", "--partition-by", "date"],
+            "--corrupt-column: 'date' would be a second column",
+        ),
         (["--headers", "key"], "--headers: 'key' would be a second column"),
     ],
 )

@@ -30,6 +30,7 @@ _OPTIONS = {
     "columnNameOfCorruptRecord": "--corrupt-column",
     "mode": "--mode",
     "headers": "--headers",
+    "partition_by": "--partition-by",
 }
 _CELL = 40
 _NARROW = 6

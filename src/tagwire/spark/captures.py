@@ -5,7 +5,8 @@
 A row tells of requests of one API in one version on one connection: see `tagwire.capture.tables.OBSERVATIONS`. Paths
 are files, directories and patterns that every worker can open. Large request logs are read by many tasks, a capture
 of packets by one, since the packets of a connection belong together. What is not understood is counted: with
-`includeLosses` there are rows of it, whose column `loss` says what.
+`includeLosses` there are rows of it, whose column `loss` says what. With `gathered` each task tells what it has
+counted, losses too, in the rows of `tagwire.capture.tables.CENSUS`: what `tagwire.spark.jobs.audit` reads.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from tagwire.capture import Losses, Offers, Piece, paths_of, pieces, seen_in
+from tagwire.capture import Census, Losses, Offers, Piece, paths_of, pieces, seen_in, take_census
 from tagwire.errors import ConfigError
 from tagwire.spark.ahead import ahead
 from tagwire.spark.columns import arrow_schema
+from tagwire.spark.ddl import parse_schema
 from tagwire.spark.failure import causes_alone
 from tagwire.spark.option_values import count, flag, known_options
 
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SPLIT_BYTES = 128 << 20
-_NAMES = ("path", "paths", "bodies", "maxPartitionBytes", "includeLosses")
+_NAMES = ("path", "paths", "bodies", "maxPartitionBytes", "includeLosses", "gathered")
 _LOSS = "loss"
 _TYPES: dict[str, DataType] = {
     "timestamp[us, tz=UTC]": TimestampType(),
@@ -51,6 +53,14 @@ _TYPES: dict[str, DataType] = {
     "int64": LongType(),
     "list<item: int16>": ArrayType(ShortType()),
 }
+_PLACE = "file: string, position: bigint"
+_CENSUS = f"""
+    software_name string, software_version string, client_id string, principal string, address string,
+    api_key int, api_version int, count bigint,
+    first struct<unknown: boolean, time: bigint, {_PLACE}>, last struct<time: bigint, {_PLACE}>,
+    highest_offered int, connections bigint, error_codes array<struct<code: int, count: bigint>>,
+    minute bigint, loss string, place struct<{_PLACE}>
+"""
 
 
 def schema_of(*, losses: bool) -> StructType:
@@ -71,11 +81,13 @@ class CaptureDataSource(DataSource):
     def name(cls) -> str:
         return "tagwire-capture"
 
-    def schema(self) -> StructType:
+    def schema(self) -> StructType | str:
+        if _flag(self.options, "gathered"):
+            return _CENSUS
         return schema_of(losses=_flag(self.options, "includeLosses"))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return CaptureReader(self.options, schema)
+        return (GatheringReader if _flag(self.options, "gathered") else CaptureReader)(self.options, schema)
 
 
 @causes_alone
@@ -88,6 +100,9 @@ class CaptureReader(DataSourceReader):
         self._bodies = flag("bodies", given, default=False)
         self._losses = flag("includeLosses", given, default=False)
         self._split_bytes = count("maxPartitionBytes", given) or SPLIT_BYTES
+        self._schema = self._checked(schema)
+
+    def _checked(self, schema: StructType) -> StructType:
         whole = schema_of(losses=self._losses)
         unknown = [name for name in schema.fieldNames() if name not in whole.fieldNames()]
         if unknown:
@@ -95,7 +110,7 @@ class CaptureReader(DataSourceReader):
         wrong = [field.name for field in schema if field.dataType != whole[field.name].dataType]
         if wrong:
             raise ConfigError(f"column {wrong[0]}: is {whole[wrong[0]].dataType.simpleString()}")
-        self._schema = schema
+        return schema
 
     def partitions(self) -> list[InputPartition]:
         """The tasks. Raises CaptureError where a path names nothing."""
@@ -125,6 +140,24 @@ class CaptureReader(DataSourceReader):
             yield _shaped(observation_batch(seen, offers), wanted)
         if self._losses and losses.counts:
             yield _shaped(loss_batch(losses), wanted)
+
+
+@causes_alone
+class GatheringReader(CaptureReader):
+    """One task for each file, or piece of a log, which counts what it sees."""
+
+    def _checked(self, schema: StructType) -> StructType:
+        if schema != parse_schema(_CENSUS):
+            raise ConfigError("gathered: its rows have columns of their own, and all of them")
+        return schema
+
+    def _batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+        from tagwire.capture.tables import census_batches
+
+        losses, census = Losses(), Census()
+        for seen in seen_in(piece, losses, bodies=self._bodies):
+            take_census(census, seen)
+        yield from census_batches(census, losses)
 
 
 def _shaped(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:

@@ -6,59 +6,16 @@ census, losses = gather(spark, ["/var/log/kafka"])
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
-from pyspark.sql.types import StructType
-
-from tagwire.capture import Census, Client, Losses, Piece, Place, Use, seen_in, take_census
-from tagwire.spark.captures import CaptureDataSource, CaptureReader
+from tagwire.capture import Census, Client, Losses, Place, Use
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _CLIENT = ("software_name", "software_version", "client_id", "principal", "address")
-_PLACE = "file: string, position: bigint"
-_SCHEMA = f"""
-    software_name string, software_version string, client_id string, principal string, address string,
-    api_key int, api_version int, count bigint,
-    first struct<unknown: boolean, time: bigint, {_PLACE}>, last struct<time: bigint, {_PLACE}>,
-    highest_offered int, connections bigint, error_codes array<struct<code: int, count: bigint>>,
-    minute bigint, loss string, place struct<{_PLACE}>
-"""
-
-
-class CensusDataSource(DataSource):
-    """What is in captures, gathered: the rows of `tagwire.capture.tables.CENSUS`, of each task its own. The options are
-    those of `tagwire-capture`."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "tagwire-census"
-
-    def schema(self) -> str:
-        return _SCHEMA
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return CensusReader(self.options)
-
-
-class CensusReader(CaptureReader):
-    """One task for each file, or piece of a log, which gathers it."""
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        super().__init__(options, StructType())
-
-    def _batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
-        from tagwire.capture.tables import census_batches
-
-        losses, census = Losses(), Census()
-        for seen in seen_in(piece, losses, bodies=self._bodies):
-            take_census(census, seen)
-        yield from census_batches(census, losses)
 
 
 def gather(spark: SparkSession, paths: Sequence[str], *, bodies: bool = False) -> tuple[Census, Losses]:
@@ -73,7 +30,7 @@ def gather(spark: SparkSession, paths: Sequence[str], *, bodies: bool = False) -
     """
     from pyspark.sql import functions as f
 
-    rows = _read(spark, CensusDataSource, paths, bodies=str(bodies).lower()).cache()
+    rows = _read(spark, paths, gathered="true", bodies=str(bodies).lower()).cache()
     try:
         losses, census = Losses(), Census()
         for row in _losses(rows.where(f.col("loss").isNotNull())).collect():
@@ -90,13 +47,13 @@ def gather(spark: SparkSession, paths: Sequence[str], *, bodies: bool = False) -
 
 def save(spark: SparkSession, paths: Sequence[str], path: Path, *, bodies: bool = False) -> None:
     """Writes the observations as a Parquet directory, in place of one that is there."""
-    seen = _read(spark, CaptureDataSource, paths, bodies=str(bodies).lower())
+    seen = _read(spark, paths, bodies=str(bodies).lower())
     seen.write.mode("overwrite").option("compression", "zstd").parquet(str(path))
 
 
-def _read(spark: SparkSession, source: type[DataSource], paths: Sequence[str], **options: str) -> DataFrame:
-    spark.dataSource.register(source)
-    return spark.read.format(source.name()).options(**options).load(list(paths))
+def _read(spark: SparkSession, paths: Sequence[str], **options: str) -> DataFrame:
+    # Found by name, never registered: a session may not find what another of the same Spark has registered.
+    return spark.read.format("tagwire-capture").options(**options).load(list(paths))
 
 
 def _losses(rows: DataFrame) -> DataFrame:
