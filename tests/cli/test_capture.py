@@ -46,6 +46,12 @@ def evidence(tmp_path: Path) -> Path:
     return folder
 
 
+def test_one_client_of_one_request_is_counted_as_one(run, tmp_path):
+    log = tmp_path / "kafka-request.log"
+    log.write_text(LINE.format(api="JOIN_GROUP", version=1, client="telegraf"))
+    assert "\n1 client, 1 request; on 4.0.0: 1 breaks." in run("audit", log, "--target", "4.0.0").out
+
+
 def test_audit_says_who_breaks_why_and_where_it_was_seen(run, evidence):
     ran = run("audit", evidence, "--target", "4.0.0,4.0.1")
     assert ran.code == 1

@@ -185,8 +185,7 @@ def _reasons(verdict: Verdict) -> Iterator[str]:
             continue
         last = max(finding.versions.values(), key=lambda use: use.last)
         when = f", last {utc(last.last // 1000)}" if last.last >= 0 else ""
-        requests = "1 request" if finding.count == 1 else f"{finding.count} requests"
-        yield f"  {finding} ({requests}{when}, {last.places[-1]})"
+        yield f"  {finding} ({_many(finding.count, 'request')}{when}, {last.places[-1]})"
     if verdict.works_until is not None:
         yield f"  It works until Kafka {verdict.works_until}."
     if verdict.upgrade is not None:
@@ -202,7 +201,11 @@ def _summary(judged: list[tuple[Usage, list[Verdict]]], targets: list[str]) -> s
         counts = Counter(verdicts[at].outcome for _, verdicts in judged)
         said = [f"{counts[outcome]} {_verb(outcome.value, counts[outcome])}" for outcome in Outcome if counts[outcome]]
         parts.append(f"on {_meant(name)}: {', '.join(said) or 'nothing to judge'}")
-    return f"\n{len(judged)} clients, {requests} requests; {'; '.join(parts)}."
+    return f"\n{_many(len(judged), 'client')}, {_many(requests, 'request')}; {'; '.join(parts)}."
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _meant(target: str) -> str:

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from . import backend_developer, data_engineer
+from . import backend_developer, data_engineer, operator
 from .way import Way
 
 WAYS: Final[dict[str, Callable[[Way], None]]] = {
     "data_engineer": data_engineer.walk,
     "backend_developer": backend_developer.walk,
+    "operator": operator.walk,
 }
 
 
