@@ -12,13 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tagwire.broker import Broker
+from tagwire.broker import Broker, Listener
 from tagwire.client import (
     EARLIEST,
     Admin,
     AtTime,
     Client,
     Committed,
+    CommittedOffset,
     ConfigResource,
     NewTopic,
     Producer,
@@ -29,6 +30,7 @@ from tagwire.client import (
 )
 from tagwire.client.config import parse
 from tagwire.errors import ConfigError, EncodeError, Error, KafkaError
+from tagwire.records import Record
 
 NOW = 1_700_000_000_000
 ORDERS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
@@ -244,6 +246,25 @@ def test_a_setting_is_its_value_whatever_it_is_a_member_of(bootstrap: str, clien
     assert settings.security == {"ssl_cafile": "ca.pem"}
 
 
+def test_interceptors_may_come_one_by_one(client: Client) -> None:
+    seen: list[int] = []
+
+    def see(record: Record) -> None:
+        seen.append(record.offset)
+
+    with Reader(client, {("orders", 0): 0}, stop_at_end=True) as reader:
+        assert len(list(reader.records(interceptors=iter([see])))) == len(seen) == 10
+
+
+def test_a_broker_takes_numbers_of_numpy_and_sets_of_listeners() -> None:
+    listeners = {Listener("127.0.0.1", np.int64(0))}  # type: ignore[arg-type]
+    numbers: Any = {"num_partitions": np.int64(2), "idle_timeout_s": np.float32(9)}
+    with Broker(listeners=listeners, **numbers) as broker, Admin(broker.bootstrap) as admin:
+        admin.create_topics(NewTopic("two", num_partitions=-1))
+    with Broker(sasl={"PLAIN"}, users={"alice": "secret"}):
+        pass
+
+
 # What cannot be meant ------------------------------------------------------------------------------------------------
 
 TELLS_CLIENTS: list[tuple[str, Callable[[str], object], str]] = [
@@ -309,6 +330,10 @@ def test_what_calls_are_given_is_named_too(client: Client) -> None:
                 call("5")  # type: ignore[operator]
         with pytest.raises(ConfigError, match="resume: needs the identity of a producer, not str"):
             producer.init_transactions(resume="x")  # type: ignore[arg-type]
+        producer.init_transactions()
+        producer.begin_transaction()
+        with pytest.raises(ConfigError, match="offsets: orders-0=-7: allowed is an offset from 0 on"):
+            producer.send_offsets({("orders", 0): -7}, "g")
     with Reader(client, "orders", group="g", stop_at_end=True) as reader:
         with pytest.raises(ConfigError, match="interceptors: needs a list of functions of a record"):
             next(reader.records(interceptors=print))  # type: ignore[arg-type]
@@ -368,6 +393,8 @@ TELLS_ADMINS: list[tuple[Callable[[Admin], object], str]] = [
     (lambda a: a.alter_configs({"orders": {}}), r"""a key of changes='orders': .*\{\("topic", "orders"\): """),
     (lambda a: a.alter_configs({("topic", "t"): "x"}), "changes of topic 't'='x': allowed is a dict by config"),  # type: ignore[dict-item]
     (lambda a: a.group_offsets(["g"]), "group=<list>: allowed is one name"),  # type: ignore[arg-type]
+    (lambda a: a.alter_group_offsets("g", {"orders": -7}), "offsets: orders-0=-7: allowed is an offset from 0 on"),
+    (lambda a: a.alter_group_offsets("g", {"orders": CommittedOffset(-1)}), "orders-0=-1: allowed is an offset from"),
     (lambda a: a.alter_group_offsets("g", [5]), r"""offsets=<list>: allowed is a dict by topic"""),  # type: ignore[arg-type]
     (lambda a: a.alter_group_offsets("g", {"orders": "5"}), "offsets: orders-0='5': .*, or a CommittedOffset"),  # type: ignore[dict-item]
     (lambda a: a.delete_records({"orders": 5}), r"a key of before='orders': allowed is a dict by topic and part"),  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from os import PathLike
@@ -64,8 +64,8 @@ class Broker:
         *,
         advertise: str | None = None,
         tls: Tls | None = None,
-        sasl: str | Sequence[str] = (),
-        listeners: Listener | Sequence[Listener] = (),
+        sasl: str | Iterable[str] = (),
+        listeners: Listener | Iterable[Listener] = (),
         **options: Unpack[Options],
     ) -> None:
         for name in options:
@@ -75,20 +75,23 @@ class Broker:
             raise ConfigError(f"data_dir={data_dir!r} is no directory: a port is given as port=9092")
         if advertise is not None and not isinstance(advertise, str):
             raise ConfigError(f'advertise={advertise!r} is no text, such as "broker.example:9092"')
+        # A dict of users among the mechanisms is named as what it is.
+        several_mechanisms = isinstance(sasl, Iterable) and not isinstance(sasl, (str, Mapping))
+        mechanisms: tuple[Any, ...] = tuple(sasl) if several_mechanisms else (sasl,)
         one = Listener(
             host,
             port,
             address_of(advertise, "advertise") if advertise is not None else None,
             tls,
-            tuple(sasl) if isinstance(sasl, Sequence) and not isinstance(sasl, str) else (sasl,),
+            mechanisms,
         )
-        listeners = (listeners,) if isinstance(listeners, Listener) else listeners
-        if not isinstance(listeners, Sequence) or not all(isinstance(each, Listener) for each in listeners):
+        several = tuple(listeners) if isinstance(listeners, Iterable) else (listeners,)
+        if not all(isinstance(each, Listener) for each in several):
             raise ConfigError('listeners: needs a list of Listener("0.0.0.0", 9092)')
-        if listeners and one != Listener():
+        if several and one != Listener():
             raise ConfigError("listeners: says all of host, port, advertise, tls and sasl: give one or the other")
         data = None if data_dir is None else Path(data_dir)
-        self._settings = Settings(data_dir=data, listeners=tuple(listeners) or (one,), **options)
+        self._settings = Settings(data_dir=data, listeners=several or (one,), **options)
         self._apis = Apis(self._settings.as_release)
         self._interceptions = Interceptions()
         self.disk = FaultyFiles()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from pathlib import Path
 from types import NoneType
 from typing import Final, Literal, TypedDict, get_args
@@ -107,8 +108,11 @@ class Settings:
             raise ConfigError(f"register: a HeaderRegister, not {_kind(self.register)}")
         for name in _WHOLE:
             self._check(name, is_whole(getattr(self, name)), "a whole number")
+            object.__setattr__(self, name, int(getattr(self, name)))  # the wire takes Python's own alone
         timeout = self.idle_timeout_s
-        self._check("idle_timeout_s", isinstance(timeout, float) or is_whole(timeout), "a number of seconds")
+        self._check(
+            "idle_timeout_s", isinstance(timeout, Real) and not isinstance(timeout, bool), "a number of seconds"
+        )
         self._check("fsync", self.fsync in get_args(Fsync), " or ".join(get_args(Fsync)))
         self._check("unsupported", self.unsupported in get_args(Unsupported), " or ".join(get_args(Unsupported)))
         self._check("num_partitions", 1 <= self.num_partitions <= MAX_PARTITIONS, f"1 to {MAX_PARTITIONS}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -231,7 +231,7 @@ class Reader(ClientOwner):
             raise
 
     def records(
-        self, *, interceptors: Sequence[ConsumerInterceptor] = (), header_serdes: HeaderSerdes | None = None
+        self, *, interceptors: Iterable[ConsumerInterceptor] = (), header_serdes: HeaderSerdes | None = None
     ) -> Iterator[Record]:
         """The same records one by one, as objects that know topic and partition. A reader is read in one way: as
         batches or as records. Called again, it goes on after the last record given out.
@@ -246,9 +246,10 @@ class Reader(ClientOwner):
             ConfigError: batches were read already. Else as when batches are read.
         """
         of_type("header_serdes", header_serdes, HeaderSerdes, "HeaderSerdes({...})")
-        of_type("interceptors", interceptors, Sequence, "a list of functions of a record")
+        of_type("interceptors", interceptors, Iterable, "a list of functions of a record")
         if self._held or self._small:
             raise ConfigError("records() of a reader that is read as batches: make another reader")
+        passes = tuple(interceptors)
         self._rewind()
         while not self._fetcher.finished:
             chunks = self._fetcher.next()
@@ -258,7 +259,7 @@ class Reader(ClientOwner):
             except TagwireError as error:
                 failure = error
             for chunk in chunks:
-                yield from self._records_of(chunk, interceptors, header_serdes)
+                yield from self._records_of(chunk, passes, header_serdes)
             if failure is not None:
                 raise failure
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, field
+from numbers import Integral
 from os import PathLike
 from typing import Final
 
@@ -16,8 +17,8 @@ MECHANISMS: Final = ("PLAIN", *SCRAM_HASHES)
 
 
 def is_whole(value: object) -> bool:
-    """Whether an option is a whole number; a truth value is none."""
-    return isinstance(value, int) and not isinstance(value, bool)
+    """Whether an option is a whole number, also one of NumPy's; a truth value is none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ class Listener:
                 raise ConfigError(f"{host_name}={told(host)!r}: {fault}")
             if not is_whole(port) or not 0 <= port <= 65535:
                 raise ConfigError(f"{port_name}={port!r} is not 0 to 65535")
+        object.__setattr__(self, "port", int(self.port))  # one of NumPy's cannot be sent
         for mechanism in self.sasl:
             if mechanism not in MECHANISMS:
                 raise ConfigError(f"sasl={mechanism!r} is not {' or '.join(MECHANISMS)}")

@@ -10,6 +10,7 @@ from typing import Any, Final
 from tagwire import messages
 from tagwire.client import shapes
 from tagwire.client.admin.asking import Asker, Outcome, by_topic
+from tagwire.client.config import wrong
 from tagwire.client.coordinators import GROUP
 from tagwire.client.metadata import TopicPartition
 from tagwire.client.offsets import EARLIEST, LATEST, AtTime
@@ -150,11 +151,18 @@ class GroupOffsets(Asker):
 
 def _offset(at: TopicPartition, given: object) -> CommittedOffset | int | AtTime:
     if isinstance(given, CommittedOffset):
-        return given
+        return given if given.offset >= 0 else committable(at, given.offset)
     number = shapes.whole(given)
     if number is not None and number not in (EARLIEST, LATEST):
-        return CommittedOffset(number)
+        return committable(at, number)
     return shapes.offset(f"offsets: {at}", given, "a CommittedOffset")
+
+
+def committable(at: TopicPartition, offset: int) -> CommittedOffset:
+    """An offset to commit. Raises ConfigError for one below 0: brokers keep it, and no client can go on there."""
+    if offset < 0:
+        raise wrong(f"offsets: {at}", offset, "an offset from 0 on")
+    return CommittedOffset(offset)
 
 
 def _fetch_request(link: Link, group: str, wanted: dict[str, list[int]] | None) -> Any:

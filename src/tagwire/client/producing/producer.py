@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tagwire.client import shapes
-from tagwire.client.admin.group_offsets import CommittedOffset
+from tagwire.client.admin.group_offsets import CommittedOffset, committable
 from tagwire.client.client import Client
 from tagwire.client.cluster import Cluster, unclosed
 from tagwire.client.config import Bootstrap, ProduceSettings, of_type, seconds, wrong
@@ -468,11 +468,12 @@ def _numbering(cluster: Cluster, settings: ProduceSettings, gathering: Gathering
 
 def _committed(at: TopicPartition, given: object) -> tuple[int, int, str]:
     if isinstance(given, CommittedOffset):
+        committable(at, given.offset)
         return given.offset, given.leader_epoch, given.metadata
     offset = shapes.whole(given)
     if offset is None:
         raise wrong(f"offsets: {at}", shapes.shown(given), "an offset, or a CommittedOffset")
-    return CommittedOffset(offset).offset, -1, ""
+    return committable(at, offset).offset, -1, ""
 
 
 def _check_place(topic: object, partition: object) -> None:
