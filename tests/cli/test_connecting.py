@@ -131,6 +131,13 @@ def test_a_line_that_is_no_property_is_named_by_its_number_alone(run, properties
     assert (ran.code, "'sasl.password...' is not KEY=VALUE" in ran.err, "hunter" in ran.err) == (2, True, False)
 
 
+def test_a_file_of_properties_that_is_not_utf_8_is_told_without_what_it_holds(run, tmp_path):
+    path = tmp_path / "client.properties"
+    path.write_bytes("client.id=x\nsasl.password=hünter2\n".encode("latin-1"))
+    ran = run("--properties", path, "topics")
+    assert (ran.code, f"{path}: is not UTF-8 at byte 27" in ran.err, "nter2" in ran.err) == (2, True, False)
+
+
 def test_a_property_that_cannot_be_is_named(run):
     ran = run("-X", "security.protocol=TLS", "topics")
     assert (ran.code, "security_protocol='TLS'" in ran.err) == (2, True)

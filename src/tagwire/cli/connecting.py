@@ -84,10 +84,14 @@ def read_properties(path: Path) -> dict[str, str]:
     """A file of `key=value` lines; `#` and `!` begin comments, a backslash at its end continues a line.
 
     Raises:
-        typer.BadParameter: a line has no key or no value; the text names its number alone.
+        typer.BadParameter: it is no UTF-8; a line has no key or no value; the text names its number alone.
     """
     found: dict[str, str] = {}
-    lines = iter(enumerate(path.read_text(encoding="utf-8").splitlines(), 1))
+    try:
+        lines = iter(enumerate(path.read_text(encoding="utf-8").splitlines(), 1))
+    except UnicodeDecodeError as error:
+        said = f"{path}: is not UTF-8 at byte {error.start}"
+        raise typer.BadParameter(said, param_hint="'--properties'") from None
     for number, line in lines:
         text = line.strip()
         if not text or text[0] in "#!":
