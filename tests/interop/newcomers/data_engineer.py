@@ -73,10 +73,14 @@ def walk(way: Way) -> None:
     looks = LOOKS.replace("host:9092", way.broker.bootstrap)
     for name, place in places.items():
         looks = looks.replace(name, place)
-    way.writes("flights.py", *program, looks)
-    # The page's own lines first, then what came of them, then the mistakes, in one session: Java takes its time.
+    # A program of the page's lines and no more has landed its rows when it ends.
+    way.writes("flights.py", *program)
+    way.types("python -W error flights.py")
+    assert way.types("python -W error -c 'import pandas; print(len(pandas.read_parquet(\"table\")))'") == "10\n"
+    # What else came of them, then the mistakes, in one session: Java takes its time.
+    way.writes("looks.py", *program, looks)
     way.types(
-        "python -W error flights.py",
+        "python -W error looks.py",
         "flights: 10 of which from EWR",
         "table: 10",
         "target: 10",
