@@ -87,6 +87,9 @@ def test_what_changes_nothing_is_accepted(name: str, value: str) -> None:
 
 MISSPELT = [
     ("secruity.protocol", "security.protocol"),
+    ("acsk", "acks"),
+    ("ack", "acks"),
+    ("debgu", "debug"),
     ("bootstrap.server", "bootstrap.servers"),
     ("compresion.type", "compression.type"),
     ("Isolation.Level", "isolation.level"),

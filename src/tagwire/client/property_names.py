@@ -92,5 +92,15 @@ KNOWN: Final = frozenset({*_JAVA.split(), *_LIBRDKAFKA.split()})
 
 def meant_by(name: str) -> str | None:
     """The name that a property's, which nobody knows, is likely to be a misspelling of; None where it is none."""
-    near = get_close_matches(name.lower(), sorted(KNOWN), 1, _ALIKE)
-    return near[0] if near else None
+    typed = name.lower()
+    near = get_close_matches(typed, sorted(KNOWN), 1, _ALIKE) or [known for known in KNOWN if _one_slip(typed, known)]
+    return min(near, default=None)
+
+
+def _one_slip(typed: str, known: str) -> bool:
+    """Whether a letter is missing, too many or another one, or two stand the wrong way round: of short names that is
+    too much for a ratio."""
+    at = next((at for at, (one, other) in enumerate(zip(typed, known)) if one != other), min(len(typed), len(known)))
+    typed, known = typed[at:], known[at:]
+    swapped = known[1::-1] + known[2:]
+    return typed in (known[1:], swapped) or typed[1:] in (known, known[1:])
