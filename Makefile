@@ -14,7 +14,8 @@ HEADERS ?=
 WHAT ?= all
 PYTEST ?=
 # Whole files go to each process, since a file's tests share a broker or a Spark session; the slow ones first.
-PROCESSES := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Four on two cores: much of the time a test waits, for Java, a disk or a time limit.
+PROCESSES := -n 4 --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test lint interop nightly bench stubs wheel setup clean
 
