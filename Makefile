@@ -17,7 +17,7 @@ PYTEST ?=
 # Four on two cores: much of the time a test waits, for Java, a disk or a time limit.
 PROCESSES := -n 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test lint interop nightly bench stubs wheel setup clean
+.PHONY: run test lint interop nightly bench docs stubs wheel setup clean
 
 run: setup
 	$(BIN)/tagwire land $(if $(TOPIC),"$(TOPIC)") --to "$(OUT)" $(if $(BOOTSTRAP),--bootstrap "$(BOOTSTRAP)") \
@@ -48,6 +48,10 @@ nightly: interop
 bench: setup
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r bench/requirements.txt
 	$(BIN)/python bench/run.py $(WHAT)
+
+# The site, into build/docs. What it is made with is installed for it alone, under .cache/.
+docs: setup
+	@$(BIN)/python website/make_site.py
 
 stubs: setup
 	$(BIN)/python -m tagwire.codec.stubs src/tagwire
