@@ -230,11 +230,97 @@ def test_a_table_in_a_folder_of_its_directory_is_not_begun_anew_beside_it(tmp_pa
         Table(tmp_path / "t").inspect()
 
 
-def test_days_that_somebody_removed_are_not_missed(tmp_path):
-    table = landed(tmp_path / "t")
-    for path in table.files():
+def remove(files: list[Path]) -> None:
+    for path in files:
         path.unlink()
-    assert table.judge("t", "c", None, None) == table.identity()
+
+
+def judged(table: Table) -> bool:
+    return table.judge("t", "c", None, None) == table.identity()
+
+
+def test_a_table_whose_files_are_gone_while_its_checkpoint_stays_is_refused(tmp_path):
+    Job(tmp_path / "t", until=3).run()
+    table = Table(tmp_path / "t")
+    remove(table.files())
+    with pytest.raises(StorageError, match=r"its files are gone, but the checkpoint .*_checkpoint goes on behind them"):
+        table.judge("t", "c", None, None)
+    with pytest.raises(StorageError) as refused:
+        table.judge("t", "c", None, None)
+    assert "\n" not in str(refused.value)
+    (table.state / "landed.json").unlink()  # as the error says, of files that were removed on purpose
+    assert judged(table)
+
+
+@pytest.mark.parametrize("kill_after", range(1, 8))
+def test_files_that_are_gone_are_missed_while_a_later_batch_is_under_way(tmp_path, kill_after):
+    Job(tmp_path / "t", until=2).run()
+    job = Job(tmp_path / "t", until=3)
+    with pytest.raises(Killed):
+        job.run(kill_after + 2)
+    table = Table(tmp_path / "t")
+    assert judged(table)
+    remove(table.files())
+    with pytest.raises(StorageError, match="are gone"):
+        table.judge("t", "c", None, None)
+
+
+def test_a_table_that_is_older_than_its_checkpoint_is_refused(tmp_path):
+    Job(tmp_path / "t", until=3).run()
+    table = Table(tmp_path / "t")
+    remove([path for path in table.files() if "batch-00000002" in path.name])
+    with pytest.raises(StorageError, match=r"the files of batch 2 are gone from .*date=2013-01-01, but the checkpoint"):
+        table.judge("t", "c", None, None)
+
+
+def test_batches_without_rows_leave_nothing_that_could_be_missed(tmp_path):
+    table = Table(tmp_path / "t")
+    job = Job(tmp_path / "t", until=0)
+    with table.lock():
+        table.claim(table.judge("t", "c", ("h",), None))
+    for batch in range(3):
+        job.log(table, "offsets", batch)
+        table.publish(batch, table.stage(batch))
+        job.log(table, "commits", batch)
+        assert judged(table)
+    assert not (table.state / "landed.json").exists()
+
+
+def test_days_that_somebody_removed_are_not_missed(tmp_path):
+    Job(tmp_path / "t", until=3).run()
+    for date in DATES[:-1]:
+        shutil.rmtree(tmp_path / "t" / f"date={date}")
+        assert judged(Table(tmp_path / "t"))
+
+
+def test_files_for_which_one_of_somebody_else_stands_are_not_missed(tmp_path):
+    table = Table(tmp_path / "t")
+    with table.lock():
+        table.claim(table.judge("t", "c", (), None))
+    job = Job(tmp_path / "t", until=1)
+    job.log(table, "offsets", 0)
+    staged = table.stage(0)
+    write_rows(staged / "part-0.parquet", 0, 0, ROWS)
+    table.publish(0, staged)
+    job.log(table, "commits", 0)
+    write_rows(table.out / "compacted.parquet", 0, 0, ROWS)
+    remove([table.out / "batch-00000000-0000.parquet"])
+    assert judged(table)
+    (table.checkpoint / "offsets/0").unlink()
+    with pytest.raises(StorageError, match=r"older than the table \(batch -1 against 0\)"):
+        table.judge("t", "c", None, None)
+
+
+def test_a_table_emptied_with_its_checkpoint_lands_from_the_start(tmp_path):
+    Job(tmp_path / "t", until=3).run()
+    table = Table(tmp_path / "t")
+    remove(table.files())
+    shutil.rmtree(table.checkpoint)
+    Job(tmp_path / "t", until=2).run()
+    assert rows_of(tmp_path / "t") == all_rows(2)
+    remove(table.files())
+    with pytest.raises(StorageError, match="its files are gone"):
+        table.judge("t", "c", None, None)
 
 
 def test_files_of_others_in_the_table_are_left_alone(tmp_path):
@@ -257,6 +343,14 @@ def test_files_of_a_table_that_is_not_partitioned_stand_side_by_side_and_are_cle
     write_rows(table.out / "compacted.parquet", 0, 100, ROWS)
     assert table.clear(0) == 2
     assert [path.name for path in table.files()] == ["compacted.parquet"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": []}', '{"0": 1}'])
+def test_a_damaged_note_of_the_last_batches_is_named(tmp_path, text):
+    table = landed(tmp_path / "t")
+    (table.state / "landed.json").write_text(text)
+    with pytest.raises(StorageError, match=r"landed\.json"):
+        table.judge("t", "c", None, None)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 3}', '{"format": 2, "id": "x"}'])

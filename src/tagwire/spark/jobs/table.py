@@ -4,6 +4,7 @@
     OUT/date=2013-07-04/batch-00000012-0003.parquet   the same, of one that is partitioned by date
     OUT/_staging/...                                  a batch while it is written
     OUT/_tagwire/table.json                           whose table this is; `lock` beside it
+    OUT/_tagwire/landed.json                          the last micro-batches that have put files into the table
     OUT/_checkpoint/                                  what the query remembers, unless it is elsewhere
 
 The directory is the table: `spark.read.parquet(OUT)` gives its rows. Spark, Arrow and pandas pass over names that begin
@@ -13,6 +14,10 @@ A file is named by its micro-batch. Spark runs a micro-batch again, under its nu
 checkpoint says it is done; before it is written again whatever it, or a later one, left in the table is removed. So
 the table holds each batch once, wherever the job was killed. A batch appears in the table when its files and Spark's
 plan of it are on the disk, and before Spark is told: the table is never behind its checkpoint, nor unknown to it.
+
+A table that lost its files while its checkpoint stayed is refused: the query would go on behind rows that nobody has.
+What is removed on purpose is not missed as long as it can be told from a loss: a directory of dates, or files beside
+which somebody else's stand, such as a compacted one.
 """
 
 from __future__ import annotations
@@ -230,6 +235,7 @@ class Table:
                 moved(target)
             for directory in {path.parent for path in files} | {self.out}:
                 _sync(directory)
+            self._note_landed(batch, sorted({str(path.parent.relative_to(self.out)) for path in files}))
             shutil.rmtree(self._staging / self._run, ignore_errors=True)
         return files
 
@@ -270,10 +276,14 @@ class Table:
         """Refuse a table and a checkpoint that do not belong together: rows would be lost or repeated."""
         mark = _read_json(self.checkpoint / _MARK)
         files = self.files()
-        landed = max(map(_batch_of, files), default=-1)
-        planned = _newest(self.checkpoint / "offsets")
+        noted = self._noted_landed()
+        landed = max([*map(_batch_of, files), *(noted if files else ())], default=-1)
+        planned, done = _newest(self.checkpoint / "offsets"), _newest(self.checkpoint / "commits")
         if mark is not None and mark.get("id") != known.id:
-            raise StorageError(f"{self.checkpoint}: is the checkpoint of another table")
+            raise StorageError(
+                f"{self.checkpoint}: is the checkpoint of another table; name that table's directory, or, to land from "
+                "the start, another checkpoint"
+            )
         if mark is None and files:
             raise StorageError(
                 f"{self.out}: holds rows, but its checkpoint is not in {self.checkpoint}; give the checkpoint it was "
@@ -283,6 +293,46 @@ class Table:
             raise StorageError(
                 f"{self.checkpoint}: is older than the table (batch {planned} against {landed}); restore the newer one"
             )
+        # A batch that is not done is written again, whatever is left of it.
+        last = max((batch for batch in noted if batch <= done), default=None)
+        if last is not None and (lost := self._lost(last, noted[last], files)):
+            raise StorageError(
+                f"{self.out}: {lost}, but the checkpoint {self.checkpoint} goes on behind them; put them back, or "
+                "remove the table and its checkpoint to land from the start; if they were removed on purpose, remove "
+                f"{self._landed}"
+            )
+
+    def _lost(self, batch: int, folders: list[str], files: list[Path]) -> str | None:
+        """What is missing of a micro-batch that is done; None where nothing is, or it was removed on purpose."""
+        if not files:
+            return "its files are gone"
+        for folder in map(self.out.joinpath, folders):
+            there = {_batch_of(path) for path in files if path.parent == folder}
+            if folder.is_dir() and not there & {batch, -1}:
+                return f"the files of batch {batch} are gone from {folder}"
+        return None
+
+    @property
+    def _landed(self) -> Path:
+        return self.state / "landed.json"
+
+    def _noted_landed(self) -> dict[int, list[str]]:
+        """The last micro-batches that have put files into the table, and into which of its directories."""
+        found = _read_json(self._landed) or {}
+        try:
+            return {int(batch): [str(folder) for folder in folders] for batch, folders in found.items()}
+        except (TypeError, ValueError):
+            raise StorageError(f"{self._landed}: does not name micro-batches") from None
+
+    def _note_landed(self, batch: int, folders: list[str]) -> None:
+        """Two are kept: the newer one may not be done, and then the one before it tells whether rows are missing."""
+        before = self._noted_landed()
+        newest = max((other for other in before if other < batch), default=None)
+        noted = {} if newest is None else {newest: before[newest]}
+        if folders:
+            noted[batch] = folders
+        if noted != before:
+            _write_json(self._landed, {str(other): noted[other] for other in noted})
 
 
 @contextmanager
