@@ -13,8 +13,6 @@ from tagwire.cli.times import FORMS, milliseconds
 if TYPE_CHECKING:
     from tagwire.client import Client, TopicPartition
 
-EARLIEST = -2
-LATEST = -1
 _MAX_OFFSET = 2**63 - 1
 
 
@@ -42,6 +40,8 @@ def parse_bound(text: str, option: str) -> Bound:
     Raises:
         typer.BadParameter: it says none; the text names the option and what is allowed.
     """
+    from tagwire.rpc.list_offsets import EARLIEST, LATEST
+
     words = {"earliest": EARLIEST, "latest": LATEST}
     if text in words:
         return Bound(offset=words[text])
@@ -59,6 +59,8 @@ def parse_bound(text: str, option: str) -> Bound:
 
 def resolve(client: Client, bound: Bound, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
     """The offset the bound means in each partition; for a time after the last record, the partition's end."""
+    from tagwire.rpc.list_offsets import LATEST
+
     if not partitions:
         return {}
     if bound.offset is not None and bound.offset >= 0:
@@ -84,6 +86,8 @@ class Held:
 
 def held(client: Client, partitions: list[TopicPartition]) -> dict[TopicPartition, Held]:
     """What each partition holds now."""
+    from tagwire.rpc.list_offsets import EARLIEST, LATEST
+
     if not partitions:
         return {}
     starts = client.list_offsets(dict.fromkeys(partitions, EARLIEST))

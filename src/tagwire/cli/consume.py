@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tagwire.cli import completing
-from tagwire.cli.bounds import LATEST, Bound, held
+from tagwire.cli.bounds import held
 from tagwire.cli.connecting import BOOTSTRAP, connect
 from tagwire.cli.options import Bootstrap, Json, Topic
 from tagwire.cli.ranges import Edge, offsets_of, parse_edge, parse_range
@@ -109,7 +109,7 @@ def consume(
         start, end = parse_edge(from_, "--from"), parse_edge(to, "--to")
     else:
         start, end = parse_range(offsets, "--offsets")
-    if follow and end != Edge(Bound(offset=LATEST)):
+    if follow and end != parse_edge(_TO, "--to"):
         raise typer.BadParameter(
             "cannot be given together with --follow", param_hint="'--offsets'" if offsets else "'--to'"
         )

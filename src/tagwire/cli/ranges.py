@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tagwire.cli.bounds import EARLIEST, LATEST, Bound, Held, parse_bound, resolve
+from tagwire.cli.bounds import Bound, Held, parse_bound, resolve
 from tagwire.errors import Error, KafkaError
 
 if TYPE_CHECKING:
@@ -50,11 +50,10 @@ class Edge:
         return self.named.get(partition, self.everywhere)
 
 
-def parse_edge(text: str, option: str, unnamed: int = LATEST) -> Edge:
+def parse_edge(text: str, option: str) -> Edge:
     """What `text` says, `P=WHERE,P=WHERE` included.
 
-    Args:
-        unnamed: what holds for partitions that such a list does not name.
+    What such a list does not name is the end of its partition.
 
     Raises:
         typer.BadParameter: it says nothing; the text names the option and what is allowed.
@@ -69,7 +68,7 @@ def parse_edge(text: str, option: str, unnamed: int = LATEST) -> Edge:
                 f"{entry[:40]!r} is not PARTITION=WHERE, each partition once", param_hint=f"'{option}'"
             )
         named[int(partition)] = _place(where, option)
-    return Edge(Bound(offset=unnamed), named)
+    return Edge(parse_bound("latest", option), named)
 
 
 def parse_range(text: str, option: str) -> tuple[Edge, Edge]:
@@ -94,6 +93,8 @@ def offsets_of(
     Raises:
         KafkaError: such an offset, naming partition and what it holds.
     """
+    from tagwire.rpc.list_offsets import EARLIEST, LATEST
+
     alike: dict[Bound, list[TopicPartition]] = {}
     found: dict[TopicPartition, int] = {}
     for at, kept in holds.items():

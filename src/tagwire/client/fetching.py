@@ -30,7 +30,7 @@ from tagwire.errors import (
     UnsupportedVersionError,
 )
 from tagwire.kernel.batch_scan import pass_batches
-from tagwire.records.batch import PREFIX_SIZE
+from tagwire.records.batch_bounds import stated_size
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.rpc.dialects import say_dialect
 from tagwire.rpc.list_offsets import EARLIEST, LATEST
@@ -40,8 +40,6 @@ from tagwire.spec.api_keys import ApiKey
 logger = logging.getLogger("tagwire.client")
 
 MAX_OFFSET = 2**63 - 1
-
-MAGIC_AT = 16
 
 
 class _Asked(NamedTuple):
@@ -284,7 +282,7 @@ class Fetcher:
         most = self._settings.max_partition_bytes
         if len(data) >= most:
             return f"{len(data)} bytes hold no whole record batch; fetch more than {most} bytes of a partition at once"
-        stated = PREFIX_SIZE + int.from_bytes(data[8:PREFIX_SIZE], "big", signed=True) if len(data) > MAGIC_AT else None
+        stated = stated_size(data)
         batch = "a batch's beginning" if stated is None else f"a batch of {stated}"
         return (
             f"the broker has {len(data)} bytes of {batch}: its log is cut off there; "

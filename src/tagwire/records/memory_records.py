@@ -25,14 +25,13 @@ from tagwire.records.batch import (
     Data,
     RecordBatch,
 )
+from tagwire.records.batch_bounds import MAGIC_AT, batch_bounds, check_end, check_record_batch
 from tagwire.records.message_set import ENTRY, TIMESTAMP_AT, MessageEntry, MessageRun
 from tagwire.records.register import HeaderRegister
 
 INT_HEADERS = "int-headers"
 DIALECTS = (None, INT_HEADERS)
 
-_SMALLEST_LENGTH = 14
-_MAGIC_AT = 16
 _INT64, _INT32, _CRC, _PRODUCER = Struct(">q"), Struct(">i"), Struct(">I"), Struct(">qhi")
 _EPOCH_AT, _MESSAGE_CRC_AT, _MAX_TIMESTAMP_AT, _PRODUCER_AT = 12, 12, 35, 43
 _LOW_ATTRIBUTES_AT, _MESSAGE_ATTRIBUTES_AT = 22, 17
@@ -175,7 +174,7 @@ def set_append_time(
     Raises UnsupportedVersionError for magic 0, which has no timestamps; ConfigError for an unknown dialect.
     """
     view = _writable(batch, dialect)
-    if view[_MAGIC_AT] == 2 and dialect is None:
+    if view[MAGIC_AT] == 2 and dialect is None:
         batch[_LOW_ATTRIBUTES_AT] |= APPEND_TIME
         _INT64.pack_into(batch, _MAX_TIMESTAMP_AT, timestamp)
         size = len(view) if len(rest) else PREFIX_SIZE + _INT32.unpack_from(view, 8)[0]
@@ -196,8 +195,8 @@ def set_max_timestamp(batch: bytearray | memoryview, timestamp: int) -> None:
     Raises CorruptRecordError for what is too short for a header, or of another magic.
     """
     view = _writable(batch, None)
-    if view[_MAGIC_AT] != 2:
-        raise CorruptRecordError(f"a message set of magic {view[_MAGIC_AT]} has no header of a record batch")
+    if view[MAGIC_AT] != 2:
+        raise CorruptRecordError(f"a message set of magic {view[MAGIC_AT]} has no header of a record batch")
     _INT64.pack_into(view, _MAX_TIMESTAMP_AT, timestamp)
     _CRC.pack_into(view, CRC_AT, checksum(view[CRC_FROM:]))
 
@@ -211,8 +210,8 @@ def set_producer(
     Raises CorruptRecordError for what is too short for a header, or of another magic.
     """
     view = _writable(batch, None)
-    if view[_MAGIC_AT] != 2:
-        raise CorruptRecordError(f"a message set of magic {view[_MAGIC_AT]} has no producer")
+    if view[MAGIC_AT] != 2:
+        raise CorruptRecordError(f"a message set of magic {view[MAGIC_AT]} has no producer")
     view[_LOW_ATTRIBUTES_AT] = view[_LOW_ATTRIBUTES_AT] & ~TRANSACTIONAL | (TRANSACTIONAL if transactional else 0)
     _PRODUCER.pack_into(view, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
     _CRC.pack_into(view, CRC_AT, checksum(view[CRC_FROM:]))
@@ -222,7 +221,7 @@ def _writable(batch: bytearray | memoryview, dialect: str | None) -> memoryview:
     """A view of `batch`, which holds a header at least."""
     check_dialect(dialect)
     view = memoryview(batch)
-    is_batch = dialect is None and len(view) > _MAGIC_AT and view[_MAGIC_AT] == 2
+    is_batch = dialect is None and len(view) > MAGIC_AT and view[MAGIC_AT] == 2
     if len(view) < (HEADER_SIZE if is_batch else ENTRY.size):
         raise CorruptRecordError(f"{len(view)} bytes do not hold the header of a batch")
     return view
@@ -230,7 +229,7 @@ def _writable(batch: bytearray | memoryview, dialect: str | None) -> memoryview:
 
 def _entry(view: memoryview, position: int, dialect: str | None) -> MessageEntry | None:
     """The entry of a message set at `position`; None where a record batch stands there."""
-    return MessageEntry(view, position) if dialect or view[position + _MAGIC_AT] < 2 else None
+    return MessageEntry(view, position) if dialect or view[position + MAGIC_AT] < 2 else None
 
 
 def check_dialect(dialect: str | None, register: object = None) -> None:
@@ -244,17 +243,9 @@ def check_dialect(dialect: str | None, register: object = None) -> None:
 def _positions(view: memoryview, dialect: str | None, at: int = 0) -> Iterator[int]:
     """Where each complete batch from `at` on starts."""
     check_dialect(dialect)
-    end = len(view)
-    while end - at > _MAGIC_AT:
-        length = int.from_bytes(view[at + 8 : at + PREFIX_SIZE], "big", signed=True)
-        if length < _SMALLEST_LENGTH:
-            raise CorruptRecordError(f"batch length {length} is below {_SMALLEST_LENGTH}", offset=at + 8)
-        magic = view[at + _MAGIC_AT]
-        if magic > 2:
-            raise CorruptRecordError(f"magic {magic} is not 0, 1 or 2", offset=at + _MAGIC_AT)
-        if length > end - at - PREFIX_SIZE:
-            return
-        if magic == 2 and not dialect and length < HEADER_SIZE - PREFIX_SIZE:
-            raise CorruptRecordError(f"batch length {length} leaves no room for a header", offset=at + 8)
-        yield at
-        at += PREFIX_SIZE + length
+    for position, size, magic in batch_bounds(view, at):
+        if magic == 2 and not dialect:
+            check_record_batch(size, position)
+        yield position
+        at = position + size
+    check_end(view, at)

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tagwire.broker.storage.scan import ending_before, spans
+from tagwire.broker.storage.scan import ending_before, last_offsets
 from tagwire.broker.storage.segment import EMPTY, LogSegment
 from tagwire.errors import TagwireError
 from tagwire.records.compression import MAX_DECOMPRESSED
@@ -79,7 +79,7 @@ class LogView:
         found = [a for segment in self.segments for a in segment.aborted if a.last_offset >= offset]
         if not found:
             return []
-        *_, (_, _, last_offset) = spans(data, self.dialect) if len(data) else [(0, 0, offset - 1)]
+        *_, (_, _, last_offset) = last_offsets(data, self.dialect) if len(data) else [(0, 0, offset - 1)]
         return [transaction for transaction in found if transaction.first_offset <= last_offset]
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:

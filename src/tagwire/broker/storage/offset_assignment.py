@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 
 from tagwire.broker.storage.batch import Batch
-from tagwire.broker.storage.scan import spans
+from tagwire.broker.storage.scan import last_offsets
 from tagwire.broker.storage.segment import PositionedBatch
 from tagwire.records import assign_offsets, set_append_time
 from tagwire.records.batch import HEADER_SIZE
@@ -37,7 +37,7 @@ def _messages(batch: Batch, base_offset: int, stamp: int, dialect: str) -> list[
     found = []
     first = base_offset
     data = memoryview(bytearray(batch.data))
-    for position, size, last in spans(data, dialect):
+    for position, size, last in last_offsets(data, dialect):
         entry = data[position : position + size]
         if stamp >= 0:
             set_append_time(entry, stamp, dialect=dialect)

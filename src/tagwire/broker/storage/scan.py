@@ -1,7 +1,4 @@
-"""Walking the batches of a segment, in memory by the sizes and offsets they state, in a file batch by batch.
-
-Every entry of a log starts with an int64 offset and an int32 size of what follows (docs/record-formats.md#framing).
-"""
+"""Walking the batches of a segment: in memory by their last offsets, in a file batch by batch."""
 
 from __future__ import annotations
 
@@ -11,10 +8,11 @@ from struct import Struct
 from tagwire.broker.storage.files import Files
 from tagwire.errors import CorruptRecordError, UnsupportedVersionError
 from tagwire.records import RecordBatch, read
-from tagwire.records.batch import HEADER_SIZE, PREFIX_SIZE
+from tagwire.records.batch import HEADER_SIZE
+from tagwire.records.batch_bounds import batch_bounds, check_end, stated_size
 
-_BATCH = Struct(">qi11xi")
-_MESSAGE = Struct(">qi")
+_OFFSET, _DELTA = Struct(">q"), Struct(">i")
+_DELTA_AT = 23
 _SMALLEST_MESSAGE = 34
 WINDOW_BYTES = 1 << 20
 
@@ -22,28 +20,32 @@ MAX_BATCH_BYTES = 128 << 20
 """More than any request can carry: a larger size in a file is damage, and nothing is allocated for it."""
 
 
-def spans(data: memoryview, dialect: str | None = None) -> Iterator[tuple[int, int, int]]:
+def last_offsets(data: memoryview, dialect: str | None = None) -> Iterator[tuple[int, int, int]]:
     """Position in `data`, size in bytes and last offset of each batch that starts in it; the last one may not end in
     it. In a dialect these are the entries of a message set.
 
     Raises:
-        CorruptRecordError: a size that no batch can have.
+        CorruptRecordError: bytes that no batch can start with.
     """
-    head, smallest = (_BATCH, HEADER_SIZE) if dialect is None else (_MESSAGE, _SMALLEST_MESSAGE)
-    position, last = 0, len(data) - head.size
-    while position <= last:
-        offset, size, *delta = head.unpack_from(data, position)
-        size += PREFIX_SIZE
+    head, smallest = (_DELTA_AT + _DELTA.size, HEADER_SIZE) if dialect is None else (0, _SMALLEST_MESSAGE)
+    at = 0
+    for position, size, _ in batch_bounds(data, whole=False):
         if size < smallest:
             raise CorruptRecordError(f"batch size {size} is less than the {smallest} of a header", offset=position)
-        yield position, size, offset + (delta[0] if delta else 0)
-        position += size
+        if len(data) - position < head:
+            return
+        last = int(_OFFSET.unpack_from(data, position)[0])
+        if dialect is None:
+            last += int(_DELTA.unpack_from(data, position + _DELTA_AT)[0])
+        yield position, size, last
+        at = position + size
+    check_end(data, at)
 
 
 def ending_before(data: memoryview, offset: int, dialect: str | None = None) -> memoryview:
     """The whole batches in `data` that end before `offset`."""
     end = 0
-    for position, size, last_offset in spans(data, dialect):
+    for position, size, last_offset in last_offsets(data, dialect):
         if last_offset >= offset or position + size > len(data):
             break
         end = position + size
@@ -74,9 +76,7 @@ def batches(
         position += done
         size = window
         if not done:
-            if len(data) < _MESSAGE.size:
-                return
-            claimed: int = PREFIX_SIZE + _MESSAGE.unpack_from(data)[1]
-            if not len(data) < claimed <= min(end - position, MAX_BATCH_BYTES):
+            claimed = stated_size(memoryview(data))
+            if claimed is None or not len(data) < claimed <= min(end - position, MAX_BATCH_BYTES):
                 return
             size = claimed

@@ -19,7 +19,7 @@ from tagwire.broker.clock import wall_ms
 from tagwire.broker.storage.files import Buffer, Files
 from tagwire.broker.storage.index import OffsetIndex, TimeIndex
 from tagwire.broker.storage.log_lock import LogLock, guarded
-from tagwire.broker.storage.scan import batches, spans
+from tagwire.broker.storage.scan import batches, last_offsets
 from tagwire.broker.storage.transaction_index import load_transaction_index, save_transaction_index
 from tagwire.errors import CorruptRecordError, StorageError, UnsupportedVersionError
 from tagwire.records import RecordBatch
@@ -325,7 +325,7 @@ class LogSegment:
                 # A small window first: between two index entries there are few batches, or large ones.
                 window = min(limit - position, LOCATE_BYTES)
                 passed = 0
-                for start, size, last_offset in spans(
+                for start, size, last_offset in last_offsets(
                     memoryview(self._files.read(fd, window, position)), self._dialect
                 ):
                     if last_offset >= offset:
@@ -346,7 +346,7 @@ class LogSegment:
         # The index knows the last boundary but for a few batches; only those are walked.
         indexed, start = self._offset_index().batch_start_at_most(position + len(data) - 1)
         walked = end = start - position if self._bears_out(data[max(0, start - position) :], indexed) else 0
-        for begin, size, _ in spans(data[walked:], self._dialect):
+        for begin, size, _ in last_offsets(data[walked:], self._dialect):
             if walked + begin + size > len(data):
                 break
             end = walked + begin + size
@@ -395,7 +395,7 @@ class LogSegment:
     def _bears_out(self, head: memoryview, last_offset: int) -> bool:
         """Whether a batch that ends with this offset starts in `head`."""
         with suppress(CorruptRecordError):
-            return next((last for _, _, last in spans(head, self._dialect)), None) == last_offset
+            return next((last for _, _, last in last_offsets(head, self._dialect)), None) == last_offset
         return False
 
     def _index_again(self, fd: int) -> None:

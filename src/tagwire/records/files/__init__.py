@@ -10,7 +10,7 @@ from tagwire.records.files.names import PartitionName, kind_of, offset_name, off
 from tagwire.records.files.partition import PartitionFiles, partitions
 from tagwire.records.files.partition_metadata import dialect_in
 from tagwire.records.files.segment import Segment
-from tagwire.records.files.spans import Tail, spans, tail
+from tagwire.records.files.tails import Tail, tail
 
 __all__ = [
     "Fault",
@@ -24,6 +24,5 @@ __all__ = [
     "offset_of",
     "partition_name",
     "partitions",
-    "spans",
     "tail",
 ]

@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tagwire.errors import CorruptRecordError, DecodeError
 from tagwire.records import HeaderRegister, RecordBatch, read, read_coalesced
+from tagwire.records.batch_bounds import batch_bounds
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.offset_index import OffsetEntry, read_offset_index
 from tagwire.records.files.opening import bytes_of, open_file
-from tagwire.records.files.spans import Tail, spans, tail
+from tagwire.records.files.tails import Tail, tail
 from tagwire.records.memory_records import check_dialect
 from tagwire.records.record import Record
 
@@ -92,7 +93,7 @@ class Segment:
         """
         end = self.size if end is None else end
         after = start
-        for position, size, _ in spans(self.data, start, end):
+        for position, size, _ in batch_bounds(self.data, start, end):
             yield position, self.batch_at(position, size)
             after = position + size
         self._check_damage(after, end)
@@ -182,7 +183,7 @@ class Segment:
         entries = self._index
         found = bisect_right(entries, offset, key=lambda entry: entry.offset) - 1
         start = entries[found].position if found >= 0 and self._holds(entries[found]) else 0
-        for position, size, magic in spans(self.data, start, self.size):
+        for position, size, magic in batch_bounds(self.data, start, self.size):
             if self._last_offset(position, size, magic) >= offset:
                 return position
         return self.end
@@ -214,7 +215,7 @@ class Segment:
 
     def _end_of(self, start: int, end: int) -> int:
         after = start
-        for position, size, _ in spans(self.data, start, end):
+        for position, size, _ in batch_bounds(self.data, start, end):
             after = position + size
         return after
 
@@ -239,7 +240,7 @@ class Segment:
 
     def _holds(self, entry: OffsetEntry) -> bool:
         """Whether a batch with the entry's last offset starts where the entry says."""
-        for position, size, magic in spans(self.data, entry.position, entry.position + 1):
+        for position, size, magic in batch_bounds(self.data, entry.position, entry.position + 1):
             return self._last_offset(position, size, magic) == entry.offset
         return False
 
@@ -266,7 +267,7 @@ class Segment:
         starts, waiting = {0}, iter(wanted[1:])
         target = next(waiting, None)
         before = 0
-        for position, _, _ in spans(self.data, 0, self.size):
+        for position, _, _ in batch_bounds(self.data, 0, self.size):
             while target is not None and position > target:
                 starts.add(before)
                 target = next(waiting, None)

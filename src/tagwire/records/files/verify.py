@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tagwire.errors import DecodeError, TagwireError
+from tagwire.records.batch_bounds import batch_bounds
 from tagwire.records.files.checkpoints import EpochStart, read_epochs
 from tagwire.records.files.faults import Fault
 from tagwire.records.files.index_checks import EntryChecks, epoch_checks, index_checks, producer_checks
@@ -22,7 +23,7 @@ from tagwire.records.files.partition_metadata import read_topic_id
 from tagwire.records.files.producer_snapshot import read_producer_snapshot
 from tagwire.records.files.scanned_batches import ScannedBatch, ScannedBatches
 from tagwire.records.files.segment import Segment
-from tagwire.records.files.spans import spans, tail
+from tagwire.records.files.tails import tail
 
 Progress = Callable[[int], object]
 """Is told how many more bytes were read."""
@@ -130,7 +131,7 @@ def _batches(segment: Segment, expected: int, progress: Progress | None) -> Iter
                     progress(position - origin)
                 if position > origin:
                     continue
-            found = next(spans(segment.data, position, position + 1), None)
+            found = next(batch_bounds(segment.data, position, position + 1), None)
             if found is None:
                 break
             alone, faults = _looked_at(segment, *found[:2], expected)

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tagwire.errors import CorruptRecordError
-from tagwire.records.files.spans import spans, tail
+from tagwire.records.batch_bounds import batch_bounds, stated_size
+from tagwire.records.files.tails import tail
 from tagwire.spark.segments.plan import LogFile
 
 log = logging.getLogger(__name__)
 
 WINDOW = 8 << 20
-_PREFIX_SIZE = 12
 _LARGEST = 1 << 30
 
 
@@ -44,7 +44,7 @@ def windows(file: LogFile, start: int, end: int, *, drop: bool) -> Iterator[Wind
     at, want = start, WINDOW
     while at < end:
         data = memoryview(file.store.read(file.path, at, min(at + want, end)))
-        ends = [position + size for position, size, _ in spans(data, 0, len(data))]
+        ends = [position + size for position, size, _ in batch_bounds(data)]
         if ends:
             yield Window(data[: ends[-1]], at, ends)
             at, want = at + ends[-1], WINDOW
@@ -52,7 +52,7 @@ def windows(file: LogFile, start: int, end: int, *, drop: bool) -> Iterator[Wind
         rest = tail(data, 0)
         if rest is None or rest.kind == "zeros":
             return
-        size = _PREFIX_SIZE + int.from_bytes(data[8:12], "big", signed=True)
+        size = stated_size(data) or 0
         if rest.kind == "partial" and len(data) < size <= min(_LARGEST, end - at):
             want = size
             continue

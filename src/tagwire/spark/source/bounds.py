@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tagwire.errors import ConfigError
+from tagwire.rpc.list_offsets import EARLIEST, LATEST
 from tagwire.spark.option_values import MAX_OFFSET, choice, json_object
-
-EARLIEST = -2
-LATEST = -1
 
 Partition = tuple[str, int]
 """A topic's name and a partition's index."""
