@@ -185,6 +185,23 @@ def test_codec_records_client_and_broker_work_with_the_core_alone() -> None:
     assert ran.stdout == "pyarrow is not installed: pip install 'tagwire[arrow]'\n", ran.stderr
 
 
+DECODING = """
+import sys
+from tagwire import records
+from tagwire.kernel.checksum import checksum
+
+assert checksum(b"123456789") == 0xE3069283
+batch = records.write([records.Record(b"k", b"v")])
+assert [record.value for found in records.read(batch) for record in found.records()] == [b"v"]
+print("crc32c" in sys.modules and sys.modules["crc32c"])
+"""
+
+
+def test_where_no_package_makes_checksums_they_are_made_all_the_same() -> None:
+    ran = without("crc32c", DECODING, TAGWIRE_PURE="1")
+    assert ran.stdout == "None\n", ran.stderr
+
+
 @pytest.mark.parametrize(
     ("package", "extra", "code"),
     [

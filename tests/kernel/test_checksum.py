@@ -5,7 +5,7 @@ import random
 import pytest
 from crc32c import crc32c
 
-from tagwire.kernel.checksum import checksum
+from tagwire.kernel.checksum import checksum, checksum_by_table
 
 DATA = memoryview(random.Random(5).randbytes(70_000))
 
@@ -37,3 +37,10 @@ def test_a_checksum_goes_on_from_that_of_the_bytes_before() -> None:
         for cut in (0, 1, size // 2, size):
             data = bytes(DATA[:size])
             assert checksum(data[cut:], checksum(bytearray(data[:cut]))) == crc32c(data)
+
+
+def test_the_checksum_by_table_is_the_packages_for_every_length_and_beginning() -> None:
+    assert checksum_by_table(b"123456789") == 0xE3069283
+    for size in (*range(70), 255, 256, 4096):
+        for before in (0, 1, 0xFFFFFFFF, 0xE3069283):
+            assert checksum_by_table(DATA[3 : 3 + size], before) == crc32c(DATA[3 : 3 + size], before), size

@@ -1,6 +1,7 @@
 """CRC-32C of record batches: by carry-less multiplication of 512 bits where the processor has it (AVX-512 with
 VPCLMULQDQ), which takes half the time of its checksum instruction; the crc32c package's everywhere else, which is
-imported when it is first needed: what it imports takes longer than the rest of this room."""
+imported when it is first needed: what it imports takes longer than the rest of this room. Where there is no such
+package, as in a browser, a byte at a time."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ COMPILED: bool = cython.compiled
 
 _folds = cython.declare(cython.bint, folds() if cython.compiled else False)
 _package: Any = None
+_table: list[int] = []
 
 
 @cython.cfunc
@@ -30,10 +32,33 @@ def checksum_at(data: object, start: cython.Py_ssize_t, end: cython.Py_ssize_t) 
 def _of_package(data: object, before: int) -> int:
     global _package
     if _package is None:
-        from crc32c import crc32c
-
-        _package = crc32c
+        try:
+            from crc32c import crc32c
+        except ModuleNotFoundError:
+            _package = checksum_by_table
+        else:
+            _package = crc32c
     return _package(data, before)
+
+
+def checksum_by_table(data: bytes | bytearray | memoryview, before: cython.uint = 0) -> int:
+    """`checksum` without a package or an instruction for it: much slower, and the same."""
+    global _table
+    if not _table:
+        _table = [_divided(byte) for byte in range(256)]
+    table: list = _table
+    found: cython.uint = before ^ 0xFFFFFFFF
+    byte: cython.uint
+    for byte in memoryview(data).cast("B"):
+        found = table[(found ^ byte) & 0xFF] ^ (found >> 8)
+    return found ^ 0xFFFFFFFF
+
+
+def _divided(byte: int) -> int:
+    """The remainder of one byte by Castagnoli's polynomial, bits reversed."""
+    for _ in range(8):
+        byte = (byte >> 1) ^ (0x82F63B78 if byte & 1 else 0)
+    return byte
 
 
 def checksum(data: bytes | bytearray | memoryview, before: cython.uint = 0) -> int:
