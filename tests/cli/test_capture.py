@@ -264,3 +264,18 @@ def test_tap_listens_records_and_ends_at_a_signal(run, bootstrap, tmp_path):
     assert process.returncode == 0
     assert re.fullmatch(r"1 connection, \d+ bytes\.\n", out)
     assert "ApiVersions" in run("capture", "show", tmp_path).out
+
+
+def test_a_program_is_told_where_a_tap_listens_and_what_passed(bootstrap, tmp_path):
+    command = [sys.executable, "-m", "tagwire", "tap", "--listen", "127.0.0.1:0", "--upstream", bootstrap, "--json"]
+    process = subprocess.Popen([*command, "--out", tmp_path], stdout=subprocess.PIPE, text=True)
+    try:
+        with Client(json.loads(process.stdout.readline())["listening"]) as client:
+            client.versions()
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate()
+    finally:
+        process.kill()
+    passed = json.loads(out)
+    assert passed.pop("bytes") > 0
+    assert passed == {"connections": 1, "left_out": 0, "failure": None}

@@ -140,13 +140,20 @@ def test_records_come_again_at_the_speed_at_which_they_once_came(spark, broker, 
     files = ["--files", str(tmp_path), "--bootstrap", broker.bootstrap, "--to", "2013-07-04T12:05"]
     assert main(["replay", again, *files, "--from", "2013-07-04T12:00:15", "--by-key", "--dry-run"]) == 0
     assert capsys.readouterr().out == f"6 records would go to {again}\n"
-    assert main(["replay", again, *files, "--speed", "90", "--times", "now", "--by-key"]) == 0
+    told = {"topic": again, "partitions": 1, "created": False}
+    assert main(["replay", again, *files, "--from", "2013-07-04T12:00:15", "--by-key", "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {**told, "records": 6, "replayed": False}
+    assert main(["replay", again, *files, "--speed", "90", "--times", "now", "--by-key", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {**told, "records": 7, "replayed": True}
     rows = batch(spark, broker, subscribe=again).selectExpr("int(string(value)) as age", "unix_millis(timestamp) as at")
     found = sorted(rows.collect(), key=lambda row: row.at)
     assert {row.age for row in found} == {0, 15, 20, 30, 45, 75, 90}
     ages = [row.age for row in found]
     assert ages.index(30) < ages.index(20) < ages.index(45)
     assert found[-1].at - found[0].at >= 900
+    assert main(["replay", again, *files, "--from", "2013-07-04T12:04:59", "--json"]) == 0
+    nothing = {"topic": again, "partitions": None, "created": False, "records": 0, "replayed": True}
+    assert json.loads(capsys.readouterr().out) == nothing
     assert main(["replay", again, *files, "--from", "earliest"]) == 2
     assert "--from" in capsys.readouterr().err
 

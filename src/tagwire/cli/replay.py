@@ -10,8 +10,8 @@ import typer
 from tagwire.cli.as_typed import as_typed
 from tagwire.cli.connecting import BOOTSTRAP, client_properties
 from tagwire.cli.engine import local_spark
-from tagwire.cli.options import Bootstrap, DryRun, Topic
-from tagwire.cli.terminal import printable, progress
+from tagwire.cli.options import Bootstrap, DryRun, Json, Topic
+from tagwire.cli.terminal import print_json, printable, progress
 from tagwire.cli.times import FORMS, milliseconds
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def replay(
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     dry_run: DryRun = False,
+    as_json: Json = False,
 ) -> None:
     """Write a landed table, or Kafka's files, back into a topic.
 
@@ -73,6 +74,7 @@ def replay(
       tagwire replay flights-again --table out --rate 10000
       tagwire replay flights-again --table out --from 2013-07-04 --to 2013-07-05 --speed 60 --times now
       tagwire replay restored --files /backup/kafka --of flights --times keep
+      tagwire replay restored --files /backup/kafka --of flights --dry-run --json | jq .records
     """
     if (table is None) == (files is None):
         raise typer.BadParameter("give one of --table and --files", param_hint="'--table'")
@@ -94,15 +96,35 @@ def replay(
         properties = client_properties(bootstrap)
         where: dict[str, Any] = {"partitions": partitions, "keep_partitions": not by_key}
         if dry_run:
-            print(_foretold(target_of(rows, properties, topic, **where)))
+            target = target_of(rows, properties, topic, **where)
+            if as_json:
+                print_json([_document(topic, target, target.rows, replayed=False)])
+            else:
+                print(_foretold(target))
             return
+        targets: list[Target] = []
 
-        def created(target: Target) -> None:
-            if not target.is_there:
+        def found(target: Target) -> None:
+            targets.append(target)
+            if not target.is_there and not as_json:
                 print(f"created {printable(topic)} with {_counted(target.partitions, 'partition')}", flush=True)
 
-        sent = write(rows, properties, topic, rate=rate, speed=speed, times=moved, on_target=created, **where)
-    print(f"{_counted(sent, 'record')} went to {printable(topic)}")
+        sent = write(rows, properties, topic, rate=rate, speed=speed, times=moved, on_target=found, **where)
+    if as_json:
+        print_json([_document(topic, targets[0] if targets else None, sent, replayed=True)])
+    else:
+        print(f"{_counted(sent, 'record')} went to {printable(topic)}")
+
+
+def _document(topic: str, target: Target | None, records: int, *, replayed: bool) -> dict[str, Any]:
+    """What a program is told; `target` is None where there was nothing to replay, and no topic was looked at."""
+    return {
+        "topic": topic,
+        "partitions": None if target is None else target.partitions,
+        "created": replayed and target is not None and not target.is_there,
+        "records": records,
+        "replayed": replayed,
+    }
 
 
 def _foretold(target: Target) -> str:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tagwire.cli.options import host_and_port
+from tagwire.cli.options import Json, host_and_port
+from tagwire.cli.terminal import print_json
 
 if TYPE_CHECKING:
-    from tagwire.capture.tap import Tap
+    from tagwire.capture.tap import Passed, Tap
 
 
 def tap(
@@ -28,6 +32,7 @@ def tap(
     keep_credentials: Annotated[
         bool, typer.Option("--keep-credentials", help="Record passwords, tokens and other secrets as they are.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Hand connections on to a broker, and record them as pcap files for `tagwire audit` and any other tool.
 
@@ -38,9 +43,12 @@ def tap(
     the tap's address, and run a tap for each broker. TLS passes, but cannot be read afterwards. A full disk ends the
     recording, never a connection. Ctrl-C ends it.
 
+    With --json one object says where it listens, and at the end another what passed.
+
     \b
-    Example:
+    Examples:
       tagwire tap --listen 0.0.0.0:9093 --upstream 127.0.0.1:9092 --out captures
+      tagwire tap --listen 127.0.0.1:0 --upstream kafka-1:9092 --out captures --json
     """
     import asyncio
 
@@ -50,22 +58,31 @@ def tap(
     logging.basicConfig(format="%(levelname)s %(message)s")
     passed = Passed()
     files = Files(out, passed, file_bytes=file_mib << 20)
+    proxy = Tap(broker, files, passed, keep_credentials=keep_credentials)
     try:
-        asyncio.run(_until_signalled(Tap(broker, files, passed, keep_credentials=keep_credentials), *here))
+        asyncio.run(_until_signalled(proxy, *here, _listening_json if as_json else _listening))
     finally:
         files.close()
+    if as_json:
+        print_json([asdict(passed)])
+    else:
+        _print(passed)
+    if passed.failure is not None:
+        raise typer.Exit(2)
+
+
+def _print(passed: Passed) -> None:
     left_out = f", {passed.left_out} of them not recorded" if passed.left_out else ""
     connections = "1 connection" if passed.connections == 1 else f"{passed.connections} connections"
     print(f"{connections}, {passed.bytes} bytes{left_out}.")
     if passed.failure is not None:
         print(f"Recording had ended: {passed.failure}.")
-        raise typer.Exit(2)
 
 
-async def _until_signalled(proxy: Tap, host: str, port: int) -> None:
+async def _until_signalled(proxy: Tap, host: str, port: int, on_listening: Callable[[str, int], None]) -> None:
     import asyncio
 
-    task = asyncio.create_task(proxy.serve(host, port, _listening))
+    task = asyncio.create_task(proxy.serve(host, port, on_listening))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, task.cancel)
@@ -77,3 +94,10 @@ def _listening(host: str, port: int) -> None:
     from tagwire.rpc.addresses import address_text
 
     print(f"Listening on {address_text((host, port))}.", flush=True)
+
+
+def _listening_json(host: str, port: int) -> None:
+    from tagwire.rpc.addresses import address_text
+
+    print_json([{"listening": address_text((host, port))}])
+    sys.stdout.flush()
