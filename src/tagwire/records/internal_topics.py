@@ -10,7 +10,7 @@ message. Ids mean different messages in different topics, so each topic has its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -218,10 +218,10 @@ def _int16(data: bytes, what: str) -> int:
     return int.from_bytes(data[:2], "big", signed=True)
 
 
-def _table(topic: str) -> dict[int, str]:
+def _table(topic: str) -> Mapping[int, str]:
     if topic not in _CHOSEN:
         raise ConfigError(f"{topic!r} is no topic of Kafka's own; known are {', '.join(_CHOSEN)}")
-    return _messages(topic)
+    return record_types(topic)
 
 
 _CHOSEN: Final[dict[str, Callable[[str], bool]]] = {
@@ -234,8 +234,9 @@ _CHOSEN: Final[dict[str, Callable[[str], bool]]] = {
 
 
 @cache
-def _messages(topic: str) -> dict[int, str]:
-    """Of a topic, record type or id -> the message's name, without Key where there is a value too."""
+def record_types(topic: str) -> Mapping[int, str]:
+    """Of a topic of `INTERNAL_TOPICS`, record type or id -> the message's name, without Key where there is a value
+    too. Raises KeyError for another topic."""
     of_metadata = topic == CLUSTER_METADATA
     suffix, kind = ("Record", "metadata") if of_metadata else ("Key", "coordinator-key")
     found = {}

@@ -1,0 +1,153 @@
+"""An example of every version of every message, made by our own encoder: the same values in every run.
+
+Values are chosen by the path of a field and not by the version, so that two versions of a message differ in what the
+versions differ in.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final
+from uuid import UUID
+
+from tagwire.codec import message_class
+from tagwire.codec.annotate import Span, annotate
+from tagwire.codec.classes import MessageObject
+from tagwire.spec import Absent, Field, Message, Struct
+from tagwire.spec.model import INTEGER_RANGES
+
+_BY_ENTITY: Final[dict[str, Any]] = {
+    "topicName": "orders",
+    "groupId": "billing",
+    "transactionalId": "payments-1",
+    "producerId": 4001,
+    "brokerId": 1,
+}
+_BY_NAME: Final[dict[str, Any]] = {
+    "ErrorCode": 0,
+    "ThrottleTimeMs": 0,
+    "Host": "kafka-1.example",
+    "Port": 9092,
+    "Partition": 3,
+    "PartitionIndex": 3,
+    "ClientSoftwareName": "apache-kafka-java",
+    "ClientSoftwareVersion": "4.4.0",
+    "ClientId": "console",
+    "Mechanism": "SCRAM-SHA-512",
+    "ProtocolType": "consumer",
+    "ClusterId": "Some-Cluster_Id-0123AB",
+    "ClientHost": "/192.0.2.7",
+    "Rack": "zone-a",
+    "RackId": "zone-a",
+    "Timestamp": 1_372_926_600_000,
+    "SecurityProtocol": 0,
+}
+_RECORDS_AT: Final = 1_372_926_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A message of one version, encoded.
+
+    Attributes:
+        message: the object.
+        spans: what each byte means, in order and without gaps.
+    """
+
+    version: int
+    message: MessageObject
+    data: bytes
+    spans: tuple[Span, ...]
+
+
+def example(message: Message, version: int) -> Example:
+    """The example of one version of a message: every field set, arrays of one struct or two values.
+
+    Raises:
+        UnsupportedVersionError: the message has no such version.
+    """
+    made = _Maker(message, version).object(message.root, "")
+    data = made.encode(version)
+    return Example(version, made, data, tuple(annotate(message, data, version)))
+
+
+def behind(spans: Sequence[Span], count: int, prefix: str) -> list[Span]:
+    """The same spans in an input with `count` bytes more before it, their paths under `prefix`."""
+    return [
+        replace(span, start=span.start + count, end=span.end + count, path=f"{prefix}{span.path}") for span in spans
+    ]
+
+
+class _Maker:
+    def __init__(self, message: Message, version: int) -> None:
+        self.message = message
+        self.version = version
+        self.kind = message_class(message)
+
+    def object(self, struct: Struct, path: str) -> Any:
+        kind: Any = self.kind if struct is self.message.root else getattr(self.kind, struct.name)
+        here = [field for field in struct.fields if self.version in field.versions]
+        return kind(**{field.attribute: self.value(field, f"{path}{field.name}") for field in here})
+
+    def value(self, field: Field, path: str) -> Any:
+        if not field.type.is_array:
+            return self.element(field, path)
+        count = 1 if field.struct is not None else 2
+        return [self.element(field, f"{path}[{i}]" if i else path) for i in range(count)]
+
+    def element(self, field: Field, path: str) -> Any:
+        if field.struct is not None:
+            return self.object(field.struct, f"{path}.")
+        return primitive(field, random.Random(f"{self.message.name} {path}"))
+
+
+def primitive(field: Field, chance: random.Random) -> Any:
+    """A value of a field, or of one of its elements, that says by itself what it may be."""
+    kind = field.type.element
+    named = _BY_ENTITY.get(field.entity_type, _BY_NAME.get(field.name))
+    if named is not None and isinstance(named, str) == (kind == "string"):
+        return named
+    if kind in INTEGER_RANGES:
+        return _number(field, kind, chance)
+    makers: dict[str, Callable[[], Any]] = {
+        "bool": lambda: True,
+        "float64": lambda: chance.randrange(1, 64) / 4,
+        "string": lambda: _word(field.name, chance),
+        "bytes": lambda: chance.randbytes(4),
+        "records": _records,
+        "uuid": lambda: UUID(int=chance.getrandbits(128), version=4),
+    }
+    return makers[kind]()
+
+
+def _number(field: Field, kind: str, chance: random.Random) -> int:
+    lowest, highest = INTEGER_RANGES[kind]
+    if isinstance(field.default, int) and not isinstance(field.default, Absent) and field.default > 1:
+        return field.default
+    name = field.name
+    if name.endswith("Ms"):
+        number = 500 * chance.randrange(1, 60)
+    elif "Offset" in name:
+        number = chance.randrange(100, 1000)
+    elif kind in ("int8", "uint16", "int16"):
+        number = chance.randrange(1, 3)
+    else:
+        number = chance.randrange(1, 20)
+    return max(lowest, min(number, highest))
+
+
+def _word(name: str, chance: random.Random) -> str:
+    letters = "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
+    return f"{letters}-{chance.randrange(1, 10)}"
+
+
+@cache
+def _records() -> bytes:
+    """One batch of one record with a header."""
+    from tagwire.records import Record, write
+
+    made = Record(key=b"k", value=b"v", timestamp=_RECORDS_AT, headers=[("trace-id", b"01J2")])
+    return bytes(write([made]))

@@ -1,0 +1,79 @@
+"""What no spec says and this project wrote down: what a message is for, why a version was made, what an error asks of a
+client. The texts are in JSON files beside this one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from tagwire.errors import Error
+
+_DATA: Final = Path(__file__).with_name("data")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a version was made.
+
+    Attributes:
+        kips: such as KIP-320; none where it is not known for certain.
+        text: what it means where its fields do not say; "" where they do.
+    """
+
+    kips: tuple[str, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An error that an API may answer with.
+
+    Attributes:
+        advice: what a client does about it.
+    """
+
+    error: Error
+    advice: str
+
+
+def purpose(name: str) -> str:
+    """What an API, a record type or another message of Kafka's is for; "" for what is none."""
+    return str(_read("purposes").get(name, ""))
+
+
+def reason(name: str, version: int) -> Reason:
+    """Why `version` of an API or message was made, as far as it is known."""
+    found = _read("versions").get(name, {}).get(str(version), {})
+    return Reason(tuple(found.get("kips", ())), found.get("text", ""))
+
+
+def kips() -> dict[str, str]:
+    """{KIP: what it is about} of all that any version names."""
+    return dict(_read("kips"))
+
+
+def answers(name: str) -> list[Answer]:
+    """The errors that an API may answer with, in the order of their codes; empty where nothing is known."""
+    found = sorted(Error[error] for error in _read("errors").get(name, ()))
+    return [Answer(error, advice(error)) for error in found]
+
+
+def advice(error: Error) -> str:
+    """What a client does that is answered with an error."""
+    said = _read("advice").get(error.name)
+    if said is not None:
+        return str(said)
+    if error.refreshes_metadata:
+        return "Fetch the metadata again, wait for the retry backoff, and send it again."
+    if error.retriable:
+        return "Wait for the retry backoff, and send it again."
+    return "Do not send it again as it is: tell the caller."
+
+
+@cache
+def _read(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((_DATA / f"{name}.json").read_text(encoding="utf-8"))
+    return found

@@ -1,0 +1,121 @@
+"""Pages as text for a terminal: as wide as it is, with nothing in it that could steer it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from tagwire.escaping import printable
+from tagwire.reference.blocks import (
+    Block,
+    Bytes,
+    FieldMatrix,
+    Inline,
+    Items,
+    Page,
+    Paragraph,
+    Section,
+    Table,
+    Text,
+)
+from tagwire.reference.html import field_notes
+
+_NARROWEST = 40
+_HEX_SHOWN = 8
+
+
+def lines(page: Page, width: int) -> Iterator[str]:
+    """The page, line by line.
+
+    Args:
+        width: columns; less than 40 count as 40.
+    """
+    width = max(width, _NARROWEST)
+    yield printable(page.title)
+    yield "=" * min(len(page.title), width)
+    if page.summary:
+        yield from _wrapped(plain(page.summary), width)
+    for block in page.blocks:
+        yield from _block(block, width, 1)
+
+
+def plain(text: Text) -> str:
+    """Running text without its marks."""
+    return text if isinstance(text, str) else "".join(map(_piece, text))
+
+
+def _piece(one: Inline) -> str:
+    return one if isinstance(one, str) else one.text
+
+
+def _block(block: Block, width: int, level: int) -> Iterator[str]:
+    if isinstance(block, Section):
+        yield ""
+        yield printable(block.title)
+        yield ("-" if level == 1 else "~") * min(len(block.title), width)
+        for inner in block.blocks:
+            yield from _block(inner, width, level + 1)
+        return
+    if isinstance(block, Paragraph):
+        yield from _wrapped(plain(block.text), width)
+    elif isinstance(block, Items):
+        for item in block.items:
+            yield from _wrapped(plain(item), width, "- ", "  ")
+    elif isinstance(block, Table):
+        yield from table(block.titles, [[plain(cell) for cell in row.cells] for row in block.rows], width)
+    elif isinstance(block, FieldMatrix):
+        yield from _fields(block, width)
+    elif isinstance(block, Bytes):
+        yield from _bytes(block, width)
+
+
+def _fields(block: FieldMatrix, width: int) -> Iterator[str]:
+    rows = [
+        [f"{'  ' * row.depth}{row.name}", row.type, str(row.versions), "; ".join(field_notes(row)), row.about]
+        for row in block.fields
+    ]
+    yield from table(("field", "type", "versions", "notes", "about"), rows, width)
+
+
+def _bytes(block: Bytes, width: int) -> Iterator[str]:
+    yield ""
+    yield from _wrapped(block.caption, width)
+    rows = []
+    for span in block.spans:
+        raw = block.data[span.start : span.end]
+        shown = raw.hex(" ") if len(raw) <= _HEX_SHOWN else f"{raw[:_HEX_SHOWN].hex(' ')} …"
+        rows.append([str(span.start), shown, span.path, span.type, span.value, span.rule])
+    yield from table(("byte", "bytes", "field", "type", "value", "rule"), rows, width)
+    # Whole, in one line, so that it can be copied from here into `tagwire decode --hex`.
+    yield f"hex: {block.data.hex()}"
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Rows in columns; the last column is wrapped under itself, and where not even a word of it has room, beneath its
+    row."""
+    cells = [[printable(cell) for cell in row] for row in rows]
+    head = [list(titles)] if any(titles) else []
+    used = [at for at in range(len(titles)) if any(row[at] for row in cells)] or [0]
+    shown = [[row[at] for at in used] for row in [*head, *cells]]
+    widths = [max((len(row[at]) for row in shown), default=0) for at in range(len(used))]
+    before = sum(widths[:-1]) + 2 * (len(widths) - 1)
+    room = width - before
+    last_fits = widths[-1] <= room
+    for row in shown:
+        front = "  ".join(cell.ljust(wide) for cell, wide in zip(row[:-1], widths))
+        if last_fits or room >= _LEAST_ROOM:
+            first, *more = textwrap.wrap(row[-1], max(room, 1)) or [""]
+            yield f"{front}  {first}".rstrip() if len(row) > 1 else first
+            yield from (" " * before + line for line in more)
+        else:
+            yield from _wrapped(front.rstrip(), width, "", "  ")
+            yield from _wrapped(row[-1], width, "    ", "    ")
+
+
+_LEAST_ROOM = 24
+
+
+def _wrapped(text: str, width: int, first: str = "", rest: str = "") -> Iterator[str]:
+    yield from textwrap.wrap(
+        printable(text), width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    )
