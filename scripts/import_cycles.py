@@ -16,7 +16,6 @@ PACKAGES = ("tagwire", "pyspark_tagwire", "pyspark_tagwire_capture", "pyspark_ta
 
 ALLOWED = frozenset(
     {
-        frozenset({"tagwire.client.client", "tagwire.client.offsets", "tagwire.client.shapes"}),
         frozenset({"tagwire.spark.values.formats", "tagwire.spark.values.messages"}),
         frozenset({"tagwire.spark.source.stream", "tagwire.spark.source.topic", "tagwire.spark.source.whole_stream"}),
     }

@@ -21,7 +21,7 @@ from typing import assert_type
 
 from tagwire import Field, Schema, message_class, messages
 from tagwire.broker import Broker
-from tagwire.client import EARLIEST, Admin, AtTime, Client, Committed, NewTopic, Producer, Reader, TopicPartition
+from tagwire.client import EARLIEST, Admin, AtTimestamp, Client, Committed, NewTopic, Producer, Reader, TopicPartition
 from tagwire.records import Record
 from tagwire.rpc import api_of
 
@@ -37,7 +37,7 @@ admin.delete_topics("t")
 admin.alter_configs({("topic", "t"): {"retention.ms": None, "preallocate": True}})
 admin.alter_group_offsets("g", {"t": "latest", ("u", 0): 5})
 assert_type(admin.group_offsets("g", ["t", ("u", 0)])[TopicPartition("u", 0)].offset, int)
-client.list_offsets({"t": "latest", ("u", 0): AtTime(5)})
+client.list_offsets({"t": "latest", ("u", 0): AtTimestamp(5)})
 client.list_offsets(dict.fromkeys([TopicPartition("t", 0)], EARLIEST))
 
 Reader(client, "t")

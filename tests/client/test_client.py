@@ -346,7 +346,7 @@ def test_a_refusal_that_time_does_not_heal_is_raised(cluster: FakeCluster) -> No
 def test_an_answer_without_the_partition_is_not_taken_for_one(cluster: FakeCluster) -> None:
     cluster.topic("t")
     cluster.script("ListOffsets", lambda _: messages.ListOffsetsResponse())
-    with Client(cluster.bootstrap) as client, pytest.raises(KafkaError, match="no offset of t-0 in the answer"):
+    with Client(cluster.bootstrap) as client, pytest.raises(KafkaError, match="no offset of t-0 in the response"):
         client.list_offsets({("t", 0): LATEST})
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tagwire import messages
-from tagwire.client import EARLIEST, LATEST, Admin, AtTime, Client, GroupMetadata, Producer, Reader, TopicPartition
+from tagwire.client import EARLIEST, LATEST, Admin, AtTimestamp, Client, GroupMetadata, Producer, Reader, TopicPartition
 from tagwire.errors import Error, KafkaError, RemoteProtocolError
 
 from .admin_answers import SERVED, Looked
@@ -69,7 +69,7 @@ def test_a_read_to_the_end_does_not_end_early(cluster: FakeCluster, answers_befo
     cluster.script("ListOffsets", *[listed(0)] * answers_before, listed(offset))
     with pytest.raises(RemoteProtocolError, match=rf"offset {offset} of t-0"):
         Reader(cluster.bootstrap, {AT: EARLIEST}, stop_at_end=True)
-    with Reader(cluster.bootstrap, {AT: AtTime(10_000)}, end_offsets={AT: 50}) as reader:  # none is so late
+    with Reader(cluster.bootstrap, {AT: AtTimestamp(10_000)}, end_offsets={AT: 50}) as reader:  # none is so late
         assert offsets(reader) == {}
     with Reader(cluster.bootstrap, {AT: EARLIEST}, stop_at_end=True) as reader:
         assert offsets(reader) == {AT: list(range(50))}

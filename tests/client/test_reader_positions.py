@@ -15,7 +15,7 @@ from tagwire.client import (
     EARLIEST,
     LATEST,
     Admin,
-    AtTime,
+    AtTimestamp,
     Client,
     Committed,
     CommittedOffset,
@@ -44,21 +44,21 @@ def cluster() -> Iterator[FakeCluster]:
 def test_reading_starts_and_ends_at_a_time(cluster: FakeCluster) -> None:
     for log in cluster.topic("t", 2):
         fill(log, 3)
-    starts: dict[tuple[str, int], Any] = {("t", 0): AtTime(7), ("t", 1): 28}
-    with Reader(cluster.bootstrap, starts, end_offsets={("t", 0): AtTime(13), ("t", 1): LATEST}) as reader:
+    starts: dict[tuple[str, int], Any] = {("t", 0): AtTimestamp(7), ("t", 1): 28}
+    with Reader(cluster.bootstrap, starts, end_offsets={("t", 0): AtTimestamp(13), ("t", 1): LATEST}) as reader:
         assert offsets(reader) == {("t", 0): list(range(7, 13)), ("t", 1): [28, 29]}
 
 
 def test_a_time_after_the_last_record_is_the_end(cluster: FakeCluster) -> None:
     fill(cluster.topic("t")[0], 1)
-    with Reader(cluster.bootstrap, {("t", 0): AtTime(5000)}, stop_at_end=True) as reader:
+    with Reader(cluster.bootstrap, {("t", 0): AtTimestamp(5000)}, stop_at_end=True) as reader:
         assert reader.position(("t", 0)) == 10
         assert list(reader) == []
 
 
 def test_a_time_before_1970_is_the_first_record_of_all(cluster: FakeCluster) -> None:
     fill(cluster.topic("t")[0], 1)
-    with Reader(cluster.bootstrap, {("t", 0): AtTime(-2)}, stop_at_end=True) as reader:
+    with Reader(cluster.bootstrap, {("t", 0): AtTimestamp(-2)}, stop_at_end=True) as reader:
         assert offsets(reader) == {("t", 0): list(range(10))}
     assert [message.topics[0].partitions[0].timestamp for message in cluster.asked("ListOffsets")] == [0, -1]
 
@@ -92,7 +92,7 @@ def test_a_reader_goes_on_from_another_position(cluster: FakeCluster) -> None:
             reader.seek(("t", index), start)
             assert reader.position(("t", index)) == max(start, 0)
         assert offsets(reader) == {("t", 0): list(range(42, 50)), ("t", 1): list(range(50))}
-        reader.seek(("t", 0), AtTime(48))
+        reader.seek(("t", 0), AtTimestamp(48))
         assert offsets(reader) == {("t", 0): [48, 49]}
         with pytest.raises(KeyError):
             reader.seek(("t", 2), 0)
@@ -198,9 +198,9 @@ def test_a_reader_goes_on_where_its_group_stands(bootstrap: str, topic: str) -> 
         }
 
 
-@pytest.mark.parametrize(("fallback", "start"), [(EARLIEST, 0), (LATEST, 10), (3, 3), (AtTime(0), 0)])
+@pytest.mark.parametrize(("fallback", "start"), [(EARLIEST, 0), (LATEST, 10), (3, 3), (AtTimestamp(0), 0)])
 def test_a_group_that_has_committed_nothing_starts_at_the_fallback(
-    bootstrap: str, topic: str, fallback: int | AtTime, start: int
+    bootstrap: str, topic: str, fallback: int | AtTimestamp, start: int
 ) -> None:
     with Reader(bootstrap, {(topic, 0): Committed(fallback)}, group="new") as reader:
         assert reader.position((topic, 0)) == start

@@ -16,7 +16,7 @@ from tagwire.broker import Broker, Listener
 from tagwire.client import (
     EARLIEST,
     Admin,
-    AtTime,
+    AtTimestamp,
     Client,
     Committed,
     CommittedOffset,
@@ -80,7 +80,7 @@ STARTS: list[tuple[Any, dict[str, int]]] = [
     ({"orders": "latest", ("orders", 1): 4}, {"orders-1": 6}),
     ({("orders", 1): 4, "orders": "latest"}, {"orders-1": 6}),
     ({TopicPartition("orders", 0): "latest", ORDERS[1]: "earliest"}, {"orders-1": 10}),
-    ({"orders": AtTime(NOW + 7)}, {"orders-0": 3, "orders-1": 3}),
+    ({"orders": AtTimestamp(NOW + 7)}, {"orders-0": 3, "orders-1": 3}),
     ({"orders": datetime.fromtimestamp((NOW + 7) / 1000, UTC)}, {"orders-0": 3, "orders-1": 3}),
     ({"orders": Committed("earliest")}, BOTH),
 ]
@@ -124,7 +124,7 @@ def test_one_column_may_be_named_alone(client: Client) -> None:
 def test_offsets_are_listed_by_topic_and_by_word(client: Client) -> None:
     assert client.list_offsets({"orders": "latest"}) == dict.fromkeys(ORDERS, 10)
     assert client.list_offsets({("orders", 0): "earliest", ORDERS[1]: EARLIEST}) == dict.fromkeys(ORDERS, 0)
-    assert client.list_offsets({"payments": AtTime(NOW + 4)}) == {("payments", 0): 4}
+    assert client.list_offsets({"payments": AtTimestamp(NOW + 4)}) == {("payments", 0): 4}
 
 
 def test_a_topic_that_does_not_exist_is_named(bootstrap: str) -> None:
@@ -186,7 +186,7 @@ def test_an_admin_takes_a_name_where_it_takes_names(client: Client) -> None:
     admin.delete_topics("one")
     names = [topic.name for topic in admin.list_topics()]
     assert ("one" in names, "two" in names, "orders" in names) == (False, True, True)
-    admin.alter_group_offsets("g", {"orders": "latest", ("payments", 0): AtTime(NOW + 3)})
+    admin.alter_group_offsets("g", {"orders": "latest", ("payments", 0): AtTimestamp(NOW + 3)})
     assert {str(at): found.offset for at, found in admin.group_offsets("g").items()} == {
         "orders-0": 10,
         "orders-1": 10,
@@ -351,12 +351,16 @@ TELLS_READERS: list[tuple[Any, dict[str, Any], str]] = [
     ([{"orders": 0}], {}, "one of starts=<dict>: allowed is a topic"),
     ({5: 0}, {}, r"""one of starts=5: allowed is a dict by topic or by partition, \{"orders": "earliest"\}"""),
     ({("orders", "0"): 0}, {}, r"one of starts=\('orders', '0'\): allowed is a dict"),
-    ({"orders": "first"}, {}, r"""starts: orders-0='first': allowed is an offset, "earliest", "latest", an AtTime"""),
+    (
+        {"orders": "first"},
+        {},
+        r"""starts: orders-0='first': allowed is an offset, "earliest", "latest", an AtTimestamp""",
+    ),
     ({"orders": None}, {}, r"starts: orders-0=None: allowed is an offset.*, or Committed\(\)"),
     ({"orders": {0: 5}}, {}, r"starts: orders-0=<dict>: allowed is an offset"),
     ({"orders": 1.5}, {}, r"starts: orders-0=1.5: allowed is an offset"),
     ({"orders": datetime(2026, 1, 1)}, {}, r"starts: orders-0=2026-01-01 .*: a time without a time zone"),
-    ({"orders": AtTime("x")}, {}, r"AtTime\('x'\): allowed is AtTime\(milliseconds"),  # type: ignore[arg-type]
+    ({"orders": AtTimestamp("x")}, {}, r"AtTimestamp\('x'\): allowed is AtTimestamp\(milliseconds"),  # type: ignore[arg-type]
     ({"orders": Committed("first")}, {"group": "g"}, r"orders-0, fallback='first': allowed is"),  # type: ignore[arg-type]
     ("orders", {"end_offsets": 5}, r"""end_offsets=5: allowed is a dict by partition, \{\("orders", 0\): 100\}"""),
     ("orders", {"end_offsets": {"payments": 5}}, "end_offsets: of topic 'payments' no partition is assigned"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tagwire.errors import ConfigError
-from tagwire.spark.source.bounds import EARLIEST, LATEST
+from tagwire.partitions import EARLIEST, LATEST
 from tagwire.spark.source.offsets import (
     OffsetRange,
     backwards,

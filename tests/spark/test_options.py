@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tagwire.errors import ConfigError
-from tagwire.spark.source.bounds import EARLIEST, LATEST, Times
+from tagwire.partitions import EARLIEST, LATEST
+from tagwire.spark.source.bounds import Times
 from tagwire.spark.source.options import batch_bounds, parse, stream_start
 
 BROKER = {"kafka.bootstrap.servers": "127.0.0.1:9092"}

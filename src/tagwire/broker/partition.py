@@ -10,6 +10,7 @@ from tagwire.broker.storage.batch import Appended
 from tagwire.broker.storage.checkpoints import OffsetCheckpoint
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.producer_state import Producer
+from tagwire.partitions import TopicPartition
 
 
 class Partition:
@@ -77,7 +78,7 @@ class Partition:
         return self.log.delete_before(self.log.expired_before(now_ms), self._remember_start)
 
     def _remember_start(self, offset: int) -> None:
-        self._starts.raise_to({(self.topic, self.index): offset})
+        self._starts.raise_to({TopicPartition(self.topic, self.index): offset})
 
     async def producers(self) -> list[Producer]:
         """What is known of the producers that number their batches.

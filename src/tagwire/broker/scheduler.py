@@ -19,6 +19,7 @@ from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.topics import Topics
 from tagwire.errors import TagwireError
+from tagwire.partitions import TopicPartition
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -58,7 +59,7 @@ def compact(topics: Topics, data: DataDirectory, stopping: asyncio.Event) -> Non
         compaction = Compaction(
             data.files,
             partition.log,
-            (partition.topic, partition.index),
+            TopicPartition(partition.topic, partition.index),
             data.cleaned,
             data.gaps,
             stop=partial(_is_over, stopping, partition),

@@ -28,6 +28,7 @@ from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.unopened_log import UnopenedLog
 from tagwire.broker.topic_config import DIALECT, TopicConfig
 from tagwire.errors import ConfigError, Error, KafkaError, StorageError
+from tagwire.partitions import TopicPartition
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
 logger = logging.getLogger("tagwire.broker")
@@ -206,7 +207,8 @@ class Topics:
         try:
             self._data.gaps.save(
                 lambda: {
-                    (p.topic, p.index): p.log.end_offset if p.log.was_opened else EVERYWHERE for p in self.partitions()
+                    TopicPartition(p.topic, p.index): p.log.end_offset if p.log.was_opened else EVERYWHERE
+                    for p in self.partitions()
                 }
             )
         except OSError as error:
@@ -557,9 +559,9 @@ class Topics:
             for partition in self.partitions():
                 await partition.settle()
 
-    def recovery_points(self) -> dict[tuple[str, int], int]:
+    def recovery_points(self) -> dict[TopicPartition, int]:
         """Up to which offset each log is on the disk; of one that could not be opened nothing is known."""
-        return {(p.topic, p.index): p.log.recovery_point for p in self.partitions() if p.log.was_opened}
+        return {TopicPartition(p.topic, p.index): p.log.recovery_point for p in self.partitions() if p.log.was_opened}
 
     def close(self) -> bool:
         """Bring every log to the disk and close it; whether all of that went well."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tagwire.cli.times import FORMS, milliseconds
+from tagwire.partitions import EARLIEST, LATEST, OFFSET_NAMES
 
 if TYPE_CHECKING:
     from tagwire.client import Client, TopicPartition
@@ -40,11 +41,8 @@ def parse_bound(text: str, option: str) -> Bound:
     Raises:
         typer.BadParameter: it says none; the text names the option and what is allowed.
     """
-    from tagwire.rpc.list_offsets import EARLIEST, LATEST
-
-    words = {"earliest": EARLIEST, "latest": LATEST}
-    if text in words:
-        return Bound(offset=words[text])
+    if text in OFFSET_NAMES:
+        return Bound(offset=OFFSET_NAMES[text])
     if re.fullmatch(r"[0-9]+", text):
         if len(text) > 19 or int(text) > _MAX_OFFSET:
             raise typer.BadParameter(f"{text[:40]}: no offset is as high", param_hint=f"'{option}'")
@@ -59,8 +57,6 @@ def parse_bound(text: str, option: str) -> Bound:
 
 def resolve(client: Client, bound: Bound, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
     """The offset the bound means in each partition; for a time after the last record, the partition's end."""
-    from tagwire.rpc.list_offsets import LATEST
-
     if not partitions:
         return {}
     if bound.offset is not None and bound.offset >= 0:
@@ -86,8 +82,6 @@ class Held:
 
 def held(client: Client, partitions: list[TopicPartition]) -> dict[TopicPartition, Held]:
     """What each partition holds now."""
-    from tagwire.rpc.list_offsets import EARLIEST, LATEST
-
     if not partitions:
         return {}
     starts = client.list_offsets(dict.fromkeys(partitions, EARLIEST))

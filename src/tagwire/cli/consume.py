@@ -177,12 +177,14 @@ def _writer(
 @contextmanager
 def _committing(client: Client, group: str | None) -> Iterator[Callable[[list[ReadRecord]], None]]:
     """Commits for `group`, however the block ends, what it says was printed; None commits nothing."""
-    from tagwire.client import Admin
+    from tagwire.client import Admin, TopicPartition
 
-    printed: dict[tuple[str, int], int] = {}
+    printed: dict[TopicPartition, int] = {}
 
     def passed(records: list[ReadRecord]) -> None:
-        printed.update({(str(record.topic), int(record.partition or 0)): record.offset + 1 for record in records})
+        printed.update(
+            {TopicPartition(str(record.topic), int(record.partition or 0)): record.offset + 1 for record in records}
+        )
 
     try:
         yield passed
@@ -240,10 +242,10 @@ def _batches(
     """What there is from `starts` on, up to `ends`; None waits for more."""
     from tagwire.client import Reader
 
-    first: dict[tuple[str, int], int] = {
+    first: dict[TopicPartition, int] = {
         at: offset for at, offset in starts.items() if ends is None or offset < ends[at]
     }
-    last: dict[tuple[str, int], int] | None = None if ends is None else {at: ends[at] for at in starts if at in first}
+    last: dict[TopicPartition, int] | None = None if ends is None else {at: ends[at] for at in starts if at in first}
     if first:
         yield from Reader(client, first, end_offsets=last, columns=_COLUMNS)
 

@@ -17,6 +17,7 @@ import typer
 
 from tagwire.cli.bounds import Bound, Held, parse_bound, resolve
 from tagwire.errors import Error, KafkaError
+from tagwire.partitions import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from tagwire.client import Client, TopicPartition
@@ -93,8 +94,6 @@ def offsets_of(
     Raises:
         KafkaError: such an offset, naming partition and what it holds.
     """
-    from tagwire.rpc.list_offsets import EARLIEST, LATEST
-
     alike: dict[Bound, list[TopicPartition]] = {}
     found: dict[TopicPartition, int] = {}
     for at, kept in holds.items():

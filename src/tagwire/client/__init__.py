@@ -23,8 +23,9 @@ from tagwire.client.admin import (
     TransactionListing,
 )
 from tagwire.client.client import Client
-from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata, TopicPartition
-from tagwire.client.positions import AtTime, Committed, Lag, Position
+from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
+from tagwire.client.offset_spec import AtTimestamp
+from tagwire.client.positions import Committed, Lag, Position
 from tagwire.client.producing import (
     Delivery,
     GroupMetadata,
@@ -38,14 +39,14 @@ from tagwire.client.producing import (
 )
 from tagwire.client.reader import Reader
 from tagwire.client.security import Security
-from tagwire.rpc.list_offsets import EARLIEST, LATEST
+from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 
 __all__ = [
     "EARLIEST",
     "LATEST",
     "Admin",
     "Append",
-    "AtTime",
+    "AtTimestamp",
     "BrokerDescription",
     "Client",
     "ClusterDescription",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
@@ -20,14 +19,16 @@ from tagwire.client.config import (
     of_type,
     parse,
 )
-from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata, TopicPartition
-from tagwire.client.offsets import AtTime, list_offsets
+from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
+from tagwire.client.offset_spec import OffsetSpec
+from tagwire.client.offsets import list_offsets
 from tagwire.client.scheduling import run
 from tagwire.client.security import SecurityOptions, security_of
 from tagwire.client.transport import Link, Pending, Setup
 from tagwire.client.versions import policy, speakable
 from tagwire.codec import MessageObject
 from tagwire.errors import EncodeError
+from tagwire.partitions import TopicPartition
 from tagwire.rpc import Api, BrokerFeatures, Features, Range, Usability, api_name
 
 _NOTHING: Mapping[str, str] = {}
@@ -185,12 +186,12 @@ class Client:
 
     def list_offsets(
         self,
-        partitions: shapes.ByPlace[int | shapes.Word | AtTime | datetime],
+        partitions: shapes.ByPlace[OffsetSpec],
         *,
         isolation: str | None = None,
     ) -> dict[TopicPartition, int]:
         """An offset of each partition: "earliest" (`EARLIEST`) the first one kept, "latest" (`LATEST`) the next to be
-        written, or the first record at or after a time, in milliseconds or as `AtTime` (-1 where there is none).
+        written, or the first record at or after a time, in milliseconds or as `AtTimestamp` (-1 where there is none).
 
         Args:
             partitions: {(topic, partition): which}; a topic's name stands for all of its partitions.
@@ -205,7 +206,7 @@ class Client:
         deadline = self.deadline()
         places = shapes.by_place("partitions", partitions, lambda name: self.topic(name, deadline).partitions, _LATEST)
         wanted = {at: shapes.timestamp(f"partitions: {at}", given) for at, given in places.items()}
-        return list_offsets(self, wanted, deadline, isolation or self.fetch_settings.isolation)
+        return run(list_offsets(self.cluster, wanted, deadline, isolation or self.fetch_settings.isolation))
 
     # What Reader and Admin build on --------------------------------------------------------------------------------
 

@@ -20,7 +20,6 @@ from tagwire.client.metadata import (
     Node,
     PartitionMetadata,
     TopicMetadata,
-    TopicPartition,
     cluster_metadata,
     metadata_request,
 )
@@ -37,6 +36,7 @@ from tagwire.errors import (
     RequestTimeoutError,
     TagwireError,
 )
+from tagwire.partitions import TopicPartition
 from tagwire.rpc import BrokerFeatures, api_name
 from tagwire.rpc.addresses import address_text
 

@@ -14,8 +14,9 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from tagwire import messages
-from tagwire.client.metadata import NO_TOPIC_ID, TopicPartition
+from tagwire.client.metadata import NO_TOPIC_ID
 from tagwire.errors import Error, RemoteProtocolError
+from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import FETCH_TOPIC_IDS
 
 # From this version on requests and answers name topics by their ids alone (KIP-516).

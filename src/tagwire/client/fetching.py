@@ -16,7 +16,7 @@ from tagwire import records
 from tagwire.client.client import Client
 from tagwire.client.config import ISOLATIONS, NO_RESET, READ_COMMITTED, FetchSettings
 from tagwire.client.fetch_sessions import REFUSALS, FetchSession, Wanted
-from tagwire.client.metadata import NO_TOPIC_ID, TopicPartition, nodes_of
+from tagwire.client.metadata import NO_TOPIC_ID, nodes_of
 from tagwire.client.spans import UNKNOWN, Chunk, Span, broken
 from tagwire.client.transport import Link, Pending, wait_any
 from tagwire.errors import (
@@ -30,10 +30,10 @@ from tagwire.errors import (
     UnsupportedVersionError,
 )
 from tagwire.kernel.batch_scan import pass_batches
+from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.records.batch_bounds import stated_size
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.rpc.dialects import say_dialect
-from tagwire.rpc.list_offsets import EARLIEST, LATEST
 from tagwire.rpc.version_gates import FETCH_TOPIC_IDS
 from tagwire.spec.api_keys import ApiKey
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from uuid import UUID
 
 from tagwire import messages
@@ -13,16 +13,6 @@ from tagwire.rpc.addresses import address_text
 
 NO_NODE: Final = -1
 NO_TOPIC_ID: Final = UUID(int=0)
-
-
-class TopicPartition(NamedTuple):
-    """One partition of a topic. Prints as `flights-3`."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 @dataclass(frozen=True, slots=True)

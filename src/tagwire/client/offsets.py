@@ -4,94 +4,105 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from tagwire import messages
+from tagwire.client.cluster import Cluster
 from tagwire.client.config import ISOLATIONS, isolation_of
-from tagwire.client.metadata import TopicPartition
 from tagwire.client.retry import Retry, is_retriable
+from tagwire.client.scheduling import Wait, sleep
+from tagwire.client.transport import Link, Pending
 from tagwire.errors import Error, KafkaError, RemoteProtocolError, RequestTimeoutError, TagwireError
-from tagwire.rpc.list_offsets import EARLIEST, LATEST
+from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 
-if TYPE_CHECKING:
-    from tagwire.client.client import Client
-
-NONE_THERE: Final = -1
+NO_OFFSET: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class AtTime:
-    """The first record at or after a time; the end of the partition where there is none.
-
-    Attributes:
-        milliseconds: since 1970 UTC.
-    """
-
-    milliseconds: int
-
-
-def list_offsets(
-    client: Client, wanted: Mapping[TopicPartition, int], deadline: float, isolation: str
+async def list_offsets(
+    cluster: Cluster, timestamps: Mapping[TopicPartition, int], deadline: float, isolation: str
 ) -> dict[TopicPartition, int]:
-    """See `Client.list_offsets`. Partitions whose leader has moved are asked again until the deadline."""
-    left = dict(wanted)
+    """The offset of each partition at a timestamp: `EARLIEST`, `LATEST`, or milliseconds since 1970 UTC, -1 where no
+    record is as late. Partitions whose leader has moved are asked about again until the deadline.
+
+    Raises:
+        KafkaError: naming the partition. RemoteProtocolError: a leader tells an offset that none can be, or of a
+            partition that it was not asked about.
+        ConfigError: there is no such isolation. ConnectError, RequestTimeoutError, ...: a leader stays away.
+    """
+    left = dict(timestamps)
     found: dict[TopicPartition, int] = {}
     retry, level = Retry(deadline), ISOLATIONS[isolation_of(isolation)]
     while True:
-        failed = _ask_leaders(client, left, found, deadline, level)
+        failed = await _ask_leaders(cluster, left, found, deadline, level)
         left = {at: timestamp for at, timestamp in left.items() if at not in found}
         if not left:
-            return {at: found[at] for at in wanted}
-        client.forget({at.topic for at in left})
-        retry.wait(failed or KafkaError(Error.UNKNOWN_SERVER_ERROR, f"no offset of {next(iter(left))} in the answer"))
+            return {at: found[at] for at in timestamps}
+        cluster.forget({at.topic for at in left})
+        missing = KafkaError(Error.UNKNOWN_SERVER_ERROR, f"no offset of {next(iter(left))} in the response")
+        await sleep(retry.pause_until(failed or missing))
 
 
-def _ask_leaders(
-    client: Client, wanted: Mapping[TopicPartition, int], found: dict[TopicPartition, int], deadline: float, level: int
+async def _ask_leaders(
+    cluster: Cluster,
+    timestamps: Mapping[TopicPartition, int],
+    found: dict[TopicPartition, int],
+    deadline: float,
+    level: int,
 ) -> TagwireError | None:
-    """One question to each leader, all on their way at once. Fills `found`; returns an error that is worth a retry."""
+    """One request to each leader, all of them in flight at once. Fills `found`; returns an error that is worth a
+    retry."""
     failed: TagwireError | None = None
-    asked = []
-    for node, partitions in by_leader(client, wanted, deadline).items():
+    sent: list[tuple[Link, dict[TopicPartition, int], Pending]] = []
+    for node, partitions in (await by_leader(cluster, timestamps, deadline)).items():
         try:
-            link = client.link(node, deadline)
-            questions = {at: wanted[at] for at in partitions}
-            asked.append((link, questions, client.send(link, _request(questions, level), deadline)))
+            link = await cluster.link(node, deadline)
+            asked = {at: timestamps[at] for at in partitions}
+            sent.append((link, asked, await cluster.put(link, list_offsets_request(asked, level), deadline)))
         except TagwireError as error:
             failed = _retriable(error)
-    for link, questions, pending in asked:
+    for link, asked, pending in sent:
         try:
-            failed = _take(link.wait(pending, deadline), questions, found, link.broker) or failed
+            await Wait(lambda pending=pending: pending.done, deadline, [link])  # type: ignore[misc]
+            if not pending.done:
+                raise link.expire(pending)
+            failed = _take(pending.result(), asked, found, link.broker) or failed
         except TagwireError as error:
             failed = _retriable(error)
     return failed
 
 
-def by_leader(client: Client, partitions: Iterable[TopicPartition], deadline: float) -> dict[int, list[TopicPartition]]:
-    """Partitions by the node that leads them. Waits for leaders that are missing; raises as `Client.leader`."""
+async def by_leader(
+    cluster: Cluster, partitions: Iterable[TopicPartition], deadline: float
+) -> dict[int, list[TopicPartition]]:
+    """Partitions by the node that leads them. Waits for leaders that are missing; raises as `Cluster.partition`."""
     found: dict[int, list[TopicPartition]] = defaultdict(list)
     retry = Retry(deadline)
     for at in partitions:
         missing: KafkaError | None = None
         while True:
             try:
-                found[client.leader(at, deadline)].append(at)
+                known = cluster.known_partition(at) or await cluster.partition(at, deadline)
+                found[known.leader].append(at)
                 break
             except KafkaError as error:
                 if error.error is not Error.LEADER_NOT_AVAILABLE:
                     raise
                 missing = error
-                retry.wait(error)
+                await sleep(retry.pause_until(error))
             except RequestTimeoutError as error:
                 raise missing or error from None  # the time was up while it was asked about once more
     return found
 
 
-def _request(wanted: Mapping[TopicPartition, int], level: int) -> Any:
+def list_offsets_request(timestamps: Mapping[TopicPartition, int], level: int) -> messages.ListOffsetsRequest:
+    """The request about these partitions.
+
+    Args:
+        level: one of the values of `ISOLATIONS`.
+    """
     kind = messages.ListOffsetsRequest
-    topics: dict[str, list[Any]] = defaultdict(list)
-    for at, timestamp in wanted.items():
+    topics: dict[str, list[messages.ListOffsetsRequest.ListOffsetsPartition]] = defaultdict(list)
+    for at, timestamp in timestamps.items():
         topics[at.topic].append(kind.ListOffsetsPartition(partition_index=at.partition, timestamp=timestamp))
     return kind(
         replica_id=-1,
@@ -101,16 +112,19 @@ def _request(wanted: Mapping[TopicPartition, int], level: int) -> Any:
 
 
 def _take(
-    response: Any, questions: Mapping[TopicPartition, int], found: dict[TopicPartition, int], broker: str
+    response: messages.ListOffsetsResponse,
+    asked: Mapping[TopicPartition, int],
+    found: dict[TopicPartition, int],
+    broker: str,
 ) -> TagwireError | None:
     failed: TagwireError | None = None
     for topic in response.topics:
         for partition in topic.partitions:
             at = TopicPartition(topic.name, partition.partition_index)
-            if at not in questions or at in found:
+            if at not in asked or at in found:
                 raise RemoteProtocolError(f"{broker} told an offset of {at}, which was not asked for, or twice")
             # Every partition has a first and a next offset; a record of some age it may have none.
-            least = 0 if questions[at] in (EARLIEST, LATEST) else NONE_THERE
+            least = 0 if asked[at] in (EARLIEST, LATEST) else NO_OFFSET
             if not partition.error_code and partition.offset < least:
                 raise RemoteProtocolError(f"{broker} told offset {partition.offset} of {at}, which none can be")
             if partition.error_code:

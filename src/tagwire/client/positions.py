@@ -12,10 +12,9 @@ from tagwire.client import shapes
 from tagwire.client.admin.group_offsets import GroupOffsets
 from tagwire.client.client import Client
 from tagwire.client.config import wrong
-from tagwire.client.metadata import TopicPartition
-from tagwire.client.offsets import AtTime
+from tagwire.client.offset_spec import AtTimestamp, OffsetName, OffsetSpec
 from tagwire.errors import ConfigError
-from tagwire.rpc.list_offsets import EARLIEST, LATEST
+from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +26,16 @@ class Committed:
             error.
     """
 
-    fallback: int | shapes.Word | AtTime | datetime | None = EARLIEST
+    fallback: OffsetSpec | None = EARLIEST
 
 
-Position = int | shapes.Word | AtTime | datetime | Committed
+Position = OffsetSpec | Committed
 """An offset, "earliest" (`EARLIEST`), "latest" (`LATEST`), a time, or what a group has committed."""
 
 Starts = shapes.Place | Sequence[shapes.Place] | AbstractSet[shapes.Place] | shapes.ByPlace[Position]
 """What to read, and from where on: a topic, a partition, several of either, or a position for each."""
 
-Ends = shapes.Word | AtTime | datetime | shapes.ByPlace[Position]
+Ends = OffsetName | AtTimestamp | datetime | shapes.ByPlace[Position]
 """Where to stop: in all partitions, or in some."""
 
 _EARLIEST: Final = '"earliest"'
@@ -57,7 +56,7 @@ class Lag(NamedTuple):
     lag: int
 
 
-def starts_of(client: Client, given: Starts, default: Position) -> dict[TopicPartition, int | AtTime | Committed]:
+def starts_of(client: Client, given: Starts, default: Position) -> dict[TopicPartition, int | AtTimestamp | Committed]:
     """The partitions to read, each with its position, from any form that a `Reader` takes.
 
     Args:
@@ -76,7 +75,7 @@ def starts_of(client: Client, given: Starts, default: Position) -> dict[TopicPar
     return positions("starts", dict.fromkeys(shapes.pairs("starts", given, partitions), default))
 
 
-def ends_of(given: Ends, assigned: Iterable[TopicPartition]) -> dict[TopicPartition, int | AtTime | Committed]:
+def ends_of(given: Ends, assigned: Iterable[TopicPartition]) -> dict[TopicPartition, int | AtTimestamp | Committed]:
     """Where the `assigned` partitions end, as far as that is said. Raises ConfigError."""
     places = list(assigned)
     if not isinstance(given, Mapping):
@@ -96,19 +95,21 @@ def ends_of(given: Ends, assigned: Iterable[TopicPartition]) -> dict[TopicPartit
     return positions("end_offsets", found)
 
 
-def positions(option: str, given: Mapping[TopicPartition, object]) -> dict[TopicPartition, int | AtTime | Committed]:
+def positions(
+    option: str, given: Mapping[TopicPartition, object]
+) -> dict[TopicPartition, int | AtTimestamp | Committed]:
     """Each position as one that is worked with. Raises ConfigError."""
     return {at: _position(f"{option}: {at}", position) for at, position in given.items()}
 
 
-def _position(option: str, given: object) -> int | AtTime | Committed:
+def _position(option: str, given: object) -> int | AtTimestamp | Committed:
     if not isinstance(given, Committed):
         return shapes.offset(option, given, "Committed()")
     return given if given.fallback is None else Committed(shapes.offset(f"{option}, fallback", given.fallback))
 
 
 def resolved(
-    client: Client, positions: Mapping[TopicPartition, int | AtTime | Committed], isolation: str, group: str | None
+    client: Client, positions: Mapping[TopicPartition, int | AtTimestamp | Committed], isolation: str, group: str | None
 ) -> dict[TopicPartition, int]:
     """The offset of each position, all partitions asked about together.
 
@@ -118,7 +119,7 @@ def resolved(
         KafkaError: naming the partition or the group.
     """
     committed = [at for at, position in positions.items() if isinstance(position, Committed)]
-    wanted: dict[TopicPartition, int | AtTime] = {}
+    wanted: dict[TopicPartition, int | AtTimestamp] = {}
     held = _committed(client, group, committed)
     for at, position in positions.items():
         if not isinstance(position, Committed):
@@ -131,7 +132,7 @@ def resolved(
             wanted[at] = shapes.offset(f"fallback of {at}", position.fallback)
     found = {at: place for at, place in wanted.items() if isinstance(place, int) and place >= 0}
     times: dict[TopicPartition, int] = {
-        at: max(place.milliseconds, 0) if isinstance(place, AtTime) else place
+        at: max(place.milliseconds, 0) if isinstance(place, AtTimestamp) else place
         for at, place in wanted.items()
         if at not in found
     }

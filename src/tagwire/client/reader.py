@@ -13,18 +13,17 @@ from tagwire.client.client import Client
 from tagwire.client.config import Bootstrap, FetchSettings, at_least, isolation_of, of_type, offset_reset_of
 from tagwire.client.decoding import arrow_batches, record_batches
 from tagwire.client.fetching import Fetcher
-from tagwire.client.metadata import TopicPartition
-from tagwire.client.offsets import AtTime
+from tagwire.client.offset_spec import AtTimestamp
 from tagwire.client.owning import ClientOwner
 from tagwire.client.positions import Committed, Ends, Lag, Position, Starts, ends_of, positions, resolved, starts_of
 from tagwire.client.spans import UNKNOWN, Chunk, Span
 from tagwire.errors import ConfigError, RemoteProtocolError, TagwireError
+from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.records import HeaderRegister, HeaderSerdes, Record
 from tagwire.records.columns import check_columns
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.records.interceptors import ConsumerInterceptor, after_decoding
 from tagwire.records.memory_records import check_dialect
-from tagwire.rpc.list_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +54,7 @@ class Reader(ClientOwner):
     Args:
         client: a client, which stays open, or what one is made of, as `Client` takes it: "HOST:PORT,HOST:PORT".
         starts: what to read. {(topic, partition): offset} of the first record wanted, or "earliest", "latest", a time
-            (`AtTime`, or a datetime with a time zone), or `Committed` for where `group` stands; a topic's name
+            (`AtTimestamp`, or a datetime with a time zone), or `Committed` for where `group` stands; a topic's name
             stands for all the partitions that it has now. Topics or partitions alone, "flights" or ["flights",
             ("delays", 0)], are read from where `group` stands and otherwise, or without one, from their beginning.
         end_offsets: {(topic, partition): offset} to stop before, or as in `starts`; "latest" is the end of the log as
@@ -341,7 +340,7 @@ class Reader(ClientOwner):
     ) -> list[Span]:
         """The partitions with their bounds, words for offsets resolved."""
         begin = starts_of(self._client, starts, EARLIEST if self._group is None else Committed())
-        until: dict[TopicPartition, int | AtTime | Committed] = {}
+        until: dict[TopicPartition, int | AtTimestamp | Committed] = {}
         if stop_at_end:
             until.update(dict.fromkeys(begin, LATEST))
         if ends is not None:

@@ -12,13 +12,13 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from numbers import Real
 from operator import index
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 from tagwire.client.config import as_text, wrong
-from tagwire.client.metadata import TopicPartition
-from tagwire.client.offsets import EARLIEST, LATEST, AtTime
+from tagwire.client.offset_spec import AtTimestamp
 from tagwire.errors import ConfigError
 from tagwire.escaping import told
+from tagwire.partitions import EARLIEST, LATEST, OFFSET_NAMES, TopicPartition
 
 ValueT = TypeVar("ValueT")
 
@@ -39,10 +39,7 @@ ByPlace = Mapping[Any, ValueT]
 """A value by `Place`. A type checker takes a dict by text for none by text or pairs, so that its keys are checked when
 the program runs."""
 
-Word = Literal["earliest", "latest"]
-WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
-
-OFFSET: Final = 'an offset, "earliest", "latest", an AtTime or a datetime with a time zone'
+OFFSET: Final = 'an offset, "earliest", "latest", an AtTimestamp or a datetime with a time zone'
 
 _PAIR: Final = 'a topic and a partition, such as ("orders", 0)'
 _LONGEST: Final = 80
@@ -151,7 +148,7 @@ def by_place(
     return _spread(option, given.items(), partitions, shape)
 
 
-def offset(option: str, given: object, also: str = "") -> int | AtTime:
+def offset(option: str, given: object, also: str = "") -> int | AtTimestamp:
     """A place in a partition: an offset, `EARLIEST` and `LATEST` among them, or a time. Raises ConfigError.
 
     Args:
@@ -175,7 +172,7 @@ def timestamp(option: str, given: object) -> int:
     found = _timed(option, given)
     if found is None:
         raise wrong(
-            option, shown(given), '"earliest", "latest", milliseconds, an AtTime or a datetime with a time zone'
+            option, shown(given), '"earliest", "latest", milliseconds, an AtTimestamp or a datetime with a time zone'
         )
     return found if isinstance(found, int) else max(found.milliseconds, 0)
 
@@ -194,18 +191,18 @@ def config_value(option: str, given: object) -> str:
     raise wrong(option, shown(given), 'text or a number, such as "-1"')
 
 
-def _timed(option: str, given: object) -> int | AtTime | None:
+def _timed(option: str, given: object) -> int | AtTimestamp | None:
     if isinstance(given, str):
-        return WORDS.get(given.strip().lower())
+        return OFFSET_NAMES.get(given.strip().lower())
     if isinstance(given, datetime):
         if given.tzinfo is None:
             raise ConfigError(f"{option}={given}: a time without a time zone; give it one, such as tzinfo=UTC")
-        return AtTime(round(given.timestamp() * 1000))
-    if isinstance(given, AtTime):
+        return AtTimestamp(round(given.timestamp() * 1000))
+    if isinstance(given, AtTimestamp):
         milliseconds = whole(given.milliseconds)
         if milliseconds is None:
-            raise wrong(option, f"AtTime({shown(given.milliseconds)})", "AtTime(milliseconds since 1970 UTC)")
-        return AtTime(milliseconds)
+            raise wrong(option, f"AtTimestamp({shown(given.milliseconds)})", "AtTimestamp(milliseconds since 1970 UTC)")
+        return AtTimestamp(milliseconds)
     return None
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from tagwire.client.metadata import TopicPartition
 from tagwire.client.retry import is_retriable, pause_before
 from tagwire.errors import CorruptRecordError, TagwireError, UnsupportedVersionError
+from tagwire.partitions import TopicPartition
 
 UNKNOWN = -1
 

@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tagwire.client.metadata import (
-    NO_NODE,
-    NO_TOPIC_ID,
-    ClusterMetadata,
-    Node,
-    PartitionMetadata,
-    TopicMetadata,
-    TopicPartition,
-)
+from tagwire.client.metadata import NO_NODE, NO_TOPIC_ID, ClusterMetadata, Node, PartitionMetadata, TopicMetadata
+from tagwire.partitions import TopicPartition
 
 
 class Topology:

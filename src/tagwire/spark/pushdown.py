@@ -18,7 +18,8 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader
 
-from tagwire.spark.source.bounds import Offsets, Partition
+from tagwire.partitions import TopicPartition
+from tagwire.spark.source.bounds import Offsets
 
 _ABOVE = {"EqualTo": 0, "EqualNullSafe": 0, "GreaterThanOrEqual": 0, "GreaterThan": 1}
 _BELOW = {"EqualTo": 1, "EqualNullSafe": 1, "LessThanOrEqual": 1, "LessThan": 0}
@@ -42,7 +43,7 @@ class Narrowing:
     end_offset: int | None = None
     since: int | None = None
 
-    def takes(self, at: Partition) -> bool:
+    def takes(self, at: TopicPartition) -> bool:
         """Whether anything of a partition may be wanted."""
         topic, index = at
         return (self.topics is None or topic in self.topics) and (self.partitions is None or index in self.partitions)

@@ -24,9 +24,9 @@ from tagwire.broker.groups.membership import GroupMetadata, Joining, JoinReply, 
 from tagwire.broker.groups.offsets import GroupOffsets, OffsetAndMetadata
 from tagwire.broker.serial_tasks import SerialTasks
 from tagwire.broker.storage.batch import origin_of
-from tagwire.broker.topic_partition import TopicPartition
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError, TagwireError, UnsupportedVersionError
 from tagwire.escaping import told
+from tagwire.partitions import TopicPartition
 from tagwire.records import BatchOptions, Record, RecordBatch, write
 
 logger = logging.getLogger("tagwire.broker")

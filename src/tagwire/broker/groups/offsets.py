@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tagwire.broker.topic_partition import TopicPartition
+from tagwire.partitions import TopicPartition
 
 OFFSET_BYTES = 500
 """About what an offset takes in memory beside its metadata."""

@@ -11,9 +11,9 @@ from tagwire import messages
 from tagwire.broker.coordinator_log import record_of, tombstone_of
 from tagwire.broker.groups.membership import GroupMetadata, MemberMetadata
 from tagwire.broker.groups.offsets import OffsetAndMetadata
-from tagwire.broker.topic_partition import TopicPartition
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import UnsupportedVersionError
+from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 from tagwire.records.internal_topics import OFFSETS, decode_key, decode_value
 
@@ -86,7 +86,7 @@ def read_record(record: Record) -> StoredGroup | StoredOffset | None:
     if isinstance(key, messages.OffsetCommitKey | messages.LegacyOffsetCommitKey):
         decoded = decode_value(OFFSETS, record.key, record.value)
         offset = None if decoded is None else _offset(decoded.message)
-        return StoredOffset(key.group, (key.topic, key.partition), offset)
+        return StoredOffset(key.group, TopicPartition(key.topic, key.partition), offset)
     return None
 
 

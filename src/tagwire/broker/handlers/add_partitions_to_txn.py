@@ -10,8 +10,8 @@ from __future__ import annotations
 from tagwire import messages
 from tagwire.broker.handlers.init_producer_id import fencing_error
 from tagwire.broker.registry import Call, handles
-from tagwire.broker.topic_partition import TopicPartition
 from tagwire.errors import Error, KafkaError
+from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import ADD_PARTITIONS_TO_TXN_PRODUCER_FENCED
 
 Request = messages.AddPartitionsToTxnRequest
@@ -21,14 +21,16 @@ Response = messages.AddPartitionsToTxnResponse
 @handles(Request, versions="0-3")
 async def add_partitions_to_txn(call: Call[Request]) -> Response:
     topics = call.request.v3_and_below_topics
-    outcomes = await _outcomes(call, [(topic.name, index) for topic in topics for index in topic.partitions])
+    outcomes = await _outcomes(
+        call, [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
+    )
     return Response(
         results_by_topic_v3_and_below=[
             Response.AddPartitionsToTxnTopicResult(
                 name=topic.name,
                 results_by_partition=[
                     Response.AddPartitionsToTxnPartitionResult(
-                        partition_index=index, partition_error_code=outcomes[topic.name, index]
+                        partition_index=index, partition_error_code=outcomes[TopicPartition(topic.name, index)]
                     )
                     for index in topic.partitions
                 ],

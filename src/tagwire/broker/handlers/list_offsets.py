@@ -14,7 +14,7 @@ from tagwire import messages
 from tagwire.broker.registry import Call, handles
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
-from tagwire.rpc.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
+from tagwire.partitions import EARLIEST, LATEST, MAX_TIMESTAMP
 from tagwire.rpc.version_gates import LIST_OFFSETS_LEADER_EPOCH, LIST_OFFSETS_MAX_TIMESTAMP
 
 Request = messages.ListOffsetsRequest

@@ -14,8 +14,8 @@ from tagwire.broker.clock import wall_ms
 from tagwire.broker.groups.offsets import OffsetAndMetadata
 from tagwire.broker.node import Node
 from tagwire.broker.registry import MOST_BYTES_OF_GROUPS, Call, handles
-from tagwire.broker.topic_partition import TopicPartition
 from tagwire.errors import Error, KafkaError
+from tagwire.partitions import TopicPartition
 
 Request = messages.OffsetCommitRequest
 Response = messages.OffsetCommitResponse
@@ -41,7 +41,8 @@ async def offset_commit(call: Call[Request]) -> Response:
                 name=topic.name,
                 partitions=[
                     Response.OffsetCommitResponsePartition(
-                        partition_index=asked.partition_index, error_code=outcomes[topic.name, asked.partition_index]
+                        partition_index=asked.partition_index,
+                        error_code=outcomes[TopicPartition(topic.name, asked.partition_index)],
                     )
                     for asked in topic.partitions
                 ],
@@ -60,7 +61,7 @@ def sort_offsets(
     outcomes: dict[TopicPartition, Error] = {}
     for topic in topics:
         for asked in topic.partitions:
-            where = (topic.name, asked.partition_index)
+            where = TopicPartition(topic.name, asked.partition_index)
             metadata = asked.committed_metadata or ""
             if broker.topics.partition(*where) is None:
                 outcomes[where] = Error.UNKNOWN_TOPIC_OR_PARTITION

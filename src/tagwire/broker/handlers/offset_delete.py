@@ -10,6 +10,7 @@ from tagwire import messages
 from tagwire.broker.groups.group import Group
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import DecodeError, Error, KafkaError, UnsupportedVersionError
+from tagwire.partitions import TopicPartition
 
 Request = messages.OffsetDeleteRequest
 Response = messages.OffsetDeleteResponse
@@ -28,7 +29,7 @@ async def offset_delete(call: Call[Request]) -> Response:
     if subscribed is None:
         return Response(error_code=Error.NON_EMPTY_GROUP)
     outcomes = {
-        (topic.name, asked.partition_index): _outcome(call, topic.name, asked.partition_index, subscribed)
+        TopicPartition(topic.name, asked.partition_index): _outcome(call, topic.name, asked.partition_index, subscribed)
         for topic in request.topics
         for asked in topic.partitions
     }
@@ -43,7 +44,8 @@ async def offset_delete(call: Call[Request]) -> Response:
                 name=topic.name,
                 partitions=[
                     Response.OffsetDeleteResponsePartition(
-                        partition_index=asked.partition_index, error_code=outcomes[topic.name, asked.partition_index]
+                        partition_index=asked.partition_index,
+                        error_code=outcomes[TopicPartition(topic.name, asked.partition_index)],
                     )
                     for asked in topic.partitions
                 ],

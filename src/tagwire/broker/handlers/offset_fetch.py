@@ -13,8 +13,8 @@ from typing import TypeVar
 from tagwire import messages
 from tagwire.broker.groups.offsets import GroupOffsets
 from tagwire.broker.registry import Call, handles
-from tagwire.broker.topic_partition import TopicPartition
 from tagwire.errors import Error
+from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS
 
 Request = messages.OffsetFetchRequest
@@ -71,7 +71,9 @@ def _topics(
             asked.setdefault(topic, []).append(index)
     require_stable = call.request.require_stable
     return [
-        topic_of(name, [_result(offsets, (name, index), require_stable, partition_type) for index in indexes])
+        topic_of(
+            name, [_result(offsets, TopicPartition(name, index), require_stable, partition_type) for index in indexes]
+        )
         for name, indexes in asked.items()
     ]
 

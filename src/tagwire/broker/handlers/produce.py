@@ -23,6 +23,7 @@ from tagwire.broker.registry import Call, handles
 from tagwire.broker.session import HangUp
 from tagwire.broker.storage.batch import Appended
 from tagwire.errors import Error, KafkaError, StorageError
+from tagwire.partitions import TopicPartition
 from tagwire.rpc.dialects import dialect_of
 
 Request = messages.ProduceRequest
@@ -68,7 +69,7 @@ def _begin(
         return KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {data.index} of topic {topic}")
     if found.is_internal:
         return KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {topic} is the broker's own")
-    where = (topic, data.index)
+    where = TopicPartition(topic, data.index)
     records = None if data.records is None else memoryview(data.records)
 
     def check_transaction(producer_id: int, epoch: int) -> None:

@@ -12,6 +12,7 @@ from tagwire import messages
 from tagwire.broker.handlers.offset_commit import sort_offsets
 from tagwire.broker.registry import MOST_BYTES_OF_GROUPS, Call, handles
 from tagwire.errors import KafkaError
+from tagwire.partitions import TopicPartition
 from tagwire.records.internal_topics import OFFSETS
 
 Request = messages.TxnOffsetCommitRequest
@@ -29,7 +30,7 @@ async def txn_offset_commit(call: Call[Request]) -> Response:
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
-            (OFFSETS, 0),
+            TopicPartition(OFFSETS, 0),
         )
         check_open()
         await call.broker.groups.commit_in_transaction(
@@ -43,7 +44,8 @@ async def txn_offset_commit(call: Call[Request]) -> Response:
                 name=topic.name,
                 partitions=[
                     Response.TxnOffsetCommitResponsePartition(
-                        partition_index=asked.partition_index, error_code=outcomes[topic.name, asked.partition_index]
+                        partition_index=asked.partition_index,
+                        error_code=outcomes[TopicPartition(topic.name, asked.partition_index)],
                     )
                     for asked in topic.partitions
                 ],

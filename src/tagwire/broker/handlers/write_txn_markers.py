@@ -8,6 +8,7 @@ from __future__ import annotations
 from tagwire import messages
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
+from tagwire.partitions import TopicPartition
 
 Request = messages.WriteTxnMarkersRequest
 Response = messages.WriteTxnMarkersResponse
@@ -42,7 +43,7 @@ async def _mark(call: Call[Request], marker: Request.WritableTxnMarker, topic: s
         return Error.UNKNOWN_TOPIC_OR_PARTITION
     try:
         await call.broker.transactions.mark(
-            (topic, index),
+            TopicPartition(topic, index),
             marker.producer_id,
             marker.producer_epoch,
             commit=marker.transaction_result,

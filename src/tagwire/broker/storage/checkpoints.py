@@ -15,8 +15,8 @@ from uuid import UUID
 
 from tagwire.broker.storage.files import Files, read_file, replace_file
 from tagwire.errors import DecodeError, StorageError
+from tagwire.partitions import TopicPartition
 from tagwire.records.files import checkpoints, partition_metadata
-from tagwire.records.files.checkpoints import TopicAndPartition
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -40,7 +40,7 @@ class OffsetCheckpoint:
         self._files = files
         self._path = path
         self._saving = Lock()
-        self._offsets: Mapping[TopicAndPartition, int] = {}
+        self._offsets: Mapping[TopicPartition, int] = {}
         self._unknown = 0
         self.was_broken = False
         try:
@@ -53,21 +53,21 @@ class OffsetCheckpoint:
             self.was_broken = True
 
     @property
-    def offsets(self) -> Mapping[TopicAndPartition, int]:
+    def offsets(self) -> Mapping[TopicPartition, int]:
         """What the file holds."""
         return self._offsets
 
     def get(self, topic: str, partition: int) -> int:
         """A partition's offset; 0 where there is none."""
-        return self._offsets.get((topic, partition), self._unknown)
+        return self._offsets.get(TopicPartition(topic, partition), self._unknown)
 
-    def save(self, offsets: Callable[[], Mapping[TopicAndPartition, int]]) -> None:
+    def save(self, offsets: Callable[[], Mapping[TopicPartition, int]]) -> None:
         """Make what `offsets` gives all that the file holds. It is called when nothing else can save any more: what it
         leaves out was not added meanwhile."""
         with self._saving:
             self._replace(offsets())
 
-    def raise_to(self, offsets: Mapping[TopicAndPartition, int]) -> None:
+    def raise_to(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Add `offsets`; one that is lower than what the file holds is left out."""
         with self._saving:
             higher = {where: offset for where, offset in offsets.items() if offset > self._offsets.get(where, 0)}
@@ -81,7 +81,7 @@ class OffsetCheckpoint:
             if len(others) < len(self._offsets):
                 self._replace(others)
 
-    def _replace(self, offsets: Mapping[TopicAndPartition, int]) -> None:
+    def _replace(self, offsets: Mapping[TopicPartition, int]) -> None:
         replace_file(self._files, self._path, checkpoints.format_offsets(offsets))
         self._offsets = dict(offsets)
         self._unknown, self.was_broken = 0, False
@@ -100,7 +100,7 @@ def read_epochs(files: Files, path: Path) -> list[tuple[int, int]]:
         return []
 
 
-def _read_offsets(data: bytes) -> Mapping[TopicAndPartition, int]:
+def _read_offsets(data: bytes) -> Mapping[TopicPartition, int]:
     offsets = checkpoints.read_offsets(data)
     for (topic, partition), offset in offsets.items():
         if partition < 0 or not 0 <= offset <= _GREATEST_OFFSET:

@@ -21,9 +21,9 @@ from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.offset_map import OffsetMap
 from tagwire.broker.storage.segment import CLEANED, LogSegment, PositionedBatch
 from tagwire.errors import DecodeError, StorageError
+from tagwire.partitions import TopicPartition
 from tagwire.records import RecordBatch
 from tagwire.records.compression import MAX_DECOMPRESSED
-from tagwire.records.files.checkpoints import TopicAndPartition
 from tagwire.records.files.offset_index import MAX_RELATIVE
 
 logger = logging.getLogger("tagwire.broker")
@@ -85,7 +85,7 @@ class Compaction:
         self,
         files: Files,
         log: PartitionLog,
-        where: TopicAndPartition,
+        where: TopicPartition,
         cleaned: OffsetCheckpoint,
         gaps: OffsetCheckpoint,
         *,

@@ -16,12 +16,12 @@ from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.serial_tasks import SerialTasks
 from tagwire.broker.storage.batch import batch_of
-from tagwire.broker.topic_partition import TopicPartition
 from tagwire.broker.topics import Topics
 from tagwire.broker.transactions.states import TransactionStates
 from tagwire.broker.transactions.transaction import LAST_EPOCH, State, Transaction
 from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.escaping import told
+from tagwire.partitions import TopicPartition
 from tagwire.records import batch_headers, write_end_transaction
 from tagwire.records.internal_topics import OFFSETS
 
@@ -155,7 +155,7 @@ class Transactions:
 
     async def add_offsets(self, transactional_id: str, producer_id: int, epoch: int) -> None:
         """Let a transaction commit offsets of groups; as `add`."""
-        await self.add(transactional_id, producer_id, epoch, [(OFFSETS, 0)])
+        await self.add(transactional_id, producer_id, epoch, [TopicPartition(OFFSETS, 0)])
 
     async def end(self, transactional_id: str, producer_id: int, epoch: int, *, commit: bool) -> None:
         """Commit or abort a transaction; readers see the outcome when this returns.

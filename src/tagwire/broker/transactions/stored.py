@@ -6,6 +6,7 @@ from tagwire import messages
 from tagwire.broker.coordinator_log import record_of, tombstone_of
 from tagwire.broker.transactions.transaction import State, Transaction
 from tagwire.errors import UnsupportedVersionError
+from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 from tagwire.records.internal_topics import TRANSACTIONS, decode_key, decode_value
 
@@ -65,7 +66,7 @@ def read_record(record: Record) -> tuple[str, Transaction | None] | None:
         value.transaction_timeout_ms,
         value.transaction_last_update_timestamp_ms,
         State.PREPARE_ABORT if aborts else State(value.transaction_status),
-        frozenset((topic.topic, index) for topic in topics for index in topic.partition_ids),
+        frozenset(TopicPartition(topic.topic, index) for topic in topics for index in topic.partition_ids),
         value.transaction_start_timestamp_ms,
     )
     return key.transactional_id, transaction

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from tagwire.broker.topic_partition import TopicPartition
 from tagwire.errors import Error, KafkaError
+from tagwire.partitions import TopicPartition
 
 LAST_EPOCH = 32_766
 """The highest epoch that a producer gets; after it comes another producer id. One more is left for fencing it."""

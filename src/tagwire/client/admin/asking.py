@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeVar
 from tagwire.client import shapes
 from tagwire.client.cluster import UNKNOWN_TOPIC_PATIENCE
 from tagwire.client.coordinators import coordinators
-from tagwire.client.metadata import TopicPartition
 from tagwire.client.offsets import by_leader
 from tagwire.client.owning import ClientOwner
 from tagwire.client.retry import Retry
@@ -19,6 +18,7 @@ from tagwire.client.transport import Link
 from tagwire.client.versions import range_of
 from tagwire.errors import ConnectError, ConnectionLostError, Error, KafkaError, RemoteProtocolError
 from tagwire.escaping import told
+from tagwire.partitions import TopicPartition
 from tagwire.rpc import choose
 
 K = TypeVar("K", bound=Hashable)
@@ -127,7 +127,7 @@ class Asker(ClientOwner):
         self, partitions: Iterable[TopicPartition], deadline: float
     ) -> Iterator[tuple[Link, dict[str, list[int]]]]:
         """{topic: partitions} of each leader, with the connection to it."""
-        for node, own in by_leader(self._client, partitions, deadline).items():
+        for node, own in run(by_leader(self._client.cluster, partitions, deadline)).items():
             yield self._client.link(node, deadline), by_topic(own)
 
     def _every_broker(self, deadline: float) -> Iterator[Link]:

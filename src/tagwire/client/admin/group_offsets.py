@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from tagwire import messages
@@ -12,10 +11,10 @@ from tagwire.client import shapes
 from tagwire.client.admin.asking import Asker, Outcome, by_topic
 from tagwire.client.config import wrong
 from tagwire.client.coordinators import GROUP
-from tagwire.client.metadata import TopicPartition
-from tagwire.client.offsets import EARLIEST, LATEST, AtTime
+from tagwire.client.offset_spec import AtTimestamp, OffsetSpec
 from tagwire.client.transport import Link
 from tagwire.errors import Error, KafkaError, RemoteProtocolError
+from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS
 
 NO_OFFSET: Final = -1
@@ -66,9 +65,7 @@ class GroupOffsets(Asker):
         self._settle([group], ask, "offsets of group")
         return dict(sorted(found.items()))
 
-    def alter_group_offsets(
-        self, group: str, offsets: shapes.ByPlace[int | shapes.Word | AtTime | datetime | CommittedOffset]
-    ) -> None:
+    def alter_group_offsets(self, group: str, offsets: shapes.ByPlace[OffsetSpec | CommittedOffset]) -> None:
         """Commits offsets for a group that has no members now; a group that does not exist begins with them.
 
         Args:
@@ -149,7 +146,7 @@ class GroupOffsets(Asker):
         }
 
 
-def _offset(at: TopicPartition, given: object) -> CommittedOffset | int | AtTime:
+def _offset(at: TopicPartition, given: object) -> CommittedOffset | int | AtTimestamp:
     if isinstance(given, CommittedOffset):
         return given if given.offset >= 0 else committable(at, given.offset)
     number = shapes.whole(given)

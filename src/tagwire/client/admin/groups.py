@@ -10,10 +10,10 @@ from tagwire import messages
 from tagwire.client import shapes
 from tagwire.client.admin.asking import Asker, Outcome
 from tagwire.client.coordinators import GROUP
-from tagwire.client.metadata import TopicPartition
 from tagwire.client.scheduling import together
 from tagwire.client.transport import Link
 from tagwire.errors import DecodeError, Error
+from tagwire.partitions import TopicPartition
 
 # The APIs that describe the groups of newer protocols, and how brokers list the type of those.
 _CONSUMER: Final = 69

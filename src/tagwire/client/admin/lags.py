@@ -20,11 +20,11 @@ from tagwire.client.admin.group_offsets import NO_OFFSET, check_told
 from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMember, Groups
 from tagwire.client.config import ISOLATIONS, isolation_of
 from tagwire.client.coordinators import GROUP, coordinators
-from tagwire.client.metadata import NO_NODE, ClusterMetadata, TopicPartition
+from tagwire.client.metadata import NO_NODE, ClusterMetadata
 from tagwire.client.retry import Retry, is_retriable
 from tagwire.client.scheduling import run, together
 from tagwire.errors import Error, KafkaError, RemoteProtocolError, TagwireError
-from tagwire.rpc.list_offsets import LATEST
+from tagwire.partitions import LATEST, TopicPartition
 from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS
 
 SHARE: Final = "share"

@@ -9,8 +9,8 @@ from typing import Any
 from tagwire import messages
 from tagwire.client import shapes
 from tagwire.client.admin.asking import Asker, Outcome, by_topic
-from tagwire.client.metadata import TopicPartition
 from tagwire.errors import Error
+from tagwire.partitions import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

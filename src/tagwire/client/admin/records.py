@@ -8,8 +8,8 @@ from tagwire import messages
 from tagwire.client import shapes
 from tagwire.client.admin.asking import Asker, Outcome
 from tagwire.client.config import wrong
-from tagwire.client.metadata import TopicPartition
 from tagwire.errors import RemoteProtocolError
+from tagwire.partitions import TopicPartition
 
 
 class Records(Asker):

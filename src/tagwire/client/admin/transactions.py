@@ -12,7 +12,7 @@ from tagwire.client import shapes
 from tagwire.client.admin.asking import Asker, Outcome
 from tagwire.client.config import of_type
 from tagwire.client.coordinators import TRANSACTION
-from tagwire.client.metadata import TopicPartition
+from tagwire.partitions import TopicPartition
 
 # How long a fenced producer's next transaction might take; nobody begins one with the epoch that fencing takes.
 _FENCING_TIMEOUT_MS: Final = 60_000

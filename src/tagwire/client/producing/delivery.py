@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from tagwire import records
 from tagwire.client.config import seconds
-from tagwire.client.metadata import TopicPartition
 from tagwire.errors import EncodeError, RequestTimeoutError, TagwireError
+from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 from tagwire.records.record import Headers
 

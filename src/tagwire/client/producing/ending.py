@@ -12,12 +12,12 @@ from tagwire import messages
 from tagwire.client.client import Client
 from tagwire.client.config import Bootstrap
 from tagwire.client.coordinators import TRANSACTION
-from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.delivery import Identity
 from tagwire.client.producing.numbering import Coordinator
 from tagwire.client.scheduling import run
 from tagwire.client.transport import Link
 from tagwire.errors import ConfigError, UnsupportedVersionError
+from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import END_TXN_TRANSACTION_V2
 
 END_TXN: Final = 26

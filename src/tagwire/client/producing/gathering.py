@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tagwire.client.config import ProduceSettings
-from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.delivery import Batch, Decided, Delivery
 from tagwire.client.producing.partitioner import TopicPlaces
 from tagwire.errors import RequestTimeoutError, TagwireError
+from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 
 NEVER: Final = float("inf")

@@ -26,8 +26,8 @@ from __future__ import annotations
 from collections import deque
 
 from tagwire import records
-from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.delivery import NO_SEQUENCE, NOBODY, Batch, Identity
+from tagwire.partitions import TopicPartition
 
 LAST_EPOCH = 2**15 - 1
 

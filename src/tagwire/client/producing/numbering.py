@@ -8,7 +8,6 @@ from typing import Any, Final
 from tagwire import messages
 from tagwire.client.cluster import Cluster
 from tagwire.client.coordinators import coordinators
-from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.delivery import NOBODY, Identity
 from tagwire.client.producing.lanes import Lane, next_epoch
 from tagwire.client.retry import Retry
@@ -22,6 +21,7 @@ from tagwire.errors import (
     TagwireError,
     UnsupportedVersionError,
 )
+from tagwire.partitions import TopicPartition
 
 # Batches of a partition that may be under way: brokers remember the last five of each producer (Kafka's
 # ProducerStateEntry).

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from tagwire.client.metadata import NO_NODE, TopicMetadata, TopicPartition
+from tagwire.client.metadata import NO_NODE, TopicMetadata
 from tagwire.errors import EncodeError, Error, KafkaError
 from tagwire.kernel import partitioning as kernel
+from tagwire.partitions import TopicPartition
 
 
 def murmur2(data: bytes) -> int:

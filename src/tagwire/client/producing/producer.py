@@ -15,7 +15,6 @@ from tagwire.client.admin.group_offsets import CommittedOffset, committable
 from tagwire.client.client import Client
 from tagwire.client.cluster import Cluster, unclosed
 from tagwire.client.config import Bootstrap, ProduceSettings, of_type, seconds, wrong
-from tagwire.client.metadata import TopicPartition
 from tagwire.client.owning import ClientOwner
 from tagwire.client.producing.delivery import Batch, Delivery, RowsDelivery, size_of
 from tagwire.client.producing.ending import ProducerIdentity
@@ -30,6 +29,7 @@ from tagwire.client.producing.transactions import GroupMetadata, Stage, Transact
 from tagwire.client.scheduling import Tasks, Work
 from tagwire.errors import EncodeError, TagwireError, TransactionStateError
 from tagwire.kernel.record_writing import as_headers
+from tagwire.partitions import TopicPartition
 from tagwire.records import HeaderRegister, HeaderSerdes, Record
 from tagwire.records.interceptors import ProducerInterceptor, before_encoding
 from tagwire.records.memory_records import check_dialect

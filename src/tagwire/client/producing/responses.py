@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.delivery import Batch
 from tagwire.errors import Error, KafkaError
 from tagwire.escaping import told
+from tagwire.partitions import TopicPartition
 
 # Refusals of a numbered batch because of its numbers.
 OUT_OF_STEP: Final = (

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from tagwire import records
-from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.partitioner import TopicPlaces
 from tagwire.errors import EncodeError
 from tagwire.escaping import told
 from tagwire.extras import Needs
 from tagwire.kernel import partitioning as kernel
+from tagwire.partitions import TopicPartition
 
 with Needs("arrow"):
     import pyarrow as pa

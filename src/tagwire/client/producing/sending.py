@@ -19,7 +19,7 @@ from uuid import UUID
 from tagwire import messages
 from tagwire.client.cluster import Cluster
 from tagwire.client.config import ProduceSettings
-from tagwire.client.metadata import NO_TOPIC_ID, TopicPartition, nodes_of
+from tagwire.client.metadata import NO_TOPIC_ID, nodes_of
 from tagwire.client.producing.delivery import NO_OFFSET, NO_SEQUENCE, Batch, Identity
 from tagwire.client.producing.gathering import Gathering
 from tagwire.client.producing.lanes import Lane
@@ -39,6 +39,7 @@ from tagwire.errors import (
     TagwireError,
     UnsupportedVersionError,
 )
+from tagwire.partitions import TopicPartition
 from tagwire.rpc.dialects import say_dialect
 from tagwire.rpc.version_gates import PRODUCE_TOPIC_IDS, PRODUCE_ZSTD
 from tagwire.spec.api_keys import ApiKey

@@ -21,7 +21,6 @@ from typing import Any, Final
 from tagwire import messages
 from tagwire.client.cluster import Cluster
 from tagwire.client.coordinators import GROUP, TRANSACTION
-from tagwire.client.metadata import TopicPartition
 from tagwire.client.producing.delivery import NOBODY, Identity
 from tagwire.client.producing.ending import END_TXN, ProducerIdentity, check_protocol, end
 from tagwire.client.producing.gathering import Gathering
@@ -40,6 +39,7 @@ from tagwire.errors import (
     TransactionStateError,
     UnsupportedVersionError,
 )
+from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import (
     END_TXN_TRANSACTION_V2,
     PRODUCE_TRANSACTION_V2,

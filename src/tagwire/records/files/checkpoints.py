@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tagwire.errors import DecodeError
+from tagwire.partitions import TopicPartition
 
 EPOCHS_FILE = "leader-epoch-checkpoint"
 OFFSETS_FILES = (
@@ -21,8 +22,6 @@ OFFSETS_FILES = (
     "replication-offset-checkpoint",
 )
 _VERSION = "0"
-
-TopicAndPartition = tuple[str, int]
 
 
 class EpochStart(NamedTuple):
@@ -42,14 +41,16 @@ def read_epochs(data: bytes) -> list[EpochStart]:
     return [EpochStart(number_of(epoch), number_of(offset)) for epoch, offset in _rows(data, 2)]
 
 
-def format_offsets(offsets: Mapping[TopicAndPartition, int]) -> bytes:
+def format_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     """A checkpoint of an offset for each topic and partition."""
     return _format(f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items()))
 
 
-def read_offsets(data: bytes) -> dict[TopicAndPartition, int]:
+def read_offsets(data: bytes) -> dict[TopicPartition, int]:
     """Offsets by topic and partition; none in an empty file. Raises DecodeError."""
-    return {(topic, number_of(partition)): number_of(offset) for topic, partition, offset in _rows(data, 3)}
+    return {
+        TopicPartition(topic, number_of(partition)): number_of(offset) for topic, partition, offset in _rows(data, 3)
+    }
 
 
 def text_of(data: bytes) -> str:

@@ -21,6 +21,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError
+from tagwire.partitions import TopicPartition
 from tagwire.records import batch_headers
 from tagwire.spark.ahead import ahead
 from tagwire.spark.columns import arrow_schema, chosen
@@ -84,7 +85,8 @@ class RecordsReader(DataSourceReader):
         tasks: list[InputPartition] = []
         narrowing = self.narrowing
         for log in _taken(self.options):
-            if log.topic is not None and log.partition is not None and not narrowing.takes((log.topic, log.partition)):
+            topic, index = log.topic, log.partition
+            if topic is not None and index is not None and not narrowing.takes(TopicPartition(topic, index)):
                 continue
             committed = self.options.isolation == COMMITTED
             aborted = tuple(log.aborted()) if committed else None

@@ -9,13 +9,10 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tagwire.errors import ConfigError
-from tagwire.rpc.list_offsets import EARLIEST, LATEST
+from tagwire.partitions import EARLIEST, OFFSET_NAMES, TopicPartition
 from tagwire.spark.option_values import MAX_OFFSET, choice, json_object
 
-Partition = tuple[str, int]
-"""A topic's name and a partition's index."""
-
-Offsets = dict[Partition, int]
+Offsets = dict[TopicPartition, int]
 """The next offset to read, per partition."""
 
 
@@ -75,7 +72,7 @@ def parse_offsets(text: str, option: str, least: int = EARLIEST) -> Offsets:
                 wrong_json(option, text, f"{topic!r} has no partition {index!r}")
             if type(offset) is not int or not least <= offset <= MAX_OFFSET:
                 wrong_json(option, text, f"{topic}-{index} has no {'time' if least >= 0 else 'offset'} {offset!r}")
-            offsets[topic, int(index)] = offset
+            offsets[TopicPartition(topic, int(index))] = offset
     return offsets
 
 
@@ -112,5 +109,5 @@ def _bound(options: tuple[str, str, str], given: Mapping[str, str], else_latest:
         return Times(int(text), option, else_latest)
     if option == options[1]:
         return Times(parse_offsets(text, option, least=0), option, else_latest)
-    words = {"earliest": EARLIEST, "latest": LATEST}
-    return words[text.lower()] if text.lower() in words else parse_offsets(given[option], option)
+    named = OFFSET_NAMES.get(text.lower())
+    return parse_offsets(given[option], option) if named is None else named

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tagwire.errors import ConfigError, ConnectError, ConnectionLostError, Error, KafkaError, RequestTimeoutError
-from tagwire.spark.source.bounds import EARLIEST, LATEST, Bound, Offsets, Partition, Times
+from tagwire.partitions import EARLIEST, LATEST, TopicPartition
+from tagwire.spark.source.bounds import Bound, Offsets, Times
 from tagwire.spark.source.offsets import named, resolve
 from tagwire.spark.source.options import TopicOptions
 
@@ -71,7 +72,7 @@ class Cluster:
             )
         return {at: latest[at] if offset == _NO_RECORD else offset for at, offset in found.items()}
 
-    def since(self, times: Mapping[Partition, int]) -> Offsets:
+    def since(self, times: Mapping[TopicPartition, int]) -> Offsets:
         """The first record at or after a time (milliseconds) in each partition; -1 where there is none."""
         return self._patiently(lambda: self._offsets(times))
 
@@ -99,7 +100,7 @@ class Cluster:
             self._client.close()
             self._client = None
 
-    def _partitions(self, missing_ok: bool) -> list[Partition]:
+    def _partitions(self, missing_ok: bool) -> list[TopicPartition]:
         """The partitions the options select, in order."""
         selection = self._options.selection
         names = [*selection.assign, *selection.subscribe]
@@ -112,7 +113,7 @@ class Cluster:
             if not topics and not self._said_unmatched:
                 self._said_unmatched = True
                 log.warning("tagwire: option subscribePattern=%r: no topic has such a name now", selection.pattern)
-        found: list[Partition] = []
+        found: list[TopicPartition] = []
         for name, topic in topics.items():
             if topic.error:  # a topic that was just created is waited for
                 try:
@@ -127,14 +128,13 @@ class Cluster:
                     has = f"topic {name!r} has {len(topic.partitions)} partitions"
                     raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"partition {name}-{index}: {has}")
             chosen = selection.assign.get(name, tuple(topic.partitions))
-            found += [(name, index) for index in chosen if index in topic.partitions]
+            found += [TopicPartition(name, index) for index in chosen if index in topic.partitions]
         return sorted(found)
 
-    def _offsets(self, wanted: Mapping[Partition, int]) -> Offsets:
+    def _offsets(self, wanted: Mapping[TopicPartition, int]) -> Offsets:
         if not wanted:
             return {}
-        answer = self._connected().list_offsets(dict(wanted))
-        return {(topic, index): offset for (topic, index), offset in answer.items()}
+        return self._connected().list_offsets(dict(wanted))
 
     def _patiently(self, ask: Callable[[], Answer]) -> Answer:
         for left in range(self._options.retries, 0, -1):

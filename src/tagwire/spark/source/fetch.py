@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tagwire.errors import Error, KafkaError
-from tagwire.spark.source.bounds import EARLIEST
+from tagwire.partitions import EARLIEST, TopicPartition
 from tagwire.spark.source.offsets import OffsetRange
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def read_range(
     Raises:
         KafkaError, CorruptRecordError, ConnectError, ...: as `tagwire.client.Reader` says them.
     """
-    from tagwire.client import Reader, TopicPartition
+    from tagwire.client import Reader
 
     at = TopicPartition(span.topic, span.partition)
     start = span.start
@@ -72,17 +72,15 @@ def read_range(
                 _disconnect(properties)
 
 
-def _next_held(error: KafkaError, client: Client, at: tuple[str, int], position: int, end: int) -> int:
+def _next_held(error: KafkaError, client: Client, at: TopicPartition, position: int, end: int) -> int:
     """Where a read that lost its offsets can go on: at `end` where the partition is gone.
 
     Raises `error` where it is about something else.
     """
-    from tagwire.client import TopicPartition
-
     if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
         return end
     if error.error is Error.OFFSET_OUT_OF_RANGE:
-        earliest = client.list_offsets({TopicPartition(*at): EARLIEST})[TopicPartition(*at)]
+        earliest = client.list_offsets({at: EARLIEST})[at]
         return earliest if earliest > position else end
     raise error
 

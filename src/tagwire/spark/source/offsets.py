@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tagwire.errors import ConfigError
-from tagwire.spark.source.bounds import EARLIEST, LATEST, Offsets, Partition
+from tagwire.partitions import EARLIEST, LATEST, TopicPartition
+from tagwire.spark.source.bounds import Offsets
 
 Document = dict[str, dict[str, int]]
 """Offsets as they stand in a checkpoint: topic, partition as text, next offset."""
@@ -32,11 +33,11 @@ class OffsetRange(NamedTuple):
         return self.end - self.start
 
 
-def to_document(offsets: Mapping[Partition, int]) -> Document:
+def to_document(offsets: Mapping[TopicPartition, int]) -> Document:
     """Offsets as a checkpoint document, in one order, because Spark compares offsets by their text."""
     document: Document = {}
-    for topic, index in sorted(offsets):
-        document.setdefault(topic, {})[str(index)] = offsets[topic, index]
+    for (topic, index), offset in sorted(offsets.items()):
+        document.setdefault(topic, {})[str(index)] = offset
     return document
 
 
@@ -48,7 +49,7 @@ def from_document(document: object) -> Offsets:
     """
     try:
         offsets = {
-            (topic, int(index)): offset
+            TopicPartition(topic, int(index)): offset
             for topic, partitions in document.items()  # type: ignore[attr-defined]
             for index, offset in partitions.items()
         }
@@ -177,11 +178,11 @@ def _cut(piece: OffsetRange, pieces: int) -> list[OffsetRange]:
     return [piece._replace(start=start, end=end) for start, end in pairwise(edges)]
 
 
-def _name(at: Partition) -> str:
+def _name(at: TopicPartition) -> str:
     return f"{at[0]}-{at[1]}"
 
 
-def named(partitions: list[Partition]) -> str:
+def named(partitions: list[TopicPartition]) -> str:
     """The names of partitions for a sentence: the first five, and how many more there are."""
     shown = ", ".join(_name(at) for at in partitions[:5])
     return shown + (f" and {len(partitions) - 5} more" if len(partitions) > 5 else "")

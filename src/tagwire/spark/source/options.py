@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tagwire.errors import ConfigError
+from tagwire.partitions import EARLIEST, LATEST
 from tagwire.spark.option_values import count, dialect_of, flag, known_options, pattern, seconds
 from tagwire.spark.shape import LIFTED, ShapeOptions, shape_options
 from tagwire.spark.source.bounds import (
-    EARLIEST,
     END_OPTIONS,
-    LATEST,
     START_OPTIONS,
     STRATEGY,
     Bound,

@@ -15,8 +15,9 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError, Error, KafkaError, TagwireError
+from tagwire.partitions import LATEST
 from tagwire.spark.failure import causes_alone
-from tagwire.spark.source.bounds import LATEST, Offsets
+from tagwire.spark.source.bounds import Offsets
 from tagwire.spark.source.offsets import Document, from_document, outside, plan, split, to_document, went_back
 from tagwire.spark.source.options import TopicOptions, stream_start
 from tagwire.spark.source.topic import SliceReader, TopicSlice
