@@ -59,6 +59,57 @@ def test_check_of_a_directory_checks_its_files_together(run, spec):
     assert "there are no spec files" in run("spec", "check", request.parent / "empty").err
 
 
+MARKED = GOOD.replace(
+    '"fields"', '"deprecatedVersions": "0", "doNotUseVersions": { "1": "for brokers alone" }, "fields"'
+)
+
+
+def test_check_and_show_tell_marked_versions(run, spec):
+    path = spec(MARKED)
+    assert run("spec", "check", path).out.endswith("versions 0-1, deprecated 0, do not use 1 (for brokers alone)\n")
+    (row,) = map(json.loads, run("spec", "check", path, "--json").out.splitlines())
+    assert (row["ok"], row["deprecated"], row["do_not_use"]) == (True, "0", {"1": "for brokers alone"})
+    shown = run("spec", "show", path, "--version", 1).out.splitlines()
+    assert "shown 1 (flexible, not to be used)" in shown[1]
+    assert shown[2] == "do not use 1: for brokers alone"
+    message = json.loads(run("spec", "show", path, "--json").out.splitlines()[0])
+    assert message["do_not_use_versions"] == {"1": "for brokers alone"}
+
+
+def test_diff_tells_marks_that_come_and_go_and_nothing_breaks(run, spec):
+    old, new = spec(GOOD, "old.json"), spec(MARKED, "new.json")
+    ran = run("spec", "diff", old, new)
+    assert ran.code == 0
+    assert ran.out.splitlines()[:2] == [
+        "FooRequest: deprecated: served as before (versions 0)",
+        "FooRequest: not to be used: for brokers alone (versions 1)",
+    ]
+
+
+def test_show_tells_the_header_version_of_a_version(run):
+    assert run("spec", "show", "FetchRequest").out.splitlines()[1].endswith("header 0-11 under 1, 12+ under 2")
+    assert "header 1, shown 11" in run("spec", "show", "FetchRequest", "--version", 11).out
+    message = json.loads(run("spec", "show", "FetchResponse", "--json").out.splitlines()[0])
+    assert message["header_versions"] == {"0-11": "0", "12+": "1"}
+
+
+HEADER = (
+    """{ "type": "header", "name": "RequestHeader", "validVersions": "1-3", "flexibleVersions": "2+", "fields": [] }"""
+)
+
+
+def test_check_knows_header_versions_by_the_headers_that_are_named_with_the_file(run, spec):
+    request = spec(GOOD.replace('"fields"', '"headerVersions": { "0": "1", "1+": "3" }, "fields"'), "specs/Foo.json")
+    ran = run("spec", "check", request)
+    assert ran.code == 1
+    assert ran.out == "Foo.json: headerVersions: 1+ cannot have header version 3: RequestHeader has 0-2\n"
+    header = spec(HEADER, "specs/RequestHeader.json")
+    assert run("spec", "check", request, header).code == 0
+    together = run("spec", "check", request.parent).out
+    assert "headerVersions" not in together
+    assert "has a request and no response" in together
+
+
 def test_show_marks_deprecated_and_unstable_versions(run):
     assert "deprecated 0-1" in run("spec", "show", "CreateTopicsRequest").out
     assert "unstable 6" in run("spec", "show", "InitProducerIdRequest").out

@@ -52,6 +52,28 @@ SURVIVED = [
     ("a field is renamed in its place", spec([NAME, PORT]), spec([NAME, field("Gate")]), ["field renamed"]),
     ("a default is no number, as it was", spec([RATIO]), spec([RATIO]), []),
     ("an encoding of its own is the message's", spec([NAME]), spec([NAME | {"flexibleVersions": "2+"}]), []),
+    ("a version is deprecated", spec([NAME]), spec([NAME], deprecatedVersions="0"), ["deprecated"]),
+    ("it no longer is", spec([NAME], deprecatedVersions="0"), spec([NAME]), ["deprecated no longer"]),
+    ("a version is not to be used", spec([NAME]), spec([NAME], doNotUseVersions={"1": "bad"}), ["not to be used"]),
+    (
+        "a version may be used again",
+        spec([NAME], doNotUseVersions={"1": "bad"}),
+        spec([NAME]),
+        ["to be used again"],
+    ),
+    (
+        "a version is not to be used for another reason",
+        spec([NAME], doNotUseVersions={"1": "bad"}),
+        spec([NAME], doNotUseVersions={"1": "worse"}),
+        ["not to be used"],
+    ),
+    ("header versions are stated as they were", spec([NAME]), spec([NAME], headerVersions={"0-1": "1", "2+": "2"}), []),
+    (
+        "a new version has a header of its own",
+        spec([NAME]),
+        spec([NAME], "0-4", headerVersions={"0-1": "1", "2-3": "2", "4+": "3"}),
+        [],
+    ),
     ("a text about it changed", spec([NAME]), spec([NAME | {"about": "What it is called."}]), []),
 ]
 
@@ -176,6 +198,13 @@ BROKEN = [
         "struct versions changed",
         "Rows",
     ),
+    (
+        "a version has another header",
+        spec([NAME]),
+        spec([NAME], headerVersions={"0": "1", "1+": "2"}),
+        "header version changed",
+        "",
+    ),
     ("the other dialect is used", seed_spec([]), spec([NAME]), "dialect changed", ""),
     (
         "a field of a struct is added",
@@ -207,6 +236,23 @@ def test_a_finding_says_message_field_rule_and_versions() -> None:
     (finding,) = diff(spec([NAME]), spec([NAME, field("Port", versions="1+")]))
     assert finding == Finding("field added", "FooRequest", "Port", (1, 2, 3), "needs a new version")
     assert str(finding) == "FooRequest.Port: field added: needs a new version (versions 1-3)"
+
+
+def test_findings_about_marks_say_the_versions_and_the_reason() -> None:
+    new = spec([NAME], deprecatedVersions="0-1", doNotUseVersions={"1": "loses offsets", "3": "for brokers alone"})
+    assert [str(finding) for finding in diff(spec([NAME]), new)] == [
+        "FooRequest: deprecated: served as before (versions 0-1)",
+        "FooRequest: not to be used: loses offsets (versions 1)",
+        "FooRequest: not to be used: for brokers alone (versions 3)",
+    ]
+    assert str(diff(new, spec([NAME]))[1]) == "FooRequest: to be used again: was not: loses offsets (versions 1)"
+
+
+def test_dropped_versions_are_told_to_have_been_deprecated_where_all_of_them_were() -> None:
+    dropped = spec([NAME], "2-3")
+    for deprecated, said in (("0-1", "dropped, and deprecated before"), ("0", "dropped"), ("0-3", "deprecated before")):
+        findings = diff(spec([NAME], deprecatedVersions=deprecated), dropped)
+        assert next(f.text for f in findings if not f.compatible).endswith(said)
 
 
 def test_a_tag_that_a_past_revision_gave_to_another_field_must_not_come_back() -> None:

@@ -27,9 +27,10 @@ from .test_evolution import BROKEN, SURVIVED
 Kind = type[MessageObject]
 Document = dict[str, Any]
 
-POLICY: Final = frozenset({"identity", "tag reused"})
-"""Rules that break by decree: a name is no byte, and a tag that is used again under another name for the same type
-misleads by meaning alone. Every other rule that breaks is about bytes, with the two exceptions of `of_bytes`."""
+POLICY: Final = frozenset({"identity", "tag reused", "header version changed"})
+"""Rules that break by decree: a name is no byte, a tag that is used again under another name for the same type misleads
+by meaning alone, and a header's bytes are not the message's. Every other rule that breaks is about bytes, with the two
+exceptions of `of_bytes`."""
 
 ABOUT_ALL_VERSIONS: Final = frozenset({"lowest version raised", "highest version lowered"})
 """Rules whose findings name no versions: they are about those that old has and new does not."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,10 +11,12 @@ import typer
 
 from tagwire.cli import completing
 from tagwire.cli.options import Json, check_alone
+from tagwire.cli.spec_check import print_checked, reasons
+from tagwire.cli.spec_files import messages_in, revision
 from tagwire.cli.spec_releases import is_release, print_messages, print_release_diff
 from tagwire.cli.suggestions import did_you_mean
 from tagwire.cli.terminal import print_rows, printable
-from tagwire.errors import ConfigError, SpecError
+from tagwire.errors import ConfigError
 
 if TYPE_CHECKING:
     from tagwire.spec import Field, Message, Struct
@@ -75,42 +76,17 @@ def check(files: Paths, as_json: Json = False) -> None:
     """Check that spec files follow the language; all that is wrong in a file is told at once.
 
     FILE may be a directory: its files (*.json) are then also checked together, as Kafka's generator would: one message
-    of a type for an api key, requests with their responses, a coordinator's keys with their values. Exit code 1 when
-    something is wrong.
+    of a type for an api key, requests with their responses, a coordinator's keys with their values. Header versions
+    must be those of the headers beside the file, or of Kafka's. Versions that are deprecated, or not to be used, are
+    told. Exit code 1 when something is wrong.
 
     \b
     Examples:
       tagwire spec check specs/
       tagwire spec check MyRequest.json --json | jq .problems
     """
-    from tagwire.spec import load
-    from tagwire.spec.module import contradictions
-
-    wrong = 0
-    for path in files:
-        messages: dict[str, Message] = {}
-        for file in _spec_files(path):
-            said, problems = "", []
-            try:
-                message = messages[file.name] = load(file)
-                said = f"{message.name}, versions {message.valid_versions}"
-            except SpecError as error:
-                problems = str(error).splitlines()
-            wrong += _say_checked(file, problems, said, as_json)
-        if path.is_dir():
-            wrong += _say_checked(path, contradictions(messages), f"{len(messages)} messages", as_json)
-    if wrong:
+    if print_checked(files, as_json):
         raise typer.Exit(1)
-
-
-def _say_checked(path: Path, problems: list[str], said: str, as_json: bool) -> bool:
-    """Prints what a check found; whether that is anything wrong."""
-    if as_json:
-        print(json.dumps({"file": str(path), "ok": not problems, "problems": problems}))
-    else:
-        for line in problems or [f"{path}: {said}"]:
-            print(printable(line))
-    return bool(problems)
 
 
 @app.command()
@@ -183,7 +159,7 @@ def _diff_files(old: Path, new: Path, history: list[Path] | None, as_json: bool)
     """Prints what differs; whether anything breaks."""
     from tagwire.spec import diff as compare
 
-    before, after = _revision(old), _revision(new)
+    before, after = revision(old), revision(new)
     if old.is_file() and new.is_file():
         pairs = list(zip(before.values(), after.values()))
         gone = []
@@ -192,7 +168,7 @@ def _diff_files(old: Path, new: Path, history: list[Path] | None, as_json: bool)
         gone = sorted(before.keys() - after.keys())
     past: dict[str, list[Message]] = {}
     for directory in history or ():
-        for name, revisions in _messages(directory).items():
+        for name, revisions in messages_in(directory).items():
             past.setdefault(name, []).extend(revisions)
     findings = [finding for pair in pairs for finding in compare(*pair, past.get(pair[1].name, ()))]
     for name in gone:
@@ -218,44 +194,6 @@ def _diff_files(old: Path, new: Path, history: list[Path] | None, as_json: bool)
     return broken > 0
 
 
-def _revision(path: Path) -> dict[str, Message]:
-    """The messages of one revision of specs, by name."""
-    found = _messages(path)
-    for name, messages in found.items():
-        if len(messages) > 1:
-            raise ConfigError(f"{path}: {len(messages)} files describe {name}; a revision has one")
-    return {name: messages[0] for name, messages in found.items()}
-
-
-def _messages(path: Path) -> dict[str, list[Message]]:
-    """The messages of a spec file, or of every one below a directory, by name."""
-    from tagwire.spec import load
-
-    if not path.exists():
-        raise ConfigError(f"{path}: there is no such file or directory")
-    found: dict[str, list[Message]] = {}
-    for file in _spec_files(path, below=True):
-        message = load(file)
-        found.setdefault(message.name, []).append(message)
-    return found
-
-
-def _spec_files(path: Path, *, below: bool = False) -> list[Path]:
-    """`path` itself, or the spec files in that directory; with `below`, those of its directories too."""
-    if not path.exists():
-        raise ConfigError(f"{path}: there is no such file or directory")
-    if not path.is_dir():
-        return [path]
-    found = sorted(path.rglob("*.json") if below else path.glob("*.json"))
-    files = [file for file in found if file.is_file()]
-    for file in found:
-        if file not in files:
-            print(printable(f"{file}: not read, no file"), file=sys.stderr)
-    if not files:
-        raise ConfigError(f"{path}: there are no spec files (*.json) in it")
-    return files
-
-
 def _message_described(message: Message) -> dict[str, Any]:
     unstable = message.valid_versions.highest if message.latest_version_unstable else None
     return {
@@ -267,6 +205,8 @@ def _message_described(message: Message) -> dict[str, Any]:
         "flexible_versions": str(message.flexible_versions),
         "optional_versions": str(message.optional_versions),
         "deprecated_versions": str(message.deprecated_versions),
+        "do_not_use_versions": reasons(message),
+        "header_versions": None if message.header_versions is None else message.header_versions.document(),
         "unstable_version": unstable,
     }
 
@@ -338,10 +278,16 @@ def _heading(message: Message, version: int | None) -> Iterator[str]:
         notes.append(f"deprecated {message.deprecated_versions}")
     if message.latest_version_unstable:
         notes.append(f"unstable {message.valid_versions.highest}")
+    if message.header_versions is not None:
+        header = message.header_versions if version is None else message.header_version(version)
+        notes.append(f"header {header}")
     if version is not None:
         marks = ["flexible"] if message.is_flexible(version) else []
         marks += ["optional fields"] if version in message.optional_versions else []
         marks += ["deprecated"] if version in message.deprecated_versions else []
         marks += ["unstable"] if version not in message.stable_versions else []
+        marks += ["not to be used"] if message.reason_not_to_use(version) is not None else []
         notes.append(f"shown {version}" + (f" ({', '.join(marks)})" if marks else ""))
     yield ", ".join(notes)
+    for mark in message.do_not_use_versions:
+        yield f"do not use {mark.versions}: {printable(mark.reason)}"

@@ -21,7 +21,7 @@ from typing import Final
 from tagwire import messages
 from tagwire.errors import DecodeError
 from tagwire.rpc.apis import NO_APIS, Apis, request_class, response_class
-from tagwire.spec.api_keys import API_NAMES, ApiKey
+from tagwire.spec.api_keys import API_NAMES
 
 CORRELATION_ID_BYTES: Final = 4
 
@@ -43,17 +43,13 @@ class RequestHeader:
 
 
 def request_header_version(api: int, version: int, apis: Apis = NO_APIS) -> int:
-    """0, 1 or 2. Raises KeyError for a key that no API has."""
-    if api == ApiKey.CONTROLLED_SHUTDOWN and version == 0:
-        return 0
-    return 2 if request_class(api, apis).spec.is_flexible(version) else 1
+    """Which RequestHeader stands before a request, as its spec says. Raises KeyError for a key that no API has."""
+    return request_class(api, apis).spec.header_version(version)
 
 
 def response_header_version(api: int, version: int, apis: Apis = NO_APIS) -> int:
-    """0 or 1. Raises KeyError for a key that no API has."""
-    if api == ApiKey.API_VERSIONS:
-        return 0
-    return 1 if response_class(api, apis).spec.is_flexible(version) else 0
+    """Which ResponseHeader stands before a response, as its spec says. Raises KeyError for a key that no API has."""
+    return response_class(api, apis).spec.header_version(version)
 
 
 def encode_request_header(header: RequestHeader, apis: Apis = NO_APIS) -> bytes:

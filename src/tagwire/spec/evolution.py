@@ -35,8 +35,23 @@ Rule = Literal[
     "moved between positional and tagged",
     "tagged field added",
     "tagged field removed",
+    "header version changed",
+    "deprecated",
+    "deprecated no longer",
+    "not to be used",
+    "to be used again",
 ]
-COMPATIBLE: Final[frozenset[Rule]] = frozenset({"field renamed", "tagged field added", "tagged field removed"})
+COMPATIBLE: Final[frozenset[Rule]] = frozenset(
+    {
+        "field renamed",
+        "tagged field added",
+        "tagged field removed",
+        "deprecated",
+        "deprecated no longer",
+        "not to be used",
+        "to be used again",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +126,12 @@ class _Comparison:
                 self.note("identity", "", f"{what} was {before}, is {after}")
         self.valid_versions(old, new)
         for version in old.valid_versions & new.valid_versions:
+            self.marks(old, new, version)
             before, after = _dialect(old, version), _dialect(new, version)
             if before != after:
                 self.note("dialect changed", "", f"was {before}, is {after}", version)
             else:
+                self.headers(old, new, version)
                 self.flexible = new.is_flexible(version)
                 self.structs(old.root, new.root, "", version)
 
@@ -123,14 +140,31 @@ class _Comparison:
         if not before:
             return
         if not after or after.lowest > before.lowest:
-            what = (
-                "ApiVersions must keep version 0"
-                if new.api_key == ApiKey.API_VERSIONS and before.lowest == 0
-                else "dropped"
-            )
+            dropped = Versions(before.lowest, min(before.highest, after.lowest - 1)) if after else before
+            what = "dropped, and deprecated before" if old.deprecated_versions.covers(dropped) else "dropped"
+            if new.api_key == ApiKey.API_VERSIONS and before.lowest == 0:
+                what = "ApiVersions must keep version 0"
             self.note("lowest version raised", "", f"validVersions were {before}, are {after}: {what}")
         if not after or after.highest < before.highest:
             self.note("highest version lowered", "", f"validVersions were {before}, are {after}")
+
+    def marks(self, old: Message, new: Message, version: int) -> None:
+        """Compares what is said of a version, whose bytes stay the same."""
+        was, is_now = version in old.deprecated_versions, version in new.deprecated_versions
+        if was != is_now:
+            self.note("deprecated" if is_now else "deprecated no longer", "", "served as before", version)
+        before, after = old.reason_not_to_use(version), new.reason_not_to_use(version)
+        if after is not None and before != after:
+            self.note("not to be used", "", after, version)
+        elif after is None and before is not None:
+            self.note("to be used again", "", f"was not: {before}", version)
+
+    def headers(self, old: Message, new: Message, version: int) -> None:
+        if old.header_versions is None or new.header_versions is None:
+            return
+        before, after = old.header_version(version), new.header_version(version)
+        if before != after:
+            self.note("header version changed", "", f"was {before}, is {after}: needs a new version", version)
 
     def structs(self, old: Struct, new: Struct, path: str, version: int) -> None:
         """Compares two structs as `version` writes them."""

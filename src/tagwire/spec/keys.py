@@ -8,11 +8,23 @@ Source: docs/wire-format.md#the-spec-language.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
+from tagwire.escaping import cut
 from tagwire.spec.versions import Versions
 
 _WHOLE = re.compile(r"-?\d{1,20}", re.ASCII)
+MAX_RANGES = 100
+"""Of a map of versions. An API has had two dozen versions in fifteen years."""
+MAX_RANGE_TEXT = 40
+SHOWN = 60
+"""Characters of a wrong value that a problem shows."""
+
+
+def shown(value: object) -> str:
+    """A wrong value, for a problem."""
+    return cut(repr(value), SHOWN)
 
 
 class Keys:
@@ -88,3 +100,33 @@ class Keys:
         except ValueError as error:
             self.problem(path, f"{key}: {error}")
             return absent
+
+    def version_map(self, doc: dict[str, Any], key: str, example: str) -> list[tuple[Versions, Any]] | None:
+        """A message's map of version ranges to what is said of them, by ascending range; None where there is none, or
+        where it is no such map. Ranges that share a version are a problem."""
+        value = doc.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict) or not 0 < len(value) <= MAX_RANGES:
+            said = f"a map of 1 to {MAX_RANGES} version ranges, such as {example}"
+            given = f"{len(value)} of them" if isinstance(value, dict) else shown(value)
+            self.problem("", f"{key} must be {said}, not {given}")
+            return None
+        found = []
+        for text, said in value.items():
+            try:
+                if len(text) > MAX_RANGE_TEXT:
+                    raise ValueError(f"{shown(text)} is no version range: write N, N-M or N+")
+                versions = Versions.parse(text)
+                if not versions:
+                    raise ValueError(f"{text!r} holds no version")
+            except ValueError as error:
+                self.problem("", f"{key}: {error}")
+                return None
+            found.append((versions, said))
+        found.sort(key=lambda entry: (entry[0].lowest, entry[0].highest))
+        for (one, _), (other, _) in pairwise(found):
+            if one & other:
+                self.problem("", f"{key}: {one} and {other} overlap")
+                return None
+        return found

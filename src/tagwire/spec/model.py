@@ -14,6 +14,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Final
 
+from tagwire.spec.header_versions import HeaderVersions
+from tagwire.spec.lifecycle import DoNotUse
 from tagwire.spec.versions import NONE, Versions
 
 FIXED_WIDTHS: Final = {
@@ -153,12 +155,16 @@ class Message:
     Attributes:
         type: request, response, header, metadata, data, coordinator-key or coordinator-value.
         api_key: the API's key, the record's id or type; -1 where there is none.
+        deprecated_versions: served, and announced to go.
         flexible_versions: where strings and arrays are compact and structs end in a tag section.
         optional_versions: where structs begin with an optional-buffer (KIP-482's draft); none in Kafka's messages.
         listeners: which listeners serve a request: broker, controller, zkBroker.
         latest_version_unstable: whether the highest version is not served by default.
         root: the message's own fields.
         structs: every struct below the root, each after the structs that it holds.
+        header_versions: which header version each version of a request or response travels under, as the spec states or
+            derived; None for what has no header, and for the messages of an API that is gone.
+        do_not_use_versions: served, and not to be chosen by any client, each with its reason; of requests.
     """
 
     name: str
@@ -172,6 +178,8 @@ class Message:
     root: Struct
     structs: tuple[Struct, ...] = ()
     optional_versions: Versions = NONE
+    header_versions: HeaderVersions | None = None
+    do_not_use_versions: tuple[DoNotUse, ...] = ()
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -181,6 +189,17 @@ class Message:
     def is_flexible(self, version: int) -> bool:
         """Whether `version` uses compact encodings and tag sections."""
         return version in self.flexible_versions
+
+    def header_version(self, version: int) -> int:
+        """The version of the header before `version` of a request or response. Raises ValueError where the message has
+        none."""
+        if self.header_versions is None:
+            raise ValueError(f"{self.name} travels under no header")
+        return self.header_versions.of(version)
+
+    def reason_not_to_use(self, version: int) -> str | None:
+        """Why no client is to choose `version`; None where nothing speaks against it."""
+        return next((mark.reason for mark in self.do_not_use_versions if version in mark.versions), None)
 
     @property
     def stable_versions(self) -> Versions:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tagwire.errors import SpecError
+from tagwire.spec import header_versions, lifecycle
 from tagwire.spec.defaults import implicit_default, parse_default
 from tagwire.spec.json_text import parse_json
 from tagwire.spec.keys import Keys
@@ -26,7 +27,9 @@ MESSAGE_KEYS = frozenset(
         "name",
         "validVersions",
         "deprecatedVersions",
+        "doNotUseVersions",
         "flexibleVersions",
+        "headerVersions",
         "fields",
         "apiKey",
         "listeners",
@@ -149,8 +152,10 @@ class _Parser(Keys):
         if unstable and kind != "request":
             self.problem("", "latestVersionUnstable belongs to requests only")
         root = Struct(self.name, valid, ())
+        headers = None
         if valid:
             self._dialect(doc)
+            headers = header_versions.read(self, doc, kind or "", api_key, self.flexible)
             if kind == "coordinator-key" and (str(valid) != "0" or self.flexible):
                 self.problem("", "a coordinator-key must have validVersions 0 and flexibleVersions none")
             self._common_structs(doc)
@@ -161,13 +166,15 @@ class _Parser(Keys):
             type=kind or "",
             api_key=api_key,
             valid_versions=valid,
-            deprecated_versions=self.versions(doc, "deprecatedVersions", "", NONE) or NONE,
+            deprecated_versions=lifecycle.read_deprecated(self, doc, api_key, kind in ("request", "response"), valid),
             flexible_versions=self.flexible,
             listeners=listeners,
             latest_version_unstable=unstable,
             root=root,
             structs=tuple(self.structs.values()),
             optional_versions=self.optional,
+            header_versions=headers,
+            do_not_use_versions=lifecycle.read_do_not_use(self, doc, kind or "", api_key, valid),
         )
 
     def _dialect(self, doc: dict[str, Any]) -> None:
