@@ -14,9 +14,9 @@ from tagwire.client import (
     EARLIEST,
     LATEST,
     Append,
-    CommittedOffset,
     ConfigResource,
     NewTopic,
+    OffsetAndMetadata,
     Subtract,
     TopicPartition,
 )
@@ -108,7 +108,7 @@ class AdminWalks:
         walk.needs("ListGroups", "DescribeGroups", "DeleteGroups", "OffsetDelete")
         topic, group = walk.topic(2), walk.name()
         first, second = (TopicPartition(topic, index) for index in range(2))
-        walk.admin.alter_group_offsets(group, {first: CommittedOffset(3, metadata="so far"), second: 4})
+        walk.admin.alter_group_offsets(group, {first: OffsetAndMetadata(3, metadata="so far"), second: 4})
         (listed,) = [found for found in walk.admin.list_groups(states=["Empty"]) if found.group == group]
         assert (listed.state, listed.type) == ("Empty", "classic")
         assert walk.admin.describe_groups([group])[group].members == ()
@@ -126,7 +126,7 @@ class AdminWalks:
         walk.needs("ListGroups", "OffsetFetch")
         topic, first, second = walk.topic(2), walk.name(), walk.name()
         walk.fill(topic, 10)
-        walk.admin.alter_group_offsets(first, {(topic, 0): CommittedOffset(3, metadata="so far"), (topic, 1): 0})
+        walk.admin.alter_group_offsets(first, {(topic, 0): OffsetAndMetadata(3, metadata="so far"), (topic, 1): 0})
         walk.admin.alter_group_offsets(second, {(topic, 0): 10})
         found = {group.group: group for group in walk.admin.group_lags(topics=[topic]) if group.partitions}
         assert {

@@ -12,11 +12,11 @@ from tagwire.client import (
     Admin,
     Append,
     Client,
-    CommittedOffset,
     ConfigEntry,
     ConfigResource,
     GroupMember,
     LogDir,
+    OffsetAndMetadata,
     Replica,
     Subtract,
     TopicPartition,
@@ -64,7 +64,7 @@ def test_offsets_of_a_group_are_written_and_read_at_its_coordinator(
     cluster: FakeCluster, admin: Admin, highest: int
 ) -> None:
     cluster.served[9] = (1, highest)
-    admin.alter_group_offsets("g", {AT: 5, ("t", 1): CommittedOffset(6)})
+    admin.alter_group_offsets("g", {AT: 5, ("t", 1): OffsetAndMetadata(6)})
     found = admin.group_offsets("g", [AT, ("t", 1)])
     assert {at: committed.offset for at, committed in found.items()} == {("t", 0): 5, ("t", 1): 6}
     assert nodes_asked(cluster, "OffsetCommit") == nodes_asked(cluster, "OffsetFetch") == [1]

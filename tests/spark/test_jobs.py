@@ -9,7 +9,7 @@ import pytest
 
 from tagwire.broker import Broker
 from tagwire.cli import main
-from tagwire.client import Admin, CommittedOffset, NewTopic, Producer
+from tagwire.client import Admin, NewTopic, OffsetAndMetadata, Producer
 from tagwire.errors import ConfigError
 from tagwire.records import Record
 from tagwire.spark.jobs.lag import lag_of_cluster
@@ -31,7 +31,7 @@ def test_brokers_tell_the_lag_that_the_clusters_own_topic_holds(spark, broker, t
         admin.alter_group_offsets(group, {(topic, 0): 4, (topic, 1): 3})
         admin.alter_group_offsets(f"other-{group}", {(topic, 0): 9})
         admin.create_topics([NewTopic(f"{topic}-gone", num_partitions=1)])
-        admin.alter_group_offsets(group, {(f"{topic}-gone", 0): CommittedOffset(0, metadata="m")})
+        admin.alter_group_offsets(group, {(f"{topic}-gone", 0): OffsetAndMetadata(0, metadata="m")})
         admin.delete_topics([f"{topic}-gone"])
     names = ("group", "topic", "partition", "offset", "end", "lag", "metadata")
     told = []

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
-from tagwire.client import shapes
+from tagwire.client import arguments
 from tagwire.client.cluster import Cluster, warn_unclosed
 from tagwire.client.config import (
     Bootstrap,
@@ -88,7 +88,7 @@ class Client:
         self.fetch_settings: FetchSettings = settings.fetch
         self.produce_settings: ProduceSettings = settings.produce
         added = {api.key: api for api in apis}
-        name = settings.client_id if client_id is None else shapes.name("client_id", client_id)
+        name = settings.client_id if client_id is None else arguments.name("client_id", client_id)
         secured = security_of({**settings.security, **security}, Client.__init__.__kwdefaults__ or ())
         setup = Setup(name, policy(exclude, versions, fallback, added), secured, added)
         limit = settings.timeout if timeout is None else timeout
@@ -171,7 +171,7 @@ class Client:
         """{API name: version} of what was asked so far; the lowest where brokers differ."""
         return {api_name(api): version for api, version in sorted(self.cluster.negotiated.items())}
 
-    def metadata(self, topics: shapes.Names | None = None, *, allow_auto_create: bool = False) -> ClusterMetadata:
+    def metadata(self, topics: arguments.Names | None = None, *, allow_auto_create: bool = False) -> ClusterMetadata:
         """The cluster, and these topics, or this one; None asks for all topics. What a topic lacks is in its `error`,
         not raised.
 
@@ -181,12 +181,12 @@ class Client:
         Raises:
             ConnectError, RequestTimeoutError, ...: as `request`; KafkaError where the whole question is refused.
         """
-        wanted = None if topics is None else shapes.names("topics", topics)
+        wanted = None if topics is None else arguments.names("topics", topics)
         return self.refresh(wanted, self.deadline(), allow_auto_create=allow_auto_create)
 
     def list_offsets(
         self,
-        partitions: shapes.ByPlace[OffsetSpec],
+        partitions: arguments.ByTopicOrPartition[OffsetSpec],
         *,
         isolation: str | None = None,
     ) -> dict[TopicPartition, int]:
@@ -204,8 +204,10 @@ class Client:
             ConfigError: there is no such isolation, or `partitions` means nothing.
         """
         deadline = self.deadline()
-        places = shapes.by_place("partitions", partitions, lambda name: self.topic(name, deadline).partitions, _LATEST)
-        wanted = {at: shapes.timestamp(f"partitions: {at}", given) for at, given in places.items()}
+        places = arguments.by_topic_or_partition(
+            "partitions", partitions, lambda name: self.topic(name, deadline).partitions, _LATEST
+        )
+        wanted = {at: arguments.timestamp(f"partitions: {at}", given) for at, given in places.items()}
         return run(list_offsets(self.cluster, wanted, deadline, isolation or self.fetch_settings.isolation))
 
     # What Reader and Admin build on --------------------------------------------------------------------------------

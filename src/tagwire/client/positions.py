@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from tagwire.client import shapes
+from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import GroupOffsets
 from tagwire.client.client import Client
 from tagwire.client.config import wrong
@@ -32,10 +32,15 @@ class Committed:
 Position = OffsetSpec | Committed
 """An offset, "earliest" (`EARLIEST`), "latest" (`LATEST`), a time, or what a group has committed."""
 
-Starts = shapes.Place | Sequence[shapes.Place] | AbstractSet[shapes.Place] | shapes.ByPlace[Position]
+Starts = (
+    arguments.TopicOrPartition
+    | Sequence[arguments.TopicOrPartition]
+    | AbstractSet[arguments.TopicOrPartition]
+    | arguments.ByTopicOrPartition[Position]
+)
 """What to read, and from where on: a topic, a partition, several of either, or a position for each."""
 
-Ends = OffsetName | AtTimestamp | datetime | shapes.ByPlace[Position]
+Ends = OffsetName | AtTimestamp | datetime | arguments.ByTopicOrPartition[Position]
 """Where to stop: in all partitions, or in some."""
 
 _EARLIEST: Final = '"earliest"'
@@ -71,15 +76,15 @@ def starts_of(client: Client, given: Starts, default: Position) -> dict[TopicPar
         return client.topic(topic, deadline).partitions
 
     if isinstance(given, Mapping):
-        return positions("starts", shapes.by_place("starts", given, partitions, _EARLIEST))
-    return positions("starts", dict.fromkeys(shapes.pairs("starts", given, partitions), default))
+        return positions("starts", arguments.by_topic_or_partition("starts", given, partitions, _EARLIEST))
+    return positions("starts", dict.fromkeys(arguments.topic_partitions("starts", given, partitions), default))
 
 
 def ends_of(given: Ends, assigned: Iterable[TopicPartition]) -> dict[TopicPartition, int | AtTimestamp | Committed]:
     """Where the `assigned` partitions end, as far as that is said. Raises ConfigError."""
     places = list(assigned)
     if not isinstance(given, Mapping):
-        if shapes.whole(given) is not None:
+        if arguments.whole(given) is not None:
             raise wrong("end_offsets", given, 'a dict by partition, {("orders", 0): 100}, or "latest" for all')
         return positions("end_offsets", dict.fromkeys(places, given))
 
@@ -89,7 +94,7 @@ def ends_of(given: Ends, assigned: Iterable[TopicPartition]) -> dict[TopicPartit
             raise ConfigError(f"end_offsets: of topic {topic!r} no partition is assigned")
         return own
 
-    found = shapes.by_place("end_offsets", given, partitions, "100")
+    found = arguments.by_topic_or_partition("end_offsets", given, partitions, "100")
     for at in found.keys() - set(places):
         raise ConfigError(f"end offset of {at}: the partition is not assigned")
     return positions("end_offsets", found)
@@ -104,8 +109,8 @@ def positions(
 
 def _position(option: str, given: object) -> int | AtTimestamp | Committed:
     if not isinstance(given, Committed):
-        return shapes.offset(option, given, "Committed()")
-    return given if given.fallback is None else Committed(shapes.offset(f"{option}, fallback", given.fallback))
+        return arguments.offset_spec(option, given, "Committed()")
+    return given if given.fallback is None else Committed(arguments.offset_spec(f"{option}, fallback", given.fallback))
 
 
 def resolved(
@@ -129,7 +134,7 @@ def resolved(
         elif position.fallback is None:
             raise ConfigError(f"partition {at}: group {group!r} has committed no offset, and no fallback is given")
         else:
-            wanted[at] = shapes.offset(f"fallback of {at}", position.fallback)
+            wanted[at] = arguments.offset_spec(f"fallback of {at}", position.fallback)
     found = {at: place for at, place in wanted.items() if isinstance(place, int) and place >= 0}
     times: dict[TopicPartition, int] = {
         at: max(place.milliseconds, 0) if isinstance(place, AtTimestamp) else place

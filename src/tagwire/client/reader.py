@@ -7,8 +7,8 @@ from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from tagwire.client import shapes
-from tagwire.client.admin.group_offsets import CommittedOffset, GroupOffsets
+from tagwire.client import arguments
+from tagwire.client.admin.group_offsets import GroupOffsets, OffsetAndMetadata
 from tagwire.client.client import Client
 from tagwire.client.config import Bootstrap, FetchSettings, at_least, isolation_of, of_type, offset_reset_of
 from tagwire.client.decoding import arrow_batches, record_batches
@@ -111,7 +111,7 @@ class Reader(ClientOwner):
         of_type("register", register, HeaderRegister, 'a HeaderRegister, such as HeaderRegister.load("headers.toml")')
         of_type("stop_at_end", stop_at_end, bool, "True or False")
         of_type("max_decompressed", max_decompressed, Integral, "a number of bytes")
-        columns = shapes.names("columns", columns)
+        columns = arguments.names("columns", columns)
         check_columns(columns, timestamp_unit)
         super().__init__(client)
         self._options: dict[str, Any] = {
@@ -134,7 +134,7 @@ class Reader(ClientOwner):
         self._settings: FetchSettings = replace(
             self._client.fetch_settings, **{name: value for name, value in given.items() if value is not None}
         )
-        self._group = self._settings.group if group is None else shapes.name("group", group)
+        self._group = self._settings.group if group is None else arguments.name("group", group)
         try:
             spans = self._bounded(starts, end_offsets, stop_at_end)
         except BaseException:
@@ -154,7 +154,7 @@ class Reader(ClientOwner):
         """The offset after the last record given out of this partition. Raises KeyError for one that is not
         assigned."""
         self._note_given()
-        return self._positions[shapes.pair("at", at)]
+        return self._positions[arguments.topic_partition("at", at)]
 
     def seek(self, at: tuple[str, int], position: Position) -> None:
         """Reads this partition on from another position; what is fetched of it already is not given any more.
@@ -162,7 +162,7 @@ class Reader(ClientOwner):
         Raises:
             KeyError: the partition is not assigned. ConfigError, KafkaError: as for `starts`.
         """
-        span = self._spans[shapes.pair("at", at)]
+        span = self._spans[arguments.topic_partition("at", at)]
         place = positions("position", {span.at: position})
         offset = resolved(self._client, place, self._settings.isolation, self._group)[span.at]
         span.move(offset)
@@ -186,7 +186,7 @@ class Reader(ClientOwner):
             at: Lag(end, self._positions[at], max(0, end - self._positions[at])) for at, end in sorted(ends.items())
         }
 
-    def committed(self) -> dict[TopicPartition, CommittedOffset]:
+    def committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the reader's group has committed in the assigned partitions; those without an offset are left out.
 
         Raises:
@@ -194,7 +194,7 @@ class Reader(ClientOwner):
         """
         return GroupOffsets(self._client).group_offsets(self._named_group(), self._spans)
 
-    def commit(self, offsets: shapes.ByPlace[int | CommittedOffset] | None = None) -> None:
+    def commit(self, offsets: arguments.ByTopicOrPartition[int | OffsetAndMetadata] | None = None) -> None:
         """Commits for the reader's group: `offsets`, or the position in every assigned partition, so that a reader
         which starts at `Committed` goes on after the last record that was given out.
 

@@ -2,7 +2,7 @@
 
 from tagwire.client.admin.cluster import BrokerDescription, Cluster, ClusterDescription
 from tagwire.client.admin.configs import Append, ConfigEntry, ConfigResource, Configs, Subtract
-from tagwire.client.admin.group_offsets import CommittedOffset, GroupOffsets
+from tagwire.client.admin.group_offsets import GroupOffsets, OffsetAndMetadata
 from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMember
 from tagwire.client.admin.lags import GroupLag, Lags, PartitionEnd, PartitionLag
 from tagwire.client.admin.log_dirs import LogDir, LogDirs, Replica
@@ -20,7 +20,6 @@ __all__ = [
     "Append",
     "BrokerDescription",
     "ClusterDescription",
-    "CommittedOffset",
     "ConfigEntry",
     "ConfigResource",
     "GroupDescription",
@@ -29,6 +28,7 @@ __all__ = [
     "GroupMember",
     "LogDir",
     "NewTopic",
+    "OffsetAndMetadata",
     "PartitionEnd",
     "PartitionLag",
     "ProducerState",

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from tagwire.client import shapes
+from tagwire.client import arguments
 from tagwire.client.cluster import UNKNOWN_TOPIC_PATIENCE
 from tagwire.client.coordinators import coordinators
 from tagwire.client.offsets import by_leader
@@ -119,9 +119,9 @@ class Asker(ClientOwner):
             yield self._client.link(node, deadline), own
 
     def _places(self, option: str, given: object) -> list[TopicPartition]:
-        """The partitions that a caller means, as `shapes.pairs` has it."""
+        """The partitions that a caller means, as `arguments.topic_partitions` has it."""
         deadline = self._client.deadline()
-        return shapes.pairs(option, given, lambda topic: self._client.topic(topic, deadline).partitions)
+        return arguments.topic_partitions(option, given, lambda topic: self._client.topic(topic, deadline).partitions)
 
     def _by_leader(
         self, partitions: Iterable[TopicPartition], deadline: float

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 from tagwire import messages
-from tagwire.client import shapes
+from tagwire.client import arguments
 from tagwire.client.admin.asking import Asker, Outcome
 from tagwire.client.config import wrong
 from tagwire.errors import ConfigError
@@ -48,7 +48,7 @@ class Subtract:
     values: str
 
 
-Change = shapes.ConfigValue | Append | Subtract | None
+Change = arguments.ConfigValue | Append | Subtract | None
 """What becomes of a config: a new value, more or less of a list, or, None, its default."""
 
 
@@ -177,28 +177,28 @@ def _altered(name: str, change: Change) -> Any:
         case Subtract(values):
             return kind(name=name, config_operation=_SUBTRACT, value=values)
         case value:
-            return kind(name=name, config_operation=_SET, value=shapes.config_value(name, value))
+            return kind(name=name, config_operation=_SET, value=arguments.config_value(name, value))
 
 
 def _checked(given: object) -> list[ConfigResource]:
     if isinstance(given, tuple) and len(given) == 2 and all(isinstance(part, str) for part in given):
         given = [given]
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise wrong("resources", shapes.shown(given), _RESOURCES)
+        raise wrong("resources", arguments.shown(given), _RESOURCES)
     return [_resource("resources", resource, _RESOURCES) for resource in given]
 
 
 def _changes(given: object) -> dict[ConfigResource, Mapping[str, Any]]:
     shape = 'a dict by kind and name, {("topic", "orders"): {"retention.ms": "-1"}}'
     if not isinstance(given, Mapping):
-        raise wrong("changes", shapes.shown(given), shape)
+        raise wrong("changes", arguments.shown(given), shape)
     found = {_resource("a key of changes", key, shape): configs for key, configs in given.items()}
     for resource, configs in found.items():
         if not isinstance(configs, Mapping) or not all(isinstance(name, str) for name in configs):
-            raise wrong(f"changes of {resource}", shapes.shown(configs), 'a dict by config, {"retention.ms": "-1"}')
+            raise wrong(f"changes of {resource}", arguments.shown(configs), 'a dict by config, {"retention.ms": "-1"}')
         for name, change in configs.items():
             if change is not None and not isinstance(change, (Append, Subtract)):
-                shapes.config_value(f"{name} of {resource}", change)
+                arguments.config_value(f"{name} of {resource}", change)
     return found
 
 
@@ -207,11 +207,11 @@ def _resource(option: str, given: object, shape: str) -> ConfigResource:
         kind, name = given
         if kind not in KINDS:
             raise ConfigError(f"kind={kind!r}: allowed is {', '.join(KINDS)}")
-        if kind in ("broker", "broker_logger") and (number := shapes.whole(name)) is not None:
+        if kind in ("broker", "broker_logger") and (number := arguments.whole(name)) is not None:
             name = str(number)
         if isinstance(name, str):
             return ConfigResource(kind, name)
-    raise wrong(option, shapes.shown(given), shape)
+    raise wrong(option, arguments.shown(given), shape)
 
 
 def _by_node(resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:

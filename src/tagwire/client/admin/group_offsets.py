@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tagwire import messages
-from tagwire.client import shapes
+from tagwire.client import arguments
 from tagwire.client.admin.asking import Asker, Outcome, by_topic
 from tagwire.client.config import wrong
 from tagwire.client.coordinators import GROUP
@@ -22,7 +22,7 @@ NO_EPOCH: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class CommittedOffset:
+class OffsetAndMetadata:
     """Where a group stands in a partition: the offset it reads next. `leader_epoch` is -1 where it is not known."""
 
     offset: int
@@ -34,8 +34,8 @@ class GroupOffsets(Asker):
     """Committed offsets of a cluster's groups."""
 
     def group_offsets(
-        self, group: str, partitions: shapes.Places | None = None
-    ) -> dict[TopicPartition, CommittedOffset]:
+        self, group: str, partitions: arguments.TopicsOrPartitions | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What a group has committed. Partitions without an offset are left out; so is a group that does not exist.
 
         Args:
@@ -44,10 +44,10 @@ class GroupOffsets(Asker):
         Raises:
             KafkaError: naming the group or the partition. ConfigError: `group` or `partitions` mean nothing.
         """
-        shapes.name("group", group)
+        arguments.name("group", group)
         places = None if partitions is None else set(self._places("partitions", partitions))
         wanted = None if places is None else by_topic(places)
-        found: dict[TopicPartition, CommittedOffset] = {}
+        found: dict[TopicPartition, OffsetAndMetadata] = {}
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
             for link, _ in self._by_coordinator(left, GROUP, deadline):
@@ -65,7 +65,9 @@ class GroupOffsets(Asker):
         self._settle([group], ask, "offsets of group")
         return dict(sorted(found.items()))
 
-    def alter_group_offsets(self, group: str, offsets: shapes.ByPlace[OffsetSpec | CommittedOffset]) -> None:
+    def alter_group_offsets(
+        self, group: str, offsets: arguments.ByTopicOrPartition[OffsetSpec | OffsetAndMetadata]
+    ) -> None:
         """Commits offsets for a group that has no members now; a group that does not exist begins with them.
 
         Args:
@@ -77,7 +79,7 @@ class GroupOffsets(Asker):
             ConfigError: `group` or `offsets` mean nothing.
         """
         kind = messages.OffsetCommitRequest
-        shapes.name("group", group)
+        arguments.name("group", group)
         placed = self._committable(offsets)
 
         def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
@@ -102,7 +104,7 @@ class GroupOffsets(Asker):
 
         self._settle(list(placed), ask, f"commit offset of group {group!r} in partition")
 
-    def delete_group_offsets(self, group: str, partitions: shapes.Places) -> None:
+    def delete_group_offsets(self, group: str, partitions: arguments.TopicsOrPartitions) -> None:
         """Forgets what a group has committed in partitions. A topic's name stands for all of its own.
 
         Raises:
@@ -125,41 +127,41 @@ class GroupOffsets(Asker):
                 else:
                     yield from _outcomes(answer.topics)
 
-        shapes.name("group", group)
+        arguments.name("group", group)
         self._settle(
             self._places("partitions", partitions), ask, f"delete offset of group {group!r} in partition", changes=True
         )
 
-    def _committable(self, given: object) -> dict[TopicPartition, CommittedOffset]:
+    def _committable(self, given: object) -> dict[TopicPartition, OffsetAndMetadata]:
         """Offsets to commit, words and times for them resolved. Raises ConfigError, and as `Client.list_offsets`."""
         deadline = self._client.deadline()
-        places = shapes.by_place(
+        places = arguments.by_topic_or_partition(
             "offsets", given, lambda topic: self._client.topic(topic, deadline).partitions, '"earliest"'
         )
         found = {at: _offset(at, offset) for at, offset in places.items()}
-        times = {at: offset for at, offset in found.items() if not isinstance(offset, CommittedOffset)}
+        times = {at: offset for at, offset in found.items() if not isinstance(offset, OffsetAndMetadata)}
         told = self._client.list_offsets(times)
         told.update(self._client.list_offsets({at: LATEST for at, offset in told.items() if offset < 0}))
         return {
-            at: offset if isinstance(offset, CommittedOffset) else CommittedOffset(told[at])
+            at: offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(told[at])
             for at, offset in found.items()
         }
 
 
-def _offset(at: TopicPartition, given: object) -> CommittedOffset | int | AtTimestamp:
-    if isinstance(given, CommittedOffset):
+def _offset(at: TopicPartition, given: object) -> OffsetAndMetadata | int | AtTimestamp:
+    if isinstance(given, OffsetAndMetadata):
         return given if given.offset >= 0 else committable(at, given.offset)
-    number = shapes.whole(given)
+    number = arguments.whole(given)
     if number is not None and number not in (EARLIEST, LATEST):
         return committable(at, number)
-    return shapes.offset(f"offsets: {at}", given, "a CommittedOffset")
+    return arguments.offset_spec(f"offsets: {at}", given, "a OffsetAndMetadata")
 
 
-def committable(at: TopicPartition, offset: int) -> CommittedOffset:
+def committable(at: TopicPartition, offset: int) -> OffsetAndMetadata:
     """An offset to commit. Raises ConfigError for one below 0: brokers keep it, and no client can go on there."""
     if offset < 0:
         raise wrong(f"offsets: {at}", offset, "an offset from 0 on")
-    return CommittedOffset(offset)
+    return OffsetAndMetadata(offset)
 
 
 def _fetch_request(link: Link, group: str, wanted: dict[str, list[int]] | None) -> Any:
@@ -192,7 +194,7 @@ def check_told(topics: list[Any], places: set[TopicPartition] | None, group: str
         raise RemoteProtocolError(f"offsets of group {group!r}: no word of {missing} in the answer")
 
 
-def _take(topics: list[Any], found: dict[TopicPartition, CommittedOffset]) -> int:
+def _take(topics: list[Any], found: dict[TopicPartition, OffsetAndMetadata]) -> int:
     """Fills `found`; returns a code that is worth another attempt, or 0."""
     later = 0
     for topic in topics:
@@ -204,7 +206,7 @@ def _take(topics: list[Any], found: dict[TopicPartition, CommittedOffset]) -> in
                     raise refusal
                 later = partition.error_code
             elif partition.committed_offset != NO_OFFSET:
-                found[at] = CommittedOffset(
+                found[at] = OffsetAndMetadata(
                     partition.committed_offset, partition.committed_leader_epoch, partition.metadata or ""
                 )
     return later

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tagwire import messages
-from tagwire.client import shapes
+from tagwire.client import arguments
 from tagwire.client.admin.asking import Asker, Outcome
 from tagwire.client.coordinators import GROUP
 from tagwire.client.scheduling import together
@@ -78,7 +78,7 @@ class GroupDescription:
 class Groups(Asker):
     """Groups of a cluster."""
 
-    def list_groups(self, *, states: shapes.Names = (), types: shapes.Names = ()) -> list[GroupListing]:
+    def list_groups(self, *, states: arguments.Names = (), types: arguments.Names = ()) -> list[GroupListing]:
         """Every group, by name.
 
         Args:
@@ -89,7 +89,7 @@ class Groups(Asker):
             KafkaError: a broker refuses. UnsupportedVersionError: a broker is too old for what is asked.
         """
         request = messages.ListGroupsRequest(
-            states_filter=shapes.names("states", states), types_filter=shapes.names("types", types)
+            states_filter=arguments.names("states", states), types_filter=arguments.names("types", types)
         )
         found: dict[str, GroupListing] = {}
 
@@ -116,7 +116,7 @@ class Groups(Asker):
         self._settle(["groups"], ask, "list")
         return [found[name] for name in sorted(found)]
 
-    def describe_groups(self, groups: shapes.Names) -> dict[str, GroupDescription]:
+    def describe_groups(self, groups: arguments.Names) -> dict[str, GroupDescription]:
         """Groups and their members: classic ones, those of KIP-848, share groups (KIP-932).
 
         Raises:
@@ -132,9 +132,9 @@ class Groups(Asker):
                         yield from (found for found in outcomes if found.error not in _OF_ANOTHER)
                 yield from (Outcome(group, Error.GROUP_ID_NOT_FOUND) for group in unknown)
 
-        return self._settle(shapes.names("groups", groups), ask, "describe group")
+        return self._settle(arguments.names("groups", groups), ask, "describe group")
 
-    def delete_groups(self, groups: shapes.Names) -> None:
+    def delete_groups(self, groups: arguments.Names) -> None:
         """Deletes groups and the offsets they committed.
 
         Raises:
@@ -148,7 +148,7 @@ class Groups(Asker):
                 for result in self._exchange(link, request, deadline).results:
                     yield Outcome(result.group_id, result.error_code, result.error_message)
 
-        self._settle(shapes.names("groups", groups), ask, "delete group", changes=True)
+        self._settle(arguments.names("groups", groups), ask, "delete group", changes=True)
 
     def _describers(self, link: Link, deadline: float) -> list[Callable[[list[str]], Iterator[Outcome]]]:
         """What can be asked about groups on this connection: of a group of another protocol each says that it is not

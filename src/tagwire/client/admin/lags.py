@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from tagwire import messages
-from tagwire.client import shapes
+from tagwire.client import arguments
 from tagwire.client.admin.asking import by_topic
 from tagwire.client.admin.group_offsets import NO_OFFSET, check_told
 from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMember, Groups
@@ -113,7 +113,7 @@ class Lags(Groups):
     """The lag of a cluster's groups."""
 
     def group_lags(
-        self, groups: shapes.Names | None = None, *, topics: shapes.Names = (), members: bool = False
+        self, groups: arguments.Names | None = None, *, topics: arguments.Names = (), members: bool = False
     ) -> list[GroupLag]:
         """How far groups are behind, by name: classic ones, those of KIP-848 and, from their start offsets, share
         groups.
@@ -131,7 +131,7 @@ class Lags(Groups):
             ConnectError, ...: a broker cannot be asked which groups it has.
         """
         known: Sequence[GroupListing | GroupDescription]
-        topics = shapes.names("topics", topics)
+        topics = arguments.names("topics", topics)
         if groups is not None:
             known = list(self.describe_groups(groups).values())
         else:
@@ -160,7 +160,7 @@ class Lags(Groups):
             for rows in [found[group.group]]
         ]
 
-    def partition_ends(self, partitions: shapes.Places) -> dict[TopicPartition, PartitionEnd]:
+    def partition_ends(self, partitions: arguments.TopicsOrPartitions) -> dict[TopicPartition, PartitionEnd]:
         """Where partitions end, in the client's isolation; of those that nobody can tell it of, why.
 
         Raises:

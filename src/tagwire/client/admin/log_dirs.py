@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tagwire import messages
-from tagwire.client import shapes
+from tagwire.client import arguments
 from tagwire.client.admin.asking import Asker, Outcome, by_topic
 from tagwire.errors import Error
 from tagwire.partitions import TopicPartition
@@ -48,7 +48,7 @@ class LogDirs(Asker):
     """Log directories of a cluster."""
 
     def describe_log_dirs(
-        self, brokers: int | Iterable[int] | None = None, partitions: shapes.Places | None = None
+        self, brokers: int | Iterable[int] | None = None, partitions: arguments.TopicsOrPartitions | None = None
     ) -> dict[int, list[LogDir]]:
         """The log directories of brokers, by node id. One that is broken tells so in its `error`.
 
@@ -66,7 +66,7 @@ class LogDirs(Asker):
             wanted = [kind.DescribableLogDirTopic(topic=name, partitions=own) for name, own in topics.items()]
         if brokers is None:
             brokers = list(self._client.refresh([], self._client.deadline()).brokers)
-        nodes = shapes.numbers("brokers", brokers)
+        nodes = arguments.numbers("brokers", brokers)
 
         def ask(left: list[int], deadline: float) -> Iterator[Outcome]:
             for node in left:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tagwire import messages
-from tagwire.client import shapes
+from tagwire.client import arguments
 from tagwire.client.admin.asking import Asker, Outcome
 from tagwire.client.config import wrong
 from tagwire.errors import RemoteProtocolError
@@ -15,7 +15,7 @@ from tagwire.partitions import TopicPartition
 class Records(Asker):
     """Records of a cluster."""
 
-    def delete_records(self, before: Mapping[shapes.PartitionT, int]) -> dict[TopicPartition, int]:
+    def delete_records(self, before: Mapping[arguments.PartitionT, int]) -> dict[TopicPartition, int]:
         """Deletes the records before an offset; -1 all that there are.
 
         Args:
@@ -29,7 +29,9 @@ class Records(Asker):
             ConfigError: `before` means nothing.
         """
         kind = messages.DeleteRecordsRequest
-        offsets = {at: _offset(at, given) for at, given in shapes.by_pair("before", before, "100").items()}
+        offsets = {
+            at: _offset(at, given) for at, given in arguments.by_topic_partition("before", before, "100").items()
+        }
 
         def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
             for link, topics in self._by_leader(left, deadline):
@@ -59,7 +61,7 @@ class Records(Asker):
 
 
 def _offset(at: TopicPartition, given: object) -> int:
-    offset = shapes.whole(given)
+    offset = arguments.whole(given)
     if offset is None:
-        raise wrong(f"before: {at}", shapes.shown(given), "an offset, or -1 for all records")
+        raise wrong(f"before: {at}", arguments.shown(given), "an offset, or -1 for all records")
     return offset

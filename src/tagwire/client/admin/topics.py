@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from tagwire import messages
-from tagwire.client import shapes
+from tagwire.client import arguments
 from tagwire.client.admin.asking import Asker, Outcome
 from tagwire.client.config import wrong
 from tagwire.client.metadata import NO_NODE, TopicMetadata
@@ -30,7 +30,7 @@ class NewTopic:
     name: str
     num_partitions: int = 1
     replication_factor: int = 1
-    configs: Mapping[str, shapes.ConfigValue] = field(default_factory=dict)
+    configs: Mapping[str, arguments.ConfigValue] = field(default_factory=dict)
 
 
 Ask = Callable[[list[str], float], Iterator[Outcome]]
@@ -96,7 +96,7 @@ class Topics(Asker):
 
         self._change_topics(totals, ask, "add partitions to", validate_only)
 
-    def delete_topics(self, names: shapes.Names) -> None:
+    def delete_topics(self, names: arguments.Names) -> None:
         """Deletes topics, or the one that is named, with all their records.
 
         Raises:
@@ -105,7 +105,7 @@ class Topics(Asker):
             ConfigError: `names` are none.
         """
         kind = messages.DeleteTopicsRequest
-        doomed = shapes.names("names", names)
+        doomed = arguments.names("names", names)
 
         def ask(names: list[str], deadline: float) -> Iterator[Outcome]:
             def request(link: Link) -> Any:
@@ -156,24 +156,24 @@ def _new_topics(given: object) -> list[NewTopic]:
         if isinstance(topic, str):
             topic = NewTopic(topic)
         if not isinstance(topic, NewTopic):
-            raise wrong("topics", shapes.shown(topic), 'NewTopic("orders", num_partitions=3), "orders", or a list')
+            raise wrong("topics", arguments.shown(topic), 'NewTopic("orders", num_partitions=3), "orders", or a list')
         count = _count("num_partitions", topic.name, topic.num_partitions)
         replicas = _count("replication_factor", topic.name, topic.replication_factor)
-        configs = shapes.config_values(f"configs of {topic.name}", topic.configs)
-        found.append(NewTopic(shapes.name("name of a topic", topic.name), count, replicas, configs))
+        configs = arguments.config_values(f"configs of {topic.name}", topic.configs)
+        found.append(NewTopic(arguments.name("name of a topic", topic.name), count, replicas, configs))
     return found
 
 
 def _totals(given: object) -> dict[str, int]:
     if not isinstance(given, Mapping):
-        raise wrong("totals", shapes.shown(given), 'a dict by topic, {"orders": 6}')
-    return {shapes.name("a key of totals", name): _count("totals", name, total) for name, total in given.items()}
+        raise wrong("totals", arguments.shown(given), 'a dict by topic, {"orders": 6}')
+    return {arguments.name("a key of totals", name): _count("totals", name, total) for name, total in given.items()}
 
 
 def _count(option: str, topic: str, given: object) -> int:
-    count = shapes.whole(given)
+    count = arguments.whole(given)
     if count is None:
-        raise wrong(f"{option} of {topic!r}", shapes.shown(given), "a whole number")
+        raise wrong(f"{option} of {topic!r}", arguments.shown(given), "a whole number")
     return count
 
 

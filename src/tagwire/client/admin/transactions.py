@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Final
 
 from tagwire import messages
-from tagwire.client import shapes
+from tagwire.client import arguments
 from tagwire.client.admin.asking import Asker, Outcome
 from tagwire.client.config import of_type
 from tagwire.client.coordinators import TRANSACTION
@@ -71,7 +71,7 @@ class Transactions(Asker):
     """Transactions of a cluster."""
 
     def list_transactions(
-        self, *, states: shapes.Names = (), producer_ids: int | Sequence[int] = (), longer_than_ms: int = -1
+        self, *, states: arguments.Names = (), producer_ids: int | Sequence[int] = (), longer_than_ms: int = -1
     ) -> list[TransactionListing]:
         """Every transactional id, by name.
 
@@ -85,8 +85,8 @@ class Transactions(Asker):
         """
         of_type("longer_than_ms", longer_than_ms, Integral, "a number of milliseconds")
         request = messages.ListTransactionsRequest(
-            state_filters=shapes.names("states", states),
-            producer_id_filters=shapes.numbers("producer_ids", producer_ids),
+            state_filters=arguments.names("states", states),
+            producer_id_filters=arguments.numbers("producer_ids", producer_ids),
             duration_filter=int(longer_than_ms),
         )
         found: dict[str, TransactionListing] = {}
@@ -108,7 +108,7 @@ class Transactions(Asker):
         self._settle(["transactions"], ask, "list")
         return [found[name] for name in sorted(found)]
 
-    def describe_transactions(self, transactional_ids: shapes.Names) -> dict[str, TransactionDescription]:
+    def describe_transactions(self, transactional_ids: arguments.Names) -> dict[str, TransactionDescription]:
         """Transactional ids and the partitions of their open transactions.
 
         Raises:
@@ -133,9 +133,9 @@ class Transactions(Asker):
                     )
                     yield Outcome(each.transactional_id, each.error_code, value=found)
 
-        return self._settle(shapes.names("transactional_ids", transactional_ids), ask, "describe transaction")
+        return self._settle(arguments.names("transactional_ids", transactional_ids), ask, "describe transaction")
 
-    def describe_producers(self, partitions: shapes.Places) -> dict[TopicPartition, list[ProducerState]]:
+    def describe_producers(self, partitions: arguments.TopicsOrPartitions) -> dict[TopicPartition, list[ProducerState]]:
         """The producers that partitions know, which tells whose transaction holds readers up. A topic's name stands
         for all of its partitions.
 
@@ -179,7 +179,7 @@ class Transactions(Asker):
             KafkaError: naming the partition; INVALID_PRODUCER_EPOCH for a producer that has moved on.
         """
         kind = messages.WriteTxnMarkersRequest
-        at = shapes.pair("partition", partition)
+        at = arguments.topic_partition("partition", partition)
 
         def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
             for link, topics in self._by_leader(left, deadline):
@@ -199,7 +199,7 @@ class Transactions(Asker):
 
         self._settle([at], ask, f"abort the transaction of producer {producer_id} in partition")
 
-    def fence_producers(self, transactional_ids: shapes.Names) -> None:
+    def fence_producers(self, transactional_ids: arguments.Names) -> None:
         """Aborts the open transactions of transactional ids, and shuts out the producers that opened them.
 
         Raises:
@@ -214,5 +214,5 @@ class Transactions(Asker):
                     )
                     yield Outcome(name, self._exchange(link, request, deadline).error_code)
 
-        names = shapes.names("transactional_ids", transactional_ids)
+        names = arguments.names("transactional_ids", transactional_ids)
         self._settle(names, ask, "fence the producer of transactional id")

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tagwire.client import shapes
-from tagwire.client.admin.group_offsets import CommittedOffset, committable
+from tagwire.client import arguments
+from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
 from tagwire.client.client import Client
 from tagwire.client.cluster import Cluster, unclosed
 from tagwire.client.config import Bootstrap, ProduceSettings, of_type, seconds, wrong
@@ -120,7 +120,7 @@ class Producer(ClientOwner):
     ) -> None:
         check_dialect(dialect, register)
         if callable(interceptors):
-            raise wrong("interceptors", shapes.shown(interceptors), "a list of functions of a topic and a record")
+            raise wrong("interceptors", arguments.shown(interceptors), "a list of functions of a topic and a record")
         of_type("register", register, HeaderRegister, 'a HeaderRegister, such as HeaderRegister.load("headers.toml")')
         of_type("header_serdes", header_serdes, HeaderSerdes, "HeaderSerdes({...})")
         super().__init__(client)
@@ -346,7 +346,7 @@ class Producer(ClientOwner):
         self._transactions().begin()
 
     def send_offsets(
-        self, offsets: Mapping[shapes.PartitionT, int | CommittedOffset], group: str | GroupMetadata
+        self, offsets: Mapping[arguments.PartitionT, int | OffsetAndMetadata], group: str | GroupMetadata
     ) -> None:
         """Makes offsets of a group part of the transaction: they are committed with it, or not at all.
 
@@ -360,8 +360,10 @@ class Producer(ClientOwner):
         """
         transactions = self._transactions()
         transactions.require(Stage.OPEN, what="offsets cannot be sent")
-        wanted = {at: _committed(at, offset) for at, offset in shapes.by_pair("offsets", offsets, "42").items()}
-        member = group if isinstance(group, GroupMetadata) else GroupMetadata(shapes.name("group", group))
+        wanted = {
+            at: _committed(at, offset) for at, offset in arguments.by_topic_partition("offsets", offsets, "42").items()
+        }
+        member = group if isinstance(group, GroupMetadata) else GroupMetadata(arguments.name("group", group))
         self._call(lambda deadline: transactions.commit_offsets(wanted, member, deadline), None)
 
     def commit_transaction(self, timeout: float | None = None) -> None:
@@ -467,12 +469,12 @@ def _numbering(cluster: Cluster, settings: ProduceSettings, gathering: Gathering
 
 
 def _committed(at: TopicPartition, given: object) -> tuple[int, int, str]:
-    if isinstance(given, CommittedOffset):
+    if isinstance(given, OffsetAndMetadata):
         committable(at, given.offset)
         return given.offset, given.leader_epoch, given.metadata
-    offset = shapes.whole(given)
+    offset = arguments.whole(given)
     if offset is None:
-        raise wrong(f"offsets: {at}", shapes.shown(given), "an offset, or a CommittedOffset")
+        raise wrong(f"offsets: {at}", arguments.shown(given), "an offset, or a OffsetAndMetadata")
     return committable(at, offset).offset, -1, ""
 
 
@@ -485,7 +487,7 @@ def _check_place(topic: object, partition: object) -> None:
 
 
 def _milliseconds(given: object) -> int:
-    found = shapes.whole(given)
+    found = arguments.whole(given)
     if found is None:
         raise EncodeError(
             "timestamp of a record must be whole milliseconds since 1970 UTC, such as int(time.time() * 1000), "
@@ -495,7 +497,7 @@ def _milliseconds(given: object) -> int:
 
 
 def _number(what: str, given: object) -> int:
-    found = shapes.whole(given)
+    found = arguments.whole(given)
     if found is None:
         raise EncodeError(f"{what} of a record must be a whole number, such as 0, not {type(given).__name__}")
     return found

@@ -1,7 +1,7 @@
-"""What callers hand over, in the forms in which people write it, as the one form that is worked with.
+"""Arguments of the client's methods: from every form in which people write them to the one that is worked with.
 
-Topics, partitions, offsets and configs come in as other clients of Kafka take them. What cannot be meant is a
-ConfigError that says what to write. The values of a dict stay untold: where somebody hands over properties instead,
+Topics, partitions, offsets and configs come in as other clients of Kafka take them. What means nothing is a
+ConfigError that says what to write. The values of a dict are not shown: where somebody hands over properties instead,
 one of them may be a password.
 """
 
@@ -27,17 +27,17 @@ Names = str | Sequence[str] | AbstractSet[str]
 
 ConfigValue = str | int | float | bool
 
-Place = str | tuple[str, int]
+TopicOrPartition = str | tuple[str, int]
 """A topic's name, for all of its partitions, or a (topic, partition) pair, such as `TopicPartition`."""
 
-Places = Place | Iterable[Place]
+TopicsOrPartitions = TopicOrPartition | Iterable[TopicOrPartition]
 """A topic, a partition, or several of either."""
 
 PartitionT = TypeVar("PartitionT", bound=tuple[str, int])
 
-ByPlace = Mapping[Any, ValueT]
-"""A value by `Place`. A type checker takes a dict by text for none by text or pairs, so that its keys are checked when
-the program runs."""
+ByTopicOrPartition = Mapping[Any, ValueT]
+"""A value by `TopicOrPartition`. A type checker takes a dict by text for none by text or pairs, so that its keys are
+checked when the program runs."""
 
 OFFSET: Final = 'an offset, "earliest", "latest", an AtTimestamp or a datetime with a time zone'
 
@@ -46,7 +46,7 @@ _LONGEST: Final = 80
 
 
 def shown(given: object) -> str:
-    """What was handed over, as an error shows it: its type alone where it may hold a secret."""
+    """An argument as an error shows it: its type alone where it may hold a secret."""
     if given is None or isinstance(given, (str, bytes, int, float)):
         return told(repr(given), _LONGEST)
     if isinstance(given, tuple) and all(isinstance(each, (str, int)) for each in given):
@@ -90,7 +90,7 @@ def numbers(option: str, given: object) -> list[int]:
     return [number for number in found if number is not None]
 
 
-def pair(option: str, given: object) -> TopicPartition:
+def topic_partition(option: str, given: object) -> TopicPartition:
     """One partition. Raises ConfigError."""
     if isinstance(given, (tuple, list)) and len(given) == 2:
         topic, partition = given[0], whole(given[1])
@@ -99,7 +99,7 @@ def pair(option: str, given: object) -> TopicPartition:
     raise wrong(option, shown(given), _PAIR)
 
 
-def by_pair(option: str, given: object, example: str) -> dict[TopicPartition, object]:
+def by_topic_partition(option: str, given: object, example: str) -> dict[TopicPartition, object]:
     """The entries of a mapping whose keys are partitions. Raises ConfigError.
 
     Args:
@@ -111,13 +111,13 @@ def by_pair(option: str, given: object, example: str) -> dict[TopicPartition, ob
     found: dict[TopicPartition, object] = {}
     for key, value in given.items():
         try:
-            found[pair(option, key)] = value
+            found[topic_partition(option, key)] = value
         except ConfigError:
             raise wrong(f"a key of {option}", shown(key), shape) from None
     return found
 
 
-def pairs(option: str, given: object, partitions: Callable[[str], Iterable[int]]) -> list[TopicPartition]:
+def topic_partitions(option: str, given: object, partitions: Callable[[str], Iterable[int]]) -> list[TopicPartition]:
     """The partitions in `given`: a topic, which stands for all of its own, a pair, or several of either; the keys of a
     dict where all of them are pairs. Raises ConfigError, and as `partitions` does.
 
@@ -137,7 +137,7 @@ def pairs(option: str, given: object, partitions: Callable[[str], Iterable[int]]
     return list(_spread(option, places, partitions, shape))
 
 
-def by_place(
+def by_topic_or_partition(
     option: str, given: object, partitions: Callable[[str], Iterable[int]], example: str
 ) -> dict[TopicPartition, object]:
     """The entries of a mapping whose keys are topics, each for all of its partitions, or partitions, which come before
@@ -148,8 +148,8 @@ def by_place(
     return _spread(option, given.items(), partitions, shape)
 
 
-def offset(option: str, given: object, also: str = "") -> int | AtTimestamp:
-    """A place in a partition: an offset, `EARLIEST` and `LATEST` among them, or a time. Raises ConfigError.
+def offset_spec(option: str, given: object, also: str = "") -> int | AtTimestamp:
+    """An offset, `EARLIEST` and `LATEST` among them, or a time. Raises ConfigError.
 
     Args:
         also: what else might have been given, for the error.
@@ -215,7 +215,7 @@ def _spread(
             for partition in partitions(key):
                 found.setdefault(TopicPartition(key, partition), value)
         elif _is_pair(key):
-            found[pair(option, key)] = value
+            found[topic_partition(option, key)] = value
         else:
             raise wrong(f"one of {option}", shown(key), shape)
     return found

@@ -19,9 +19,9 @@ from tagwire.client import (
     AtTimestamp,
     Client,
     Committed,
-    CommittedOffset,
     ConfigResource,
     NewTopic,
+    OffsetAndMetadata,
     Producer,
     Reader,
     TopicPartition,
@@ -398,9 +398,9 @@ TELLS_ADMINS: list[tuple[Callable[[Admin], object], str]] = [
     (lambda a: a.alter_configs({("topic", "t"): "x"}), "changes of topic 't'='x': allowed is a dict by config"),  # type: ignore[dict-item]
     (lambda a: a.group_offsets(["g"]), "group=<list>: allowed is one name"),  # type: ignore[arg-type]
     (lambda a: a.alter_group_offsets("g", {"orders": -7}), "offsets: orders-0=-7: allowed is an offset from 0 on"),
-    (lambda a: a.alter_group_offsets("g", {"orders": CommittedOffset(-1)}), "orders-0=-1: allowed is an offset from"),
+    (lambda a: a.alter_group_offsets("g", {"orders": OffsetAndMetadata(-1)}), "orders-0=-1: allowed is an offset from"),
     (lambda a: a.alter_group_offsets("g", [5]), r"""offsets=<list>: allowed is a dict by topic"""),  # type: ignore[arg-type]
-    (lambda a: a.alter_group_offsets("g", {"orders": "5"}), "offsets: orders-0='5': .*, or a CommittedOffset"),  # type: ignore[dict-item]
+    (lambda a: a.alter_group_offsets("g", {"orders": "5"}), "offsets: orders-0='5': .*, or a OffsetAndMetadata"),  # type: ignore[dict-item]
     (lambda a: a.delete_records({"orders": 5}), r"a key of before='orders': allowed is a dict by topic and part"),  # type: ignore[arg-type]
     (lambda a: a.delete_records({("orders", 0): "5"}), "before: orders-0='5': allowed is an offset, or -1"),  # type: ignore[dict-item]
     (lambda a: a.describe_log_dirs("0"), "brokers='0': allowed is a number"),  # type: ignore[arg-type]
