@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import site_commands
+import typer
+from site_citations import leads_somewhere, linked, sources
 from site_links import broken_links
+
+from tagwire.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "website" / "pages"
@@ -53,3 +61,45 @@ def test_a_link_to_a_page_or_an_anchor_that_is_not_there_is_broken(
     (tmp_path / "page.html").write_text(f'<h1 id="here">A page</h1>{link}', encoding="utf-8")
     (tmp_path / "other.html").write_text('<h2 id="there">Another</h2>', encoding="utf-8")
     assert broken_links(tmp_path) == broken
+
+
+# What docstrings cite -------------------------------------------------------------------------------------------------
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Every docstring of the source, and where it stands."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = ast.get_docstring(node) if isinstance(node, documented) else None
+            if text:
+                yield f"{path.relative_to(ROOT)}:{getattr(node, 'name', '')}", text
+
+
+def test_every_source_of_a_docstring_is_a_link_to_a_page_a_kip_or_a_class() -> None:
+    cited = [(where, source) for where, text in docstrings() for source in sources(text)]
+    assert len(cited) > 50
+    assert [each for each in cited if not leads_somewhere(each[1])] == []
+
+
+def test_what_a_docstring_cites_is_a_link() -> None:
+    text = linked("See docs/wire-format.md#primitives, KIP-511 and Kafka's KafkaApis, not KafkaApisTest.")
+    assert "[wire-format#primitives](../wire-format.md#primitives)" in text
+    assert re.search(r"\[KIP-511\]\(https://\S*KIP-511\S*\)", text)
+    assert re.search(r"\[KafkaApis\]\(https://\S*/KafkaApis.scala\), not KafkaApisTest\.", text)
+    assert not leads_somewhere("KIP-511, a rumour.")
+
+
+# Commands -------------------------------------------------------------------------------------------------------------
+
+
+def test_every_command_has_a_page_with_its_usage_options_and_examples() -> None:
+    found = site_commands.pages()
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("tagwire", [], resilient_parsing=True)
+    shown = [name for name in command.list_commands(context) if not command.get_command(context, name).hidden]
+    assert set(found) == {"cli/index.md", *(f"cli/{name}.md" for name in shown)}
+    groups = found["cli/groups.md"]
+    assert "tagwire groups offsets reset [OPTIONS]" in groups
+    assert "| `--dry-run` |" in groups
+    assert "tagwire decode MetadataRequest --version 12 --hex 00010000\n" in found["cli/decode.md"]

@@ -6,11 +6,15 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
+from tagwire import __version__
+
 project = "tagwire"
 author = "the tagwire authors"
 copyright = author
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "site_reference"]
 root_doc = "index"
+release = __version__
+smartquotes = False  # options begin with two dashes
 
 # The anchor of a heading is the one that it has on GitHub, whatever comes before it on the page.
 myst_heading_anchors = 6
@@ -24,7 +28,7 @@ html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
 html_show_copyright = False
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "reference/**": ["reference-nav"]}
 html_theme_options = {
     "logo": {"text": "tagwire"},
     "navbar_align": "left",
@@ -49,9 +53,12 @@ class Anchors(SphinxTransform):
 
     def apply(self, **kwargs: object) -> None:
         for section in self.document.findall(nodes.section):
-            slug = section.get("slug")
-            if slug and section["ids"][:1] != [slug]:
-                section["ids"] = [slug]
+            anchor = section.get("slug")
+            title = section.next_node(nodes.title)
+            if self.env.docname.startswith("api/") and title and isinstance(title[0], nodes.literal):
+                anchor = title.astext()  # names of the API differ by case
+            if anchor:
+                section["ids"] = [anchor]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -20,11 +20,12 @@ import venv
 from pathlib import Path
 
 from site_links import broken_links
-from site_sources import assemble
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 SOURCE = ROOT / "build" / "docs-source"
+BESIDE = ROOT / "build" / "docs-beside"
+"""What the site has as it is: data and scripts."""
 SITE = ROOT / "build" / "docs"
 CACHE = ROOT / ".cache" / "website"
 REQUIREMENTS = HERE / "requirements.txt"
@@ -57,10 +58,13 @@ def sphinx(python: Path) -> None:
     """Source to pages.
 
     Raises:
-        SystemExit: there were warnings, or Sphinx failed.
+        SystemExit: there were warnings, or a step failed.
     """
-    command = [python, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", "auto", "-c", HERE, "-d", CACHE / "doctrees"]
     settings = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{HERE}"}
+    if subprocess.run([python, HERE / "site_sources.py", SOURCE, BESIDE], env=settings, check=False).returncode:
+        sys.exit("docs: the pages could not be gathered, see above")
+    command = [python, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", "auto", "-c", HERE, "-d", CACHE / "doctrees"]
+    command += ["-D", f"html_extra_path={BESIDE}"]
     if subprocess.run([*command, SOURCE, SITE], env=settings, check=False).returncode:
         sys.exit("docs: Sphinx had something to say, see above")
     (SITE / "_static" / "webpack-macros.html").unlink()  # of the theme's templates, and no page
@@ -70,7 +74,6 @@ def main() -> None:
     began = time.monotonic()
     python = environment()
     ready = time.monotonic()
-    assemble(ROOT, SOURCE)
     if SITE.exists():
         shutil.rmtree(SITE)
     sphinx(python)

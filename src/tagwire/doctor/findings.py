@@ -11,8 +11,11 @@ from typing import Final, TypeVar
 from tagwire.escaping import printable
 
 OK: Final = "ok"
+"""Nothing is to be done."""
 WARNING: Final = "warning"
+"""Something works, and not as well as it could."""
 PROBLEM: Final = "problem"
+"""Something does not work."""
 
 T = TypeVar("T")
 

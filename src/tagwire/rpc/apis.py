@@ -46,6 +46,7 @@ class Api:
 
 
 Apis = Mapping[int, Api]
+"""{API key: the API}: what one end of a connection speaks."""
 NO_APIS: Final[Apis] = {}
 
 

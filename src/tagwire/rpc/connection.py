@@ -60,6 +60,7 @@ FIRST_RESERVED_CORRELATION_ID: Final = 2_147_483_640
 LOWEST_CORRELATION_ID: Final = -2_147_483_648
 
 Event = Request | UnsupportedApiVersions | UnservedRequest | Response | Unsupported
+"""What `next_event` tells of a connection, beside NEED_DATA and CLOSED."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,9 @@ class Signal(Enum):
 
 
 NEED_DATA = Signal.NEED_DATA
+"""There is no event yet: more bytes are needed."""
 CLOSED = Signal.CLOSED
+"""The peer has closed the connection, and nothing was due."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

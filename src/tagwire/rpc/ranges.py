@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from tagwire.spec.versions import Versions
 
 Range = tuple[int, int]
+"""The lowest and the highest version, both included."""
 Ranges = Mapping[int, Range]
+"""{API key: its range of versions}."""
 
 
 def intersect(*sides: Ranges) -> dict[int, Range]:

@@ -17,6 +17,7 @@ from typing import Final
 from tagwire.errors import AuthenticationError, ConfigError
 
 SCRAM_HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+"""{mechanism: name of its hash function in hashlib}. Source: KIP-84."""
 
 # Fewer iterations make a stolen exchange cheap to guess from (RFC 7677); more are a peer that wants our time.
 MIN_ITERATIONS: Final = 4096

@@ -1,7 +1,7 @@
 """The states of transactional ids, as stored in __transaction_state: none takes effect before it is stored.
 
 States are immutable, and `store` and `forget` are the only ways to others: what is in memory is what a restart would
-find. Source: Kafka's TransactionStateManager, which prepares a transition, appends it, and completes it then.
+find. Source: Kafka's TransactionStateManager. It prepares a transition, appends it, and completes it then.
 """
 
 from __future__ import annotations

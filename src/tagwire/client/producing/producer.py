@@ -1,4 +1,4 @@
-"""The producer: records are gathered into batches for each partition, and sent by a thread of its own."""
+"""Producing records: gathered into batches per partition, sent by a thread of the producer's own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
@@ -16,18 +16,16 @@ from tagwire.client.client import Client
 from tagwire.client.cluster import Cluster, unclosed
 from tagwire.client.config import Bootstrap, ProduceSettings, of_type, seconds, wrong
 from tagwire.client.owning import ClientOwner
-from tagwire.client.producing.delivery import Delivery, RowsDelivery
-from tagwire.client.producing.idempotence import Idempotent, NonIdempotent
-from tagwire.client.producing.partitioner import TopicPartitioner
-from tagwire.client.producing.producer_batch import ProducerBatch
-from tagwire.client.producing.producer_id import ProducerIdentity
-from tagwire.client.producing.producer_metadata import ProducerMetadata
-from tagwire.client.producing.record_accumulator import NEVER, RecordAccumulator
-from tagwire.client.producing.record_checks import check_destination, milliseconds, size_of, whole_number
-from tagwire.client.producing.sender import Sender
-from tagwire.client.producing.settings import ProduceOptions, settings_of
+from tagwire.client.producing.delivery import Batch, Delivery, RowsDelivery, size_of
+from tagwire.client.producing.ending import ProducerIdentity
+from tagwire.client.producing.gathering import NEVER, Gathering
+from tagwire.client.producing.numbering import Idempotent, Numbering
+from tagwire.client.producing.partitioner import TopicPlaces
+from tagwire.client.producing.sending import Sender
+from tagwire.client.producing.settings import settings_of
 from tagwire.client.producing.thread import Alarm, ProducerThread
-from tagwire.client.producing.transaction_manager import GroupMetadata, TransactionManager, TransactionState
+from tagwire.client.producing.topics import Topics
+from tagwire.client.producing.transactions import GroupMetadata, Stage, Transactional
 from tagwire.client.scheduling import Tasks, Work
 from tagwire.errors import EncodeError, TagwireError, TransactionStateError
 from tagwire.kernel.record_writing import as_headers
@@ -103,31 +101,58 @@ class Producer(ClientOwner):
         self,
         client: Client | Bootstrap,
         *,
+        acks: str | int | None = None,
+        idempotence: bool | None = None,
+        compression: str | None = None,
+        topic_compression: Mapping[str, str] | None = None,
+        batch_bytes: int | None = None,
+        linger: float | None = None,
+        buffer_memory: int | None = None,
+        max_block: float | None = None,
+        retries: int | None = None,
+        timeout: float | None = None,
+        transactional_id: str | None = None,
+        transaction_timeout: float | None = None,
         interceptors: Sequence[ProducerInterceptor] = (),
         header_serdes: HeaderSerdes | None = None,
+        dialect: str | None = None,
         register: HeaderRegister | None = None,
-        **options: Unpack[ProduceOptions],
     ) -> None:
-        check_dialect(options.get("dialect"), register)
+        check_dialect(dialect, register)
         if callable(interceptors):
             raise wrong("interceptors", arguments.shown(interceptors), "a list of functions of a topic and a record")
         of_type("register", register, HeaderRegister, 'a HeaderRegister, such as HeaderRegister.load("headers.toml")')
         of_type("header_serdes", header_serdes, HeaderSerdes, "HeaderSerdes({...})")
         super().__init__(client)
-        settings = settings_of(self._client.produce_settings, options, Producer.__init__.__kwdefaults__ or ())
+        given = {
+            "dialect": dialect,
+            "acks": acks,
+            "idempotence": idempotence,
+            "compression": compression,
+            "topic_compression": topic_compression,
+            "batch_bytes": batch_bytes,
+            "linger": linger,
+            "buffer_memory": buffer_memory,
+            "max_block": max_block,
+            "retries": retries,
+            "timeout": timeout,
+            "transactional_id": transactional_id,
+            "transaction_timeout": transaction_timeout,
+        }
+        settings = settings_of(self._client.produce_settings, given)
         self._settings = settings
         self._interceptors = tuple(interceptors)
         self._header_serdes = header_serdes
         self._register = register
-        self._header_keys = str if settings.dialect is None else int
+        self._header_keys = str if dialect is None else int
         self._prepares = bool(interceptors) or header_serdes is not None or register is not None
         cluster = self._client.cluster.sibling()
-        self._metadata = ProducerMetadata(cluster, settings)
+        self._topics = Topics(cluster, settings)
         alarm = Alarm()
         tasks = Tasks(alarm.ring)
-        self._accumulator = RecordAccumulator(settings, lambda: thread.wake(), lambda: thread.require_waitable())
-        self._idempotence = _idempotence(cluster, settings, self._accumulator)
-        self._sender = Sender(cluster, tasks, settings, self._metadata, self._accumulator, self._idempotence)
+        self._gathering = Gathering(settings, lambda: thread.wake(), lambda: thread.require_waitable())
+        self._numbering = _numbering(cluster, settings, self._gathering)
+        self._sender = Sender(cluster, tasks, settings, self._topics, self._gathering, self._numbering)
         self._thread = thread = ProducerThread(self._sender, tasks, alarm)
         self._is_closed = False
         self._collected = weakref.finalize(self, thread.stop, wait=False)
@@ -160,7 +185,7 @@ class Producer(ClientOwner):
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
         elif type(timestamp) is not int:
-            timestamp = milliseconds(timestamp)
+            timestamp = _milliseconds(timestamp)
         pairs: Headers = ()
         if headers:
             # Whether something is a Mapping takes longer to ask than a header to write.
@@ -170,14 +195,14 @@ class Producer(ClientOwner):
         record = Record(key, value, pairs, timestamp)
         if self._prepares:
             record = self._prepared(topic, record)
-            key, value, pairs, timestamp = record.key, record.value, record.headers, milliseconds(record.timestamp)
+            key, value, pairs, timestamp = record.key, record.value, record.headers, _milliseconds(record.timestamp)
         try:
             if not -1 <= timestamp <= _LATEST_TIMESTAMP:
                 raise EncodeError(f"timestamp {timestamp} of a record is out of range")
             size = size_of(key, value, pairs, self._header_keys)
-            return self._accumulator.append(self._metadata.get(topic) or self._topic(topic), record, size, partition)
+            return self._gathering.add(self._topics.get(topic) or self._topic(topic), record, size, partition)
         except TypeError:
-            check_destination(topic, partition)
+            _check_place(topic, partition)
             raise
 
     def send_batch(self, topic: str, partition: int, data: bytes) -> Delivery:
@@ -187,9 +212,9 @@ class Producer(ClientOwner):
         Raises:
             EncodeError: `data` is not exactly one record batch, or `partition` no number. Else as `send`.
         """
-        tp = self._topic(topic).checked(whole_number("partition", partition))
-        batch = self._encoded(tp, data, is_unsplittable=True)
-        self._accumulator.append_batch(batch)
+        at = self._topic(topic).named(_number("partition", partition))
+        batch = Batch.encoded(at, self._gathering.changed, data, dialect=self._settings.dialect, is_sealed=True)
+        self._gathering.put(batch)
         return Delivery(batch, 0)
 
     def send_arrow(self, topic: str, rows: pa.RecordBatch | pa.Table, partition: int | None = None) -> RowsDelivery:
@@ -208,18 +233,18 @@ class Producer(ClientOwner):
                 a column is of another type, or a row cannot be written: rows before it may be on their way.
             KafkaError: the topic or a partition does not exist. Else as `send`.
         """
-        from tagwire.client.producing.arrow_rows import MAX_BATCH_BYTES, check_rows, row_batches
+        from tagwire.client.producing.rows import MAX_BATCH_BYTES, check_rows, row_batches
 
         check_rows(rows)
         if partition is not None:
-            partition = whole_number("partition", partition)
-        batches: list[ProducerBatch] = []
-        partitioner = self._topic(topic)
+            partition = _number("partition", partition)
+        batches: list[Batch] = []
+        places = self._topic(topic)
         size = max(self._settings.batch_bytes, MAX_BATCH_BYTES)
         dialect = self._settings.dialect
-        for tp, data in row_batches(rows, partitioner, partition, size, dialect, self._register):
-            batch = self._encoded(tp, data)
-            self._accumulator.append_batch(batch)
+        for at, data in row_batches(rows, places, partition, size, dialect, self._register):
+            batch = Batch.encoded(at, self._gathering.changed, data, dialect=dialect)
+            self._gathering.put(batch)
             batches.append(batch)
         return RowsDelivery(rows.num_rows, batches)
 
@@ -236,7 +261,7 @@ class Producer(ClientOwner):
         """
         seconds("timeout", timeout)
         self._thread.require_waitable()
-        self._accumulator.flush(NEVER if timeout is None else time.monotonic() + timeout)
+        self._gathering.flush(NEVER if timeout is None else time.monotonic() + timeout)
 
     def close(self, timeout: float | None = None, *, abort: bool = True) -> None:
         """Flushes, ends the thread and closes its connections.
@@ -255,14 +280,10 @@ class Producer(ClientOwner):
         try:
             if self._thread.is_over:
                 return
-            transactions = self._idempotence
-            if not isinstance(transactions, TransactionManager):
+            transactions = self._numbering
+            if not isinstance(transactions, Transactional):
                 self.flush(timeout)
-            elif abort and transactions.state in (
-                TransactionState.IN_TRANSACTION,
-                TransactionState.ABORTABLE_ERROR,
-                TransactionState.ABORTING_TRANSACTION,
-            ):
+            elif abort and transactions.stage in (Stage.OPEN, Stage.FAILED, Stage.ABORTING):
                 self.abort_transaction(timeout)
         finally:
             self._thread.stop()
@@ -293,10 +314,10 @@ class Producer(ClientOwner):
         Of a transactional producer it changes when a transaction ends, and while one is open it is what
         `end_transaction` needs to end it from another process. It can be pickled.
         """
-        idempotence = self._idempotence
+        numbering = self._numbering
         sequences = self._call(lambda deadline: _at_once(self._sender.sequences), None)
-        version = idempotence.transaction_version if isinstance(idempotence, TransactionManager) else 0
-        return ProducerIdentity(*idempotence.producer, version, sequences)
+        version = numbering.version if isinstance(numbering, Transactional) else 0
+        return ProducerIdentity(*numbering.identity, version, sequences)
 
     def init_transactions(self, timeout: float | None = None, *, resume: ProducerIdentity | None = None) -> None:
         """Takes the transactional id over. Whoever had it is fenced, and a transaction of theirs that is open aborted.
@@ -313,11 +334,11 @@ class Producer(ClientOwner):
         transactions = self._transactions()
         of_type("resume", resume, ProducerIdentity, "the identity of a producer")
         if resume is None:
-            self._call(transactions.init_transactions, timeout)
+            self._call(transactions.initialize, timeout)
         else:
-            transactions.resume(resume)
-            producer = transactions.producer
-            self._call(lambda deadline: _at_once(self._sender.resume, producer, resume.sequences), timeout)
+            transactions.adopt(resume)
+            identity = transactions.identity
+            self._call(lambda deadline: _at_once(self._sender.resume, identity, resume.sequences), timeout)
 
     def begin_transaction(self) -> None:
         """Opens a transaction: what is sent from now on belongs to it. Raises TransactionStateError while one is open,
@@ -338,7 +359,7 @@ class Producer(ClientOwner):
             ConfigError: `offsets` or `group` mean nothing.
         """
         transactions = self._transactions()
-        transactions.require(TransactionState.IN_TRANSACTION, what="offsets cannot be sent")
+        transactions.require(Stage.OPEN, what="offsets cannot be sent")
         wanted = {
             at: _committed(at, offset) for at, offset in arguments.by_topic_partition("offsets", offsets, "42").items()
         }
@@ -358,10 +379,10 @@ class Producer(ClientOwner):
         """
         transactions = self._transactions()
         seconds("timeout", timeout)
-        number = transactions.stop_appends()
-        if transactions.state is TransactionState.IN_TRANSACTION:
+        number = transactions.seal()
+        if transactions.stage is Stage.OPEN:
             self.flush()
-        transactions.begin_commit(number)
+        transactions.commit(number)
         self._call(lambda deadline: transactions.end(number, commit=True, deadline=deadline), timeout)
 
     def abort_transaction(self, timeout: float | None = None) -> None:
@@ -377,9 +398,9 @@ class Producer(ClientOwner):
         transactions = self._transactions()
         seconds("timeout", timeout)
         self._thread.require_waitable()
-        number = transactions.begin_abort()
+        number = transactions.abort()
         self._thread.wake()
-        self._accumulator.await_completion(NEVER if timeout is None else time.monotonic() + timeout)
+        self._gathering.drain(NEVER if timeout is None else time.monotonic() + timeout)
         self._call(lambda deadline: transactions.end(number, commit=False, deadline=deadline), timeout)
 
     @contextmanager
@@ -396,7 +417,7 @@ class Producer(ClientOwner):
             yield
             self.commit_transaction()
         except BaseException:
-            if transactions.state in (TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE_ERROR):
+            if transactions.stage in (Stage.OPEN, Stage.FAILED):
                 self._aborted_quietly()
             raise
 
@@ -407,17 +428,12 @@ class Producer(ClientOwner):
         except TagwireError:
             return
 
-    def _transactions(self) -> TransactionManager:
-        if not isinstance(self._idempotence, TransactionManager):
+    def _transactions(self) -> Transactional:
+        if not isinstance(self._numbering, Transactional):
             raise TransactionStateError("the producer has no transactional_id")
-        return self._idempotence
+        return self._numbering
 
     # Parts ---------------------------------------------------------------------------------------------------------
-
-    def _encoded(self, tp: TopicPartition, data: bytes, *, is_unsplittable: bool = False) -> ProducerBatch:
-        completion, dialect = self._accumulator.completion, self._settings.dialect
-        now = time.monotonic()
-        return ProducerBatch.encoded(tp, completion, now, data, dialect=dialect, is_unsplittable=is_unsplittable)
 
     def _prepared(self, topic: str, record: Record) -> Record:
         """What is to be encoded, after the interceptors and the headers' serializers."""
@@ -428,11 +444,11 @@ class Producer(ClientOwner):
             record = record.replace(headers=self._register.to_ints(record.headers, of=f"record for {topic}"))
         return record
 
-    def _topic(self, name: str) -> TopicPartitioner:
+    def _topic(self, name: str) -> TopicPlaces:
         if not isinstance(name, str):
             raise EncodeError(f'topic of a record must be text, such as "orders", not {type(name).__name__}')
-        known: TopicPartitioner | None = self._metadata.get(name)
-        return known or self._call(lambda deadline: self._metadata.fetch(name, deadline), None)
+        known: TopicPlaces | None = self._topics.get(name)
+        return known or self._call(lambda deadline: self._topics.ask(name, deadline), None)
 
     def _call(self, function: Callable[[float], Work[Result]], timeout: float | None) -> Result:
         """Lets the thread run what `function` begins, with its deadline."""
@@ -445,11 +461,11 @@ async def _at_once(function: Callable[..., Result], *arguments: Any) -> Result:
     return function(*arguments)
 
 
-def _idempotence(cluster: Cluster, settings: ProduceSettings, accumulator: RecordAccumulator) -> NonIdempotent:
+def _numbering(cluster: Cluster, settings: ProduceSettings, gathering: Gathering) -> Numbering:
     if settings.transactional_id is not None:
         timeout_ms = int(settings.transaction_timeout * 1000)
-        return TransactionManager(cluster, accumulator, settings.transactional_id, timeout_ms)
-    return Idempotent(cluster) if settings.idempotence else NonIdempotent()
+        return Transactional(cluster, gathering, settings.transactional_id, timeout_ms)
+    return Idempotent(cluster) if settings.idempotence else Numbering()
 
 
 def _committed(at: TopicPartition, given: object) -> tuple[int, int, str]:
@@ -458,5 +474,30 @@ def _committed(at: TopicPartition, given: object) -> tuple[int, int, str]:
         return given.offset, given.leader_epoch, given.metadata
     offset = arguments.whole(given)
     if offset is None:
-        raise wrong(f"offsets: {at}", arguments.shown(given), "an offset, or an OffsetAndMetadata")
+        raise wrong(f"offsets: {at}", arguments.shown(given), "an offset, or a OffsetAndMetadata")
     return committable(at, offset).offset, -1, ""
+
+
+def _check_place(topic: object, partition: object) -> None:
+    """Raises EncodeError for what names no place. Not looked at before something goes wrong: `send` is called often."""
+    if not isinstance(topic, str):
+        raise EncodeError(f'topic of a record must be text, such as "orders", not {type(topic).__name__}')
+    if partition is not None:
+        _number("partition", partition)
+
+
+def _milliseconds(given: object) -> int:
+    found = arguments.whole(given)
+    if found is None:
+        raise EncodeError(
+            "timestamp of a record must be whole milliseconds since 1970 UTC, such as int(time.time() * 1000), "
+            f"not {type(given).__name__}"
+        )
+    return found
+
+
+def _number(what: str, given: object) -> int:
+    found = arguments.whole(given)
+    if found is None:
+        raise EncodeError(f"{what} of a record must be a whole number, such as 0, not {type(given).__name__}")
+    return found

@@ -1,0 +1,88 @@
+"""What a docstring cites, as links: pages of this site, KIPs by their number, classes of Kafka's and Spark's."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+KIPS: Final = "https://cwiki.apache.org/confluence/dosearchsite.action?cql=space%3DKAFKA+and+title~%22{}%22"
+_KAFKA: Final = "https://github.com/apache/kafka/blob/1eb7644349cb07139d6a3c1ad1986979647cac99/"
+_SPARK: Final = "https://github.com/apache/spark/blob/v4.0.0/"
+_CONNECTOR: Final = "connector/kafka-0-10-sql/src/main/scala/org/apache/spark/sql/kafka010/"
+
+_SEARCH: Final = "https://github.com/search?type=code&q=repo%3Aapache%2Fkafka+symbol%3A{}"
+"""Where a class of Kafka's is found that is not listed below."""
+
+# Of a commit, since classes are moved between releases.
+CLASSES: Final = {
+    "ApiKeys": f"{_KAFKA}clients/src/main/java/org/apache/kafka/common/protocol/ApiKeys.java",
+    "FetchSession.scala": f"{_KAFKA}core/src/main/scala/kafka/server/FetchSession.scala",
+    "GroupCoordinator": f"{_KAFKA}core/src/main/scala/kafka/coordinator/group/GroupCoordinator.scala",
+    "GroupMetadataValue": f"{_KAFKA}group-coordinator/src/main/resources/common/message/GroupMetadataValue.json",
+    "KafkaApis": f"{_KAFKA}core/src/main/scala/kafka/server/KafkaApis.scala",
+    "KafkaMicroBatchStream": f"{_SPARK}{_CONNECTOR}KafkaMicroBatchStream.scala",
+    "KafkaOffsetRangeCalculator": f"{_SPARK}{_CONNECTOR}KafkaOffsetRangeCalculator.scala",
+    "KafkaRecordToRowConverter": f"{_SPARK}{_CONNECTOR}KafkaRecordToRowConverter.scala",
+    "KafkaSourceOffset": f"{_SPARK}{_CONNECTOR}KafkaSourceOffset.scala",
+    "KafkaSourceProvider": f"{_SPARK}{_CONNECTOR}KafkaSourceProvider.scala",
+    "ListOffsetsRequest": f"{_KAFKA}clients/src/main/java/org/apache/kafka/common/requests/ListOffsetsRequest.java",
+    "LogValidator": f"{_KAFKA}storage/src/main/java/org/apache/kafka/storage/internals/log/LogValidator.java",
+    "OffsetSpec": f"{_KAFKA}clients/src/main/java/org/apache/kafka/clients/admin/OffsetSpec.java",
+    "OffsetCommitValue": f"{_KAFKA}group-coordinator/src/main/resources/common/message/OffsetCommitValue.json",
+    "OffsetMetadataManager": (
+        f"{_KAFKA}group-coordinator/src/main/java/org/apache/kafka/coordinator/group/OffsetMetadataManager.java"
+    ),
+    "ProducerStateManager": (
+        f"{_KAFKA}storage/src/main/java/org/apache/kafka/storage/internals/log/ProducerStateManager.java"
+    ),
+    "ReplicaManager": f"{_KAFKA}core/src/main/scala/kafka/server/ReplicaManager.scala",
+    "RequestChannel": f"{_KAFKA}core/src/main/scala/kafka/network/RequestChannel.scala",
+    "RequestConvertToJson": f"{_KAFKA}server/src/main/java/org/apache/kafka/network/RequestConvertToJson.java",
+    "ServerTopicConfigSynonyms": (
+        f"{_KAFKA}server-common/src/main/java/org/apache/kafka/server/config/ServerTopicConfigSynonyms.java"
+    ),
+    "TransactionLogValue": (
+        f"{_KAFKA}transaction-coordinator/src/main/resources/common/message/TransactionLogValue.json"
+    ),
+    "TransactionMetadata": f"{_KAFKA}core/src/main/scala/kafka/coordinator/transaction/TransactionMetadata.scala",
+    "TransactionStateManager": (
+        f"{_KAFKA}core/src/main/scala/kafka/coordinator/transaction/TransactionStateManager.scala"
+    ),
+    "pyspark.sql.datasource": f"{_SPARK}python/pyspark/sql/datasource.py",
+    "pyspark.sql.streaming.datasource": f"{_SPARK}python/pyspark/sql/streaming/datasource.py",
+    "pyspark.sql.worker.lookup_data_sources": f"{_SPARK}python/pyspark/sql/worker/lookup_data_sources.py",
+    "pyspark.worker": f"{_SPARK}python/pyspark/worker.py",
+}
+
+_NAMES: Final = "|".join(re.escape(name) for name in sorted(CLASSES, key=len, reverse=True))
+_CITED: Final = re.compile(
+    rf"docs/(?P<page>[\w-]+)\.md(?P<anchor>#[\w-]+)?|(?P<kip>KIP-\d+)|(?P<name>(?<![\w.])(?:{_NAMES})(?!\w))"
+    r"|(?<=Kafka's )(?P<kafkas>[A-Z]\w+)"
+)
+_SOURCE: Final = re.compile(r"\bSource: (.*?)(?=\n\n|\Z)", re.DOTALL)
+
+
+def linked(text: str, up: str = "../") -> str:
+    """Markdown in which every citation of `text` is a link. `up` leads from the page to the site's root."""
+
+    def link(found: re.Match[str]) -> str:
+        if found["page"]:
+            return f"[{found['page']}{found['anchor'] or ''}]({up}{found['page']}.md{found['anchor'] or ''})"
+        if found["kip"]:
+            return f"[{found['kip']}]({KIPS.format(found['kip'])})"
+        if found["kafkas"]:
+            return f"[{found['kafkas']}]({_SEARCH.format(found['kafkas'])})"
+        return f"[{found['name']}]({CLASSES[found['name']]})"
+
+    return _CITED.sub(link, text)
+
+
+def sources(docstring: str) -> list[str]:
+    """What a docstring names as its source, each as it stands there."""
+    return [" ".join(found.split()) for found in _SOURCE.findall(docstring)]
+
+
+def leads_somewhere(source: str) -> bool:
+    """Whether each of the things that a source names, between commas and semicolons, is or has a link."""
+    named = source.split(". ")[0]
+    return all(_CITED.search(part) for part in re.split(r"[,;] ", named))
