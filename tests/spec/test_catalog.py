@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from tagwire import spec
-from tagwire.spec import Field, Message, Struct, Versions
+from tagwire.spec import Field, Message, Struct, Versions, releases
+from tagwire.spec.api_keys import ApiKey
 
 CATALOG = Path(spec.__file__).parent / "catalog"
 PATHS = sorted(CATALOG.glob("*.json"))
@@ -144,7 +145,8 @@ SubscriptionInfoData - 1-11 none
 """
 
 MESSAGE_KEYS = """
-apiKey type listeners name validVersions deprecatedVersions flexibleVersions latestVersionUnstable fields commonStructs
+apiKey type listeners name validVersions deprecatedVersions doNotUseVersions flexibleVersions latestVersionUnstable
+fields commonStructs
 """
 FIELD_KEYS = """
 name type versions nullableVersions taggedVersions tag default ignorable mapKey entityType flexibleVersions zeroCopy
@@ -287,6 +289,37 @@ def test_deprecated_versions_are_the_ones_that_4_0_dropped(messages: dict[str, M
     assert {deprecated.pop(name) for name in ("CreateTopics", "OffsetCommit", "OffsetForLeaderEpoch")} == {"0-1"}
     assert len(deprecated) == 13
     assert set(deprecated.values()) == {"0"}
+
+
+def test_deprecated_versions_are_those_that_3_7_to_3_9_announced_and_newer_releases_do_not_serve(
+    messages: dict[str, Message],
+) -> None:
+    announced: dict[int, set[int]] = {}
+    newest = releases.served(releases.names()[-1])
+    for release in ("3.7", "3.8", "3.9"):
+        for key, api in releases.served(release, unstable=True).items():
+            gone = [version for version in api.deprecated if key not in newest or version not in newest[key].versions]
+            announced.setdefault(key, set()).update(gone)
+    for message in messages.values():
+        if message.type == "request":
+            assert set(message.deprecated_versions) == announced.get(message.api_key, set()), message.name
+
+
+def test_versions_not_to_be_used_are_for_brokers_alone_or_were_early_access(messages: dict[str, Message]) -> None:
+    marked = {m.name: [str(mark.versions) for mark in m.do_not_use_versions] for m in messages.values()}
+    assert {name: versions for name, versions in marked.items() if versions} == {
+        "AddPartitionsToTxnRequest": ["4-5"],
+        "OffsetForLeaderEpochRequest": ["0-2"],
+        "ShareAcknowledgeRequest": ["0"],
+        "ShareFetchRequest": ["0"],
+        "ShareGroupDescribeRequest": ["0"],
+        "ShareGroupHeartbeatRequest": ["0"],
+    }
+    early = releases.served("3.9", unstable=True)
+    for key in (ApiKey.SHARE_FETCH, ApiKey.SHARE_GROUP_HEARTBEAT):
+        assert early[key].unstable
+        assert early[key].versions == Versions(0, 0)
+        assert releases.served("4.1")[key].versions == Versions(1, 1)
 
 
 def test_only_the_newest_producer_id_request_is_unstable(messages: dict[str, Message]) -> None:

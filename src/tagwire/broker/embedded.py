@@ -24,7 +24,7 @@ from tagwire.broker.registry import AddedHandler
 from tagwire.broker.settings import Options, Settings
 from tagwire.broker.telemetry.requests import RequestLog
 from tagwire.errors import ConfigError, TagwireError, no_such_option
-from tagwire.rpc import MessageSpec, api_of
+from tagwire.rpc import Api, MessageSpec, api_of
 from tagwire.rpc.addresses import address_of
 
 _OPTIONS: Final = frozenset(
@@ -165,7 +165,7 @@ class Broker:
 
     def register(
         self,
-        spec: tuple[MessageSpec, MessageSpec],
+        spec: Api | tuple[MessageSpec, MessageSpec],
         handler: AddedHandler,
     ) -> None:
         """Serve an API that Kafka does not have, to try a proposal on real connections.
@@ -173,15 +173,16 @@ class Broker:
         Connections that were opened before keep what they were told.
 
         Args:
-            spec: its request and its response, of either dialect: models, paths of specs, JSON texts, or classes. An
-                API of Kafka's with the same key is replaced.
+            spec: its request and its response, of either dialect: models, paths of specs, JSON texts, or classes; or
+                what `tagwire.rpc.api_of` makes, with headers of its own. An API of Kafka's with the same key is
+                replaced.
             handler: called with each request, in the broker's thread; gives the response. May be a coroutine function.
 
         Raises:
             SpecError: a spec breaks a rule, or the two do not belong together.
             ConfigError: it is one of the APIs that a connection begins with.
         """
-        self._apis.add(api_of(*spec), handler)
+        self._apis.add(spec if isinstance(spec, Api) else api_of(*spec), handler)
 
     def stats(self) -> dict[str, Any]:
         """How it is, in numbers: connections, requests by API and version, clients and their old versions, topics.

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from tagwire.broker.node import Node
 from tagwire.broker.session import AnyResponse, Session
 from tagwire.codec.classes import MessageObject
-from tagwire.rpc import Range
+from tagwire.rpc import Range, RequestHeader
 
 RequestT = TypeVar("RequestT", bound=MessageObject)
 RequestT_co = TypeVar("RequestT_co", bound=MessageObject, covariant=True)
@@ -31,6 +31,7 @@ class Call(Generic[RequestT_co]):
         client_id: the client's name for itself, "" for none.
         session: the connection it came on.
         broker: what to answer from.
+        header: what stood before the request.
     """
 
     request: RequestT_co
@@ -38,6 +39,7 @@ class Call(Generic[RequestT_co]):
     client_id: str
     session: Session
     broker: Node
+    header: RequestHeader
 
 
 Handler = Callable[[Call[RequestT]], Awaitable[AnyResponse]]

@@ -60,6 +60,8 @@ class Client:
             when it is asked.
         apis: an API, or several, that Kafka does not have, as `tagwire.rpc.api_of` makes them: their requests can be
             sent too.
+        header_fields: what request headers say beside Kafka's own fields, by attribute, in the header versions of
+            `apis` that have room for it.
         security: the attributes of `tagwire.client.Security`: security_protocol, ssl_cafile, sasl_mechanism, ...
 
     Raises:
@@ -76,6 +78,7 @@ class Client:
         versions: str | Mapping[str, object] | None = None,
         fallback: str | None = None,
         apis: Api | Collection[Api] = (),
+        header_fields: Mapping[str, Any] = _NOTHING,
         **security: Unpack[SecurityOptions],
     ) -> None:
         timeout = at_least("timeout", timeout, 0)
@@ -84,13 +87,14 @@ class Client:
         apis = tuple(apis)
         for api in apis:
             of_type("one of apis", api, Api, "what tagwire.rpc.api_of makes")
+        of_type("header_fields", header_fields, Mapping, "a dict by attribute of the header")
         settings = parse(bootstrap) if isinstance(bootstrap, Mapping) else Settings(bootstrap_text(bootstrap))
         self.fetch_settings: FetchSettings = settings.fetch
         self.produce_settings: ProduceSettings = settings.produce
         added = {api.key: api for api in apis}
         name = settings.client_id if client_id is None else arguments.name("client_id", client_id)
         secured = security_of({**settings.security, **security}, Client.__init__.__kwdefaults__ or ())
-        setup = Setup(name, policy(exclude, versions, fallback, added), secured, added)
+        setup = Setup(name, policy(exclude, versions, fallback, added), secured, added, dict(header_fields))
         limit = settings.timeout if timeout is None else timeout
         self.cluster = Cluster(addresses_of(settings.bootstrap), setup, limit)
 

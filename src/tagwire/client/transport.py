@@ -11,7 +11,7 @@ import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -68,6 +68,7 @@ class Setup:
     versions: VersionPolicy = field(default_factory=VersionPolicy)
     security: Security = PLAINTEXT
     apis: Apis = field(default_factory=dict)
+    header_fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Pending:
@@ -126,7 +127,9 @@ class Link:
         self.quiet_until = 0.0
         self._socket = sock
         self._versions = setup.versions
-        self._connection = Connection("client", LIMITS, client_id=setup.client_id, apis=setup.apis)
+        self._connection = Connection(
+            "client", LIMITS, client_id=setup.client_id, header_fields=setup.header_fields, apis=setup.apis
+        )
         self._pending: deque[Pending] = deque()
         self._unwritten: deque[tuple[memoryview, Pending]] = deque()
         self.unwritten_bytes = 0

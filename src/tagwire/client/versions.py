@@ -12,6 +12,7 @@ Ranges: Kafka's message specs.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,10 +20,22 @@ from typing import Final
 from tagwire import messages
 from tagwire.client.config import of_type
 from tagwire.errors import UnsupportedVersionError
-from tagwire.rpc import Excluded, Range, Ranges, api_name, choose, exclusions, ranges_from, ranges_of
+from tagwire.rpc import (
+    Excluded,
+    Range,
+    Ranges,
+    api_name,
+    choose,
+    exclusions,
+    is_deprecated,
+    ranges_from,
+    ranges_of,
+)
 from tagwire.rpc.apis import NO_APIS, Apis
 from tagwire.rpc.sasl import OURS as SASL
 from tagwire.spec.api_keys import API_NAMES, ApiKey
+
+logger = logging.getLogger("tagwire.client")
 
 OURS: Final[Ranges] = {
     ApiKey.PRODUCE: (3, 13),
@@ -87,12 +100,14 @@ class VersionPolicy:
         assumed: ranges to take for granted instead of asking for them; None asks.
         fallback: ranges to take for granted of a broker that ends the connection when it is asked; None is an error.
         apis: APIs that are not Kafka's.
+        warned: brokers and APIs that were told of in the log because a deprecated version is spoken to them.
     """
 
     excluded: Excluded = field(default_factory=dict)
     assumed: Ranges | None = None
     fallback: Ranges | None = None
     apis: Apis = field(default_factory=dict)
+    warned: set[tuple[str, int]] = field(default_factory=set, compare=False)
 
     def choose(self, api: int, theirs: Ranges, broker: str, highest: int | None = None) -> int:
         """The version to speak, at most `highest`. Raises UnsupportedVersionError naming API, both ranges and
@@ -101,7 +116,11 @@ class VersionPolicy:
         ours = {api: (lowest, own if highest is None else min(own, highest))}
         if self.assumed is not None and api not in self.assumed:
             raise UnsupportedVersionError(f"{broker}: the versions are fixed, and none is given for {api_name(api)}")
-        return choose(api, ours, theirs, broker=broker, excluded=self.excluded)
+        version = choose(api, ours, theirs, broker=broker, excluded=self.excluded, apis=self.apis)
+        if is_deprecated(api, version, self.apis) and (broker, api) not in self.warned:
+            self.warned.add((broker, api))
+            logger.warning("%s: %s %d is deprecated, and nothing newer is shared", broker, api_name(api), version)
+        return version
 
 
 def policy(

@@ -26,7 +26,15 @@ from tagwire.rpc.headers import (
     response_header_version,
 )
 from tagwire.rpc.names import api_key, api_name
-from tagwire.rpc.negotiation import Excluded, choose, exclusions, negotiate, ranges_from
+from tagwire.rpc.negotiation import (
+    Excluded,
+    choose,
+    exclusions,
+    is_deprecated,
+    negotiate,
+    not_to_be_used,
+    ranges_from,
+)
 from tagwire.rpc.ranges import Range, Ranges, intersect, range_text
 from tagwire.rpc.releases import ranges_of, resembling, serving
 from tagwire.rpc.sasl import Authentication, ClientMechanism, Gate, PlainClient, PlainServer, ServerMechanism
@@ -78,8 +86,10 @@ __all__ = [
     "encode_response_header",
     "exclusions",
     "intersect",
+    "is_deprecated",
     "is_software_text",
     "negotiate",
+    "not_to_be_used",
     "pause_after",
     "range_text",
     "ranges_from",

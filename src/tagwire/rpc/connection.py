@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from tagwire import messages
 from tagwire.codec.classes import MessageObject
@@ -58,6 +58,7 @@ from tagwire.spec.api_keys import ApiKey
 # Kafka's clients keep the highest eight for the exchanges of SASL (SaslClientAuthenticator).
 FIRST_RESERVED_CORRELATION_ID: Final = 2_147_483_640
 LOWEST_CORRELATION_ID: Final = -2_147_483_648
+_NO_FIELDS: Final[Mapping[str, Any]] = {}
 
 Event = Request | UnsupportedApiVersions | UnservedRequest | Response | Unsupported
 """What `next_event` tells of a connection, beside NEED_DATA and CLOSED."""
@@ -84,6 +85,8 @@ class Connection:
         role: "client" sends requests, "broker" answers them.
         limits: what is accepted from the peer.
         client_id: the client's name for itself in every request header; a client's only.
+        header_fields: what else request headers say, by attribute, in the header versions that have room for it; a
+            client's only.
         served: a broker's only: {API key: (lowest, highest version)}; what lies outside is told as `UnservedRequest`,
             or as `UnsupportedApiVersions`, instead of as a `Request`. None: every API and version there is.
         lenient: decode as Kafka's Java reader does instead of strictly.
@@ -96,12 +99,14 @@ class Connection:
         limits: Limits | None = None,
         *,
         client_id: str | None = None,
+        header_fields: Mapping[str, Any] = _NO_FIELDS,
         served: Mapping[int, Range] | None = None,
         lenient: bool = False,
         apis: Apis = NO_APIS,
     ) -> None:
         self.role = role
         self._client_id = client_id
+        self._header_fields = header_fields
         self._served = served
         self._lenient = lenient
         self._apis = apis
@@ -199,7 +204,8 @@ class Connection:
         number = self._next_correlation_id if correlation_id is None else correlation_id
         api = message.api_key
         body = message.encode(version)
-        header = encode_request_header(RequestHeader(api, version, number, self._client_id), self._apis)
+        said = RequestHeader(api, version, number, self._client_id, {}, self._header_fields)
+        header = encode_request_header(said, self._apis)
         following = number + 1
         self._next_correlation_id = LOWEST_CORRELATION_ID if following == FIRST_RESERVED_CORRELATION_ID else following
         if not (api == ApiKey.PRODUCE and getattr(message, "acks", None) == 0):

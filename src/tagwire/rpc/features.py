@@ -6,12 +6,15 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from tagwire.errors import ConfigError
 from tagwire.rpc.names import api_name
-from tagwire.rpc.negotiation import ranges_from
+from tagwire.rpc.negotiation import negotiate, not_to_be_used, ranges_from
 from tagwire.rpc.ranges import Range, Ranges, intersect, overlap, range_text
+
+CLIENT: Final = "client"
+SPEC: Final = "spec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +23,21 @@ class Obstacle:
 
     Attributes:
         api: the API's key.
-        side: the broker's name as given, or "client".
+        side: the broker's name as given, "client", or "spec" where the API's spec marks what is shared.
         needs: the feature's range.
         has: the side's range, or None where it lacks the API.
+        reason: why what is shared of it must not be used, as its spec says; "" where nothing is shared.
     """
 
     api: int
     side: str
     needs: Range
     has: Range | None
+    reason: str = ""
 
     def __str__(self) -> str:
+        if self.reason:
+            return f"needs {api_name(self.api)} {range_text(self.needs)}, which must not be used: {self.reason}"
         from tagwire.rpc.releases import serving
 
         has = f"has {range_text(self.has)}" if self.has is not None else "lacks it"
@@ -95,6 +102,7 @@ class Features:
         """Whether `feature` can be used on all of `brokers`, and if not, what stands against it.
 
         Where each side alone would do but not all together, the sides whose ranges bound what is shared are named.
+        Versions that are marked as not to be used count for nothing.
 
         Args:
             brokers: {name: ranges}, for each the response of one connection.
@@ -103,11 +111,14 @@ class Features:
         Raises:
             KeyError: no feature has this name.
         """
-        sides = dict(brokers) if client is None else {**brokers, "client": client}
+        sides = dict(brokers) if client is None else {**brokers, CLIENT: client}
         shared = intersect(*sides.values())
         found: list[Obstacle] = []
         for api, needs in sorted(self._features[feature].items()):
-            if sides and (api not in shared or overlap(needs, shared[api]) is None):
+            both = overlap(needs, shared[api]) if api in shared else None
+            if both is not None and api not in negotiate({api: needs}, {api: both}):
+                found.append(Obstacle(api, SPEC, needs, both, not_to_be_used(api, both)[0].reason))
+            elif sides and both is None:
                 found += _obstacles(api, needs, sides)
         return Usability(feature, tuple(found))
 

@@ -1,4 +1,4 @@
-"""Request headers v1 and v2, response headers v0 and v1 (docs/wire-format.md#headers).
+"""Request and response headers (docs/wire-format.md#headers).
 
 | header      | fields |
 |-------------|--------|
@@ -8,22 +8,32 @@
 | response v0 | int32 correlation id |
 | response v1 | v0, tag section |
 
-The flexible versions of an API travel under request v2 and response v1, by comparing numbers: a version above every
-valid one has its header all the same. ApiVersions answers under response v0, always, so that a client can read the
-refusal of a version that the broker does not know.
+Which of them stands before a message its spec says (KIP-1313), by comparing numbers: a version above every valid one
+has its header all the same. An API that is not Kafka's may bring headers of its own, with versions and fields beside
+these.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
-from tagwire import messages
+from tagwire.codec.classes import MessageObject
 from tagwire.errors import DecodeError
-from tagwire.rpc.apis import NO_APIS, Apis, request_class, response_class
+from tagwire.rpc.apis import (
+    NO_APIS,
+    Apis,
+    request_class,
+    request_header_class,
+    response_class,
+    response_header_class,
+)
 from tagwire.spec.api_keys import API_NAMES
 
 CORRELATION_ID_BYTES: Final = 4
+_SHARED_FIELDS: Final = frozenset({"RequestApiKey", "RequestApiVersion", "CorrelationId", "ClientId"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +42,8 @@ class RequestHeader:
 
     Attributes:
         client_id: None where the client sent null.
-        unknown_tags: the tag section of header v2: {tag: raw bytes}.
+        unknown_tags: what the header's spec does not know of its tag section: {tag: raw bytes}.
+        fields: what else the header's spec has, by attribute; nothing in Kafka's headers.
     """
 
     api_key: int
@@ -40,6 +51,7 @@ class RequestHeader:
     correlation_id: int
     client_id: str | None = None
     unknown_tags: dict[int, bytes] = field(default_factory=dict)
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 def request_header_version(api: int, version: int, apis: Apis = NO_APIS) -> int:
@@ -52,16 +64,32 @@ def response_header_version(api: int, version: int, apis: Apis = NO_APIS) -> int
     return response_class(api, apis).spec.header_version(version)
 
 
+@lru_cache(256)
+def _own_fields(kind: type[MessageObject], version: int) -> tuple[str, ...]:
+    """What a request header has in a version beside what every one has, by attribute."""
+    return tuple(
+        field.attribute for field in kind.spec.fields if field.name not in _SHARED_FIELDS and version in field.versions
+    )
+
+
 def encode_request_header(header: RequestHeader, apis: Apis = NO_APIS) -> bytes:
-    """The header's bytes. Raises KeyError for a key that no API has, EncodeError for a value that does not fit."""
-    message = messages.RequestHeader(
+    """The header's bytes. Of its `fields`, those are written that its version has room for.
+
+    Raises KeyError for a key that no API has, EncodeError for a value that does not fit."""
+    kind = request_header_class(header.api_key, apis)
+    version = request_header_version(header.api_key, header.api_version, apis)
+    own = {}
+    if header.fields:
+        own = {name: header.fields[name] for name in _own_fields(kind, version) if name in header.fields}
+    message = kind(
         request_api_key=header.api_key,
         request_api_version=header.api_version,
         correlation_id=header.correlation_id,
         client_id=header.client_id,
         unknown_tags=header.unknown_tags,
+        **own,
     )
-    return message.encode(request_header_version(header.api_key, header.api_version, apis))
+    return message.encode(version)
 
 
 def decode_request_header(
@@ -79,13 +107,17 @@ def decode_request_header(
     api = int.from_bytes(frame[:2], "big", signed=True)
     version = int.from_bytes(frame[2:4], "big", signed=True)
     header_version = request_header_version(api, version, apis) if api in API_NAMES or api in apis else 1
-    header, end = messages.RequestHeader.decode_prefix(frame, header_version, lenient=lenient)
-    return RequestHeader(api, version, header.correlation_id, header.client_id, header.unknown_tags), end
+    kind = request_header_class(api, apis)
+    header, end = kind.decode_prefix(frame, header_version, lenient=lenient)
+    own = _own_fields(kind, header_version)
+    fields = {name: getattr(header, name) for name in own} if own else {}
+    return RequestHeader(api, version, header.correlation_id, header.client_id, header.unknown_tags, fields), end
 
 
 def encode_response_header(api: int, version: int, correlation_id: int, apis: Apis = NO_APIS) -> bytes:
     """The bytes before the body of a response to (api, version). Raises KeyError for a key that no API has."""
-    return messages.ResponseHeader(correlation_id=correlation_id).encode(response_header_version(api, version, apis))
+    kind = response_header_class(api, apis)
+    return kind(correlation_id=correlation_id).encode(response_header_version(api, version, apis))
 
 
 def response_correlation_id(frame: memoryview) -> int:
@@ -101,6 +133,6 @@ def response_body_position(
     """Where the body starts in the response to (api, version). Raises DecodeError; KeyError for a key that no API
     has."""
     header_version = response_header_version(api, version, apis)
-    if header_version == 0:
+    if header_version == 0 and api not in apis:
         return CORRELATION_ID_BYTES
-    return messages.ResponseHeader.decode_prefix(frame, header_version, lenient=lenient)[1]
+    return response_header_class(api, apis).decode_prefix(frame, header_version, lenient=lenient)[1]

@@ -30,7 +30,7 @@ async def respond(request: AnyRequest, session: Session, broker: Node, apis: Api
     served = apis.served[request.api_key]
     if served.most_bytes is not None and len(request.body) > served.most_bytes:
         raise HangUp(f"its {len(request.body)} bytes are over {served.most_bytes}")
-    call = Call(request.decode(), request.version, request.client_id, session, broker)
+    call = Call(request.decode(), request.version, request.client_id, session, broker, request.header)
     handler = served.handler
     interception = broker.hooks.interceptions.of(request.api_key)
     if interception is None:
