@@ -207,7 +207,7 @@ def test_where_no_package_makes_checksums_they_are_made_all_the_same() -> None:
     [
         ("pyarrow", "arrow", "from tagwire.records import to_arrow"),
         ("pyarrow", "arrow", "from tagwire.codec.arrow import schema_of"),
-        ("pyarrow", "arrow", "import tagwire.client.producing.rows"),
+        ("pyarrow", "arrow", "import tagwire.client.producing.arrow_rows"),
         ("msgspec", "audit", "import tagwire.capture.request_log"),
         ("pyspark", "spark", "import tagwire.spark.functions"),
         ("typer", "cli", "import sys; from tagwire.__main__ import main; sys.exit(main())"),

@@ -469,4 +469,6 @@ def test_a_transaction_is_given_offsets_by_partition_and_ended_by_properties(cli
         identity = producer.identity
         producer.close(abort=False)
     known = (identity.producer_id, identity.epoch)
-    end_transaction({"bootstrap.servers": bootstrap}, "t", *known, commit=False, transactions=identity.transactions)
+    end_transaction(
+        {"bootstrap.servers": bootstrap}, "t", *known, commit=False, transaction_version=identity.transaction_version
+    )

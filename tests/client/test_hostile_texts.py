@@ -62,7 +62,7 @@ def test_a_record_that_is_refused_without_a_word_is_named() -> None:
             sent = producer.send("t", b"v")
             with pytest.raises(KafkaError, match=r"record 0: refused$"):
                 producer.flush()
-            assert sent.done
+            assert sent.done()
 
 
 def test_a_refusal_of_an_administrators_is_one_tame_line() -> None:

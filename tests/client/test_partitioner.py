@@ -33,12 +33,12 @@ def test_an_empty_key_is_a_key() -> None:
     assert 0 <= partition_of(b"", 3) < 3
 
 
-def test_without_a_key_a_partition_is_kept_until_told_to_move_on() -> None:
+def test_without_a_key_a_partition_is_kept_until_told_to_switch() -> None:
     sticky = StickyPartition(4, random.Random(1))
     seen = [sticky.current]
     for _ in range(50):
         assert sticky.current == seen[-1]
-        sticky.move_on()
+        sticky.switch()
         assert sticky.current != seen[-1]
         seen.append(sticky.current)
     assert set(seen) == {0, 1, 2, 3}
@@ -46,5 +46,5 @@ def test_without_a_key_a_partition_is_kept_until_told_to_move_on() -> None:
 
 def test_a_single_partition_is_where_everything_goes() -> None:
     sticky = StickyPartition(1)
-    sticky.move_on()
+    sticky.switch()
     assert sticky.current == 0

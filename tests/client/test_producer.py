@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tagwire import messages, records
-from tagwire.client import Client, Producer, partition_of
+from tagwire.client import Client, Producer, RecordMetadata, partition_of
 from tagwire.errors import (
     ConfigError,
     ConnectError,
@@ -39,10 +39,10 @@ def test_a_record_arrives_as_it_was_sent(cluster: FakeCluster, compression: str)
     with Producer(cluster.bootstrap, compression=compression) as producer:
         delivery = producer.send("t", b"v", b"k", [("h", b"1"), ("h", None), ("", b"")], 1234)
         empty = producer.send("t", None, timestamp=-1)
-        assert not delivery.done
-        assert delivery.offset == -1
+        assert not delivery.done()
         producer.flush()
-        assert (delivery.offset, empty.offset, delivery.partition, delivery.error) == (0, 1, 0, None)
+        assert (delivery.done(), delivery.exception(0), delivery.partition) == (True, None, 0)
+        assert (delivery.result(0), empty.result(0)) == (RecordMetadata("t", 0, 0), RecordMetadata("t", 0, 1))
     assert stored_in(log) == [
         Record(b"k", b"v", [("h", b"1"), ("h", None), ("", b"")], 1234, 0),
         Record(None, None, [], -1, 1),
@@ -94,7 +94,7 @@ def test_batches_are_bounded_and_stay_in_order(cluster: FakeCluster) -> None:
     with Producer(cluster.bootstrap, batch_bytes=2000) as producer:
         deliveries = [producer.send("t", b"%d" % i, b"k") for i in range(500)]
     assert values_in(log) == [b"%d" % i for i in range(500)]
-    assert [delivery.offset for delivery in deliveries] == list(range(500))
+    assert [delivery.result(0).offset for delivery in deliveries] == list(range(500))
     assert len(log.batches) > 5
     assert max(len(data) for _, _, data in log.batches) <= 2100
 
@@ -112,7 +112,7 @@ def test_an_old_batch_goes_out_with_the_next_record(cluster: FakeCluster) -> Non
     with Producer(cluster.bootstrap, linger=0) as producer:
         first = producer.send("t", b"first")
         count = 1
-        while not first.done:
+        while not first.done():
             producer.send("t", b"other")
             count += 1
     assert values_in(log) == [b"first", *[b"other"] * (count - 1)]
@@ -126,7 +126,7 @@ def test_an_encoded_batch_is_sent_as_it_is_and_in_its_turn(cluster: FakeCluster)
         delivery = producer.send_batch("t", 0, data)
         producer.send("t", b"4")
         producer.flush()
-        assert delivery.offset == 1
+        assert delivery.result(0).offset == 1
     assert values_in(log) == [b"1", b"2", b"3", b"4"]
     assert log.batches[1][2][12:16] + log.batches[1][2][16:] == b"\0\0\0\0" + data[16:]
 
@@ -178,8 +178,8 @@ def test_without_acks_nothing_is_waited_for_and_no_offset_known(cluster: FakeClu
         with Producer(client, acks=0) as producer:
             delivery = producer.send("t", b"v")
             producer.flush()
-            assert delivery.done
-            assert delivery.offset == -1
+            assert delivery.done()
+            assert delivery.result(0).offset == -1
         client.metadata()
     assert values_in(log) == [b"v"]
 
@@ -230,7 +230,7 @@ def test_what_may_pass_is_tried_again_in_order(cluster: FakeCluster, name: str, 
         deliveries = [producer.send("t", b"%d" % i, b"k") for i in range(50)]
         producer.flush()
     assert values_in(log) == [b"first", *(b"%d" % i for i in range(50))]
-    assert [delivery.offset for delivery in deliveries] == list(range(1, 51))
+    assert [delivery.result(0).offset for delivery in deliveries] == list(range(1, 51))
 
 
 def test_a_leader_that_moved_is_followed() -> None:
@@ -252,7 +252,7 @@ def test_a_batch_whose_answer_is_lost_stands_once_unless_nobody_numbers_it(
     with Producer(cluster.bootstrap, idempotence=idempotence) as producer:
         delivery = producer.send("t", b"v")
     assert values_in(log) == stored
-    assert delivery.offset == len(stored) - 1
+    assert delivery.result(0).offset == len(stored) - 1
 
 
 def test_a_broker_that_comes_back_gets_what_is_waiting(cluster: FakeCluster) -> None:
@@ -290,13 +290,13 @@ def test_what_will_not_pass_shows_on_the_delivery_and_in_flush(
         with pytest.raises(kind, match=says):
             producer.flush()
         for delivery in deliveries:
-            assert delivery.done
-            assert isinstance(delivery.error, kind)
+            assert delivery.done()
+            assert isinstance(delivery.exception(0), kind)
             with pytest.raises(kind):
-                _ = delivery.offset
+                _ = delivery.result(0).offset
         good = producer.send("t", b"3")
         producer.flush()
-        assert good.offset == 0
+        assert good.result(0).offset == 0
     assert values_in(log) == [b"3"]
 
 
@@ -393,7 +393,7 @@ def test_send_waits_when_too_much_is_on_its_way(cluster: FakeCluster) -> None:
     cluster.script("Produce", Late(0.2))
     with Producer(cluster.bootstrap, batch_bytes=4_000_000) as producer:
         first = producer.send("t", b"x" * 5_000_000)
-        while not first.done:
+        while not first.done():
             assert len(log.batches) < 2
             producer.send("t", b"x" * 5_000_000)
     assert log.end >= 7

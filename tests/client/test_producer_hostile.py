@@ -132,8 +132,8 @@ def test_a_broker_that_never_answers_costs_no_more_than_the_timeout(cluster: Fak
         delivery = producer.send("t", b"v", partition=0)
         with pytest.raises(RequestTimeoutError):
             producer.flush()
-        assert delivery.done
-        assert isinstance(delivery.error, RequestTimeoutError)
+        assert delivery.done()
+        assert isinstance(delivery.exception(0), RequestTimeoutError)
 
 
 def test_a_broker_that_is_gone_costs_no_more_than_the_timeout(cluster: FakeCluster) -> None:
@@ -157,7 +157,7 @@ def test_waiting_has_an_end_of_its_own(cluster: FakeCluster) -> None:
         with pytest.raises(RequestTimeoutError, match="1 batches were not delivered in time"):
             producer.flush(0.05)
         producer.flush()
-        assert delivery.offset == 0
+        assert delivery.result(0).offset == 0
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,9 @@ def test_an_end_is_repeated_until_somebody_answers_it(coordinator: FakeCluster) 
 
 def test_an_end_of_the_second_protocol_is_spoken_as_such_and_gives_a_new_identity(coordinator: FakeCluster) -> None:
     coordinator.script("EndTxn", answering(messages.EndTxnResponse(producer_id=6, producer_epoch=0)))
-    assert end_transaction(coordinator.bootstrap, "x", 5, 1, commit=False, transactions=2) == ProducerIdentity(6, 0, 2)
+    assert end_transaction(coordinator.bootstrap, "x", 5, 1, commit=False, transaction_version=2) == ProducerIdentity(
+        6, 0, 2
+    )
     assert coordinator.versions_asked("EndTxn") == [5]
 
 
@@ -217,8 +219,8 @@ def test_an_end_that_cannot_be_is_refused_once(coordinator: FakeCluster, error: 
 
 
 def test_there_are_two_protocols(coordinator: FakeCluster) -> None:
-    with pytest.raises(ConfigError, match="transactions=0"):
-        end_transaction(coordinator.bootstrap, "x", 5, 1, commit=True, transactions=0)
+    with pytest.raises(ConfigError, match="transaction_version=0"):
+        end_transaction(coordinator.bootstrap, "x", 5, 1, commit=True, transaction_version=0)
     with Producer(coordinator.bootstrap, transactional_id="x") as producer, pytest.raises(ConfigError, match="=3"):
         producer.init_transactions(resume=ProducerIdentity(5, 1, 3))
 
@@ -316,7 +318,7 @@ def test_a_leader_that_keeps_silent_when_connected_to_holds_up_no_other(deaf: Fa
         stuck = producer.send("t", b"to the deaf one", partition=1)
         deliveries = [producer.send("t", b"to the other", partition=0) for _ in range(10)]
         assert [each.result(timeout=10).offset for each in deliveries] == list(range(10))
-        assert not stuck.done
+        assert not stuck.done()
         with pytest.raises(RequestTimeoutError):
             producer.close(timeout=0)
     with pytest.raises(TagwireError, match="closed before this was delivered"):

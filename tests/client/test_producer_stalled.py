@@ -67,7 +67,7 @@ def test_records_for_another_broker_pass_one_that_stopped_reading(pair: tuple[Fa
         stuck = stall(cluster, producer)
         for number in range(20):
             producer.send("t", b"%d" % number, partition=0).result(SOON)
-        assert not any(delivery.done for delivery in stuck)
+        assert not any(delivery.done() for delivery in stuck)
         with pytest.raises(TagwireError):
             producer.close(0.1)
 
@@ -173,7 +173,7 @@ def test_a_transactional_producer_closes_in_time_though_a_broker_keeps_what_it_w
             with pytest.raises(RequestTimeoutError):
                 producer.close(0.5)
             assert time.monotonic() - before < SOON
-            assert delivery.error is not None
+            assert delivery.exception(0) is not None
             assert not cluster.asked("EndTxn")  # while it may still be written
 
 

@@ -242,7 +242,7 @@ def test_a_transaction_that_is_left_open_is_ended_by_whoever_knows_its_identity(
     assert state(client, name) == "Ongoing"
     for _ in range(2):  # the same end again succeeds again
         after = end_transaction(
-            bootstrap, name, known.producer_id, known.epoch, commit=True, transactions=known.transactions
+            bootstrap, name, known.producer_id, known.epoch, commit=True, transaction_version=known.transaction_version
         )
     assert (after.producer_id, after.epoch) == (known.producer_id, known.epoch)
     assert read(client, topic) == [b"left"]

@@ -81,7 +81,7 @@ def test_the_first_protocol_announces_partitions_and_counts_on(cluster: FakeClus
                 for partition in (0, 1, 0):
                     producer.send("t", b"v", partition=partition).result(10)
                 producer.send_offsets({("t", 0): 1}, "g")
-        assert producer.identity.transactions == 1
+        assert producer.identity.transaction_version == 1
     announced = [
         (topic.name, partition)
         for message in cluster.asked("AddPartitionsToTxn")
@@ -106,7 +106,7 @@ def test_the_second_protocol_announces_nothing_and_starts_anew_each_time(cluster
                 for partition in (0, 1, 0):
                     producer.send("t", b"v", partition=partition).result(10)
                 producer.send_offsets({("t", 0): 1}, "g")
-        assert (producer.identity.transactions, producer.identity.epoch) == (2, 2)
+        assert (producer.identity.transaction_version, producer.identity.epoch) == (2, 2)
     assert cluster.asked("AddPartitionsToTxn") == []
     assert cluster.asked("AddOffsetsToTxn") == []
     assert numbers(cluster.topics["t"][0]) == [(0, 0), (0, 1), (1, 0), (1, 1)]

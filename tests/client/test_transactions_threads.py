@@ -130,7 +130,7 @@ def test_a_partition_that_may_have_been_announced_is_not_left_to_the_timeout(clu
         lost = producer.send("t", b"lost", partition=0)
         wait_for(cluster, "AddPartitionsToTxn")
         producer.abort_transaction()
-        assert lost.error is not None
+        assert lost.exception(0) is not None
         assert [message.producer_id for message in cluster.asked("InitProducerId")] == [-1, 5]
 
 

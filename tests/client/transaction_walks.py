@@ -106,7 +106,9 @@ class TransactionWalks:
         producer.close(abort=False)
         with walk.kind.client() as other:
             for _ in range(2):  # whoever does not know whether it has happened asks again
-                end_transaction(other, name, who.producer_id, who.epoch, commit=commit, transactions=who.transactions)
+                end_transaction(
+                    other, name, who.producer_id, who.epoch, commit=commit, transaction_version=who.transaction_version
+                )
         walk.fill(topic, 1)
         end = walk.client.list_offsets({(topic, 0): LATEST})[topic, 0]
         # To a fixed offset, which waits for the transaction's marker.

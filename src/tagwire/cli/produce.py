@@ -241,12 +241,12 @@ class _Written:
         self._places.clear()
 
     def look(self) -> int:
-        """Notes where records stand that were decided by now. Returns how many more are delivered."""
+        """Notes where records stand that are done by now. Returns how many more are delivered."""
         before = self.count
-        while self._waiting and self._waiting[0].done:
+        while self._waiting and self._waiting[0].done():
             delivery = self._waiting.popleft()
-            if delivery.error is None:
-                offset = delivery.offset
+            if delivery.exception() is None:
+                offset = delivery.result().offset
                 records, first, last = self._places.get(delivery.partition, (0, offset, offset))
                 first = offset if first < 0 else min(first, offset) if offset >= 0 else first
                 self._places[delivery.partition] = records + 1, first, max(last, offset)

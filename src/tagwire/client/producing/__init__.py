@@ -1,22 +1,28 @@
-"""Producing: records and Arrow rows to partitions, numbered, in transactions.
+"""Producing: records and Arrow rows to partitions, idempotently, in transactions.
 
-`producer` is what people use. Callers' threads gather records into batches (`gathering`, `partitioner`); the producer's
-own thread (`thread`) sends them (`sending`), in order and once (`lanes`, `numbering`), in transactions
-(`transactions`, `ending`); `delivery` tells what became of them.
+`producer` is what people use. Callers' threads append records to batches (`record_accumulator`, `partitioner`); the
+producer's own thread (`thread`) sends them (`sender`), in order (`partition_queue`) and once (`idempotence`,
+`sequence_numbers`), in transactions (`transaction_manager`, `end_txn`); `delivery` tells what became of them, and
+`produce_errors` what an error means.
 """
 
-from tagwire.client.producing.delivery import Delivery, RowsDelivery
-from tagwire.client.producing.ending import ProducerIdentity, end_transaction
+from tagwire.client.producing.delivery import Delivery, RecordMetadata, RowsDelivery, RowsMetadata
+from tagwire.client.producing.end_txn import end_transaction
 from tagwire.client.producing.partitioner import StickyPartition, murmur2, partition_of
 from tagwire.client.producing.producer import Producer
-from tagwire.client.producing.transactions import GroupMetadata
+from tagwire.client.producing.producer_id import ProducerIdentity
+from tagwire.client.producing.settings import ProduceOptions
+from tagwire.client.producing.transaction_manager import GroupMetadata
 
 __all__ = [
     "Delivery",
     "GroupMetadata",
+    "ProduceOptions",
     "Producer",
     "ProducerIdentity",
+    "RecordMetadata",
     "RowsDelivery",
+    "RowsMetadata",
     "StickyPartition",
     "end_transaction",
     "murmur2",

@@ -44,32 +44,33 @@ class StickyPartition:
     def __init__(self, partitions: int | Sequence[int], generator: random.Random | None = None) -> None:
         self._partitions = range(partitions) if isinstance(partitions, int) else partitions
         self._random = generator or random.Random()
-        self._place = self._random.randrange(len(self._partitions))
+        self._index = self._random.randrange(len(self._partitions))
         self._bytes = 0
 
     @property
     def current(self) -> int:
-        return self._partitions[self._place]
+        """The partition that gets the next record without a key."""
+        return self._partitions[self._index]
 
-    def took(self, size: int, enough: int) -> None:
-        """The current partition got a batch of `size` bytes; takes another one if it had `enough`."""
-        self._bytes += size
-        if self._bytes >= enough:
-            self.move_on()
+    def update(self, appended_bytes: int, batch_bytes: int) -> None:
+        """The current partition got a batch of `appended_bytes`; switches to another one if it had `batch_bytes`."""
+        self._bytes += appended_bytes
+        if self._bytes >= batch_bytes:
+            self.switch()
 
-    def move_on(self) -> None:
-        """Takes another partition, where there is another."""
+    def switch(self) -> None:
+        """Switches to another partition, where there is another."""
         self._bytes = 0
         if len(self._partitions) > 1:
             step = self._random.randrange(1, len(self._partitions))
-            self._place = (self._place + step) % len(self._partitions)
+            self._index = (self._index + step) % len(self._partitions)
 
 
-class TopicPlaces:
-    """Where the records of a topic go.
+class TopicPartitioner:
+    """Which partitions the records of a topic go to (Kafka's BuiltInPartitioner).
 
     Attributes:
-        compression: of the topic's batches.
+        compression: of the topic's batches. sticky: which partition gets records without a key.
 
     Args:
         batch_bytes: how much goes to one partition before another gets records without a key.
@@ -79,31 +80,31 @@ class TopicPlaces:
         self.name = topic.name
         self.compression = compression
         self._batch_bytes = batch_bytes
-        self._places = [TopicPartition(topic.name, index) for index in range(len(topic.partitions))]
+        self._topic_partitions = [TopicPartition(topic.name, index) for index in range(len(topic.partitions))]
         led = [index for index, partition in topic.partitions.items() if partition.leader != NO_NODE]
-        self.sticky = StickyPartition(led or len(self._places))
+        self.sticky = StickyPartition(led or len(self._topic_partitions))
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._topic_partitions)
 
-    def place(self, key: bytes | None, partition: int | None) -> TopicPartition:
-        """Where a record goes. Raises KafkaError for a partition that does not exist."""
+    def partition_for(self, key: bytes | None, partition: int | None) -> TopicPartition:
+        """Where a record goes: to `partition`, if it is given. Raises KafkaError for one that does not exist."""
         if partition is not None:
-            return self.named(partition)
+            return self.checked(partition)
         if key is None:
-            return self._places[self.sticky.current]
-        return self._places[partition_of(key, len(self._places))]
+            return self._topic_partitions[self.sticky.current]
+        return self._topic_partitions[partition_of(key, len(self._topic_partitions))]
 
-    def named(self, partition: int) -> TopicPartition:
+    def checked(self, partition: int) -> TopicPartition:
         """The partition of this number. Raises KafkaError."""
-        if 0 <= partition < len(self._places):
-            return self._places[partition]
+        if 0 <= partition < len(self._topic_partitions):
+            return self._topic_partitions[partition]
         raise KafkaError(
             Error.UNKNOWN_TOPIC_OR_PARTITION,
-            f"partition {self.name}-{partition}: topic {self.name!r} has {len(self._places)} partitions",
+            f"partition {self.name}-{partition}: topic {self.name!r} has {len(self._topic_partitions)} partitions",
         )
 
-    def closed(self, partition: int, size: int) -> None:
-        """A batch of `size` bytes is closed."""
+    def batch_closed(self, partition: int, size: int) -> None:
+        """A batch of `size` bytes is closed, and gets no more records."""
         if partition == self.sticky.current:
-            self.sticky.took(size, self._batch_bytes)
+            self.sticky.update(size, self._batch_bytes)

@@ -1,4 +1,4 @@
-"""Producing records: gathered into batches per partition, sent by a thread of the producer's own."""
+"""The producer: records are gathered into batches for each partition, and sent by a thread of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
@@ -16,16 +16,18 @@ from tagwire.client.client import Client
 from tagwire.client.cluster import Cluster, unclosed
 from tagwire.client.config import Bootstrap, ProduceSettings, of_type, seconds, wrong
 from tagwire.client.owning import ClientOwner
-from tagwire.client.producing.delivery import Batch, Delivery, RowsDelivery, size_of
-from tagwire.client.producing.ending import ProducerIdentity
-from tagwire.client.producing.gathering import NEVER, Gathering
-from tagwire.client.producing.numbering import Idempotent, Numbering
-from tagwire.client.producing.partitioner import TopicPlaces
-from tagwire.client.producing.sending import Sender
-from tagwire.client.producing.settings import settings_of
+from tagwire.client.producing.delivery import Delivery, RowsDelivery
+from tagwire.client.producing.idempotence import Idempotent, NonIdempotent
+from tagwire.client.producing.partitioner import TopicPartitioner
+from tagwire.client.producing.producer_batch import ProducerBatch
+from tagwire.client.producing.producer_id import ProducerIdentity
+from tagwire.client.producing.producer_metadata import ProducerMetadata
+from tagwire.client.producing.record_accumulator import NEVER, RecordAccumulator
+from tagwire.client.producing.record_checks import check_destination, milliseconds, size_of, whole_number
+from tagwire.client.producing.sender import Sender
+from tagwire.client.producing.settings import ProduceOptions, settings_of
 from tagwire.client.producing.thread import Alarm, ProducerThread
-from tagwire.client.producing.topics import Topics
-from tagwire.client.producing.transactions import GroupMetadata, Stage, Transactional
+from tagwire.client.producing.transaction_manager import GroupMetadata, TransactionManager, TransactionState
 from tagwire.client.scheduling import Tasks, Work
 from tagwire.errors import EncodeError, TagwireError, TransactionStateError
 from tagwire.kernel.record_writing import as_headers
@@ -101,58 +103,31 @@ class Producer(ClientOwner):
         self,
         client: Client | Bootstrap,
         *,
-        acks: str | int | None = None,
-        idempotence: bool | None = None,
-        compression: str | None = None,
-        topic_compression: Mapping[str, str] | None = None,
-        batch_bytes: int | None = None,
-        linger: float | None = None,
-        buffer_memory: int | None = None,
-        max_block: float | None = None,
-        retries: int | None = None,
-        timeout: float | None = None,
-        transactional_id: str | None = None,
-        transaction_timeout: float | None = None,
         interceptors: Sequence[ProducerInterceptor] = (),
         header_serdes: HeaderSerdes | None = None,
-        dialect: str | None = None,
         register: HeaderRegister | None = None,
+        **options: Unpack[ProduceOptions],
     ) -> None:
-        check_dialect(dialect, register)
+        check_dialect(options.get("dialect"), register)
         if callable(interceptors):
             raise wrong("interceptors", arguments.shown(interceptors), "a list of functions of a topic and a record")
         of_type("register", register, HeaderRegister, 'a HeaderRegister, such as HeaderRegister.load("headers.toml")')
         of_type("header_serdes", header_serdes, HeaderSerdes, "HeaderSerdes({...})")
         super().__init__(client)
-        given = {
-            "dialect": dialect,
-            "acks": acks,
-            "idempotence": idempotence,
-            "compression": compression,
-            "topic_compression": topic_compression,
-            "batch_bytes": batch_bytes,
-            "linger": linger,
-            "buffer_memory": buffer_memory,
-            "max_block": max_block,
-            "retries": retries,
-            "timeout": timeout,
-            "transactional_id": transactional_id,
-            "transaction_timeout": transaction_timeout,
-        }
-        settings = settings_of(self._client.produce_settings, given)
+        settings = settings_of(self._client.produce_settings, options, Producer.__init__.__kwdefaults__ or ())
         self._settings = settings
         self._interceptors = tuple(interceptors)
         self._header_serdes = header_serdes
         self._register = register
-        self._header_keys = str if dialect is None else int
+        self._header_keys = str if settings.dialect is None else int
         self._prepares = bool(interceptors) or header_serdes is not None or register is not None
         cluster = self._client.cluster.sibling()
-        self._topics = Topics(cluster, settings)
+        self._metadata = ProducerMetadata(cluster, settings)
         alarm = Alarm()
         tasks = Tasks(alarm.ring)
-        self._gathering = Gathering(settings, lambda: thread.wake(), lambda: thread.require_waitable())
-        self._numbering = _numbering(cluster, settings, self._gathering)
-        self._sender = Sender(cluster, tasks, settings, self._topics, self._gathering, self._numbering)
+        self._accumulator = RecordAccumulator(settings, lambda: thread.wake(), lambda: thread.require_waitable())
+        self._idempotence = _idempotence(cluster, settings, self._accumulator)
+        self._sender = Sender(cluster, tasks, settings, self._metadata, self._accumulator, self._idempotence)
         self._thread = thread = ProducerThread(self._sender, tasks, alarm)
         self._is_closed = False
         self._collected = weakref.finalize(self, thread.stop, wait=False)
@@ -185,7 +160,7 @@ class Producer(ClientOwner):
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
         elif type(timestamp) is not int:
-            timestamp = _milliseconds(timestamp)
+            timestamp = milliseconds(timestamp)
         pairs: Headers = ()
         if headers:
             # Whether something is a Mapping takes longer to ask than a header to write.
@@ -195,14 +170,14 @@ class Producer(ClientOwner):
         record = Record(key, value, pairs, timestamp)
         if self._prepares:
             record = self._prepared(topic, record)
-            key, value, pairs, timestamp = record.key, record.value, record.headers, _milliseconds(record.timestamp)
+            key, value, pairs, timestamp = record.key, record.value, record.headers, milliseconds(record.timestamp)
         try:
             if not -1 <= timestamp <= _LATEST_TIMESTAMP:
                 raise EncodeError(f"timestamp {timestamp} of a record is out of range")
             size = size_of(key, value, pairs, self._header_keys)
-            return self._gathering.add(self._topics.get(topic) or self._topic(topic), record, size, partition)
+            return self._accumulator.append(self._metadata.get(topic) or self._topic(topic), record, size, partition)
         except TypeError:
-            _check_place(topic, partition)
+            check_destination(topic, partition)
             raise
 
     def send_batch(self, topic: str, partition: int, data: bytes) -> Delivery:
@@ -212,9 +187,9 @@ class Producer(ClientOwner):
         Raises:
             EncodeError: `data` is not exactly one record batch, or `partition` no number. Else as `send`.
         """
-        at = self._topic(topic).named(_number("partition", partition))
-        batch = Batch.encoded(at, self._gathering.changed, data, dialect=self._settings.dialect, is_sealed=True)
-        self._gathering.put(batch)
+        tp = self._topic(topic).checked(whole_number("partition", partition))
+        batch = self._encoded(tp, data, is_unsplittable=True)
+        self._accumulator.append_batch(batch)
         return Delivery(batch, 0)
 
     def send_arrow(self, topic: str, rows: pa.RecordBatch | pa.Table, partition: int | None = None) -> RowsDelivery:
@@ -233,18 +208,18 @@ class Producer(ClientOwner):
                 a column is of another type, or a row cannot be written: rows before it may be on their way.
             KafkaError: the topic or a partition does not exist. Else as `send`.
         """
-        from tagwire.client.producing.rows import MAX_BATCH_BYTES, check_rows, row_batches
+        from tagwire.client.producing.arrow_rows import MAX_BATCH_BYTES, check_rows, row_batches
 
         check_rows(rows)
         if partition is not None:
-            partition = _number("partition", partition)
-        batches: list[Batch] = []
-        places = self._topic(topic)
+            partition = whole_number("partition", partition)
+        batches: list[ProducerBatch] = []
+        partitioner = self._topic(topic)
         size = max(self._settings.batch_bytes, MAX_BATCH_BYTES)
         dialect = self._settings.dialect
-        for at, data in row_batches(rows, places, partition, size, dialect, self._register):
-            batch = Batch.encoded(at, self._gathering.changed, data, dialect=dialect)
-            self._gathering.put(batch)
+        for tp, data in row_batches(rows, partitioner, partition, size, dialect, self._register):
+            batch = self._encoded(tp, data)
+            self._accumulator.append_batch(batch)
             batches.append(batch)
         return RowsDelivery(rows.num_rows, batches)
 
@@ -261,7 +236,7 @@ class Producer(ClientOwner):
         """
         seconds("timeout", timeout)
         self._thread.require_waitable()
-        self._gathering.flush(NEVER if timeout is None else time.monotonic() + timeout)
+        self._accumulator.flush(NEVER if timeout is None else time.monotonic() + timeout)
 
     def close(self, timeout: float | None = None, *, abort: bool = True) -> None:
         """Flushes, ends the thread and closes its connections.
@@ -280,10 +255,14 @@ class Producer(ClientOwner):
         try:
             if self._thread.is_over:
                 return
-            transactions = self._numbering
-            if not isinstance(transactions, Transactional):
+            transactions = self._idempotence
+            if not isinstance(transactions, TransactionManager):
                 self.flush(timeout)
-            elif abort and transactions.stage in (Stage.OPEN, Stage.FAILED, Stage.ABORTING):
+            elif abort and transactions.state in (
+                TransactionState.IN_TRANSACTION,
+                TransactionState.ABORTABLE_ERROR,
+                TransactionState.ABORTING_TRANSACTION,
+            ):
                 self.abort_transaction(timeout)
         finally:
             self._thread.stop()
@@ -314,10 +293,10 @@ class Producer(ClientOwner):
         Of a transactional producer it changes when a transaction ends, and while one is open it is what
         `end_transaction` needs to end it from another process. It can be pickled.
         """
-        numbering = self._numbering
+        idempotence = self._idempotence
         sequences = self._call(lambda deadline: _at_once(self._sender.sequences), None)
-        version = numbering.version if isinstance(numbering, Transactional) else 0
-        return ProducerIdentity(*numbering.identity, version, sequences)
+        version = idempotence.transaction_version if isinstance(idempotence, TransactionManager) else 0
+        return ProducerIdentity(*idempotence.producer, version, sequences)
 
     def init_transactions(self, timeout: float | None = None, *, resume: ProducerIdentity | None = None) -> None:
         """Takes the transactional id over. Whoever had it is fenced, and a transaction of theirs that is open aborted.
@@ -334,11 +313,11 @@ class Producer(ClientOwner):
         transactions = self._transactions()
         of_type("resume", resume, ProducerIdentity, "the identity of a producer")
         if resume is None:
-            self._call(transactions.initialize, timeout)
+            self._call(transactions.init_transactions, timeout)
         else:
-            transactions.adopt(resume)
-            identity = transactions.identity
-            self._call(lambda deadline: _at_once(self._sender.resume, identity, resume.sequences), timeout)
+            transactions.resume(resume)
+            producer = transactions.producer
+            self._call(lambda deadline: _at_once(self._sender.resume, producer, resume.sequences), timeout)
 
     def begin_transaction(self) -> None:
         """Opens a transaction: what is sent from now on belongs to it. Raises TransactionStateError while one is open,
@@ -359,7 +338,7 @@ class Producer(ClientOwner):
             ConfigError: `offsets` or `group` mean nothing.
         """
         transactions = self._transactions()
-        transactions.require(Stage.OPEN, what="offsets cannot be sent")
+        transactions.require(TransactionState.IN_TRANSACTION, what="offsets cannot be sent")
         wanted = {
             at: _committed(at, offset) for at, offset in arguments.by_topic_partition("offsets", offsets, "42").items()
         }
@@ -379,10 +358,10 @@ class Producer(ClientOwner):
         """
         transactions = self._transactions()
         seconds("timeout", timeout)
-        number = transactions.seal()
-        if transactions.stage is Stage.OPEN:
+        number = transactions.stop_appends()
+        if transactions.state is TransactionState.IN_TRANSACTION:
             self.flush()
-        transactions.commit(number)
+        transactions.begin_commit(number)
         self._call(lambda deadline: transactions.end(number, commit=True, deadline=deadline), timeout)
 
     def abort_transaction(self, timeout: float | None = None) -> None:
@@ -398,9 +377,9 @@ class Producer(ClientOwner):
         transactions = self._transactions()
         seconds("timeout", timeout)
         self._thread.require_waitable()
-        number = transactions.abort()
+        number = transactions.begin_abort()
         self._thread.wake()
-        self._gathering.drain(NEVER if timeout is None else time.monotonic() + timeout)
+        self._accumulator.await_completion(NEVER if timeout is None else time.monotonic() + timeout)
         self._call(lambda deadline: transactions.end(number, commit=False, deadline=deadline), timeout)
 
     @contextmanager
@@ -417,7 +396,7 @@ class Producer(ClientOwner):
             yield
             self.commit_transaction()
         except BaseException:
-            if transactions.stage in (Stage.OPEN, Stage.FAILED):
+            if transactions.state in (TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE_ERROR):
                 self._aborted_quietly()
             raise
 
@@ -428,12 +407,17 @@ class Producer(ClientOwner):
         except TagwireError:
             return
 
-    def _transactions(self) -> Transactional:
-        if not isinstance(self._numbering, Transactional):
+    def _transactions(self) -> TransactionManager:
+        if not isinstance(self._idempotence, TransactionManager):
             raise TransactionStateError("the producer has no transactional_id")
-        return self._numbering
+        return self._idempotence
 
     # Parts ---------------------------------------------------------------------------------------------------------
+
+    def _encoded(self, tp: TopicPartition, data: bytes, *, is_unsplittable: bool = False) -> ProducerBatch:
+        completion, dialect = self._accumulator.completion, self._settings.dialect
+        now = time.monotonic()
+        return ProducerBatch.encoded(tp, completion, now, data, dialect=dialect, is_unsplittable=is_unsplittable)
 
     def _prepared(self, topic: str, record: Record) -> Record:
         """What is to be encoded, after the interceptors and the headers' serializers."""
@@ -444,11 +428,11 @@ class Producer(ClientOwner):
             record = record.replace(headers=self._register.to_ints(record.headers, of=f"record for {topic}"))
         return record
 
-    def _topic(self, name: str) -> TopicPlaces:
+    def _topic(self, name: str) -> TopicPartitioner:
         if not isinstance(name, str):
             raise EncodeError(f'topic of a record must be text, such as "orders", not {type(name).__name__}')
-        known: TopicPlaces | None = self._topics.get(name)
-        return known or self._call(lambda deadline: self._topics.ask(name, deadline), None)
+        known: TopicPartitioner | None = self._metadata.get(name)
+        return known or self._call(lambda deadline: self._metadata.fetch(name, deadline), None)
 
     def _call(self, function: Callable[[float], Work[Result]], timeout: float | None) -> Result:
         """Lets the thread run what `function` begins, with its deadline."""
@@ -461,11 +445,11 @@ async def _at_once(function: Callable[..., Result], *arguments: Any) -> Result:
     return function(*arguments)
 
 
-def _numbering(cluster: Cluster, settings: ProduceSettings, gathering: Gathering) -> Numbering:
+def _idempotence(cluster: Cluster, settings: ProduceSettings, accumulator: RecordAccumulator) -> NonIdempotent:
     if settings.transactional_id is not None:
         timeout_ms = int(settings.transaction_timeout * 1000)
-        return Transactional(cluster, gathering, settings.transactional_id, timeout_ms)
-    return Idempotent(cluster) if settings.idempotence else Numbering()
+        return TransactionManager(cluster, accumulator, settings.transactional_id, timeout_ms)
+    return Idempotent(cluster) if settings.idempotence else NonIdempotent()
 
 
 def _committed(at: TopicPartition, given: object) -> tuple[int, int, str]:
@@ -474,30 +458,5 @@ def _committed(at: TopicPartition, given: object) -> tuple[int, int, str]:
         return given.offset, given.leader_epoch, given.metadata
     offset = arguments.whole(given)
     if offset is None:
-        raise wrong(f"offsets: {at}", arguments.shown(given), "an offset, or a OffsetAndMetadata")
+        raise wrong(f"offsets: {at}", arguments.shown(given), "an offset, or an OffsetAndMetadata")
     return committable(at, offset).offset, -1, ""
-
-
-def _check_place(topic: object, partition: object) -> None:
-    """Raises EncodeError for what names no place. Not looked at before something goes wrong: `send` is called often."""
-    if not isinstance(topic, str):
-        raise EncodeError(f'topic of a record must be text, such as "orders", not {type(topic).__name__}')
-    if partition is not None:
-        _number("partition", partition)
-
-
-def _milliseconds(given: object) -> int:
-    found = arguments.whole(given)
-    if found is None:
-        raise EncodeError(
-            "timestamp of a record must be whole milliseconds since 1970 UTC, such as int(time.time() * 1000), "
-            f"not {type(given).__name__}"
-        )
-    return found
-
-
-def _number(what: str, given: object) -> int:
-    found = arguments.whole(given)
-    if found is None:
-        raise EncodeError(f"{what} of a record must be a whole number, such as 0, not {type(given).__name__}")
-    return found

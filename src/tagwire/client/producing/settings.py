@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from tagwire.client.config import ProduceSettings, acks_of, at_least, compression_of, of_type
-from tagwire.errors import ConfigError
+from tagwire.errors import ConfigError, no_such_option
 from tagwire.records.memory_records import check_dialect
+
+
+class ProduceOptions(TypedDict, total=False):
+    """The keyword options of a `Producer`, for its signature. None is as the client is set up."""
+
+    acks: str | int | None
+    idempotence: bool | None
+    compression: str | None
+    topic_compression: Mapping[str, str] | None
+    batch_bytes: int | None
+    linger: float | None
+    buffer_memory: int | None
+    max_block: float | None
+    retries: int | None
+    timeout: float | None
+    transactional_id: str | None
+    transaction_timeout: float | None
+    dialect: str | None
+
 
 _LOWEST: Final = {
     "batch_bytes": 1,
@@ -23,13 +42,19 @@ _LOWEST: Final = {
 _ALL: Final = -1
 
 
-def settings_of(defaults: ProduceSettings, given: Mapping[str, Any]) -> ProduceSettings:
+def settings_of(defaults: ProduceSettings, given: ProduceOptions, beside: Iterable[str] = ()) -> ProduceSettings:
     """`defaults` with the options that are `given` and not None.
 
+    Args:
+        beside: other options that stand where these do, one of which may be meant by an unknown name.
+
     Raises:
-        ConfigError: an option is wrong, or contradicts another; the text names it.
+        ConfigError: there is no such option, one is wrong, or contradicts another; the text names it.
     """
-    options = {name: value for name, value in given.items() if value is not None}
+    for name in given:
+        if name not in ProduceOptions.__annotations__:
+            raise no_such_option(name, (*ProduceOptions.__annotations__, *beside))
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     of_type("topic_compression", options.get("topic_compression"), Mapping, 'a dict by topic, {"orders": "zstd"}')
     of_type("transactional_id", options.get("transactional_id"), str, "text")
     of_type("idempotence", options.get("idempotence"), bool, "True or False")

@@ -74,7 +74,7 @@ def write_transaction(
                     f"{transactional_id}: producer {begun.producer_id} at epoch {begun.epoch} has become "
                     f"{now.producer_id} at {now.epoch}; what it has written is not one transaction"
                 )
-            return TaskTransaction(transactional_id, begun.producer_id, begun.epoch, begun.transactions, rows)
+            return TaskTransaction(transactional_id, begun.producer_id, begun.epoch, begun.transaction_version, rows)
         finally:
             producer.close(0, abort=False)
 

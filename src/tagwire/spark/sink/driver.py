@@ -33,7 +33,7 @@ from tagwire.spark.sink.ids import decisions_id, task_prefix
 
 if TYPE_CHECKING:
     from tagwire.client import Client, Producer
-    from tagwire.client.producing.transactions import ProducerIdentity
+    from tagwire.client.producing import ProducerIdentity
 
 log = logging.getLogger(__name__)
 
@@ -305,7 +305,7 @@ def _end(client: Client, transaction: TaskTransaction, *, commit: bool) -> None:
         transaction.producer_id,
         transaction.epoch,
         commit=commit,
-        transactions=transaction.protocol,
+        transaction_version=transaction.protocol,
         timeout=PATIENCE,
     )
 

@@ -48,7 +48,7 @@ def test_each_partition_counts_its_own_records(cluster: FakeCluster) -> None:
         assert [header.base_sequence for header in found] == sequences
         assert {(header.producer_id, header.producer_epoch) for header in found} == {(100, 0)}
         assert not any(header.is_transactional for header in found)
-    assert (identity.producer_id, identity.epoch, identity.transactions) == (100, 0, 0)
+    assert (identity.producer_id, identity.epoch, identity.transaction_version) == (100, 0, 0)
     assert identity.sequences == {("t", 0): 5, ("t", 1): 7}
     assert len(cluster.asked("InitProducerId")) == 1
 
@@ -90,7 +90,7 @@ def test_what_is_lost_is_sent_again_exactly_as_it_was(cluster: FakeCluster, name
     with Producer(cluster.bootstrap, batch_bytes=100) as producer:
         deliveries = send_each(producer, 12)
         producer.flush()
-        assert [delivery.offset for delivery in deliveries] == list(range(12))
+        assert [delivery.result(0).offset for delivery in deliveries] == list(range(12))
     assert numbers(log) == list(range(12))
     sent: dict[int, set[bytes]] = {}
     for message in cluster.asked("Produce"):
@@ -133,7 +133,7 @@ def outcomes(deliveries: list[Any]) -> list[bool]:
     for delivery in deliveries:
         with suppress(TagwireError):
             delivery.result(20)
-    return [delivery.error is None for delivery in deliveries]
+    return [delivery.exception(0) is None for delivery in deliveries]
 
 
 def test_what_was_in_flight_behind_a_batch_that_is_given_up_is_not_written_twice(cluster: FakeCluster) -> None:
@@ -234,7 +234,7 @@ def test_a_duplicate_is_a_success_whose_offset_nobody_knows(cluster: FakeCluster
     cluster.script("Produce", refusing(Error.DUPLICATE_SEQUENCE_NUMBER))
     with Producer(cluster.bootstrap) as producer:
         delivery = producer.send("t", b"v").result(10)
-    assert (delivery.done, delivery.error, delivery.offset) == (True, None, -1)
+    assert delivery.offset == -1
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_what_comes_after_a_batch_that_is_given_up_starts_from_0_under_a_new_epo
         deliveries = send_each(producer, 8)
         with pytest.raises(KafkaError, match="INVALID_RECORD"):
             producer.flush()
-    failed = [number for number, delivery in enumerate(deliveries) if delivery.error is not None]
+    failed = [number for number, delivery in enumerate(deliveries) if delivery.exception(0) is not None]
     assert failed == [1]
     assert numbers(log) == [0, *range(2, 8)]
     assert [(found.producer_epoch, found.base_sequence) for found in headers_in(log)] == [
@@ -321,7 +321,7 @@ def test_a_batch_that_is_too_large_is_split_until_it_is_not(cluster: FakeCluster
         producer.send("t", b"9", partition=0).result(10)
         assert [delivery.result(10).offset for delivery in deliveries] == list(range(9))
     assert numbers(log) == list(range(10))
-    assert sorted(delivery.offset for delivery in told) == list(range(9))
+    assert sorted(delivery.result(0).offset for delivery in told) == list(range(9))
     assert [found.base_sequence for found in headers_in(log)][:3] == [0, 1, 2]
     assert {found.compression for found in headers_in(log)} == {"lz4"}
 
@@ -333,7 +333,7 @@ def test_a_record_that_is_too_large_alone_is_given_up(cluster: FakeCluster) -> N
         large, small = producer.send("t", b"x" * 500), producer.send("t", b"y")
         with pytest.raises(KafkaError, match=r"MESSAGE_TOO_LARGE \(10\): 1 record, \d+ bytes, for t-0"):
             producer.flush()
-        assert (large.error is None, small.error) == (False, None)
+        assert (large.exception(0) is None, small.exception(0)) == (False, None)
     assert values_in(log) == [b"y"]
 
 

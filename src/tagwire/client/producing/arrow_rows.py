@@ -1,4 +1,4 @@
-"""Arrow rows to record batches, each for one partition: keys are hashed a column at a time, rows are moved once."""
+"""Arrow rows to record batches, each for one partition: keys are hashed a column at a time, rows are copied once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from tagwire import records
-from tagwire.client.producing.partitioner import TopicPlaces
+from tagwire.client.producing.partitioner import TopicPartitioner
 from tagwire.errors import EncodeError
 from tagwire.escaping import told
 from tagwire.extras import Needs
@@ -56,7 +56,7 @@ def check_rows(rows: object) -> None:
 
 def row_batches(
     rows: pa.RecordBatch | pa.Table,
-    places: TopicPlaces,
+    partitioner: TopicPartitioner,
     partition: int | None,
     batch_bytes: int,
     dialect: str | None = None,
@@ -70,17 +70,17 @@ def row_batches(
         dialect, register: of `tagwire.records.from_arrow`.
     """
     for piece in _pieces(_timed(rows)):
-        for number, own in [(partition, piece)] if partition is not None else _spread(piece, places):
+        for number, own in [(partition, piece)] if partition is not None else _spread(piece, partitioner):
             for data in records.batches_from_arrow(
                 own,
                 max_batch_bytes=batch_bytes,
-                compression=places.compression,
+                compression=partitioner.compression,
                 dialect=dialect,
                 register=register,
             ):
-                at = places.place(None, None if number == _ANYWHERE else number)
-                places.closed(at.partition, len(data))
-                yield at, data
+                tp = partitioner.partition_for(None, None if number == _ANYWHERE else number)
+                partitioner.batch_closed(tp.partition, len(data))
+                yield tp, data
 
 
 def _timed(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
@@ -108,9 +108,9 @@ def _pieces(rows: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
             yield batch.slice(start, SLICE_ROWS)
 
 
-def _spread(rows: pa.RecordBatch, places: TopicPlaces) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _spread(rows: pa.RecordBatch, partitioner: TopicPartitioner) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The rows of each partition, in order; -1 is for those that may go anywhere."""
-    where = _partitions(rows, places)
+    where = _partitions(rows, partitioner)
     if where is None:
         yield _ANYWHERE, rows
         return
@@ -123,27 +123,27 @@ def _spread(rows: pa.RecordBatch, places: TopicPlaces) -> Iterator[tuple[int, pa
         start += count
 
 
-def _partitions(rows: pa.RecordBatch, places: TopicPlaces) -> pa.Array | None:
+def _partitions(rows: pa.RecordBatch, partitioner: TopicPartitioner) -> pa.Array | None:
     """The partition of each row as int32; None where all may go anywhere. Where only some may, they go where such
     records go now: in one partition rows keep their order, whether they have keys or not."""
     named, keys = _column(rows, "partition"), _column(rows, "key")
     if named is None:
-        return None if keys is None else _by_key(keys, places)
+        return None if keys is None else _by_key(keys, partitioner)
     if not pa.types.is_integer(named.type):
         raise EncodeError(f"column partition is {named.type}, not integers")
     for bound in pc.min_max(named).as_py().values():
-        places.named(bound)
+        partitioner.checked(bound)
     named = named.cast(pa.int32())
     if not named.null_count:
         return named
-    return pc.coalesce(named, _anywhere(places) if keys is None else _by_key(keys, places))
+    return pc.coalesce(named, _anywhere(partitioner) if keys is None else _by_key(keys, partitioner))
 
 
-def _anywhere(places: TopicPlaces) -> pa.Scalar:
-    return pa.scalar(places.sticky.current, pa.int32())
+def _anywhere(partitioner: TopicPartitioner) -> pa.Scalar:
+    return pa.scalar(partitioner.sticky.current, pa.int32())
 
 
-def _by_key(keys: pa.Array, places: TopicPlaces) -> pa.Array:
+def _by_key(keys: pa.Array, partitioner: TopicPartitioner) -> pa.Array:
     try:
         keys = keys.cast(pa.binary())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -153,11 +153,11 @@ def _by_key(keys: pa.Array, places: TopicPlaces) -> pa.Array:
     kernel.partitions_of(
         memoryview(ends).cast("i")[keys.offset : keys.offset + len(keys) + 1],
         memoryview(data or b"").cast("B"),
-        len(places),
+        len(partitioner),
         memoryview(found).cast("i"),
     )
     hashed = pa.Array.from_buffers(pa.int32(), len(keys), [None, pa.py_buffer(found)])
-    return pc.if_else(keys.is_null(), _anywhere(places), hashed) if keys.null_count else hashed
+    return pc.if_else(keys.is_null(), _anywhere(partitioner), hashed) if keys.null_count else hashed
 
 
 def _column(rows: pa.RecordBatch, name: str) -> pa.Array | None:

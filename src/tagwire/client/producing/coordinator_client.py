@@ -1,0 +1,80 @@
+"""Requests to the broker that coordinates a group or a transactional id, until it answers without an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+from tagwire.client.cluster import Cluster
+from tagwire.client.coordinators import coordinators
+from tagwire.client.retry import Retry
+from tagwire.client.scheduling import sleep
+from tagwire.client.transport import Link
+from tagwire.codec import MessageObject
+from tagwire.errors import Error, KafkaError, RequestTimeoutError, TagwireError
+
+_LOST_COORDINATOR: Final = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE)
+
+Response = TypeVar("Response")
+
+
+class CoordinatorClient:
+    """The connection to one coordinator, which is found again where it has moved.
+
+    Args:
+        kind: `coordinators.GROUP` or `TRANSACTION`. key: the group or the transactional id.
+    """
+
+    def __init__(self, cluster: Cluster, kind: int, key: str) -> None:
+        self._cluster = cluster
+        self._kind = kind
+        self._key = key
+        self._node: int | None = None
+
+    async def link(self, deadline: float) -> Link:
+        """The connection."""
+        if self._node is None:
+            self._node = (await coordinators(self._cluster, [self._key], self._kind, deadline))[self._key]
+        return await self._cluster.link(self._node, deadline)
+
+    async def send(
+        self,
+        request: Callable[[Link], MessageObject],
+        response: type[Response],
+        errors: Callable[[Response], Iterable[int]],
+        deadline: float,
+        what: str,
+        *,
+        highest: int | None = None,
+    ) -> Response:
+        """The response without an error in it. What may succeed later, and a lost connection, is tried again: the
+        request must be one that can be sent twice.
+
+        Args:
+            response: the class of the response. errors: the error codes in it, 0 for none.
+            what: how errors call the request. highest: the highest version that may be spoken.
+
+        Raises:
+            KafkaError: the broker refuses. RequestTimeoutError, ConnectError, ...: no response by the deadline.
+        """
+        retry = Retry(deadline)
+        while True:
+            soon = min(deadline, self._cluster.deadline())
+            try:
+                link = await self.link(soon)
+                message = request(link)
+                version = link.version(message.api_key, highest)
+                found: Response = await self._cluster.ask(link, message, soon, version)
+            except TagwireError as error:
+                self._node = None
+                # An attempt may take less time than all of them, and may be over before it began: to be left alone for
+                # longer is an error at once.
+                await sleep(retry.pause_until(error, anyway=isinstance(error, RequestTimeoutError)))
+                continue
+            refusals = [KafkaError(code, what) for code in errors(found) if code]
+            if not refusals:
+                return found
+            if any(refusal.error in _LOST_COORDINATOR for refusal in refusals):
+                self._node = None
+            worst = next((refusal for refusal in refusals if not refusal.retriable), refusals[0])
+            await sleep(retry.pause_until(worst))

@@ -1,0 +1,109 @@
+"""Ending a transaction (EndTxn): by the producer that began it, or from another process that knows its identity."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+
+from tagwire import messages
+from tagwire.client.client import Client
+from tagwire.client.config import Bootstrap
+from tagwire.client.coordinators import TRANSACTION
+from tagwire.client.producing.coordinator_client import CoordinatorClient
+from tagwire.client.producing.producer_id import ProducerIdAndEpoch, ProducerIdentity
+from tagwire.client.scheduling import run
+from tagwire.client.transport import Link
+from tagwire.errors import ConfigError, UnsupportedVersionError
+from tagwire.rpc.version_gates import END_TXN_TRANSACTION_V2
+from tagwire.spec.api_keys import ApiKey
+
+
+def end_transaction(
+    client: Client | Bootstrap,
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    *,
+    commit: bool,
+    transaction_version: int = 1,
+    timeout: float | None = None,
+) -> ProducerIdentity:
+    """Ends a transaction of another process, which must not write to it any more. Nobody is fenced.
+
+    It can be repeated: the same end of the same transaction succeeds again. So EndTxn is sent until a coordinator
+    answers, through coordinators that move, concurrent changes and lost connections.
+
+    Args:
+        client: a client, which stays open, or what one is made of, as `Client` takes it: "HOST:PORT,HOST:PORT".
+        transactional_id, producer_id, producer_epoch: exactly those that the transaction was begun with.
+        transaction_version: of the transaction, 1 or 2: `ProducerIdentity.transaction_version`.
+        timeout: seconds to try; None as long as the client may take for one operation.
+
+    Returns:
+        The producer id and epoch that the transactional id has from now on: with transaction version 2 other ones.
+
+    Raises:
+        KafkaError: it cannot be ended like this: INVALID_TXN_STATE, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED or
+            INVALID_PRODUCER_ID_MAPPING where it ended otherwise, or somebody else has the id.
+        RequestTimeoutError, ConnectError, ...: no response in time; whether it is ended is not known.
+        UnsupportedVersionError: the coordinator does not serve that version of transactions.
+        ConfigError: there is no such version.
+    """
+    check_transaction_version(transaction_version)
+    with nullcontext(client) if isinstance(client, Client) else Client(client) as used:
+        ended = run(
+            end(
+                CoordinatorClient(used.cluster, TRANSACTION, transactional_id),
+                transactional_id,
+                ProducerIdAndEpoch(producer_id, producer_epoch),
+                commit=commit,
+                transaction_version=transaction_version,
+                deadline=used.deadline() if timeout is None else time.monotonic() + timeout,
+            )
+        )
+    return ProducerIdentity(ended.producer_id, ended.epoch, transaction_version)
+
+
+def check_transaction_version(version: int) -> None:
+    """Raises ConfigError for a version of transactions that does not exist."""
+    if version not in (1, 2):
+        raise ConfigError(f"transaction_version={version}: allowed is 1 or 2, as the identity of a producer has it")
+
+
+async def end(
+    coordinator: CoordinatorClient,
+    transactional_id: str,
+    producer: ProducerIdAndEpoch,
+    *,
+    commit: bool,
+    transaction_version: int,
+    deadline: float,
+) -> ProducerIdAndEpoch:
+    """Ends the transaction of `producer`. The producer id and epoch that come after it."""
+    is_v2 = transaction_version > 1
+
+    def request(link: Link) -> messages.EndTxnRequest:
+        if is_v2 and link.version(ApiKey.END_TXN) < END_TXN_TRANSACTION_V2:
+            raise UnsupportedVersionError(
+                f"{link.broker} serves EndTxn up to v{link.version(ApiKey.END_TXN)}; a transaction of version 2 needs "
+                f"v{END_TXN_TRANSACTION_V2}"
+            )
+        return messages.EndTxnRequest(
+            transactional_id=transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            committed=commit,
+        )
+
+    response = await coordinator.send(
+        request,
+        messages.EndTxnResponse,
+        lambda response: [response.error_code],
+        deadline,
+        f"{'commit' if commit else 'abort'} the transaction of {transactional_id!r}, producer {producer.producer_id} "
+        f"at epoch {producer.epoch}",
+        highest=END_TXN_TRANSACTION_V2 - (not is_v2),
+    )
+    if is_v2 and response.producer_id >= 0:
+        return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
+    return producer

@@ -1,0 +1,56 @@
+"""The topics that a producer writes to, and for how long what is known of their partitions is used."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from tagwire.client.cluster import Cluster
+from tagwire.client.config import ProduceSettings
+from tagwire.client.metadata import TopicMetadata
+from tagwire.client.producing.partitioner import TopicPartitioner
+
+# A topic's partitions are asked for again after as many seconds: it may have got more (metadata.max.age.ms of Kafka's
+# clients).
+MAX_AGE: Final = 300.0
+
+
+class ProducerMetadata:
+    """Kafka's class of this name. `get` is for any thread, the rest for the sending thread.
+
+    Attributes:
+        is_refresh_due: whether it is time to ask for all of them again.
+    """
+
+    def __init__(self, cluster: Cluster, settings: ProduceSettings) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._known: dict[str, TopicPartitioner] = {}
+        self.get = self._known.get
+        self._next_refresh = 0.0
+
+    @property
+    def is_refresh_due(self) -> bool:
+        return time.monotonic() >= self._next_refresh
+
+    async def fetch(self, name: str, deadline: float) -> TopicPartitioner:
+        """The partitioner of a topic, which is created where brokers do that. Raises as `Cluster.topic`."""
+        return self._remember(await self._cluster.topic(name, deadline, allow_auto_create=True))
+
+    async def refresh(self) -> None:
+        """Asks for the partitions of all topics again; what is known of them is used meanwhile. Raises as
+        `Cluster.refresh`."""
+        self._next_refresh = time.monotonic() + MAX_AGE
+        names = list(self._known)
+        if names:
+            await self._cluster.refresh(names, self._cluster.deadline())
+        for name in names:
+            known = self._cluster.known_topic(name)
+            if known is not None:
+                self._remember(known)
+
+    def _remember(self, topic: TopicMetadata) -> TopicPartitioner:
+        compression = self._settings.topic_compression.get(topic.name, self._settings.compression)
+        partitioner = TopicPartitioner(topic, compression, self._settings.batch_bytes)
+        self._known[topic.name] = partitioner
+        return partitioner

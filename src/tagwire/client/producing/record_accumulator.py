@@ -1,0 +1,206 @@
+"""What callers append and the sending thread drains: a batch per partition, closed when it is full or old.
+
+The bytes of all incomplete batches are bounded (`buffer_memory`; BufferPool in Kafka): `append` waits for room.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tagwire.client.config import ProduceSettings
+from tagwire.client.producing.delivery import Delivery
+from tagwire.client.producing.partitioner import TopicPartitioner
+from tagwire.client.producing.producer_batch import BatchCompletion, ProducerBatch
+from tagwire.errors import RequestTimeoutError, TagwireError
+from tagwire.partitions import TopicPartition
+from tagwire.records import Record
+
+NEVER: Final = float("inf")
+
+
+class RecordAccumulator:
+    """Open and closed batches (Kafka's RecordAccumulator); every method is for any thread.
+
+    Attributes:
+        completion: notified whenever a batch is complete: delivered, or failed.
+        refusal: what `append` raises; None while it is allowed.
+
+    Args:
+        wake: lets the sending thread look for something to do.
+        require_waitable: raises TagwireError where waiting for that thread would not end.
+    """
+
+    def __init__(
+        self, settings: ProduceSettings, wake: Callable[[], None], require_waitable: Callable[[], None]
+    ) -> None:
+        self._lock = threading.Lock()  # of `completion`, which takes longer to enter
+        self.completion = BatchCompletion(self._lock, require_waitable)
+        self.refusal: TagwireError | None = None
+        self._settings = settings
+        self._batch_bytes = settings.batch_bytes
+        self._memory = settings.buffer_memory
+        self._wake = wake
+        self._open: dict[TopicPartition, tuple[ProducerBatch, TopicPartitioner]] = {}
+        self._closed: list[ProducerBatch] = []
+        self._incomplete: dict[ProducerBatch, None] = {}
+        self._bytes = 0
+        self._sleeps_until = NEVER
+        self._error: TagwireError | None = None
+
+    def append(self, partitioner: TopicPartitioner, record: Record, size: int, partition: int | None) -> Delivery:
+        """Adds a record of `size` bytes to the open batch of its partition.
+
+        Args:
+            partition: where it goes; None as its key says.
+
+        Raises:
+            TagwireError: `refusal`. RequestTimeoutError: there was no room for `max_block` seconds.
+            KafkaError: the topic has no such partition.
+        """
+        with self._lock:
+            if self.refusal is not None or self._bytes + size > self._memory:
+                self._wait_for_room(size)
+            tp = partitioner.partition_for(record.key, partition)
+            found = self._open.get(tp)
+            if found is not None and found[0].size + size > self._batch_bytes:
+                self._close(found[0], is_full=True)
+                tp = partitioner.partition_for(record.key, partition)
+                found = self._open.get(tp)
+            batch = self._new_batch(tp, partitioner) if found is None else found[0]
+            self._bytes += size
+            delivery = Delivery(batch, batch.append(record, size))
+            if batch.size >= self._batch_bytes:
+                self._close(batch, is_full=True)
+            return delivery
+
+    def append_batch(self, batch: ProducerBatch) -> None:
+        """Adds an encoded batch, which is sent after what its partition was given before. Raises as `append`."""
+        with self.completion:
+            self._wait_for_room(batch.size)
+            found = self._open.get(batch.topic_partition)
+            if found is not None:
+                self._close(found[0], is_full=True)
+            self._bytes += batch.size
+            self._incomplete[batch] = None
+            self._closed.append(batch)
+            self._wake_by(0.0)
+
+    def drain(self, now: float, *, everything: bool = False) -> Sequence[ProducerBatch]:
+        """The batches that are to be sent, each partition's in order; `everything`: also those that linger."""
+        with self.completion:
+            self._sleeps_until = 0.0  # awake
+            oldest = now if everything else now - self._settings.linger
+            for batch, _ in [found for found in self._open.values() if found[0].created <= oldest]:
+                self._close(batch, is_full=False)
+            drained, self._closed = self._closed, []
+            return drained
+
+    def ready_at(self) -> float:
+        """When `drain` will have something (`time.monotonic`); the thread sleeps until then or until it is woken."""
+        with self.completion:
+            first = min((batch.created for batch, _ in self._open.values()), default=NEVER)
+            self._sleeps_until = 0.0 if self._closed else first + self._settings.linger
+            return self._sleeps_until
+
+    def complete(self, batches: Sequence[tuple[ProducerBatch, int, TagwireError | None]]) -> None:
+        """Batches are delivered, at base offsets, or failed because of errors."""
+        with self.completion:
+            for batch, base_offset, error in batches:
+                self._bytes -= batch.size
+                self._incomplete.pop(batch, None)
+                batch.complete(base_offset, error)
+            self.completion.notify_all()
+        for batch, _, _ in batches:
+            batch.run_callbacks()
+
+    def split(self, batch: ProducerBatch, parts: tuple[ProducerBatch, ...]) -> None:
+        """From now on the parts are completed instead of the batch."""
+        with self.completion:
+            del self._incomplete[batch]
+            self._incomplete.update(dict.fromkeys(parts))
+            batch.replace_by(parts)
+
+    def refuse(self, error: TagwireError | None) -> None:
+        """From now on `append` raises `error`; None allows it."""
+        with self.completion:
+            self.refusal = error
+            self.completion.notify_all()
+
+    def incomplete(self) -> list[ProducerBatch]:
+        """Every batch that is neither delivered nor failed; nothing is left to drain."""
+        with self.completion:
+            self._open.clear()
+            self._closed.clear()
+            return list(self._incomplete)
+
+    def note_failure(self, error: TagwireError) -> None:
+        """Remembers a failure for the next `flush`."""
+        self._error = self._error or error
+
+    def flush(self, deadline: float) -> None:
+        """Waits until every batch is complete.
+
+        Raises:
+            TagwireError: the first failure since the last call. RequestTimeoutError: the deadline came first.
+        """
+        error = self.await_completion(deadline)
+        if error is not None:
+            raise error
+
+    def await_completion(self, deadline: float) -> TagwireError | None:
+        """`flush`, which returns the first failure since the last call. Raises RequestTimeoutError alone."""
+        with self.completion:
+            self.close_batches()
+            for batch in list(self._incomplete):
+                while not all(leaf.is_done for leaf in batch.leaves()):
+                    left = deadline - time.monotonic()
+                    if left <= 0:
+                        raise RequestTimeoutError(f"{len(self._incomplete)} batches were not delivered in time")
+                    self.completion.wait(min(left, threading.TIMEOUT_MAX))
+            error, self._error = self._error, None
+            return error
+
+    def close_batches(self) -> None:
+        """Lets every batch be drained; `completion` is held."""
+        for batch, _ in list(self._open.values()):
+            self._close(batch, is_full=False)
+
+    def _new_batch(self, tp: TopicPartition, partitioner: TopicPartitioner) -> ProducerBatch:
+        now = time.monotonic()
+        batch = ProducerBatch(tp, self.completion, now, partitioner.compression, self._settings.dialect)
+        self._wake_by(now + self._settings.linger)
+        self._open[tp] = batch, partitioner
+        self._incomplete[batch] = None
+        return batch
+
+    def _close(self, batch: ProducerBatch, *, is_full: bool) -> None:
+        _, partitioner = self._open.pop(batch.topic_partition)
+        partitioner.batch_closed(batch.topic_partition.partition, self._batch_bytes if is_full else batch.size)
+        self._closed.append(batch)
+        self._wake_by(0.0)
+
+    def _wake_by(self, at: float) -> None:
+        """Wakes the thread if it would sleep past then. A caller that is interrupted meanwhile has left nothing behind:
+        the next one wakes it."""
+        if at < self._sleeps_until:
+            self._wake()
+            self._sleeps_until = at
+
+    def _wait_for_room(self, size: int) -> None:
+        """One record may be larger than all the room there is, if nothing else is there."""
+        until = time.monotonic() + self._settings.max_block
+        while self.refusal is None and self._bytes and self._bytes + size > self._memory:
+            self.completion.require_waitable()
+            self.close_batches()  # what waits for more records would wait in vain
+            left = until - time.monotonic()
+            if left <= 0:
+                raise RequestTimeoutError(
+                    f"{self._bytes} bytes of records are on their way, and buffer_memory allows {self._memory}; "
+                    f"there was no room for {size} more within {self._settings.max_block:g} s"
+                )
+            self.completion.wait(min(left, threading.TIMEOUT_MAX))
+        if self.refusal is not None:
+            raise self.refusal

@@ -1,0 +1,487 @@
+"""Sends batches to the leaders of their partitions, in order, again while that is worth it (Kafka's Sender).
+
+One request carries a batch of each of many partitions; several requests may be in flight to one leader. What an error
+means is in `produce_errors`, the rules of sequence numbers are in `sequence_numbers`.
+
+Nothing here waits for a broker: what is missing before a batch can be sent (its leader, the connection, a producer id)
+is got beside (`tagwire.client.scheduling`), and only the batches that need it stay in their queues meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from tagwire import messages
+from tagwire.client.cluster import Cluster
+from tagwire.client.config import ProduceSettings
+from tagwire.client.metadata import NO_TOPIC_ID, PartitionMetadata, nodes_of
+from tagwire.client.producing.idempotence import NonIdempotent
+from tagwire.client.producing.partition_queue import PartitionQueue
+from tagwire.client.producing.produce_errors import NOT_APPENDED, Outcome, outcome_of
+from tagwire.client.producing.produce_response import PartitionResponse, by_partition, counted, refusal_of
+from tagwire.client.producing.producer_batch import NO_OFFSET, NO_SEQUENCE, ProducerBatch
+from tagwire.client.producing.producer_id import ProducerIdAndEpoch
+from tagwire.client.producing.producer_metadata import ProducerMetadata
+from tagwire.client.producing.record_accumulator import RecordAccumulator
+from tagwire.client.producing.thread import Alarm
+from tagwire.client.retry import is_retriable, pause_before
+from tagwire.client.scheduling import Tasks, Work
+from tagwire.client.transport import Link, Pending, wait_any
+from tagwire.errors import (
+    EncodeError,
+    Error,
+    KafkaError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    TagwireError,
+    UnsupportedVersionError,
+)
+from tagwire.partitions import TopicPartition
+from tagwire.rpc.dialects import say_dialect
+from tagwire.rpc.version_gates import PRODUCE_TOPIC_IDS, PRODUCE_ZSTD
+from tagwire.spec.api_keys import ApiKey
+
+# Batches are put together into one request up to here; a larger batch goes alone.
+REQUEST_BYTES: Final = 8 * 1024 * 1024
+
+# A thread that has nothing to wait for looks around this often (seconds).
+LONGEST_SLEEP: Final = 60.0
+
+MAX_OFFSET: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _InFlightRequest:
+    """A Produce request in flight. `topics`: the topics' names by what the response calls them."""
+
+    node: int
+    link: Link
+    pending: Pending
+    batches: list[ProducerBatch]
+    topics: Mapping[str | UUID, str]
+    deadline: float
+
+
+class Sender:
+    """The work of a producer's thread, which is the only one to call it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        tasks: Tasks,
+        settings: ProduceSettings,
+        metadata: ProducerMetadata,
+        accumulator: RecordAccumulator,
+        idempotence: NonIdempotent,
+    ) -> None:
+        self._cluster = cluster
+        self._tasks = tasks
+        self._settings = settings
+        self._metadata = metadata
+        self._accumulator = accumulator
+        self._idempotence = idempotence
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._in_flight: list[_InFlightRequest] = []
+        self._looked_at = 0.0
+        self._goes_on = False
+
+    # What the thread calls -----------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Takes the responses that are there and sends what can be sent."""
+        self._take_responses()
+        self._tasks.step()
+        abort_reason = self._idempotence.abort_reason
+        for batch in self._accumulator.drain(time.monotonic(), everything=abort_reason is not None):
+            self._queue(batch.topic_partition).append(batch)
+        if abort_reason is not None:
+            self._abort_undrained(abort_reason)
+        self._fail_expired()
+        if self._metadata.is_refresh_due and "metadata" not in self._tasks:
+            self._tasks.start("metadata", self._metadata.refresh(), _leave_to_sending)
+        self._goes_on = True
+        while self._goes_on:
+            self._goes_on = False
+            self._send_round()
+            if self._goes_on:
+                self._take_responses()
+
+    def wait(self, alarm: Alarm) -> None:
+        """Until a response has come, a request's time is up, or a batch may be sent."""
+        if self._tasks.is_any_over or any(request.pending.done for request in self._in_flight):
+            return
+        now = time.monotonic()
+        times = [self._accumulator.ready_at(), self._tasks.until, now + LONGEST_SLEEP]
+        times += [request.deadline for request in self._in_flight]
+        for queue in self._queues.values():
+            if queue.batches:
+                head = queue.batches[0]
+                times.append(self._expiry(head))
+                if head.retry_at > self._looked_at:  # what could be sent then waits for responses about others
+                    times.append(head.retry_at)
+        wait_any([alarm, *{request.link for request in self._in_flight} | self._tasks.links], min(times))
+
+    def failed(self, error: BaseException) -> None:
+        """Fails everything."""
+        reason = TagwireError(f"the producer broke down: {type(error).__name__}: {error}")
+        self._accumulator.refuse(reason)
+        self._accumulator.note_failure(reason)
+        self._accumulator.complete([(batch, NO_OFFSET, reason) for batch in self._accumulator.incomplete()])
+
+    def close(self) -> None:
+        """What is not delivered by now is failed."""
+        self._tasks.close()
+        self._cluster.close()
+        reason = TagwireError("the producer was closed before this was delivered")
+        self._accumulator.refuse(TagwireError("the producer is closed"))
+        self._accumulator.complete([(batch, NO_OFFSET, reason) for batch in self._accumulator.incomplete()])
+
+    # What callers ask of the thread --------------------------------------------------------------------------------
+
+    def sequences(self) -> dict[TopicPartition, int]:
+        """The next sequence number of each partition that has got any under the current producer id and epoch."""
+        producer = self._idempotence.producer
+        return {
+            tp: queue.sequences.next_sequence
+            for tp, queue in self._queues.items()
+            if queue.sequences.producer == producer and queue.is_empty and not queue.sequences.must_reset
+        }
+
+    def resume(self, producer: ProducerIdAndEpoch, sequences: Mapping[TopicPartition, int]) -> None:
+        """Goes on counting where another producer left off."""
+        for tp, sequence in sequences.items():
+            self._queue(tp).sequences.resume(producer, sequence)
+
+    # Sending -------------------------------------------------------------------------------------------------------
+
+    def _queue(self, tp: TopicPartition) -> PartitionQueue:
+        queue = self._queues.get(tp)
+        if queue is None:
+            queue = self._queues[tp] = PartitionQueue()
+        return queue
+
+    def _send_round(self) -> None:
+        """Sends at most one batch of each partition. Whatever may let others be sent now (one was sent or failed, or
+        what they lacked was there at once) has another round follow."""
+        ready = self._ready()
+        if not ready:
+            return
+        if self._idempotence.needs_producer_id:
+            deadline = self._deadline(ready)
+            self._start("producer id", lambda: self._idempotence.init_producer_id(deadline), lambda: self._ready())
+            return
+        by_node: dict[int, list[ProducerBatch]] = defaultdict(list)
+        leaderless: dict[str, list[ProducerBatch]] = defaultdict(list)
+        for batch in ready:
+            tp = batch.topic_partition
+            partition = self._cluster.known_partition(tp)
+            (leaderless[tp.topic] if partition is None else by_node[partition.leader]).append(batch)
+        for node, found in by_node.items():
+            self._send_to(node, found)
+        for topic, batches in leaderless.items():  # last: where that fails, all of the topic are sent later
+            self._find_leaders(topic, batches)
+
+    def _ready(self) -> list[ProducerBatch]:
+        """The batches that may be sent now, one of each partition."""
+        self._looked_at = now = time.monotonic()
+        idempotence = self._idempotence
+        for queue in self._queues.values():
+            for batch in queue.unsendable():
+                unknown = TagwireError(f"{batch.topic_partition}: nobody knows if it is appended")
+                self._fail_batch(batch, batch.last_error or unknown)
+        found = (
+            queue.next_batch(now, idempotence.max_in_flight, idempotence.producer) for queue in self._queues.values()
+        )
+        return [batch for batch in found if batch is not None]
+
+    def _deadline(self, batches: Iterable[ProducerBatch]) -> float:
+        return min(self._cluster.deadline(), *(self._expiry(batch) for batch in batches))
+
+    def _start(self, key: Hashable, work: Callable[[], Work[None]], waiting: Callable[[], list[ProducerBatch]]) -> None:
+        """Begins to get what batches lack, unless that is under way. Where it fails, those that are `waiting` by then
+        are sent later."""
+        if key not in self._tasks:
+            self._tasks.start(key, work(), lambda found, error: self._retry_or_fail_all(waiting(), _expected(error)))
+            self._goes_on |= key not in self._tasks
+
+    def _find_leaders(self, topic: str, batches: list[ProducerBatch]) -> None:
+        """Begins to ask who leads the partitions of these batches of a topic."""
+
+        def found(partitions: Mapping[int, PartitionMetadata | KafkaError] | None, error: Exception | None) -> None:
+            missing = _expected(error)
+            for batch in self._ready():
+                tp = batch.topic_partition
+                if tp.topic == topic:
+                    refusal = missing or (partitions or {}).get(tp.partition)
+                    if isinstance(refusal, KafkaError) and refusal.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+                        self._fail_batch(batch, refusal)  # which was waited for already
+                    elif isinstance(refusal, TagwireError):
+                        self._retry_or_fail(batch, refusal)
+
+        key = "leaders", topic
+        if key not in self._tasks:
+            wanted = {batch.topic_partition.partition for batch in batches}
+            self._tasks.start(key, self._cluster.partitions(topic, wanted, self._deadline(batches)), found)
+            self._goes_on |= key not in self._tasks
+
+    def _led_by(self, node: int) -> list[ProducerBatch]:
+        """The batches that can be sent to a broker now."""
+        led = ((batch, self._cluster.known_partition(batch.topic_partition)) for batch in self._ready())
+        return [batch for batch, partition in led if partition is not None and partition.leader == node]
+
+    def _send_to(self, node: int, batches: list[ProducerBatch]) -> None:
+        free = self._settings.in_flight - sum(request.node == node for request in self._in_flight)
+        if free <= 0:
+            return
+        link = self._cluster.ready_link(node)
+        if link is None:
+            deadline = self._deadline(batches)
+            self._start(("link", node), lambda: _done(self._cluster.link(node, deadline)), lambda: self._led_by(node))
+            return
+        link.node = node
+        if link.quiet_until > time.monotonic():  # it asked to be left alone; others are not
+            for batch in batches:
+                batch.retry_at = link.quiet_until
+            return
+        if not link.has_room:
+            return
+        batches = self._in_transaction(batches)
+        for batches_together in list(_by_request(self._encoded(batches, link)))[:free]:
+            if not link.has_room:
+                return
+            self._send(node, link, batches_together)
+
+    def _in_transaction(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
+        """The batches whose partitions are in the transaction; the others are added to it."""
+        new = self._idempotence.partitions_to_add([batch.topic_partition for batch in batches])
+        if new:
+            waiting = [batch for batch in batches if batch.topic_partition in new]
+            deadline = self._deadline(waiting)
+            self._start(
+                "partitions",
+                lambda: self._idempotence.add_partitions(new, deadline),
+                lambda: [batch for batch in self._ready() if batch.topic_partition in new],
+            )
+        return [batch for batch in batches if batch.topic_partition not in new]
+
+    def _encoded(self, batches: Iterable[ProducerBatch], link: Link) -> Iterator[ProducerBatch]:
+        """The batches as they are to be sent; one that cannot be is failed."""
+        for batch in batches:
+            try:
+                batch.encode()
+                speaks = link.version(ApiKey.PRODUCE) if batch.compression == "zstd" else PRODUCE_ZSTD
+                if speaks < PRODUCE_ZSTD:
+                    raise UnsupportedVersionError(
+                        f"{link.broker} serves Produce up to v{speaks}; zstd needs v{PRODUCE_ZSTD}"
+                    )
+            except (EncodeError, UnsupportedVersionError) as error:
+                self._fail_batch(batch, error)
+            else:
+                yield batch
+
+    def _send(self, node: int, link: Link, batches: list[ProducerBatch]) -> None:
+        now = time.monotonic()
+        # A batch that expires in flight is not waited for any longer; what it stands with is sent again.
+        deadline = max(now, self._deadline(batches))
+        self._goes_on = True
+        try:
+            ids = {batch.topic_partition.topic: self._topic_id(batch.topic_partition.topic) for batch in batches}
+            highest = None if NO_TOPIC_ID not in ids.values() else PRODUCE_TOPIC_IDS - 1
+            version = self._idempotence.produce_version(link, ApiKey.PRODUCE, highest)
+            for batch in batches:
+                queue = self._queues[batch.topic_partition]
+                queue.sequences.assign(batch, transactional=self._is_transactional)
+                queue.sent(batch)
+            message = self._produce_request(batches, ids)
+            say_dialect(message, self._settings.dialect, ApiKey.PRODUCE, version)
+            pending = self._cluster.send(link, message, version)
+        except TagwireError as error:
+            self._retry_or_fail_all(batches, error)
+            return
+        topics: dict[str | UUID, str] = {
+            topic_id if version >= PRODUCE_TOPIC_IDS else name: name for name, topic_id in ids.items()
+        }
+        self._in_flight.append(_InFlightRequest(node, link, pending, batches, topics, deadline))
+
+    @property
+    def _is_transactional(self) -> bool:
+        return self._idempotence.transactional_id is not None
+
+    def _topic_id(self, name: str) -> UUID:
+        topic = self._cluster.known_topic(name)
+        return NO_TOPIC_ID if topic is None else topic.topic_id
+
+    def _produce_request(self, batches: list[ProducerBatch], ids: Mapping[str, UUID]) -> messages.ProduceRequest:
+        kind = messages.ProduceRequest
+        topics: dict[str, list[messages.ProduceRequest.PartitionProduceData]] = {}
+        for batch in batches:
+            tp = batch.topic_partition
+            topics.setdefault(tp.topic, []).append(kind.PartitionProduceData(index=tp.partition, records=batch.data))
+        return kind(
+            transactional_id=self._idempotence.transactional_id,
+            acks=self._settings.acks,
+            timeout_ms=int(self._cluster.timeout * 1000),
+            topic_data=[
+                kind.TopicProduceData(name=name, topic_id=ids[name], partition_data=data)
+                for name, data in topics.items()
+            ],
+        )
+
+    # Responses -----------------------------------------------------------------------------------------------------
+
+    def _take_responses(self) -> None:
+        for link in {request.link for request in self._in_flight}:
+            link.poll()
+        now = time.monotonic()
+        for request in [request for request in self._in_flight if request.pending.done or request.deadline <= now]:
+            self._in_flight.remove(request)
+            if not request.pending.done:
+                request.link.expire(request.pending)
+            try:
+                response: messages.ProduceResponse | None = request.pending.result()
+            except TagwireError as error:
+                for batch in request.batches:
+                    batch.may_be_appended |= request.pending.is_written
+                self._retry_or_fail_all(request.batches, error)
+            else:
+                self._handle_response(request, response)
+
+    def _handle_response(self, request: _InFlightRequest, response: messages.ProduceResponse | None) -> None:
+        """None is what there is with acks=0."""
+        found = {} if response is None else by_partition(response, request.topics)
+        delivered = []
+        for batch in request.batches:
+            answer = found.get(batch.topic_partition)
+            if response is None:
+                delivered.append((batch, NO_OFFSET))
+            elif answer is None:
+                batch.may_be_appended = True
+                untold = f"the response to Produce does not say once what became of {batch.topic_partition}"
+                self._fail_batch(batch, RemoteProtocolError(untold))
+            elif answer.error_code == Error.NONE and not 0 <= answer.base_offset <= MAX_OFFSET - batch.count:
+                impossible = f"{batch.topic_partition} is said to be written at offset {answer.base_offset}"
+                self._fail_batch(batch, RemoteProtocolError(impossible))
+            elif answer.error_code == Error.NONE:
+                delivered.append((batch, answer.base_offset))
+            elif self._handle_error(batch, answer, response) is Outcome.DELIVERED:
+                delivered.append((batch, NO_OFFSET))
+        for batch, _ in delivered:
+            self._queues[batch.topic_partition].acked(batch)
+        if delivered:
+            self._accumulator.complete([(batch, offset, None) for batch, offset in delivered])
+
+    def _handle_error(
+        self, batch: ProducerBatch, answer: PartitionResponse, response: messages.ProduceResponse
+    ) -> Outcome:
+        error = refusal_of(batch, answer)
+        queue = self._queues[batch.topic_partition]
+        outcome = outcome_of(batch, error.error, is_oldest=queue.is_oldest(batch))
+        if outcome is Outcome.SPLIT:
+            self._accumulator.split(batch, queue.split(batch, transactional=self._is_transactional))
+        elif outcome is Outcome.RETRY_IN_ORDER:
+            self._retry_or_fail(batch, error, again=True)
+        elif outcome is Outcome.NEW_SEQUENCE:
+            if self._idempotence.handle_sequence_error(queue, error) and not batch.may_be_appended:
+                self._retry_or_fail(batch, error, again=True)
+            else:
+                self._fail_batch(batch, error)
+        elif outcome is Outcome.RETRY:
+            batch.may_be_appended |= error.error not in NOT_APPENDED
+            leader = answer.current_leader
+            is_leader_known = error.refreshes_metadata and self._cluster.moved(
+                batch.topic_partition, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)
+            )
+            self._retry_or_fail(batch, error, is_leader_known=is_leader_known)
+        return outcome
+
+    def _retry_or_fail_all(self, batches: Iterable[ProducerBatch], error: TagwireError | None) -> None:
+        if error is not None:
+            for batch in batches:
+                self._retry_or_fail(batch, error)
+
+    def _retry_or_fail(
+        self, batch: ProducerBatch, error: TagwireError, *, again: bool = False, is_leader_known: bool = False
+    ) -> None:
+        """Lets the batch be sent again later, or fails it.
+
+        Args:
+            again: it is worth it whatever the error says. is_leader_known: nobody need be asked who leads now.
+        """
+        now = time.monotonic()
+        batch.attempts += 1
+        batch.last_error = error
+        is_worth_it = again or is_retriable(error) or isinstance(error, RequestTimeoutError)
+        is_in_time = batch.attempts <= self._settings.retries and now < self._expiry(batch)
+        if not is_worth_it or not is_in_time or self._idempotence.abort_reason is not None:
+            self._fail_batch(batch, error)
+            return
+        self._queues[batch.topic_partition].reenqueue(batch)
+        batch.retry_at = now if is_leader_known else now + pause_before(batch.attempts)
+        if not is_leader_known and (not isinstance(error, KafkaError) or error.refreshes_metadata):
+            self._cluster.forget([batch.topic_partition.topic])
+
+    def _fail_batch(self, batch: ProducerBatch, error: TagwireError) -> None:
+        queue = self._queues[batch.topic_partition]
+        self._goes_on = True
+        queue.remove(batch)
+        if batch.base_sequence != NO_SEQUENCE or self._is_transactional:
+            error = self._idempotence.handle_failed_batch(queue, error)
+        self._accumulator.note_failure(error)
+        self._accumulator.complete([(batch, NO_OFFSET, error)])
+
+    def _expiry(self, batch: ProducerBatch) -> float:
+        return batch.created + self._settings.timeout
+
+    def _fail_expired(self) -> None:
+        """Fails the batches in the queues whose time is up."""
+        now = time.monotonic()
+        for tp, queue in self._queues.items():
+            while queue.batches and self._expiry(queue.batches[0]) <= now:
+                batch = queue.batches[0]
+                late = f"{counted(batch)} for {tp} could not be delivered within {self._settings.timeout:g} s"
+                self._fail_batch(batch, batch.last_error or RequestTimeoutError(late))
+
+    def _abort_undrained(self, reason: TagwireError) -> None:
+        """Fails all that is not in flight."""
+        aborted = [batch for queue in self._queues.values() for batch in queue.batches]
+        for queue in self._queues.values():
+            if any(batch.base_sequence != NO_SEQUENCE for batch in queue.batches):
+                self._idempotence.handle_failed_batch(queue, reason)
+            queue.batches.clear()
+        if aborted:
+            self._accumulator.complete([(batch, NO_OFFSET, reason) for batch in aborted])
+
+
+async def _done(work: Work[Any]) -> None:
+    await work
+
+
+def _leave_to_sending(found: None, error: Exception | None) -> None:
+    """What goes wrong with a topic shows when something is sent to it."""
+    _expected(error)
+
+
+def _expected(error: Exception | None) -> TagwireError | None:
+    """The error, where it is one that work may end with. Raises any other."""
+    if error is None or isinstance(error, TagwireError):
+        return error
+    raise error
+
+
+def _by_request(batches: Iterable[ProducerBatch]) -> Iterator[list[ProducerBatch]]:
+    """Batches for one leader, as many together as fit into a request."""
+    group: list[ProducerBatch] = []
+    size = 0
+    for batch in batches:
+        if group and size + len(batch.data) > REQUEST_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(batch)
+        size += len(batch.data)
+    if group:
+        yield group
