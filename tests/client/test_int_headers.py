@@ -121,7 +121,7 @@ def test_messages_before_a_broken_one_are_read(cluster: FakeCluster, log: FakePa
 
 def test_options_that_contradict_the_dialect_are_refused(cluster: FakeCluster) -> None:
     for options in ({"idempotence": True}, {"transactional_id": "mover"}):
-        with pytest.raises(ConfigError, match="dialect int-headers: its batches cannot be numbered"):
+        with pytest.raises(ConfigError, match="dialect int-headers: it has no room for sequence numbers"):
             Producer(cluster.bootstrap, dialect=DIALECT, **options)
     with pytest.raises(ConfigError, match="no dialect is given"):
         Producer(cluster.bootstrap, register=REGISTER)

@@ -310,7 +310,7 @@ def test_retries_are_counted(cluster: FakeCluster) -> None:
     assert len(cluster.asked("Produce")) == 3
 
 
-def test_a_batch_is_given_up_when_its_time_is_over(cluster: FakeCluster) -> None:
+def test_a_batch_is_failed_when_its_time_is_over(cluster: FakeCluster) -> None:
     cluster.topic("t")
     with Producer(cluster.bootstrap, timeout=0.4) as producer:
         cluster.script("Produce", *[refusing(Error.NOT_LEADER_OR_FOLLOWER)] * 1000)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tagwire import records
-from tagwire.client import Client, Delivery, Producer
+from tagwire.client import Client, Delivery, Producer, RecordMetadata
 from tagwire.errors import ConfigError, Error, KafkaError, RequestTimeoutError, TagwireError
 
 from .fake_broker import SERVED, FakeCluster, Late, Silence
@@ -211,7 +211,7 @@ def test_a_closed_producer_takes_nothing(cluster: FakeCluster) -> None:
     assert not threads()
 
 
-def test_what_closing_has_no_time_for_is_given_up(cluster: FakeCluster) -> None:
+def test_what_closing_has_no_time_for_is_failed(cluster: FakeCluster) -> None:
     cluster.topic("t")
     cluster.script("Produce", Silence())
     producer = Producer(cluster.bootstrap)
@@ -252,3 +252,39 @@ def test_keyless_records_go_only_where_there_is_a_leader() -> None:
             deliveries = [producer.send("t", b"x" * 50) for _ in range(20)]
             producer.flush()
         assert {delivery.partition for delivery in deliveries} == {0}
+
+
+# Futures --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_delivery_is_waited_for_as_a_future_of_the_standard_library(cluster: FakeCluster) -> None:
+    cluster.topic("t")
+    cluster.script("Produce", None, refusing(Error.INVALID_RECORD))
+    with Producer(cluster.bootstrap, linger=3600) as producer:
+        good = producer.send("t", b"v")
+        for wait in (good.result, good.exception):
+            with pytest.raises(RequestTimeoutError, match="t-0: not delivered within 0 s"):
+                wait(timeout=0)
+        assert not good.done()
+        producer.flush()
+        assert (good.done(), good.exception(), good.result()) == (True, None, RecordMetadata("t", 0, 0))
+        bad = producer.send("t", b"w")
+        with pytest.raises(KafkaError, match="INVALID_RECORD"):
+            producer.flush()
+        assert bad.done()
+        with pytest.raises(KafkaError) as raised:
+            bad.result()
+        assert bad.exception() is raised.value
+
+
+def test_whoever_waits_without_end_may_say_so_in_seconds(cluster: FakeCluster) -> None:
+    cluster.topic("t")
+    cluster.script("Produce", Late(0.2))
+    endless = float("inf")
+    with Producer(cluster.bootstrap, buffer_memory=100, max_block=endless, timeout=endless) as producer:
+        producer.send("t", b"v" * 60)
+        delivery = producer.send("t", b"w" * 60)  # waits for room
+        assert delivery.result(endless).offset == 1
+        producer.send("t", b"x")
+        producer.flush(endless)
+        producer.close(endless)

@@ -1,4 +1,4 @@
-"""Numbered batches: each stands once and in order, whatever is lost or refused on the way."""
+"""Idempotence: each batch is appended once and in order, whatever is lost or refused on the way."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_each_partition_counts_its_own_records(cluster: FakeCluster) -> None:
     assert len(cluster.asked("InitProducerId")) == 1
 
 
-def test_several_batches_of_a_partition_are_under_way_at_a_time(cluster: FakeCluster) -> None:
+def test_several_batches_of_a_partition_are_in_flight_at_a_time(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     cluster.script("Produce", Late(0.3))
     with Client(cluster.bootstrap) as client, Producer(client, batch_bytes=100) as producer:
@@ -63,7 +63,7 @@ def test_several_batches_of_a_partition_are_under_way_at_a_time(cluster: FakeClu
     assert len(cluster.asked("Produce")) == 20
 
 
-def test_no_batch_is_under_way_before_the_broker_has_taken_the_first(cluster: FakeCluster) -> None:
+def test_no_batch_is_in_flight_before_the_broker_has_taken_the_first(cluster: FakeCluster) -> None:
     cluster.topic("t")
     cluster.script("Produce", refusing(Error.NOT_LEADER_OR_FOLLOWER), refusing(Error.NOT_LEADER_OR_FOLLOWER))
     with Producer(cluster.bootstrap, batch_bytes=100) as producer:
@@ -115,7 +115,7 @@ def test_whatever_is_lost_each_record_stands_once_and_in_order(actions: list[Any
         assert [numbers(log) for log in logs] == [list(range(index, 40, partitions)) for index in range(partitions)]
 
 
-# What may be stored ---------------------------------------------------------------------------------------------------
+# What may be appended -------------------------------------------------------------------------------------------------
 
 
 def stored_and_refused(cluster: FakeCluster, error: Error) -> Callable[[Any], Any]:
@@ -136,7 +136,7 @@ def outcomes(deliveries: list[Any]) -> list[bool]:
     return [delivery.exception(0) is None for delivery in deliveries]
 
 
-def test_what_was_in_flight_behind_a_batch_that_is_given_up_is_not_written_twice(cluster: FakeCluster) -> None:
+def test_what_was_in_flight_behind_a_batch_that_is_failed_is_not_written_twice(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     with Producer(cluster.bootstrap, batch_bytes=100, retries=1) as producer:
         send_each(producer, 1)[0].result(10)
@@ -149,7 +149,7 @@ def test_what_was_in_flight_behind_a_batch_that_is_given_up_is_not_written_twice
     assert numbers(log) == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_batch_that_may_be_stored_is_given_up_rather_than_written_under_another_number(cluster: FakeCluster) -> None:
+def test_a_batch_that_may_be_appended_is_failed_rather_than_sent_with_another_sequence(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     with Producer(cluster.bootstrap, batch_bytes=100) as producer:
         send_each(producer, 1)[0].result(10)
@@ -161,7 +161,7 @@ def test_a_batch_that_may_be_stored_is_given_up_rather_than_written_under_anothe
     assert numbers(log) == [0, 1, 2]
 
 
-def test_a_batch_that_may_be_stored_whole_is_not_split(cluster: FakeCluster) -> None:
+def test_a_batch_that_may_be_appended_whole_is_not_split(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     with Producer(cluster.bootstrap) as producer:
         cluster.script(
@@ -175,7 +175,7 @@ def test_a_batch_that_may_be_stored_whole_is_not_split(cluster: FakeCluster) -> 
     assert numbers(log) == list(range(4))
 
 
-def test_a_batch_without_numbers_is_split_whatever_was_said_of_it_before(cluster: FakeCluster) -> None:
+def test_a_batch_without_a_sequence_is_split_whatever_was_said_of_it_before(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     cluster.script("Produce", refusing(Error.NOT_LEADER_OR_FOLLOWER), refusing(Error.MESSAGE_TOO_LARGE))
     with Producer(cluster.bootstrap, acks=1) as producer:
@@ -183,7 +183,7 @@ def test_a_batch_without_numbers_is_split_whatever_was_said_of_it_before(cluster
     assert numbers(log) == list(range(4))
 
 
-def test_what_was_never_written_to_a_broker_is_delivered_under_another_number(cluster: FakeCluster) -> None:
+def test_what_was_never_written_to_a_broker_is_delivered_with_another_sequence(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     with Producer(cluster.bootstrap, batch_bytes=100) as producer:
         send_each(producer, 1)[0].result(10)
@@ -264,7 +264,7 @@ def test_an_epoch_that_somebody_else_has_passed_is_left_for_another_id(cluster: 
     assert [(found.producer_id, found.producer_epoch) for found in headers_in(log)] == [(101, 0)]
 
 
-def test_another_id_is_asked_for_once_whatever_else_is_given_up(cluster: FakeCluster) -> None:
+def test_another_id_is_asked_for_once_whatever_else_is_failed(cluster: FakeCluster) -> None:
     logs = cluster.topic("t", 2)
     with Producer(cluster.bootstrap) as producer:
         for partition in (0, 1):
@@ -281,7 +281,7 @@ def test_another_id_is_asked_for_once_whatever_else_is_given_up(cluster: FakeClu
     assert ids == {100, 101}
 
 
-def test_what_comes_after_a_batch_that_is_given_up_starts_from_0_under_a_new_epoch(cluster: FakeCluster) -> None:
+def test_what_comes_after_a_batch_that_is_failed_starts_from_0_under_a_new_epoch(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     with Producer(cluster.bootstrap, batch_bytes=100) as producer:
         cluster.script("Produce", None, refusing(Error.INVALID_RECORD))
@@ -326,7 +326,7 @@ def test_a_batch_that_is_too_large_is_split_until_it_is_not(cluster: FakeCluster
     assert {found.compression for found in headers_in(log)} == {"lz4"}
 
 
-def test_a_record_that_is_too_large_alone_is_given_up(cluster: FakeCluster) -> None:
+def test_a_record_that_is_too_large_alone_is_failed(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     with Producer(cluster.bootstrap) as producer:
         cluster.script("Produce", *[refusing(Error.MESSAGE_TOO_LARGE)] * 2)
@@ -352,12 +352,12 @@ def test_a_broker_without_producer_ids_is_told_with_the_option_that_does_without
 
 
 @pytest.mark.parametrize("acks", [0, 1])
-def test_numbers_need_all_acks(acks: int) -> None:
+def test_idempotence_needs_all_acks(acks: int) -> None:
     with pytest.raises(ConfigError, match=f"acks={acks}.*idempotence=False"):
         Producer("127.0.0.1:1", acks=acks, idempotence=True)
 
 
-def test_fewer_acks_mean_no_numbers(cluster: FakeCluster) -> None:
+def test_with_fewer_acks_batches_have_no_sequence_numbers(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     with Producer(cluster.bootstrap, acks=1) as producer:
         producer.send("t", b"v")

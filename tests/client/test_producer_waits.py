@@ -14,7 +14,7 @@ from .fake_broker import SERVED, FakeCluster
 SOON = 60.0
 
 
-def test_every_batch_is_given_up_at_once_where_none_can_be_sent() -> None:
+def test_every_batch_is_failed_at_once_where_none_can_be_sent() -> None:
     with FakeCluster(served={api: served for api, served in SERVED.items() if api != 22}) as cluster:
         cluster.topic("t")
         with Client(cluster.bootstrap) as client:

@@ -54,7 +54,7 @@ ABSENT: dict[str, Callable[[], bool]] = {
     "a schema registry": lambda: nowhere("schema", "avro", "protobuf", "serializer"),
     "OAUTHBEARER": lambda: set(MECHANISMS) == {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"},
     "JKS": lambda: not any(word in name for name in parameters(tagwire.client.Security) for word in ("jks", "pkcs")),
-    "delivery callbacks": lambda: (
+    "delivery callbacks of `send` (`on_delivery`)": lambda: (
         nowhere("callback") and not {"callback", "on_delivery"} & set(inspect.signature(Producer.send).parameters)
     ),
     "a partitioner": lambda: "partitioner" not in parameters(Producer),

@@ -62,7 +62,7 @@ def row_batches(
     dialect: str | None = None,
     register: records.HeaderRegister | None = None,
 ) -> Iterator[tuple[TopicPartition, bytes]]:
-    """The rows as record batches, made when they are asked for, and where each goes.
+    """The rows as record batches, made one by one, and where each goes.
 
     Args:
         partition: where all of them go; None as their columns say. See `Producer.send_arrow`, also for errors.

@@ -54,11 +54,11 @@ _LAST_SECOND: Final = 1.0
 class Producer(ClientOwner):
     """Sends records, in batches, from a thread of its own; it may be used by many threads of the process that made it.
 
-    A record goes out when its batch is full, or `linger` after the batch was begun, or on `flush` and `close`. The
-    order of a partition is the order of the calls, whatever has to be tried again. A record with a key goes to the
-    partition that Java's producer gives the key; records without one fill a batch of one partition, then of another.
+    A record is sent when its batch is full, `linger` after the batch was begun, or on `flush` and `close`. The order of a
+    partition is the order of the calls, whatever has to be sent again. A record with a key goes to the partition that
+    Java's producer gives the key; records without one fill a batch of one partition, then of another (KIP-794).
 
-    Batches are numbered (`idempotence`), so that a batch whose answer was lost stands once, not twice.
+    The producer is idempotent (`idempotence`, KIP-98): a batch whose response was lost is appended once, not twice.
 
         with Producer("kafka-1:9092", compression="zstd") as producer:
             delivery = producer.send("flights", b"value", key=b"UA-1545", headers=[("origin", b"EWR")])
@@ -77,22 +77,22 @@ class Producer(ClientOwner):
         client: a client, which stays open and is not used itself, or what one is made of, as `Client` takes it:
             "HOST:PORT,HOST:PORT", or a dict of Kafka's properties.
         acks: who must have a batch before it counts as sent: "all" in-sync replicas, 1 the leader, 0 nobody.
-        idempotence: whether batches are numbered; None does so where `acks` is "all", which it needs.
+        idempotence: whether batches have sequence numbers; None is where `acks` is "all", which that needs.
         compression: none, gzip, snappy, lz4 or zstd. topic_compression: {topic: compression} of topics that differ.
         batch_bytes: bytes of records, before compression, that are sent together.
         linger: seconds that a record waits for others.
-        buffer_memory: bytes of records that may wait for their answers; `send` waits for room.
+        buffer_memory: bytes of records that may wait to be delivered; `send` waits for room.
         max_block: seconds that `send` waits for room, or for the partitions of a topic; and that a call about
             transactions takes.
-        retries: how often a batch is tried again. timeout: seconds from its first record until it is given up.
+        retries: how often a batch is sent again. timeout: seconds from its first record until it is failed.
         transactional_id: the name under which transactions are made; whoever uses it later fences who used it before.
         transaction_timeout: seconds after which the coordinator aborts a transaction that nobody ends.
-            What is left out is as the client is set up.
+        dialect: None for record batches, "int-headers" for topics of that format, whose header keys are ints, and which
+            has no room for sequence numbers.
+            These are `ProduceOptions`; what is left out or None is as the client is set up.
         interceptors: each sees every record of `send` before it is encoded, and may set its headers or give another
             record. One that raises is logged, and the record goes on as it was before it.
         header_serdes: what makes header values, also those of interceptors, bytes.
-        dialect: None for record batches, "int-headers" for topics of that format, whose header keys are ints, and whose
-            batches are not numbered.
         register: with that dialect, what knows header keys by name: then they may be names too, of interceptors also.
 
     Raises:
@@ -142,20 +142,20 @@ class Producer(ClientOwner):
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Delivery:
-        """Takes a record. What becomes of it shows in the `Delivery`, and a failure also in the next `flush`.
+        """Appends a record to a batch. What becomes of it shows in the `Delivery`, a failure also in the next `flush`.
 
         Args:
             headers: (key, value) pairs, in order; keys may repeat; or a dict. Values are bytes or None, or what
                 `header_serdes` takes.
             timestamp: milliseconds since 1970 UTC, -1 for none; None is now.
-            partition: where to put it; None as the key says.
+            partition: where it goes; None as the key says.
 
         Raises:
             EncodeError: the record cannot be written.
             KafkaError: the topic or the partition does not exist. A missing topic is created where brokers do that.
-            ConnectError, ...: the topic's partitions could not be asked.
+            ConnectError, ...: no broker could be asked for the topic's partitions.
             RequestTimeoutError: there was no room within `max_block` seconds.
-            TransactionStateError: no transaction is open. What doomed the transaction, once it is.
+            TransactionStateError: no transaction is open. Why the transaction has failed, once it has.
         """
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
@@ -181,7 +181,7 @@ class Producer(ClientOwner):
             raise
 
     def send_batch(self, topic: str, partition: int, data: bytes) -> Delivery:
-        """Takes a record batch that is encoded already, such as `tagwire.records.from_arrow` makes; its records are
+        """Sends a record batch that is encoded already, such as `tagwire.records.from_arrow` makes; its records are
         sent as they are.
 
         Raises:
@@ -193,10 +193,10 @@ class Producer(ClientOwner):
         return Delivery(batch, 0)
 
     def send_arrow(self, topic: str, rows: pa.RecordBatch | pa.Table, partition: int | None = None) -> RowsDelivery:
-        """Takes rows with columns key, value, headers, timestamp and partition, as `tagwire.records.from_arrow` does;
+        """Sends rows with columns key, value, headers, timestamp and partition, as `tagwire.records.from_arrow` does;
         any may be missing, and others are not looked at. A row without a timestamp gets the time of the call.
 
-        Rows keep their order within a partition. They go out at once, in batches of at most `batch_bytes`, or of a
+        Rows keep their order within a partition. They are sent at once, in batches of at most `batch_bytes`, or of a
         megabyte where that is more. Interceptors and `header_serdes` see the records of `send` alone.
 
         Args:
@@ -205,7 +205,7 @@ class Producer(ClientOwner):
 
         Raises:
             EncodeError: `rows` are no Arrow rows, or have neither keys nor values, or a column whose name is misspelt;
-                a column is of another type, or a row cannot be written: rows before it may be on their way.
+                a column is of another type, or a row cannot be written: rows before it may be sent.
             KafkaError: the topic or a partition does not exist. Else as `send`.
         """
         from tagwire.client.producing.arrow_rows import MAX_BATCH_BYTES, check_rows, row_batches
@@ -224,7 +224,7 @@ class Producer(ClientOwner):
         return RowsDelivery(rows.num_rows, batches)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Sends everything and waits until all of it is decided.
+        """Sends everything and waits until all of it is delivered, or failed.
 
         Args:
             timeout: seconds to wait at most; None for as long as the producer tries.
@@ -232,7 +232,7 @@ class Producer(ClientOwner):
         Raises:
             TagwireError: the first failure since the last flush: KafkaError as a broker refused, or what kept a batch
                 from being delivered within its time. Each `Delivery` has its own.
-            RequestTimeoutError: not all of it was decided within `timeout`; it is tried further.
+            RequestTimeoutError: not all of it was within `timeout`; it is tried further.
         """
         seconds("timeout", timeout)
         self._thread.require_waitable()
@@ -242,7 +242,7 @@ class Producer(ClientOwner):
         """Flushes, ends the thread and closes its connections.
 
         Args:
-            timeout: seconds that flushing may take; what is not delivered by then is given up.
+            timeout: seconds that flushing may take; what is not delivered by then is failed.
             abort: whether an open transaction is aborted. Otherwise it stays open, with what was flushed before, until
                 somebody ends it (`end_transaction`) or its time is up: nothing is sent, nobody is told. A producer that
                 is not closed, but collected or left behind by its process, ends nothing either.
@@ -321,7 +321,7 @@ class Producer(ClientOwner):
 
     def begin_transaction(self) -> None:
         """Opens a transaction: what is sent from now on belongs to it. Raises TransactionStateError while one is open,
-        and what doomed the producer, once it is."""
+        and the fatal error, once there is one."""
         self._transactions().begin()
 
     def send_offsets(
@@ -368,8 +368,8 @@ class Producer(ClientOwner):
         """Gives up what is not delivered yet, and aborts.
 
         Args:
-            timeout: seconds to wait for what is on its way to brokers, and to try to abort; None waits until all of it
-                is decided, and then tries for `max_block`.
+            timeout: seconds to wait for what is in flight, and to try to abort; None waits until all of it
+                is delivered or failed, and then tries for `max_block`.
 
         Raises:
             As `commit_transaction`; calling it again goes on.

@@ -43,7 +43,7 @@ class ProducerBatch:
             (`sequence_numbers`); `NO_PRODUCER_ID` and `NO_SEQUENCE` before.
         may_be_appended: whether it was sent, and nobody knows whether the leader has appended it.
         is_unsplittable: whether it is sent as the caller has encoded it, or not at all.
-        order: its place among the batches of its partition; parts of one that was split keep theirs within its place.
+        order: its position among the batches of its partition; parts of one that was split share its position.
         attempts: how many times it was sent. retry_at: `time.monotonic` before which it is not sent again.
         last_error: why it was not delivered when it was last sent. error: why it was failed.
         is_done: whether it is complete: delivered, or failed.

@@ -198,7 +198,7 @@ class RecordAccumulator:
             left = until - time.monotonic()
             if left <= 0:
                 raise RequestTimeoutError(
-                    f"{self._bytes} bytes of records are on their way, and buffer_memory allows {self._memory}; "
+                    f"{self._bytes} bytes of records are not delivered yet, and buffer_memory allows {self._memory}; "
                     f"there was no room for {size} more within {self._settings.max_block:g} s"
                 )
             self.completion.wait(min(left, threading.TIMEOUT_MAX))

@@ -203,7 +203,7 @@ class Sender:
         return min(self._cluster.deadline(), *(self._expiry(batch) for batch in batches))
 
     def _start(self, key: Hashable, work: Callable[[], Work[None]], waiting: Callable[[], list[ProducerBatch]]) -> None:
-        """Begins to get what batches lack, unless that is under way. Where it fails, those that are `waiting` by then
+        """Begins to get what batches lack, unless that has begun. Where it fails, those that are `waiting` by then
         are sent later."""
         if key not in self._tasks:
             self._tasks.start(key, work(), lambda found, error: self._retry_or_fail_all(waiting(), _expected(error)))
@@ -353,22 +353,22 @@ class Sender:
 
     def _handle_response(self, request: _InFlightRequest, response: messages.ProduceResponse | None) -> None:
         """None is what there is with acks=0."""
-        found = {} if response is None else by_partition(response, request.topics)
+        responses = {} if response is None else by_partition(response, request.topics)
         delivered = []
         for batch in request.batches:
-            answer = found.get(batch.topic_partition)
+            found = responses.get(batch.topic_partition)
             if response is None:
                 delivered.append((batch, NO_OFFSET))
-            elif answer is None:
+            elif found is None:
                 batch.may_be_appended = True
                 untold = f"the response to Produce does not say once what became of {batch.topic_partition}"
                 self._fail_batch(batch, RemoteProtocolError(untold))
-            elif answer.error_code == Error.NONE and not 0 <= answer.base_offset <= MAX_OFFSET - batch.count:
-                impossible = f"{batch.topic_partition} is said to be written at offset {answer.base_offset}"
+            elif found.error_code == Error.NONE and not 0 <= found.base_offset <= MAX_OFFSET - batch.count:
+                impossible = f"{batch.topic_partition} is said to be written at offset {found.base_offset}"
                 self._fail_batch(batch, RemoteProtocolError(impossible))
-            elif answer.error_code == Error.NONE:
-                delivered.append((batch, answer.base_offset))
-            elif self._handle_error(batch, answer, response) is Outcome.DELIVERED:
+            elif found.error_code == Error.NONE:
+                delivered.append((batch, found.base_offset))
+            elif self._handle_error(batch, found, response) is Outcome.DELIVERED:
                 delivered.append((batch, NO_OFFSET))
         for batch, _ in delivered:
             self._queues[batch.topic_partition].acked(batch)
@@ -376,9 +376,9 @@ class Sender:
             self._accumulator.complete([(batch, offset, None) for batch, offset in delivered])
 
     def _handle_error(
-        self, batch: ProducerBatch, answer: PartitionResponse, response: messages.ProduceResponse
+        self, batch: ProducerBatch, found: PartitionResponse, response: messages.ProduceResponse
     ) -> Outcome:
-        error = refusal_of(batch, answer)
+        error = refusal_of(batch, found)
         queue = self._queues[batch.topic_partition]
         outcome = outcome_of(batch, error.error, is_oldest=queue.is_oldest(batch))
         if outcome is Outcome.SPLIT:
@@ -392,7 +392,7 @@ class Sender:
                 self._fail_batch(batch, error)
         elif outcome is Outcome.RETRY:
             batch.may_be_appended |= error.error not in NOT_APPENDED
-            leader = answer.current_leader
+            leader = found.current_leader
             is_leader_known = error.refreshes_metadata and self._cluster.moved(
                 batch.topic_partition, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)
             )
@@ -410,7 +410,7 @@ class Sender:
         """Lets the batch be sent again later, or fails it.
 
         Args:
-            again: it is worth it whatever the error says. is_leader_known: nobody need be asked who leads now.
+            again: it is worth it whatever the error. is_leader_known: the response told who leads now.
         """
         now = time.monotonic()
         batch.attempts += 1

@@ -72,18 +72,18 @@ def settings_of(defaults: ProduceSettings, given: ProduceOptions, beside: Iterab
         _check_transactional(settings)
     if settings.dialect is not None:
         settings = _of_dialect(settings)
-    is_numbered = settings.acks == _ALL if settings.idempotence is None else settings.idempotence
-    if is_numbered and settings.acks != _ALL:
+    is_idempotent = settings.acks == _ALL if settings.idempotence is None else settings.idempotence
+    if is_idempotent and settings.acks != _ALL:
         raise ConfigError(f"acks={settings.acks}: a producer with idempotence needs acks=all; say idempotence=False")
-    return replace(settings, idempotence=is_numbered)
+    return replace(settings, idempotence=is_idempotent)
 
 
 def _of_dialect(settings: ProduceSettings) -> ProduceSettings:
-    """Message sets have no room for a producer's numbers."""
+    """Message sets have no room for producer ids and sequence numbers."""
     check_dialect(settings.dialect)
     if settings.idempotence or settings.transactional_id is not None:
         raise ConfigError(
-            f"dialect {settings.dialect}: its batches cannot be numbered, so neither idempotence nor transactions"
+            f"dialect {settings.dialect}: it has no room for sequence numbers, so neither idempotence nor transactions"
         )
     return replace(settings, idempotence=False)
 
