@@ -277,6 +277,9 @@ TELLS_CLIENTS: list[tuple[str, Callable[[str], object], str]] = [
     ("a property of None", lambda b: Client({"bootstrap.servers": None}), r"bootstrap\.servers: needs text, a number"),
     ("a misspelt option", lambda b: Client(b, security_protocal="SSL"), "security_protocol is one"),  # type: ignore[call-arg]
     ("an unknown option", lambda b: Client(b, foo=1), "foo: no such option; allowed are apis, client_id"),  # type: ignore[call-arg]
+    ("an unknown option of a producer", lambda b: Producer(b, lingr=1), "lingr: no such option; linger is one"),  # type: ignore[call-arg]
+    ("another's option", lambda b: Producer(b, header_serde=1), "header_serde: no such option; header_serdes is one"),  # type: ignore[call-arg]
+    ("a transaction without end", lambda b: Producer(b, transaction_timeout=float("inf")), "transaction_timeout=inf"),
     ("a misspelt option of its own", lambda b: Client(b, tiemout=3), "tiemout: no such option; timeout is one"),  # type: ignore[call-arg]
     ("a timeout of text", lambda b: Client(b, timeout="5"), "timeout='5': needs a number"),  # type: ignore[arg-type]
     ("a client id that is none", lambda b: Client(b, client_id=5), "client_id=5: allowed is one name"),  # type: ignore[arg-type]

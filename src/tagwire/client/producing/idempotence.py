@@ -85,7 +85,7 @@ class Idempotent(NonIdempotent):
                     break
                 error = KafkaError(response.error_code, "ask for a producer id")
             except UnsupportedVersionError as unsupported:
-                hint = "Producer(idempotence=False) does without, but a batch whose response is lost may then be appended twice"
+                hint = "Producer(idempotence=False) does without, but a batch may then be appended twice"
                 raise UnsupportedVersionError(f"{unsupported}; {hint}") from unsupported
             except TagwireError as failure:
                 error = failure

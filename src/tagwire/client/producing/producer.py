@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
 import weakref
@@ -47,6 +48,9 @@ _LATEST_TIMESTAMP: Final = 2**63 - 1
 # As which headers are mostly given.
 _PAIRED: Final = (list, tuple)
 
+# Seconds that a thread waits at most: more are an error of the system's.
+_LONGEST_WAIT: Final = threading.TIMEOUT_MAX / 2
+
 # What a program that was interrupted still waits for its records, at the end of a `with`.
 _LAST_SECOND: Final = 1.0
 
@@ -54,9 +58,9 @@ _LAST_SECOND: Final = 1.0
 class Producer(ClientOwner):
     """Sends records, in batches, from a thread of its own; it may be used by many threads of the process that made it.
 
-    A record is sent when its batch is full, `linger` after the batch was begun, or on `flush` and `close`. The order of a
-    partition is the order of the calls, whatever has to be sent again. A record with a key goes to the partition that
-    Java's producer gives the key; records without one fill a batch of one partition, then of another (KIP-794).
+    A record is sent when its batch is full, `linger` after the batch was begun, or on `flush` and `close`. The order of
+    a partition is the order of the calls, whatever has to be sent again. A record with a key goes to the partition
+    that Java's producer gives the key; records without one fill a batch of one partition, then of another (KIP-794).
 
     The producer is idempotent (`idempotence`, KIP-98): a batch whose response was lost is appended once, not twice.
 
@@ -437,7 +441,8 @@ class Producer(ClientOwner):
     def _call(self, function: Callable[[float], Work[Result]], timeout: float | None) -> Result:
         """Lets the thread run what `function` begins, with its deadline."""
         seconds("timeout", timeout)
-        deadline = time.monotonic() + (self._settings.max_block if timeout is None else timeout)
+        limit = self._settings.max_block if timeout is None else timeout
+        deadline = time.monotonic() + min(limit, _LONGEST_WAIT)
         return self._thread.call(lambda: function(deadline), deadline)
 
 

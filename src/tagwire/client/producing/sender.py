@@ -18,7 +18,7 @@ from uuid import UUID
 
 from tagwire import messages
 from tagwire.client.cluster import Cluster
-from tagwire.client.config import ProduceSettings
+from tagwire.client.config import MAX_INT, ProduceSettings
 from tagwire.client.metadata import NO_TOPIC_ID, PartitionMetadata, nodes_of
 from tagwire.client.producing.idempotence import NonIdempotent
 from tagwire.client.producing.partition_queue import PartitionQueue
@@ -325,7 +325,7 @@ class Sender:
         return kind(
             transactional_id=self._idempotence.transactional_id,
             acks=self._settings.acks,
-            timeout_ms=int(self._cluster.timeout * 1000),
+            timeout_ms=int(min(self._cluster.timeout * 1000, MAX_INT)),
             topic_data=[
                 kind.TopicProduceData(name=name, topic_id=ids[name], partition_data=data)
                 for name, data in topics.items()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypedDict
 
-from tagwire.client.config import ProduceSettings, acks_of, at_least, compression_of, of_type
+from tagwire.client.config import MAX_INT, ProduceSettings, acks_of, at_least, compression_of, of_type, wrong
 from tagwire.errors import ConfigError, no_such_option
 from tagwire.records.memory_records import check_dialect
 
@@ -61,6 +61,8 @@ def settings_of(defaults: ProduceSettings, given: ProduceOptions, beside: Iterab
     for name, lowest in _LOWEST.items():
         if name in options:
             options[name] = at_least(name, options[name], lowest)
+    if options.get("transaction_timeout", 0.0) > MAX_INT / 1000:
+        raise wrong("transaction_timeout", options["transaction_timeout"], f"at most {MAX_INT // 1000} seconds")
     if "acks" in options:
         options["acks"] = acks_of(options["acks"])
     if "compression" in options:
