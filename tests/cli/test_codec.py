@@ -73,3 +73,16 @@ def test_bad_input_of_encode_is_one_line(run, tmp_path: Path):
 def test_a_device_is_not_read_it_may_have_no_end(run, command):
     ran = run(*command, "--file", "/dev/null")
     assert (ran.code, "/dev/null: a device, where a file should be" in ran.err) == (2, True)
+
+
+def test_record_batches_are_told_byte_by_byte(run):
+    from tagwire import records
+
+    batch = records.write([records.Record(b"key", b"value")])
+    spans = [json.loads(line) for line in run("decode", "--records", "--json", "--hex", batch.hex()).out.splitlines()]
+    assert b"".join(bytes.fromhex(span["bytes"]) for span in spans) == batch
+    assert {"field": "batch[0].records[0].key", "value": "6b6579"}.items() <= spans[-3].items()
+    cut = run("decode", "--records", "--hex", batch[:-1].hex())
+    assert cut.code == 2
+    assert "batch[0]" in cut.err
+    assert run("decode", "MetadataRequest", "--records", "--hex", batch.hex()).code == 2

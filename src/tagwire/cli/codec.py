@@ -14,6 +14,7 @@ import typer
 from tagwire.cli.completing import messages
 from tagwire.cli.options import Json
 from tagwire.cli.spec import message_named
+from tagwire.cli.suggestions import did_you_mean
 from tagwire.cli.terminal import print_json, print_rows, safe_json
 from tagwire.errors import ConfigError, StorageError
 
@@ -32,6 +33,9 @@ def decode(
     frame: Annotated[
         bool, typer.Option("--frame", help="Whole frames: size, header, body. Requests say which they are.")
     ] = False,
+    records: Annotated[
+        bool, typer.Option("--records", help="Record batches and message sets: what every byte of them means.")
+    ] = False,
     hex_text: Annotated[
         str | None, typer.Option("--hex", metavar="HEX", help="The bytes, in hexadecimal; - is standard input.")
     ] = None,
@@ -46,24 +50,34 @@ def decode(
     """Print the message that bytes hold, as JSON. Where no option has the bytes, they come from standard input.
 
     MESSAGE is one of Kafka's messages or a spec file; the bytes are its body. With --frame they are whole frames with
-    size and header: of requests, API and version are read from there; of answers, MESSAGE is the API and --version what
-    was asked for. With --json a message, or with --annotate a run of bytes, is one line.
+    size and header: of requests, API and version are read from there; of responses, MESSAGE is the API and --version
+    what was asked for. With --json a message, or with --annotate a run of bytes, is one line.
 
     \b
     Examples:
       tagwire decode MetadataRequest --version 12 --hex 00010000
       tagwire decode MetadataRequest --version 12 --hex 00010000 --annotate
       tagwire decode --frame --annotate --hex 0000000d0012000000000007000378797a
-      tagwire decode MetadataResponse --version 12 --frame --file answer.bin
+      tagwire decode MetadataResponse --version 12 --frame --file response.bin
+      tagwire decode --records --file 00000000000000000000.log
     """
+    if records:
+        from tagwire.codec.annotate_records import annotate_records
+
+        if message is not None or version is not None or frame:
+            raise typer.BadParameter("record batches are no message and no frame", param_hint="'--records'")
+        data = _input(hex_text, base64_text, file)
+        _print_spans(annotate_records(data), data, as_json)
+        return
     if not frame and (message is None or version is None):
         missing = "MESSAGE" if message is None else "--version"
         raise typer.BadParameter("only --frame reads from the bytes what they are", param_hint=f"'{missing}'")
     data = _input(hex_text, base64_text, file)
     if frame:
-        from tagwire.cli.frames import frames
+        from tagwire.rpc.whole_frames import frames
 
-        found = frames(data, message, version)
+        api, responses = (None, False) if message is None else _api_of(message)
+        found = frames(data, api, version, responses=responses)
         if annotate:
             _print_spans((span for one in found for span in one.spans(data)), data, as_json)
             return
@@ -73,6 +87,19 @@ def decode(
             _warn_of_tags(one.body, document["body"], one.version, data[one.header_end : one.end])
     elif message is not None and version is not None:
         _decode_body(message, version, data, annotate=annotate, lenient=lenient, as_json=as_json)
+
+
+def _api_of(message: str) -> tuple[int, bool]:
+    """The key of an API, and whether its responses are meant: `Metadata` and `MetadataResponse` mean those."""
+    from tagwire.rpc.names import api_key
+    from tagwire.spec.api_keys import API_NAMES
+
+    for suffix, is_response in (("Request", False), ("Response", True), ("", True)):
+        key = api_key(message.removesuffix(suffix)) if message.endswith(suffix) else None
+        if key in API_NAMES:
+            return key, is_response
+    known = [f"{name}{kind}" for name in API_NAMES.values() for kind in ("Request", "Response")]
+    raise ConfigError(f"{message!r} is no request or response of Kafka's{did_you_mean(message, known)}")
 
 
 def _decode_body(message: str, version: int, data: bytes, *, annotate: bool, lenient: bool, as_json: bool) -> None:

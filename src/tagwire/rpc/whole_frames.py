@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tagwire.cli.suggestions import did_you_mean
 from tagwire.errors import ConfigError, DecodeError
 
 if TYPE_CHECKING:
@@ -73,20 +72,20 @@ def _behind(count: int) -> Iterator[None]:
         raise error.behind(count) from None
 
 
-def frames(data: bytes, message: str | None, version: int | None) -> Iterator[Frame]:
+def frames(data: bytes, api: int | None, version: int | None, *, responses: bool = False) -> Iterator[Frame]:
     """The frames that follow each other in `data`.
 
     Args:
-        message: an API or one of its messages; None for requests of any. Answers do not say what they answer.
-        version: of answers, which do not say that either; of requests None, or what all of them must have.
+        api: an API key; None for requests of any. Responses do not say what they answer.
+        version: of responses, which do not say that either; of requests None, or what all of them must have.
+        responses: whether the frames are responses of `api`.
 
     Raises:
-        ConfigError: there is no such API, or what the frames are is not said.
+        ConfigError: what the frames are is not said.
         DecodeError: the bytes are no whole frames, or others than they were said to be.
     """
-    api, is_response = (None, False) if message is None else _api_of(message)
-    if is_response and version is None:
-        raise ConfigError("an answer does not say which version it has: give --version")
+    if responses and (api is None or version is None):
+        raise ConfigError("a response does not say which version it has: give --version")
     start = 0
     while start < len(data) or not start:
         size = int.from_bytes(data[start : start + _SIZE_BYTES], "big", signed=True)
@@ -95,7 +94,7 @@ def frames(data: bytes, message: str | None, version: int | None) -> Iterator[Fr
         if there < 0 or size < 0 or size > there:
             said = f"claims {size:,} bytes, {max(there, 0):,} are there" if there >= 0 else "ends inside its size"
             raise DecodeError(f"{said}; a body alone is read without --frame", path="frame", offset=start)
-        if is_response and api is not None and version is not None:
+        if responses and api is not None and version is not None:
             yield _response(data, start, end, api, version)
         else:
             yield _request(data, start, end, api, version)
@@ -135,16 +134,3 @@ def _response(data: bytes, start: int, end: int, api: int, version: int) -> Fram
     header_version = response_header_version(api, version)
     kind = messages.response(api)
     return Frame(api_name(api), version, start, messages.ResponseHeader, header_version, head + length, end, kind)
-
-
-def _api_of(message: str) -> tuple[int, bool]:
-    """The key of an API, and whether its answers are meant: `Metadata` and `MetadataResponse` mean those."""
-    from tagwire.rpc.names import api_key
-    from tagwire.spec.api_keys import API_NAMES
-
-    for suffix, is_response in (("Request", False), ("Response", True), ("", True)):
-        key = api_key(message.removesuffix(suffix)) if message.endswith(suffix) else None
-        if key in API_NAMES:
-            return key, is_response
-    known = [f"{name}{kind}" for name in API_NAMES.values() for kind in ("Request", "Response")]
-    raise ConfigError(f"{message!r} is no request or response of Kafka's{did_you_mean(message, known)}")
