@@ -87,6 +87,7 @@ def test_help_lists_every_command(run):
         "headers",
         "decode",
         "encode",
+        "docs",
     ]
     assert run().out == run("--help").out
 

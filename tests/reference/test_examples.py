@@ -9,7 +9,7 @@ from tagwire.codec.annotate import annotate
 from tagwire.reference import Shelf
 from tagwire.reference.blocks import Block, Bytes, Section
 from tagwire.reference.examples import example
-from tagwire.reference.subject_pages import encoded
+from tagwire.reference.frames import encoded
 from tagwire.reference.subjects import Subject
 from tagwire.rpc import decode_request_header
 from tagwire.rpc.headers import response_body_position

@@ -50,6 +50,7 @@ _COMMANDS = {
     "headers": "",
     "decode": "Print the message that bytes hold, as JSON or byte by byte.",
     "encode": "Print the bytes of a message that is given as JSON.",
+    "docs": "Open the reference of Kafka's protocol, or print a page of it.",
 }
 """Every command, and what the list of them says of it where that is not how its own help begins.
 

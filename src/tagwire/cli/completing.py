@@ -58,6 +58,15 @@ def messages(incomplete: str) -> list[str]:
     return _beginning(incomplete, catalog.names())
 
 
+def pages(incomplete: str) -> list[str]:
+    """Pages of the reference."""
+    from tagwire.reference import Shelf
+    from tagwire.reference.subjects import names
+
+    shelf = Shelf()
+    return _beginning(incomplete, {*names(shelf.subjects), *shelf.general})
+
+
 def apis(incomplete: str) -> list[str]:
     """Kafka's APIs."""
     from tagwire.spec.api_keys import API_NAMES

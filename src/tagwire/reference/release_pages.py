@@ -25,7 +25,7 @@ from tagwire.reference.blocks import (
     Text,
 )
 from tagwire.reference.fields import changes, field_rows
-from tagwire.reference.served import listener_of, served
+from tagwire.reference.served import Served, served
 from tagwire.spec import Versions, catalog, releases
 from tagwire.spec.api_keys import API_NAMES
 from tagwire.spec.releases import ApiRange
@@ -46,21 +46,20 @@ def matrix() -> Page:
     names = releases.names()
     rows = []
     for api, name in API_NAMES.items():
-        listener = listener_of(api)
-        if listener is None:
+        if not any(api in served(release) for release in names):
             continue
         cells: list[Text] = [[Link(name, f"apis/{name}")]]
-        before: ApiRange | None = None
+        before: Served | None = None
         for release in names:
-            here = served(release, listener).get(api)
+            here = served(release).get(api)
             cells.append(_cell(before, here))
             before = here
         rows.append(Row(cells, anchor=name))
     legend = Paragraph(
         [
             Mark("Marked", "bad"),
-            " is where a release serves something no longer; d: these are deprecated; u: the highest is unstable. APIs"
-            " 4 to 7 are those of ZooKeeper clusters, which ended with 3.9. As a file: ",
+            " is where a release serves something no longer; d: these are deprecated; u: the highest is unstable; z: by"
+            " brokers of ZooKeeper clusters alone, which ended with 3.9. As a file: ",
             Download(CSV, CSV),
             ".",
         ]
@@ -81,13 +80,14 @@ def matrix() -> Page:
     )
 
 
-def _cell(before: ApiRange | None, here: ApiRange | None) -> Text:
+def _cell(before: Served | None, here: Served | None) -> Text:
     if here is None:
         return [Mark("gone", "bad")] if before is not None else ""
-    said = str(here.versions)
-    lost = before is not None and bool(_versions(before) - _versions(here))
-    marks = f" d {here.deprecated}" if here.deprecated else ""
-    marks += " u" if here.unstable else ""
+    said = str(here.range.versions)
+    lost = bool(_versions(before) - _versions(here))
+    marks = f" d {here.range.deprecated}" if here.range.deprecated else ""
+    marks += " u" if here.range.unstable else ""
+    marks += " z" if here.listener == "zkBroker" else ""
     return [Mark(said, "bad") if lost else said, marks]
 
 
@@ -104,22 +104,22 @@ class ReleaseChange:
     """
 
     api: int
-    old: ApiRange | None
-    new: ApiRange | None
+    old: Served | None
+    new: Served | None
     gained: tuple[int, ...]
     lost: tuple[int, ...]
 
     @property
     def text(self) -> str:
         """`Fetch: drops 0-3, adds 18`."""
-        said = [f"drops {_spans(self.lost)}"] if self.lost else []
-        said += [f"adds {_spans(self.gained)}"] if self.gained else []
+        said = [f"drops {spans(self.lost)}"] if self.lost else []
+        said += [f"adds {spans(self.gained)}"] if self.gained else []
         if self.old is None:
-            said = [f"comes with {_spans(self.gained)}"]
+            said = [f"comes with {spans(self.gained)}"]
         elif self.new is None:
-            said = [f"goes, with {_spans(self.lost)}"]
+            said = [f"goes, with {spans(self.lost)}"]
         elif not said:
-            said = [_marked(self.old, self.new)]
+            said = [_marked(self.old.range, self.new.range)]
         return f"{API_NAMES[self.api]}: {', '.join(said)}"
 
 
@@ -129,14 +129,10 @@ def release_changes(old: str, new: str) -> list[ReleaseChange]:
     Raises:
         ConfigError: the table has no such release.
     """
-    releases.row_of(old), releases.row_of(new)
     found = []
     for api in API_NAMES:
-        listener = listener_of(api)
-        if listener is None:
-            continue
-        before, after = served(old, listener).get(api), served(new, listener).get(api)
-        if before != after:
+        before, after = served(old).get(api), served(new).get(api)
+        if _range(before) != _range(after):
             was, now = _versions(before), _versions(after)
             found.append(ReleaseChange(api, before, after, tuple(sorted(now - was)), tuple(sorted(was - now))))
     return found
@@ -152,26 +148,30 @@ def _marked(old: ApiRange, new: ApiRange) -> str:
     return ", ".join(said)
 
 
-def _versions(served_range: ApiRange | None) -> set[int]:
-    return set(served_range.versions) if served_range is not None else set()
+def _versions(one: Served | None) -> set[int]:
+    return set(one.range.versions) if one is not None else set()
 
 
-def _spans(versions: Sequence[int]) -> str:
+def _range(one: Served | None) -> ApiRange | None:
+    return one.range if one is not None else None
+
+
+def spans(versions: Sequence[int]) -> str:
     """`0-3, 9` for 0, 1, 2, 3, 9."""
-    spans: list[list[int]] = []
+    found: list[list[int]] = []
     for version in versions:
-        if spans and version == spans[-1][1] + 1:
-            spans[-1][1] = version
+        if found and version == found[-1][1] + 1:
+            found[-1][1] = version
         else:
-            spans.append([version, version])
-    return ", ".join(str(Versions(*span)) for span in spans)
+            found.append([version, version])
+    return ", ".join(str(Versions(*span)) for span in found)
 
 
 def _listed(found: Iterable[ReleaseChange]) -> Text:
     said: list[Inline] = []
     for change in found:
         said += [", "] if said else []
-        said += [Link(API_NAMES[change.api], f"apis/{API_NAMES[change.api]}"), f" {_spans(change.lost)}"]
+        said += [Link(API_NAMES[change.api], f"apis/{API_NAMES[change.api]}"), f" {spans(change.lost)}"]
     return said
 
 
@@ -185,8 +185,8 @@ def diffs() -> Page:
             Row(
                 [
                     [Link(API_NAMES[one.api], f"apis/{API_NAMES[one.api]}")],
-                    str(one.old.versions) if one.old else "-",
-                    str(one.new.versions) if one.new else "-",
+                    str(one.old.range.versions) if one.old else "-",
+                    str(one.new.range.versions) if one.new else "-",
                     one.text.partition(": ")[2],
                 ],
                 kind="bad" if one.lost else "",
@@ -226,20 +226,20 @@ def diffs() -> Page:
 
 def _fields(found: Iterable[ReleaseChange]) -> Iterator[Row]:
     for one in found:
-        if one.old is None or one.new is None or one.old.highest == one.new.highest:
+        if one.old is None or one.new is None or one.old.range.highest == one.new.range.highest:
             continue
         for kind in ("Request", "Response"):
             name = f"{API_NAMES[one.api]}{kind}"
             message = catalog.message(name) if catalog.contains(name) else None
             if (
                 message is None
-                or one.old.highest not in message.valid_versions
-                or one.new.highest not in message.valid_versions
+                or one.old.range.highest not in message.valid_versions
+                or one.new.range.highest not in message.valid_versions
             ):
                 continue
-            changed = [str(change) for change in changes(message, one.old.highest, one.new.highest)]
+            changed = [str(change) for change in changes(message, one.old.range.highest, one.new.range.highest)]
             if changed:
-                yield Row([name, f"{one.old.highest} to {one.new.highest}", "; ".join(changed)])
+                yield Row([name, f"{one.old.range.highest} to {one.new.range.highest}", "; ".join(changed)])
 
 
 def _api_facts() -> dict[str, Any]:
@@ -282,20 +282,19 @@ def served_rows() -> Iterator[dict[str, Any]]:
     """What each release serves of each API, a row for each, oldest release first."""
     for release in releases.names():
         for api, name in API_NAMES.items():
-            listener = listener_of(api)
-            here = served(release, listener).get(api) if listener is not None else None
-            if here is not None and listener is not None:
+            here = served(release).get(api)
+            if here is not None:
                 yield {
                     "release": release,
                     "patches": " ".join(releases.patches(release)),
                     "api_key": api,
                     "api": name,
-                    "listener": listener,
-                    "lowest": here.lowest,
-                    "highest": here.highest,
-                    "versions": str(here.versions),
-                    "deprecated": str(here.deprecated) if here.deprecated else "",
-                    "unstable": here.highest if here.unstable else "",
+                    "listener": here.listener,
+                    "lowest": here.range.lowest,
+                    "highest": here.range.highest,
+                    "versions": str(here.range.versions),
+                    "deprecated": str(here.range.deprecated) if here.range.deprecated else "",
+                    "unstable": here.range.highest if here.range.unstable else "",
                 }
 
 

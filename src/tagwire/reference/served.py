@@ -1,4 +1,8 @@
-"""Which releases serve which versions of an API: since when, deprecated since when, until when."""
+"""Which releases serve which versions of an API: since when, deprecated since when, until when.
+
+Of a release with both kinds of clusters, what brokers under KRaft serve counts, and what only those under ZooKeeper
+serve is added, and marked.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,22 @@ from functools import cache
 from tagwire.errors import ConfigError
 from tagwire.spec import Versions, releases
 from tagwire.spec.releases import ApiRange, Listener
+
+AT_THE_LATEST = frozenset({"0.8.2", "2.8"})
+"""Rows before which the table has a gap: what is first seen in them may have begun earlier."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What brokers of one release serve of an API.
+
+    Attributes:
+        range: versions, with those deprecated.
+        listener: broker, or zkBroker where only brokers of ZooKeeper clusters do.
+    """
+
+    range: ApiRange
+    listener: Listener
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +42,7 @@ class Era:
 
     first: str
     last: str
-    served: ApiRange | None
+    served: Served | None
 
     @property
     def text(self) -> str:
@@ -40,42 +60,38 @@ class Life:
     Attributes:
         since: the first that serves it.
         deprecated: the first that announces to drop it.
+        spared: the first after that which announces it no more, and serves it.
         removed: the first that serves it no longer, after all that did.
     """
 
     version: int
     since: str | None
     deprecated: str | None
+    spared: str | None
     removed: str | None
 
 
 @cache
-def served(release: str, listener: Listener = "broker") -> dict[int, ApiRange]:
-    """As `releases.served`, unstable versions included; empty where the release has no such brokers."""
-    try:
-        return releases.served(release, listener=listener, unstable=True)
-    except ConfigError:
-        return {}
-
-
-def listener_of(api: int) -> Listener | None:
-    """Whose answers tell about an API: a broker's, or a ZooKeeper cluster's where only those serve it. None where no
-    broker of the table serves it: controllers ask and answer it among themselves, or no release has it yet."""
-    kinds: tuple[Listener, ...] = ("broker", "zkBroker")
-    for listener in kinds:
-        if any(api in served(release, listener) for release in releases.names()):
-            return listener
-    return None
+def served(release: str) -> dict[int, Served]:
+    """What brokers of a release serve, unstable versions included, by API key. Raises ConfigError for a release that
+    the table lacks."""
+    releases.row_of(release)
+    found: dict[int, Served] = {}
+    listeners: tuple[Listener, ...] = ("zkBroker", "broker")
+    for listener in listeners:
+        try:
+            ranges = releases.served(release, listener=listener, unstable=True)
+        except ConfigError:
+            continue  # there were no such brokers
+        found |= {api: Served(one, listener) for api, one in ranges.items()}
+    return dict(sorted(found.items()))
 
 
 def eras(api: int) -> list[Era]:
     """What was served when, oldest first; nothing for an API of no broker's."""
-    listener = listener_of(api)
-    if listener is None:
-        return []
     found: list[Era] = []
     for release in releases.names():
-        here = served(release, listener).get(api)
+        here = served(release).get(api)
         if found and found[-1].served == here:
             found[-1] = Era(found[-1].first, release, here)
         elif here is not None or found:
@@ -85,19 +101,16 @@ def eras(api: int) -> list[Era]:
 
 def lives(api: int, versions: Versions) -> Iterator[Life]:
     """Each of `versions` through the releases."""
-    listener = listener_of(api)
-    names = releases.names() if listener is not None else []
+    rows = [(name, served(name).get(api)) for name in releases.names()]
     for version in versions:
-        since = deprecated = removed = None
-        for name in names:
-            here = served(name, listener or "broker").get(api)
-            serves = here is not None and version in here.versions
-            if serves and since is None:
-                since = name
-            if serves and deprecated is None and here is not None and version in here.deprecated:
-                deprecated = name
-            if serves:
-                removed = None
-            elif since is not None and removed is None:
-                removed = name
-        yield Life(version, since, deprecated, removed)
+        since = deprecated = spared = removed = None
+        for name, here in rows:
+            if here is None or version not in here.range.versions:
+                removed = removed or (name if since is not None else None)
+                continue
+            since, removed = since or name, None
+            if version in here.range.deprecated:
+                deprecated, spared = deprecated or name, None
+            elif deprecated is not None:
+                spared = spared or name
+        yield Life(version, since, deprecated, spared, removed)

@@ -14,6 +14,10 @@ class Shelf:
 
     Args:
         own: subjects of a user's specs, which have pages besides Kafka's.
+
+    Attributes:
+        subjects: what has a page of its own; a user's come first.
+        general: the paths of the pages that are about no single message, but for the front page.
     """
 
     def __init__(self, own: Sequence[Subject] = ()) -> None:
@@ -21,8 +25,13 @@ class Shelf:
         self._makers: dict[str, Callable[[], Page]] = {"": lambda: general_pages.front(self.subjects)}
         for subject in self.subjects:
             self._makers[subject.path] = lambda subject=subject: subject_pages.page(subject)  # type: ignore[misc]
-        self._makers |= release_pages.makers()
-        self._makers |= {"errors": general_pages.errors, "kips": lambda: general_pages.kips(self.subjects)}
+        general: dict[str, Callable[[], Page]] = {
+            **release_pages.makers(),
+            "errors": general_pages.errors,
+            "kips": lambda: general_pages.kips(self.subjects),
+        }
+        self.general = tuple(general)
+        self._makers |= general
 
     def paths(self) -> list[str]:
         """Where the pages stand, in the order of a table of contents; the first is the front page."""

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from tagwire import messages
-from tagwire.codec.annotate import Span, annotate
 from tagwire.errors import ConfigError
 from tagwire.reference import notes
 from tagwire.reference.blocks import (
     Block,
-    Bytes,
     Code,
     FieldMatrix,
-    FieldRow,
     Inline,
     Items,
     Link,
@@ -26,17 +21,15 @@ from tagwire.reference.blocks import (
     Table,
     Text,
 )
-from tagwire.reference.examples import behind, example
 from tagwire.reference.fields import changes, dialect, field_rows
-from tagwire.reference.header_versions import header_version
-from tagwire.reference.served import Life, eras, lives
+from tagwire.reference.frames import encoded, header_version
+from tagwire.reference.release_pages import spans
+from tagwire.reference.served import AT_THE_LATEST, Life, eras, lives
 from tagwire.reference.speakers import speakers
+from tagwire.reference.subject_facts import subject_facts
 from tagwire.reference.subjects import Subject
-from tagwire.spec import Message
+from tagwire.spec import Message, Versions
 
-CORRELATION_ID = 7
-CLIENT_ID = "console"
-_SIZE_BYTES = 4
 GROUPS = {"api": "APIs", "record": "Records of Kafka's topics", "data": "Headers, control records and files"}
 
 
@@ -121,6 +114,11 @@ def _identity(subject: Subject) -> Table:
         told = {str(versions(each)) for each in subject.messages.values() if versions(each)}
         if told:
             rows.append(Row([what, ", ".join(sorted(told))]))
+    for role, message in subject.messages.items():
+        if message.header_versions is not None:
+            rows.append(Row([f"Header of the {role}", str(message.header_versions)]))
+        for mark in message.do_not_use_versions:
+            rows.append(Row(["Not to be used", [Mark(str(mark.versions), "bad"), f": {mark.reason}"]], kind="bad"))
     unstable = [each for each in subject.messages.values() if each.latest_version_unstable]
     if unstable:
         rows.append(
@@ -152,24 +150,50 @@ def _about_versions(message: Message) -> Iterator[Block]:
 def _releases(subject: Subject) -> Iterator[Block]:
     found = eras(subject.api_key)
     if not found:
-        yield Paragraph(
-            "No broker's listener serves it in any release of the table: controllers and brokers ask it of controllers."
-        )
+        yield Paragraph("No broker serves it in any release of the table: it is asked of controllers.")
         return
+    if any("controller" in message.listeners for message in subject.messages.values()):
+        yield Paragraph("Controllers serve it too; the table tells of brokers.")
     rows = []
     for era in found:
         if era.served is None:
-            rows.append(Row([era.text, "no longer", "", ""], kind="bad"))
+            rows.append(Row([era.text, "not by brokers", "", "", ""], kind="bad"))
             continue
-        unstable = f"{era.served.highest}" if era.served.unstable else ""
-        deprecated = str(era.served.deprecated) if era.served.deprecated else ""
-        rows.append(Row([era.text, str(era.served.versions), deprecated, unstable]))
-    yield Table(
-        f"Versions of {subject.name} that brokers serve", ("Kafka", "versions", "of these deprecated", "unstable"), rows
-    )
+        served = era.served.range
+        unstable = str(served.highest) if served.unstable else ""
+        deprecated = str(served.deprecated) if served.deprecated else ""
+        only = "ZooKeeper" if era.served.listener == "zkBroker" else ""
+        rows.append(Row([era.text, str(served.versions), deprecated, unstable, only]))
+    titles = ("Kafka", "versions", "of these deprecated", "unstable", "clusters")
+    yield Table(f"Versions of {subject.name} that brokers serve", titles, rows)
+    yield Items(list(_endings(subject)))
     yield Paragraph(
         [Link("Every API in every release", "releases"), "; what began between 0.10.0 and 2.8 stands under 2.8."]
     )
+
+
+def _endings(subject: Subject) -> Iterator[Text]:
+    """Which versions were announced to go, and which have gone, since when; those of one fate together."""
+    fates: dict[tuple[str | None, str | None, str | None], list[int]] = {}
+    for life in lives(subject.api_key, subject.versions):
+        if life.deprecated is not None or life.removed is not None:
+            fates.setdefault((life.deprecated, life.spared, life.removed), []).append(life.version)
+    for (deprecated, spared, removed), versions in fates.items():
+        yield [
+            f"Versions {spans(versions)}: " if len(versions) > 1 else f"Version {versions[0]}: ",
+            *_fate(deprecated, spared, removed),
+        ]
+
+
+def _fate(deprecated: str | None, spared: str | None, removed: str | None) -> Iterator[Inline]:
+    if spared is not None:
+        yield f"deprecated from Kafka {deprecated} on, and not any more from {spared} on"
+    elif deprecated is not None:
+        yield Mark(f"deprecated since Kafka {deprecated}", "warning")
+    if removed is not None:
+        yield "; " if deprecated is not None else ""
+        yield Mark(f"not served by brokers since Kafka {removed}", "bad")
+    yield "."
 
 
 def _clients(subject: Subject) -> Iterator[Block]:
@@ -208,11 +232,11 @@ def _errors(subject: Subject) -> Iterator[Block]:
 
 def _version(subject: Subject, version: int) -> Iterator[Block]:
     if subject.kind == "api" and subject.is_kafkas:
-        life = next(lives(subject.api_key, type(subject.versions)(version, version)))
+        life = next(lives(subject.api_key, Versions(version, version)))
         if life.since is not None:
             yield Paragraph(list(_life(life)))
     why = notes.reason(subject.name, version) if subject.is_kafkas else notes.Reason()
-    lines: list[Text] = []
+    lines: list[Text] = list(_marks(subject, version))
     if why.kips:
         lines.append(["Made by ", *_linked(why.kips), "."])
     if why.text:
@@ -226,19 +250,21 @@ def _version(subject: Subject, version: int) -> Iterator[Block]:
             yield encoded(subject, role, message, version)
 
 
+def _marks(subject: Subject, version: int) -> Iterator[Text]:
+    """What a spec says of a version that is on its way out, or that nobody is to choose."""
+    for role, message in subject.messages.items():
+        if version in message.deprecated_versions and not subject.is_kafkas:
+            yield [Mark("Deprecated", "warning"), f" by the spec of the {role}: served, and announced to go."]
+        reason = message.reason_not_to_use(version)
+        if reason is not None:
+            yield [Mark("Not to be used", "bad"), f": {reason}"]
+
+
 def _life(life: Life) -> Iterator[Inline]:
-    yield (
-        f"Served from Kafka {life.since} on"
-        if life.removed is None
-        else f"Served from Kafka {life.since} on, until {life.removed} removed it"
-    )
-    yield ". "
-    if life.deprecated is not None:
-        yield Mark(f"Deprecated since Kafka {life.deprecated}", "warning")
-        yield "."
-    if life.removed is not None:
-        yield Mark(f"Not served since Kafka {life.removed}", "bad")
-        yield "."
+    latest = " at the latest" if life.since in AT_THE_LATEST else ""
+    yield f"Served from Kafka {life.since} on{latest}"
+    yield "; " if life.deprecated is not None or life.removed is not None else ""
+    yield from _fate(life.deprecated, life.spared, life.removed)
 
 
 def _linked(kips: Sequence[str]) -> Iterator[Inline]:
@@ -250,164 +276,16 @@ def _linked(kips: Sequence[str]) -> Iterator[Inline]:
 
 def _changes(role: str, message: Message, version: int) -> Iterator[Text]:
     who = role.capitalize() if role != "message" else "Message"
+    header = header_version(message, version)
     if version == message.valid_versions.lowest:
-        yield f"{who}: the first version here, {dialect(message, version)}."
+        under = "" if header is None else f", under header version {header}"
+        yield f"{who}: the first version here, {dialect(message, version)}{under}."
         return
     found = changes(message, version - 1, version)
-    if not found:
+    if header is not None and header != header_version(message, version - 1):
+        yield f"{who}: under header version {header} instead of {header_version(message, version - 1)}."
+    elif not found:
         yield f"{who}: the same as version {version - 1}."
     for change in found:
         where: list[Inline] = [Code(change.field), ": "] if change.field else []
         yield [f"{who}: ", *where, f"{change.text}."]
-
-
-def encoded(subject: Subject, role: str, message: Message, version: int) -> Bytes:
-    """The bytes of the example of one version: of a request or response the whole frame."""
-    made = example(message, version)
-    header = header_bytes(subject, role, message, version)
-    anchor = f"v{version}-{role}-bytes"
-    if header is None:
-        how = f"tagwire decode {message.name} --version {version} --annotate --hex …"
-        return Bytes(f"{message.name} v{version}, {len(made.data)} bytes", anchor, made.data, made.spans, how)
-    head, spans = header
-    size = len(head) + len(made.data)
-    data = size.to_bytes(_SIZE_BYTES, "big") + head + made.data
-    told = [
-        Span(0, _SIZE_BYTES, "(size)", "int32", str(size), "bytes that follow"),
-        *behind(spans, _SIZE_BYTES, "header."),
-        *behind(made.spans, _SIZE_BYTES + len(head), "body."),
-    ]
-    of = "" if role == "request" else f" {subject.name} --version {version}"
-    return Bytes(
-        f"{message.name} v{version} as a frame, {len(data)} bytes",
-        anchor,
-        data,
-        told,
-        f"tagwire decode{of} --frame --annotate --hex …",
-    )
-
-
-def header_bytes(subject: Subject, role: str, message: Message, version: int) -> tuple[bytes, list[Span]] | None:
-    """The header before a body and what its bytes mean; None for what has none."""
-    number = header_version(subject, role, version)
-    if number is None:
-        return None
-    if role == "request":
-        kind: Any = messages.RequestHeader
-        made = kind(
-            request_api_key=subject.api_key,
-            request_api_version=version,
-            correlation_id=CORRELATION_ID,
-            client_id=CLIENT_ID,
-        )
-    else:
-        kind = messages.ResponseHeader
-        made = kind(correlation_id=CORRELATION_ID)
-    data = made.encode(number)
-    return data, list(annotate(kind.spec, data, number))
-
-
-# -- for programs
-
-
-def subject_facts(subject: Subject, version: int | None = None) -> dict[str, Any]:
-    """The page as JSON has it; `version`: with the bytes of this one, and the changes of no other."""
-    shown = list(subject.versions) if version is None else [version]
-    found: dict[str, Any] = {
-        "name": subject.name,
-        "kind": subject.kind,
-        "api_key": subject.api_key if subject.api_key >= 0 else None,
-        "topic": subject.topic or None,
-        "purpose": notes.purpose(subject.name) if subject.is_kafkas else None,
-        "versions": str(subject.versions),
-        "messages": [
-            {
-                "role": role,
-                "name": message.name,
-                "versions": str(message.valid_versions),
-                "flexible_versions": str(message.flexible_versions & message.valid_versions),
-                "optional_versions": str(message.optional_versions & message.valid_versions),
-                "deprecated_versions": str(message.deprecated_versions),
-                "unstable_version": message.valid_versions.highest if message.latest_version_unstable else None,
-                "listeners": list(message.listeners),
-                "fields": [_field_facts(row) for row in field_rows(message)],
-            }
-            for role, message in subject.messages.items()
-        ],
-    }
-    if subject.kind == "api" and subject.is_kafkas:
-        found["releases"] = [
-            {
-                "first": era.first,
-                "last": era.last,
-                "versions": str(era.served.versions) if era.served else None,
-                "deprecated": str(era.served.deprecated) if era.served else None,
-            }
-            for era in eras(subject.api_key)
-        ]
-        found["errors"] = [
-            {
-                "error": one.error.name,
-                "code": int(one.error),
-                "retriable": one.error.retriable,
-                "refreshes_metadata": one.error.refreshes_metadata,
-                "advice": one.advice,
-            }
-            for one in notes.answers(subject.name)
-        ]
-        found["clients"] = [
-            {"client": one.name, "versions": one.versions, "note": one.note} for one in speakers(subject.api_key)
-        ]
-    found["details"] = [_version_facts(subject, each, with_bytes=version is not None) for each in shown]
-    return found
-
-
-def _field_facts(row: FieldRow) -> dict[str, Any]:
-    return {
-        "field": row.path,
-        "type": row.type,
-        "versions": str(row.versions),
-        "nullable": str(row.nullable),
-        "tagged": str(row.tagged),
-        "tag": row.tag,
-        "default": row.default,
-        "ignorable": row.ignorable,
-        "map_key": row.map_key,
-        "entity_type": row.entity_type or None,
-        "about": row.about,
-    }
-
-
-def _version_facts(subject: Subject, version: int, *, with_bytes: bool) -> dict[str, Any]:
-    why = notes.reason(subject.name, version) if subject.is_kafkas else notes.Reason()
-    found: dict[str, Any] = {"version": version, "kips": list(why.kips), "note": why.text or None}
-    if subject.kind == "api" and subject.is_kafkas:
-        life = next(lives(subject.api_key, type(subject.versions)(version, version)))
-        found |= {"since": life.since, "deprecated": life.deprecated, "removed": life.removed}
-    for role, message in subject.messages.items():
-        if version not in message.valid_versions:
-            continue
-        found[role] = {
-            "header_version": header_version(subject, role, version),
-            "changes": [
-                {"kind": change.kind, "field": change.field, "text": change.text}
-                for change in (
-                    changes(message, version - 1, version) if version > message.valid_versions.lowest else ()
-                )
-            ],
-        }
-        shown = encoded(subject, role, message, version)
-        found[role]["hex"] = shown.data.hex()
-        if with_bytes:
-            found[role]["bytes"] = [
-                {
-                    "byte": span.start,
-                    "bytes": shown.data[span.start : span.end].hex(),
-                    "field": span.path,
-                    "type": span.type,
-                    "value": span.value,
-                    "rule": span.rule,
-                }
-                for span in shown.spans
-            ]
-    return found

@@ -21,14 +21,17 @@ from tagwire.reference.blocks import (
 from tagwire.reference.html import field_notes
 
 _NARROWEST = 40
+_LEAST_ROOM = 24
+_MOST_COLUMNS = 8
 _HEX_SHOWN = 8
 
 
-def lines(page: Page, width: int) -> Iterator[str]:
+def lines(page: Page, width: int, *, with_bytes: bool = True) -> Iterator[str]:
     """The page, line by line.
 
     Args:
         width: columns; less than 40 count as 40.
+        with_bytes: whether encoded examples are shown; of a page with many versions they are most of it.
     """
     width = max(width, _NARROWEST)
     yield printable(page.title)
@@ -36,7 +39,14 @@ def lines(page: Page, width: int) -> Iterator[str]:
     if page.summary:
         yield from _wrapped(plain(page.summary), width)
     for block in page.blocks:
-        yield from _block(block, width, 1)
+        yield from _block(block if with_bytes else _without_bytes(block), width, 1)
+
+
+def _without_bytes(block: Block) -> Block:
+    if not isinstance(block, Section):
+        return block
+    kept = [_without_bytes(inner) for inner in block.blocks if not isinstance(inner, Bytes)]
+    return Section(block.title, block.anchor, kept)
 
 
 def plain(text: Text) -> str:
@@ -92,7 +102,7 @@ def _bytes(block: Bytes, width: int) -> Iterator[str]:
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     """Rows in columns; the last column is wrapped under itself, and where not even a word of it has room, beneath its
-    row."""
+    row. A table of so many columns that the terminal is too narrow for is told row by row, each cell with its title."""
     cells = [[printable(cell) for cell in row] for row in rows]
     head = [list(titles)] if any(titles) else []
     used = [at for at in range(len(titles)) if any(row[at] for row in cells)] or [0]
@@ -100,6 +110,11 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> I
     widths = [max((len(row[at]) for row in shown), default=0) for at in range(len(used))]
     before = sum(widths[:-1]) + 2 * (len(widths) - 1)
     room = width - before
+    if before > width and len(used) > _MOST_COLUMNS:
+        for row in shown[1:]:
+            told = ", ".join(f"{title} {cell}" for title, cell in zip(shown[0][1:], row[1:]) if cell)
+            yield from _wrapped(f"{row[0]}: {told}", width, "", "    ")
+        return
     last_fits = widths[-1] <= room
     for row in shown:
         front = "  ".join(cell.ljust(wide) for cell, wide in zip(row[:-1], widths))
@@ -110,9 +125,6 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> I
         else:
             yield from _wrapped(front.rstrip(), width, "", "  ")
             yield from _wrapped(row[-1], width, "    ", "    ")
-
-
-_LEAST_ROOM = 24
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str = "") -> Iterator[str]:

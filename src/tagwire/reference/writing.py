@@ -13,6 +13,7 @@ from tagwire.reference.html import HtmlRenderer
 from tagwire.reference.markup import Markup, element
 from tagwire.reference.release_pages import CSV, releases_csv
 from tagwire.reference.shelf import Shelf
+from tagwire.reference.text import plain
 
 STYLE: Final = "reference.css"
 SCRIPT: Final = "reference.js"
@@ -40,7 +41,7 @@ class Entry:
 def entries(shelf: Shelf | None = None) -> Iterator[Entry]:
     """Every page of the reference, in the order of a table of contents; all of Kafka's where no shelf is given."""
     renderer = HtmlRenderer()
-    return (_entry(page, renderer) for page in shelf or Shelf())
+    return (entry_of(page, renderer) for page in shelf or Shelf())
 
 
 def write(directory: Path, shelf: Shelf | None = None, *, fragments: bool = False) -> list[Entry]:
@@ -57,7 +58,7 @@ def write(directory: Path, shelf: Shelf | None = None, *, fragments: bool = Fals
     renderer = HtmlRenderer("" if fragments else "index.html")
     found = []
     for page in shelf:
-        entry = _entry(page, renderer)
+        entry = entry_of(page, renderer)
         found.append(entry)
         folder = directory / page.path
         folder.mkdir(parents=True, exist_ok=True)
@@ -107,7 +108,6 @@ def whole(entry: Entry, renderer: HtmlRenderer) -> str:
     return f"<!doctype html>\n{element('html', head, body, lang='en')}"
 
 
-def _entry(page: Page, renderer: HtmlRenderer) -> Entry:
-    from tagwire.reference.text import plain
-
+def entry_of(page: Page, renderer: HtmlRenderer) -> Entry:
+    """A page with its HTML."""
     return Entry(page.title, page.path, page.group, plain(page.summary), renderer.fragment(page))
