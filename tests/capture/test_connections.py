@@ -94,6 +94,16 @@ def test_a_connection_met_in_the_middle_is_followed_from_its_next_request() -> N
     assert sum(losses.counts.values()) <= 1
 
 
+def test_a_request_whose_header_has_no_client_id_is_told_without_one_also_in_the_middle_of_a_connection() -> None:
+    shutdown = messages.ControlledShutdownRequest(broker_id=0x7FFF_0001)  # which would be too long a client id
+    spoken = Talk().client(request(shutdown, 0, 1)).broker(response(messages.ControlledShutdownResponse(), 0, 1))
+    spoken.client(request(shutdown, 1, 2))
+    found, losses = seen(pcap(spoken.packets()))
+    assert names(found) == [(7, 0, 1), (7, 1, 2)]
+    assert [one.header.client_id for one in found] == [None, "billing"]
+    assert not losses.counts
+
+
 def test_a_frame_that_was_under_way_when_the_capture_began_is_passed_over() -> None:
     spoken = Talk().client(request(Metadata(topics=None), 12, 1), 9)
     spoken.pieces = spoken.pieces[1:]

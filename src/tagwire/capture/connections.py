@@ -21,7 +21,7 @@ from tagwire.kernel.request_rows import Rows
 from tagwire.kernel.watching import Watcher
 from tagwire.rpc.frames import DEFAULT_MAX_FRAME_BYTES
 from tagwire.rpc.headers import decode_request_header
-from tagwire.spec.api_keys import API_NAMES, ApiKey
+from tagwire.spec.api_keys import API_NAMES, CLIENT_ID_SINCE, ApiKey
 
 FRAGMENT: Final = "a fragment of an IP packet"
 CUT: Final = "a packet whose headers the capture cut off"
@@ -54,7 +54,7 @@ KEPT_BYTES: Final = 65_536
 """Of a frame, where bodies are not asked for: room for any header, and for the ApiVersions of any release."""
 
 
-_APIS: Final = bytes(api in API_NAMES for api in range(max(API_NAMES) + 1))
+_APIS: Final = bytes(1 + CLIENT_ID_SINCE.get(api, 0) if api in API_NAMES else 0 for api in range(max(API_NAMES) + 1))
 
 
 class Speaker(NamedTuple):

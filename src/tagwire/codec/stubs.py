@@ -40,6 +40,7 @@ class ApiKey(IntEnum):
 
 '''
 API_NAMES_TEXT = '"""API key -> the name that its request and response messages share."""'
+CLIENT_ID_SINCE_TEXT = '"""API key -> the first version whose request header has a client id, where that is not version 0."""'
 _WORD = r"(?<=[a-z])(?=[A-Z])"
 _PYTHON_TYPES = {"bool": "bool", "float64": "float", "uuid": "UUID", "string": "str", "bytes": "bytes"}
 _RECORDS = "bytes | bytearray | memoryview | None"
@@ -95,7 +96,15 @@ def api_keys() -> str:
     rows = sorted(names.items())
     members = [f"    {re.sub(_WORD, '_', name).upper()} = {key}" for key, name in rows]
     shown = [f'    {key}: "{name}",' for key, name in rows]
-    return API_KEYS_HEADER + "\n".join([*members, "", "", "API_NAMES: Final = {", *shown, "}", API_NAMES_TEXT, ""])
+    since = {key: _client_id_since(catalog.message(f"{name}Request")) for key, name in rows}
+    later = ", ".join(f"{key}: {version}" for key, version in since.items() if version)
+    lines = [*members, "", "", "API_NAMES: Final = {", *shown, "}", API_NAMES_TEXT]
+    return API_KEYS_HEADER + "\n".join([*lines, "", f"CLIENT_ID_SINCE: Final = {{{later}}}", CLIENT_ID_SINCE_TEXT, ""])
+
+
+def _client_id_since(message: Message) -> int:
+    (client_id,) = [field for field in catalog.message("RequestHeader").fields if field.name == "ClientId"]
+    return next(v for v in message.valid_versions if message.header_version(v) in client_id.versions)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ cdef class Capture:
     cdef Rows _rows
     cdef Requests requests(self, Connection connection)
     cdef Answers answers(self, Connection connection)
+    cdef bint has_client_id(self, int api, int version)
     cdef bint looks_like_request(self, const unsigned char *src, Py_ssize_t at, long long length)
     cdef bint looks_like_header(self, const unsigned char *src, Py_ssize_t at, long long length, long long size)
     cdef int emit(self, Asked asked, long long answered, long long response_bytes, bytes answer)

@@ -43,7 +43,6 @@ _asked_bytes = cython.declare(cython.longlong, 256)
 _top_version = cython.declare(cython.longlong, 40)  # above any version that an API has
 _least_request = cython.declare(cython.longlong, 14)  # a size, and a header whose client id is empty or null
 
-_controlled_shutdown = cython.declare(cython.int, 7)
 _sasl_handshake = cython.declare(cython.int, 17)
 _api_versions = cython.declare(cython.int, 18)
 _sasl_authenticate = cython.declare(cython.int, 36)
@@ -201,7 +200,7 @@ class Connection:
             return capture.lose(_no_header, position, 1)
         api = _int16(src, at)
         version = _int16(src, at + 2)
-        if api != _controlled_shutdown or version != 0:
+        if capture.has_client_id(api, version):
             if kept < 10:
                 return capture.lose(_no_header, position, 1)
             length = _int16(src, at + 8)
@@ -375,6 +374,11 @@ class Capture:
         return Answers(connection, self.held, keep, self._max_frame)
 
     @cython.cfunc
+    def has_client_id(self, api: cython.int, version: cython.int) -> cython.bint:
+        """Whether the header of a request has a client id; every header but the oldest has."""
+        return not 0 <= api < len(self._apis) or version >= self._apis[api] - 1
+
+    @cython.cfunc
     def looks_like_request(
         self, src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, length: cython.longlong
     ) -> cython.bint:
@@ -400,6 +404,8 @@ class Capture:
         api = _int16(src, at)
         if not 0 <= api < len(self._apis) or not self._apis[api] or not 0 <= _int16(src, at + 2) <= _top_version:
             return False
+        if not self.has_client_id(api, _int16(src, at + 2)):
+            return True
         client_id = _int16(src, at + 8)
         if client_id < -1 or 10 + client_id > size:
             return False

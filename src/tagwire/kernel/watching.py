@@ -53,7 +53,8 @@ class Watcher:
                 SaslHandshake, SaslAuthenticate), or a token of SASL outside of requests, tells something new.
             `speaker(told, client_id)`: what it wants to know requests with this client id by.
             `lost(reason, position, count)`: that something was not understood.
-        apis: for each API key from 0 on whether there is such an API.
+        apis: for each API key from 0 on 0 where there is no such API, else 1 and the first version whose header has a
+            client id.
         max_frame: what claims to be longer is no frame.
         keep: how many bytes of a frame are kept, where it is not kept whole.
         requests, answers: whether rows have the requests, and all answers, whole.

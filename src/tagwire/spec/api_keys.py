@@ -205,3 +205,6 @@ API_NAMES: Final = {
     94: "UnregisterController",
 }
 """API key -> the name that its request and response messages share."""
+
+CLIENT_ID_SINCE: Final = {7: 1}
+"""API key -> the first version whose request header has a client id, where that is not version 0."""
