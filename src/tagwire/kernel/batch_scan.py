@@ -23,6 +23,32 @@ _CODECS = cython.declare(cython.int, 5)
 _MAX_OFFSET = cython.declare(cython.longlong, (1 << 63) - 1)
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _sound_size(
+    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Bytes of the batch at `at`; 0 for one that is not whole, is of another magic, or contradicts itself."""
+    size: cython.longlong
+    base: cython.longlong
+    delta: cython.longlong
+    records: cython.longlong
+    if end - at < _HEADER_SIZE:
+        return 0
+    size = int32_at(src, at + 8) + _PREFIX_SIZE
+    if src[at + 16] != 2 or size < _HEADER_SIZE or size > end - at:
+        return 0
+    base = int64_at(src, at)
+    delta = int32_at(src, at + 23)
+    records = int32_at(src, at + 57)
+    if base < 0 or delta < 0 or base > _MAX_OFFSET - delta - 1 or records < 0 or records > delta + 1:
+        return 0
+    if (src[at + 22] & 7) >= _CODECS:
+        return 0
+    return cython.cast(cython.Py_ssize_t, size)
+
+
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def scan_batches(
@@ -51,21 +77,17 @@ def scan_batches(
     room: cython.Py_ssize_t = len(positions)
     at: cython.Py_ssize_t = start
     end: cython.Py_ssize_t = len(data)
-    size: cython.longlong
+    size: cython.Py_ssize_t
     base: cython.longlong
     delta: cython.longlong
-    records: cython.longlong
-    while count < room and end - at >= _HEADER_SIZE:
-        size = int32_at(src, at + 8) + _PREFIX_SIZE
-        if src[at + 16] != 2 or size < _HEADER_SIZE or size > end - at:
+    while count < room:
+        size = _sound_size(src, at, end)
+        if size == 0:
             break
         base = int64_at(src, at)
+        if base < least_offset:
+            break
         delta = int32_at(src, at + 23)
-        records = int32_at(src, at + 57)
-        if base < least_offset or delta < 0 or base > _MAX_OFFSET - delta - 1 or records < 0 or records > delta + 1:
-            break
-        if (src[at + 22] & 7) >= _CODECS:
-            break
         positions[count] = origin + at
         ends[count] = origin + at + size
         checksums[count] = int32_at(src, at + 17) & 0xFFFFFFFF
@@ -92,22 +114,18 @@ def pass_batches(data: memoryview, after: cython.longlong, limit: cython.longlon
     rows: cython.longlong = 0
     at: cython.Py_ssize_t = 0
     end: cython.Py_ssize_t = len(data)
-    size: cython.longlong
+    size: cython.Py_ssize_t
     base: cython.longlong
     delta: cython.longlong
-    records: cython.longlong
-    while end - at >= _HEADER_SIZE:
-        size = int32_at(src, at + 8) + _PREFIX_SIZE
-        if src[at + 16] != 2 or size < _HEADER_SIZE or size > end - at:
+    while True:
+        size = _sound_size(src, at, end)
+        if size == 0:
             break
         base = int64_at(src, at)
         delta = int32_at(src, at + 23)
-        records = int32_at(src, at + 57)
-        if base < 0 or delta < 0 or base > _MAX_OFFSET - delta - 1 or records < 0 or records > delta + 1:
+        if base >= limit or base + delta < after:
             break
-        if (src[at + 22] & 7) >= _CODECS or base >= limit or base + delta < after:
-            break
-        rows += records
+        rows += int32_at(src, at + 57)
         after = base + delta + 1
         at += size
     return at, rows, after

@@ -45,6 +45,12 @@ _max_delta = cython.declare(cython.longlong, (1 << 31) - 1)
 _LENGTH_ROOM = cython.declare(cython.Py_ssize_t, 5)
 _SLACK = 64
 
+_NO_FIELD = {
+    1: "key length {} does not fit into the message",
+    2: "headers length {} does not fit into the message",
+    3: "value length {} does not fit into the message",
+    4: "{} bytes are left after the message's last field",
+}
 _NO_INTEGER = {
     -1: "an integer runs past the end",
     -2: "byte {:02x} begins no integer of 32 bits",
@@ -133,6 +139,79 @@ def _put_field(
     return to
 
 
+@cython.cfunc
+def _check_wrapped(
+    messages: memoryview,
+    src: cython.pointer[cython.const[cython.uchar]],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    path: str,
+    index: cython.longlong,
+) -> cython.void:
+    """What holds of a message inside another, whose checksum is at `start`: it is not compressed, and is as stated."""
+    if src[start + 5] & 7:
+        raise _broken(path, index, start + 5, "a compressed message is inside a compressed message")
+    crc = zlib.crc32(messages[start + 4 : stop])
+    stated = int32_at(src, start) & 0xFFFFFFFF
+    if crc != stated:
+        raise _broken(path, index, start, f"checksum is {crc:08x}, the message says {stated:08x}")
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _fields(
+    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, stop: cython.Py_ssize_t, headed: cython.bint
+) -> tuple[
+    cython.int,  # 0 or a fault
+    cython.Py_ssize_t,  # key: start; or where the fault is
+    cython.longlong,  # key: length or -1; or the fault's detail
+    cython.Py_ssize_t,  # headers: start
+    cython.longlong,  # headers: length, 0 for none
+    cython.Py_ssize_t,  # value: start
+    cython.longlong,  # value: length or -1
+]:
+    """The fields of a message from its key on; with headers where it is `headed`."""
+    headers: cython.longlong = 0
+    headers_at: cython.Py_ssize_t = 0
+    key: cython.longlong = int32_at(src, at)
+    key_at: cython.Py_ssize_t = at + 4
+    value: cython.longlong
+    if key < -1 or key > stop - key_at - 4:
+        return 1, at, key, 0, 0, 0, 0
+    at = key_at + (cython.cast(cython.Py_ssize_t, key) if key > 0 else 0)
+    if headed:
+        headers, headers_at = _integer(src, at, stop)
+        if headers_at < 0:
+            return cython.cast(cython.int, headers_at), at, headers, 0, 0, 0, 0
+        if headers < 1 or headers > stop - headers_at - 4:
+            return 2, at, headers, 0, 0, 0, 0
+        at = headers_at + cython.cast(cython.Py_ssize_t, headers)
+    value = int32_at(src, at)
+    at += 4
+    if value < -1 or value > stop - at:
+        return 3, at - 4, value, 0, 0, 0, 0
+    if at + (value if value > 0 else 0) != stop:
+        at += cython.cast(cython.Py_ssize_t, value) if value > 0 else 0
+        return 4, at, stop - at, 0, 0, 0, 0
+    return 0, key_at, key, headers_at, headers, at, value
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _framed(out: cython.p_uchar, body: cython.Py_ssize_t, to: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Puts the length of the record between `body` and `to` before it, where `_LENGTH_ROOM` was left: it comes first,
+    but is known last. Returns the position after the record, which has moved."""
+    length: cython.longlong = to - body
+    start: cython.Py_ssize_t = _put(out, body - _LENGTH_ROOM, length)
+    if cython.compiled:
+        memmove(out + start, out + body, length)
+    else:
+        out[start : start + length] = out[body:to]
+    return start + cython.cast(cython.Py_ssize_t, length)
+
+
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def records_of(
@@ -170,12 +249,15 @@ def records_of(
     length: cython.longlong
     time: cython.longlong
     magic: cython.int
-    attributes: cython.int
+    headed: cython.bint
+    fault: cython.int
     key: cython.longlong
     key_at: cython.Py_ssize_t
     value: cython.longlong
+    value_at: cython.Py_ssize_t
     headers: cython.longlong
-    headers_at: cython.Py_ssize_t = 0
+    headers_at: cython.Py_ssize_t
+    past: cython.Py_ssize_t
     while end - at >= _prefix:
         offset = int64_at(src, at)
         length = int32_at(src, at + 8)
@@ -186,16 +268,10 @@ def records_of(
             break
         stop = start + cython.cast(cython.Py_ssize_t, length)
         magic = src[start + 4]
-        attributes = src[start + 5]
         if magic > (2 if int_headers else 1):
             raise _broken(path, index, start + 4, f"magic {magic} does not belong into this message set")
         if inner:
-            if attributes & 7:
-                raise _broken(path, index, start + 5, "a compressed message is inside a compressed message")
-            crc = zlib.crc32(messages[start + 4 : stop])
-            stated = int32_at(src, start) & 0xFFFFFFFF
-            if crc != stated:
-                raise _broken(path, index, start, f"checksum is {crc:08x}, the message says {stated:08x}")
+            _check_wrapped(messages, src, start, stop, path, index)
         if index == 0:
             first = offset
         if index == 1:
@@ -215,46 +291,23 @@ def records_of(
             at += _timestamp_size
         if index == 0:
             base = time
-        key = int32_at(src, at)
-        key_at = at + 4
-        if key < -1 or key > stop - key_at - 4:
-            raise _broken(path, index, at, f"key length {key} does not fit into the message")
-        at = key_at + (cython.cast(cython.Py_ssize_t, key) if key > 0 else 0)
-        headers = 0
-        if magic == 2 and attributes & _has_headers:
-            headers, headers_at = _integer(src, at, stop)
-            if headers_at < 0:
-                raise _broken(path, index, at, _NO_INTEGER[headers_at].format(headers))
-            if headers < 1 or headers > stop - headers_at - 4:
-                raise _broken(path, index, at, f"headers length {headers} does not fit into the message")
-            at = headers_at + cython.cast(cython.Py_ssize_t, headers)
-        value = int32_at(src, at)
-        at += 4
-        if value < -1 or value > stop - at:
-            raise _broken(path, index, at - 4, f"value length {value} does not fit into the message")
-        # the record's length comes first, but is known last
+        headed = magic == 2 and src[start + 5] & _has_headers
+        fault, key_at, key, headers_at, headers, value_at, value = _fields(src, at, stop, headed)
+        if fault:
+            raise _broken(path, index, key_at, (_NO_INTEGER if fault < 0 else _NO_FIELD)[fault].format(key))
+        at = stop
         body = to + _LENGTH_ROOM
         out[body] = 0
         to = _put(out, body + 1, _elapsed(base, time))
         to = _put(out, to, offset - first)
         to = _put_field(out, to, src, key_at, key)
-        to = _put_field(out, to, src, at, value)
-        at += cython.cast(cython.Py_ssize_t, value) if value > 0 else 0
-        if at != stop:
-            raise _broken(path, index, at, f"{stop - at} bytes are left after the message's last field")
+        to = _put_field(out, to, src, value_at, value)
         if headers:
-            to = _put_headers(
-                out, to, src, headers_at, headers_at + cython.cast(cython.Py_ssize_t, headers), path, index
-            )
+            past = headers_at + cython.cast(cython.Py_ssize_t, headers)
+            to = _put_headers(out, to, src, headers_at, past, path, index)
         else:
             to = _put(out, to, 0)
-        length = to - body
-        start = _put(out, body - _LENGTH_ROOM, length)
-        if cython.compiled:
-            memmove(out + start, out + body, length)
-        else:
-            out[start : start + length] = out[body:to]
-        to = start + cython.cast(cython.Py_ssize_t, length)
+        to = _framed(out, body, to)
         index += 1
     if cython.compiled:
         del target

@@ -309,31 +309,46 @@ class Slices:
         self.limit = limit
 
 
+if cython.compiled:
+    _Reading = cython.struct(
+        valid=cython.pointer[cython.const[cython.uchar]],
+        has_valid=cython.bint,
+        shift=cython.Py_ssize_t,
+        ends=cython.pointer[cython.const[cython.int]],
+        data=cython.pointer[cython.const[cython.uchar]],
+        limit=cython.longlong,
+    )
+else:
+    _Reading = Slices
+
+
 @cython.cfunc
 @cython.boundscheck(False)
 @cython.initializedcheck(False)
-def _pointers(
-    column: Slices | None,
-) -> tuple[
-    cython.pointer[cython.const[cython.uchar]],
-    cython.pointer[cython.const[cython.int]],
-    cython.pointer[cython.const[cython.uchar]],
-]:
-    """Where validity bits, ends and data are read; nowhere for None."""
+def _reading(column: Slices | None) -> _Reading:
+    """A column as it is read, in variables of the loop that does; of None one that is never looked at."""
+    if cython.compiled and column is None:
+        return _Reading(valid=cython.NULL, has_valid=False, shift=0, ends=cython.NULL, data=cython.NULL, limit=0)
     if cython.compiled:
-        if column is None:
-            return cython.NULL, cython.NULL, cython.NULL
-        return cython.address(column.valid[0]), cython.address(column.ends[0]), cython.address(column.data[0])
+        return _Reading(
+            valid=cython.address(column.valid[0]),
+            has_valid=column.has_valid,
+            shift=column.shift,
+            ends=cython.address(column.ends[0]),
+            data=cython.address(column.data[0]),
+            limit=column.limit,
+        )
     else:
-        return (None, None, None) if column is None else (column.valid, column.ends, column.data)
+        return column
 
 
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _is_null(valid: cython.pointer[cython.const[cython.uchar]], bit: cython.Py_ssize_t) -> cython.bint:
-    return valid[bit >> 3] >> (bit & 7) & 1 == 0
+def _is_null(column: _Reading, row: cython.Py_ssize_t) -> cython.bint:
+    bit: cython.Py_ssize_t = column.shift + row
+    return column.has_valid and column.valid[bit >> 3] >> (bit & 7) & 1 == 0
 
 
 @cython.cfunc
@@ -344,30 +359,66 @@ def _put_slice(
     out: cython.p_uchar,
     at: cython.Py_ssize_t,
     room: cython.Py_ssize_t,
-    ends: cython.pointer[cython.const[cython.int]],
-    data: cython.pointer[cython.const[cython.uchar]],
-    limit: cython.longlong,
+    column: _Reading,
     row: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Writes the length of a row and the row; returns the position after it, -1 where the ends contradict themselves.
 
     Short rows are copied as a block of 16 or 32 bytes where the source has as many: SLACK is always left in `out`.
     """
-    start: cython.longlong = ends[row]
-    size: cython.longlong = ends[row + 1] - start
-    if start < 0 or size < 0 or start + size > limit or size + _slack > room - at:
+    start: cython.longlong = column.ends[row]
+    size: cython.longlong = column.ends[row + 1] - start
+    if start < 0 or size < 0 or start + size > column.limit or size + _slack > room - at:
         return -1
     at = _put(out, at, size)
     if cython.compiled:
-        if size <= 16 and start + 16 <= limit:
-            memcpy(out + at, data + start, 16)
-        elif size <= 32 and start + 32 <= limit:
-            memcpy(out + at, data + start, 32)
+        if size <= 16 and start + 16 <= column.limit:
+            memcpy(out + at, column.data + start, 16)
+        elif size <= 32 and start + 32 <= column.limit:
+            memcpy(out + at, column.data + start, 32)
         else:
-            memcpy(out + at, data + start, size)
+            memcpy(out + at, column.data + start, size)
     else:
-        out[at : at + size] = data[start : start + size]
+        out[at : at + size] = column.data[start : start + size]
     return at + cython.cast(cython.Py_ssize_t, size)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_nullable(
+    out: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    room: cython.Py_ssize_t,
+    column: _Reading,
+    row: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """`_put_slice` of a row that may be null; nothing where a field before it failed."""
+    if at < 0:
+        return at
+    if _is_null(column, row):
+        return _put(out, at, -1)
+    return _put_slice(out, at, room, column, row)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _framed(
+    out: cython.p_uchar, body: cython.Py_ssize_t, at: cython.Py_ssize_t, width: cython.Py_ssize_t
+) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t, cython.Py_ssize_t]:
+    """Makes room for the length of the record between `body` and `at`, before which `width` bytes were left for it:
+    (start and end of the record now, bytes of its length)."""
+    needed: cython.Py_ssize_t = _size(at - body)
+    if needed == width:
+        return body, at, width
+    if cython.compiled:
+        memmove(out + body - width + needed, out + body, at - body)
+    else:
+        out[body - width + needed : at - width + needed] = out[body:at]
+    return body + needed - width, at + needed - width, needed
 
 
 @cython.boundscheck(False)
@@ -406,27 +457,12 @@ def encode_columns(
     else:
         out = bytearray(room)
         times = timestamps
-    key_valid, key_ends, key_data = _pointers(key)
-    value_valid, value_ends, value_data = _pointers(value)
-    list_valid, list_ends, _ = _pointers(lists)
-    name_valid, name_ends, name_data = _pointers(names)
-    data_valid, data_ends, data_data = _pointers(data)
-    key_nulls: cython.bint = key.has_valid
-    value_nulls: cython.bint = value.has_valid
+    keys: _Reading = _reading(key)
+    values: _Reading = _reading(value)
+    headers: _Reading = _reading(lists)
+    header_keys: _Reading = _reading(names)
+    header_values: _Reading = _reading(data)
     has_headers: cython.bint = lists is not None
-    list_nulls: cython.bint = lists.has_valid if has_headers else False
-    name_nulls: cython.bint = names.has_valid if has_headers else False
-    data_nulls: cython.bint = data.has_valid if has_headers else False
-    key_limit: cython.longlong = key.limit
-    value_limit: cython.longlong = value.limit
-    list_limit: cython.longlong = lists.limit if has_headers else 0
-    name_limit: cython.longlong = names.limit if has_headers else 0
-    data_limit: cython.longlong = data.limit if has_headers else 0
-    key_shift: cython.Py_ssize_t = key.shift
-    value_shift: cython.Py_ssize_t = value.shift
-    list_shift: cython.Py_ssize_t = lists.shift if has_headers else 0
-    name_shift: cython.Py_ssize_t = names.shift if has_headers else 0
-    data_shift: cython.Py_ssize_t = data.shift if has_headers else 0
     first_row: cython.Py_ssize_t = row
     stop: cython.Py_ssize_t = row + min(most_rows, timestamps.shape[0] - row)
     base: cython.longlong = times[row]
@@ -436,7 +472,6 @@ def encode_columns(
     start: cython.Py_ssize_t = front
     body: cython.Py_ssize_t
     width: cython.Py_ssize_t = 1
-    needed: cython.Py_ssize_t
     header: cython.Py_ssize_t
     first: cython.longlong
     last: cython.longlong
@@ -456,51 +491,32 @@ def encode_columns(
             out[body] = 0
             at = _put(out, body + 1, _elapsed(base, time))
             at = _put(out, at, row - first_row)
-            if key_nulls and _is_null(key_valid, key_shift + row):
-                at = _put(out, at, -1)
-            else:
-                at = _put_slice(out, at, room, key_ends, key_data, key_limit, row)
-            if at >= 0:
-                if value_nulls and _is_null(value_valid, value_shift + row):
-                    at = _put(out, at, -1)
-                else:
-                    at = _put_slice(out, at, room, value_ends, value_data, value_limit, row)
+            at = _put_nullable(out, at, room, keys, row)
+            at = _put_nullable(out, at, room, values, row)
             if at < 0:
                 fault = 2
                 break
             first = 0
             last = 0
-            if has_headers and not (list_nulls and _is_null(list_valid, list_shift + row)):
-                first = list_ends[row]
-                last = list_ends[row + 1]
-                if first < 0 or last < first or last > list_limit:
+            if has_headers and not _is_null(headers, row):
+                first = headers.ends[row]
+                last = headers.ends[row + 1]
+                if first < 0 or last < first or last > headers.limit:
                     fault = 2
                     break
             at = _put(out, at, last - first)
             for header in range(first, last):
-                if name_nulls and _is_null(name_valid, name_shift + header):
+                if _is_null(header_keys, header):
                     fault = 3
                     break
-                at = _put_slice(out, at, room, name_ends, name_data, name_limit, header)
-                if at >= 0:
-                    if data_nulls and _is_null(data_valid, data_shift + header):
-                        at = _put(out, at, -1)
-                    else:
-                        at = _put_slice(out, at, room, data_ends, data_data, data_limit, header)
+                at = _put_slice(out, at, room, header_keys, header)
+                at = _put_nullable(out, at, room, header_values, header)
                 if at < 0:
                     fault = 2
                     break
             if fault:
                 break
-            needed = _size(at - body)
-            if needed != width:
-                if cython.compiled:
-                    memmove(out + body - width + needed, out + body, at - body)
-                else:
-                    out[body - width + needed : at - width + needed] = out[body:at]
-                body += needed - width
-                at += needed - width
-                width = needed
+            body, at, width = _framed(out, body, at, width)
             if at - front > most_bytes and row > first_row:
                 at = start
                 break

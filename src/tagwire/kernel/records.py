@@ -45,6 +45,18 @@ _FAULTS = {
     12: "timestamp {} ms does not fit into microseconds",
 }
 
+if cython.compiled:
+    _Filling = cython.struct(
+        used=cython.bint,
+        valid=cython.p_uchar,
+        ends=cython.p_int,
+        data=cython.p_uchar,
+        size=cython.Py_ssize_t,
+        nulls=cython.Py_ssize_t,
+    )
+else:
+    from types import SimpleNamespace as _Filling
+
 # what a 32-bit varint reads as when there is none to read
 _CUT_SHORT = cython.declare(cython.longlong, -(1 << 40))
 _TOO_LONG = cython.declare(cython.longlong, -(1 << 41))
@@ -288,6 +300,83 @@ def _clear(bits: cython.p_uchar, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
     return 1
 
 
+@cython.cfunc
+@cython.inline
+def _filling(column: Strings | None) -> _Filling:
+    """A column as it is filled, in variables of the loop that does; of None one that is not `used`."""
+    valid, ends, data = pointers_of(column)
+    size: cython.Py_ssize_t = column.size if column is not None else 0
+    return _Filling(used=column is not None, valid=valid, ends=ends, data=data, size=size, nulls=0)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _filled(
+    column: _Filling,
+    row: cython.Py_ssize_t,
+    src: cython.pointer[cython.const[cython.uchar]],
+    at: cython.Py_ssize_t,
+    size: cython.longlong,
+    end: cython.Py_ssize_t,
+) -> _Filling:
+    """The column with `size` bytes from `at` in its row, null for -1."""
+    column.size = _copied(column.data, column.size, src, at, size, end)
+    column.ends[row + 1] = cython.cast(cython.int, column.size)
+    if size < 0:
+        column.nulls += _clear(column.valid, row)
+    return column
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _headers_filled(
+    src: cython.pointer[cython.const[cython.uchar]],
+    at: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    count: cython.longlong,
+    keep: cython.bint,
+    element: cython.Py_ssize_t,
+    names: _Filling,
+    data: _Filling,
+) -> tuple[
+    cython.int,  # 0 or a fault
+    cython.Py_ssize_t,  # position after the headers, or of the fault
+    cython.longlong,  # the fault's detail
+    _Filling,  # names
+    _Filling,  # data
+]:
+    """Reads the `count` headers from `at` to before `stop`, and if they are to be kept fills the columns from `element`
+    on with them."""
+    code: cython.int
+    name_at: cython.Py_ssize_t
+    name_size: cython.longlong
+    data_at: cython.Py_ssize_t
+    data_size: cython.longlong
+    _header_number: cython.longlong
+    for _header_number in range(count):
+        code, at, name_at, name_size, data_at, data_size = header_at(src, at, stop)
+        if code:
+            return code, at, name_size, names, data
+        if keep:
+            names = _filled(names, element, src, name_at, name_size, end)
+            data = _filled(data, element, src, data_at, data_size, end)
+            element += 1
+    return 0, at, 0, names, data
+
+
+@cython.cfunc
+def _keep(column: Strings | None, filling: _Filling) -> cython.void:
+    """What was filled is the column's now."""
+    if column is not None:
+        column.size = filling.size
+        column.nulls += filling.nulls
+
+
 @cython.cclass
 class Columns:
     """Where decoded records go: offsets and timestamps (int64), timestamp types (int32) and `Strings`, or None.
@@ -451,39 +540,23 @@ class Columns:
         limit: cython.longlong,
         microseconds: cython.bint,
     ) -> cython.Py_ssize_t:
-        key: Strings = self._key
-        value: Strings = self._value
-        lists: Strings = self._lists
-        names: Strings = self._names
-        data: Strings = self._data
+        keys: _Filling = _filling(self._key)
+        values: _Filling = _filling(self._value)
+        lists: _Filling = _filling(self._lists)
+        names: _Filling = _filling(self._names)
+        data: _Filling = _filling(self._data)
         offsets: cython.p_longlong = self._offsets
         timestamps: cython.p_longlong = self._timestamps
         kinds: cython.p_int = self._kinds
         has_offsets: cython.bint = self._has_offsets
         has_timestamps: cython.bint = self._has_timestamps
         has_kinds: cython.bint = self._has_kinds
-        has_key: cython.bint = key is not None
-        has_value: cython.bint = value is not None
-        has_headers: cython.bint = lists is not None
-        key_valid, key_ends, key_data = pointers_of(key)
-        value_valid, value_ends, value_data = pointers_of(value)
-        list_valid, list_ends, _ = pointers_of(lists)
-        _, name_ends, name_data = pointers_of(names)
-        data_valid, data_ends, data_data = pointers_of(data)
-        keys: cython.Py_ssize_t = key.size if has_key else 0
-        values: cython.Py_ssize_t = value.size if has_value else 0
-        element: cython.Py_ssize_t = lists.size if has_headers else 0
-        named: cython.Py_ssize_t = names.size if has_headers else 0
-        datas: cython.Py_ssize_t = data.size if has_headers else 0
-        null_keys: cython.Py_ssize_t = 0
-        null_values: cython.Py_ssize_t = 0
-        null_lists: cython.Py_ssize_t = 0
-        null_datas: cython.Py_ssize_t = 0
-        room: cython.Py_ssize_t = names.room if has_headers else 0
+        room: cython.Py_ssize_t = self._names.room if lists.used else 0
         row: cython.Py_ssize_t = self.rows
         index: cython.longlong = self._index
         at: cython.Py_ssize_t = self._at
         after: cython.longlong = self._after
+        first_name: cython.Py_ssize_t = names.size
         wanted: cython.Py_ssize_t = 0
         seen: cython.uchar = 0
         code: cython.int = 0
@@ -498,11 +571,6 @@ class Columns:
         value_at: cython.Py_ssize_t
         value_size: cython.longlong
         found: cython.longlong
-        _header_number: cython.longlong
-        name_at: cython.Py_ssize_t
-        name_size: cython.longlong
-        data_at: cython.Py_ssize_t
-        data_size: cython.longlong
         keep: cython.bint
         most: cython.longlong = 9223372036854775
         with cython.nogil:
@@ -519,26 +587,14 @@ class Columns:
                     break
                 keep = first <= base_offset + delta < limit
                 if found:
-                    if has_headers and keep and element + found > room:
-                        wanted = element + cython.cast(cython.Py_ssize_t, found)
+                    if lists.used and keep and lists.size + found > room:
+                        wanted = lists.size + cython.cast(cython.Py_ssize_t, found)
                         break
-                    for _header_number in range(found):
-                        code, past, name_at, name_size, data_at, data_size = header_at(
-                            src, past, cython.cast(cython.Py_ssize_t, stop)
-                        )
-                        if code:
-                            fault_at = past
-                            detail = name_size
-                            break
-                        if has_headers and keep:
-                            named = _copied(name_data, named, src, name_at, name_size, end)
-                            datas = _copied(data_data, datas, src, data_at, data_size, end)
-                            if data_size < 0:
-                                null_datas += _clear(data_valid, element)
-                            element += 1
-                            name_ends[element] = cython.cast(cython.int, named)
-                            data_ends[element] = cython.cast(cython.int, datas)
+                    code, past, detail, names, data = _headers_filled(
+                        src, past, stop, end, found, lists.used and keep, lists.size, names, data
+                    )
                     if code:
+                        fault_at = past
                         break
                 if past != stop:
                     code = 9
@@ -546,20 +602,15 @@ class Columns:
                     detail = stop - past
                     break
                 if keep:
-                    if has_key:
-                        keys = _copied(key_data, keys, src, key_at, key_size, end)
-                        key_ends[row + 1] = cython.cast(cython.int, keys)
-                        if key_size < 0:
-                            null_keys += _clear(key_valid, row)
-                    if has_value:
-                        values = _copied(value_data, values, src, value_at, value_size, end)
-                        value_ends[row + 1] = cython.cast(cython.int, values)
-                        if value_size < 0:
-                            null_values += _clear(value_valid, row)
-                    if has_headers:
-                        list_ends[row + 1] = cython.cast(cython.int, element)
+                    if keys.used:
+                        keys = _filled(keys, row, src, key_at, key_size, end)
+                    if values.used:
+                        values = _filled(values, row, src, value_at, value_size, end)
+                    if lists.used:
+                        lists.size += cython.cast(cython.Py_ssize_t, found)
+                        lists.ends[row + 1] = cython.cast(cython.int, lists.size)
                         if not found:
-                            null_lists += _clear(list_valid, row)
+                            lists.nulls += _clear(lists.valid, row)
                     if has_offsets:
                         offsets[row] = base_offset + delta
                     if has_timestamps:
@@ -579,9 +630,8 @@ class Columns:
                 # `past` it is, but known from the record's length: the next record need not wait for this one's fields
                 at = cython.cast(cython.Py_ssize_t, stop)
                 index += 1
-            if has_headers:
-                for past in range(names.size, named):
-                    seen |= name_data[past]
+            for past in range(first_name, names.size):
+                seen |= names.data[past]
         if not code and not wanted and at != end:
             code = 11
             fault_at = at
@@ -589,18 +639,11 @@ class Columns:
         if code:
             raise fault(code, detail, base_offset, index, origin + fault_at)
         self.rows = row
-        if has_key:
-            key.size = keys
-            key.nulls += null_keys
-        if has_value:
-            value.size = values
-            value.nulls += null_values
-        if has_headers:
-            lists.size = element
-            lists.nulls += null_lists
-            names.size = named
-            data.size = datas
-            data.nulls += null_datas
+        _keep(self._key, keys)
+        _keep(self._value, values)
+        _keep(self._lists, lists)
+        _keep(self._names, names)
+        _keep(self._data, data)
         if seen > 127:
             self.ascii_names = False
         self._index = index if wanted else 0
