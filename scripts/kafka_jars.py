@@ -6,11 +6,12 @@ that say what they are.
 
 from __future__ import annotations
 
+import fcntl
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,16 @@ class MavenError(Exception):
     """Maven is missing, failed, or took too long. The text is the first line that says why."""
 
 
+@contextmanager
+def fetching() -> Iterator[None]:
+    """What is fetched inside is fetched by one process at a time: the others wait, and then find it. A process takes it
+    once, not again inside."""
+    CACHE.mkdir(exist_ok=True)
+    with open(CACHE / "fetching.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def kafka(artifact: str, version: str, *classifier: str) -> Coordinates:
     """The coordinates of a jar of Kafka's own group."""
     return "org.apache.kafka", artifact, version, *classifier
@@ -41,10 +52,11 @@ def published(artifact: str) -> list[str]:
     """
     group = "org.apache.kafka"
     folder = REPOSITORY.joinpath(*group.split("."), artifact)
-    for old in folder.glob("maven-metadata-*.xml"):
-        old.unlink()
-    maven(f"{PLUGIN}:get", f"-Dartifact={group}:{artifact}:LATEST", "-Dtransitive=false")
-    found = [path.read_text(encoding="utf-8") for path in folder.glob("maven-metadata-*.xml")]
+    with fetching():
+        for old in folder.glob("maven-metadata-*.xml"):
+            old.unlink()
+        maven(f"{PLUGIN}:get", f"-Dartifact={group}:{artifact}:LATEST", "-Dtransitive=false")
+        found = [path.read_text(encoding="utf-8") for path in folder.glob("maven-metadata-*.xml")]
     if not found:
         raise MavenError(f"Maven named no versions of {artifact}")
     return re.findall(r"<version>(.*?)</version>", found[0])
@@ -55,16 +67,17 @@ def jars(wanted: Iterable[Coordinates]) -> tuple[dict[Coordinates, Path], dict[C
     folder = CACHE / "jars"
     paths = {jar: folder / f"{'-'.join(jar[1:])}.jar" for jar in wanted}
     reasons: dict[Coordinates, str] = {}
-    missing = [jar for jar, path in paths.items() if not path.is_file()]
-    if len(missing) > 1:
-        with suppress(MavenError):  # one missing jar stops the others of the same run: each is tried alone below
-            _copy(missing, folder)
-    for jar in missing:
-        if not paths[jar].is_file():
-            try:
-                _copy([jar], folder)
-            except MavenError as error:
-                reasons[jar] = str(error)
+    with fetching():
+        missing = [jar for jar, path in paths.items() if not path.is_file()]
+        if len(missing) > 1:
+            with suppress(MavenError):  # one missing jar stops the others of the same run: each is tried alone below
+                _copy(missing, folder)
+        for jar in missing:
+            if not paths[jar].is_file():
+                try:
+                    _copy([jar], folder)
+                except MavenError as error:
+                    reasons[jar] = str(error)
     return {jar: path for jar, path in paths.items() if jar not in reasons}, reasons
 
 
@@ -82,13 +95,15 @@ def classpath(name: str, whole: Sequence[Coordinates], alone: Sequence[Coordinat
     folder = CACHE / "classpath" / name
     pom = folder / "pom.xml"
     text = _pom("".join(_dependency(jar) for jar in whole) + "".join(_dependency(jar, _NOTHING_ELSE) for jar in alone))
-    if not (pom.is_file() and pom.read_text(encoding="utf-8") == text):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        draft = folder / "draft.xml"
-        draft.write_text(text, encoding="utf-8")
-        maven("-f", str(draft), f"{PLUGIN}:copy-dependencies", f"-DoutputDirectory={folder}", "-DincludeScope=runtime")
-        draft.rename(pom)
+    with fetching():
+        if not (pom.is_file() and pom.read_text(encoding="utf-8") == text):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            draft = folder / "draft.xml"
+            draft.write_text(text, encoding="utf-8")
+            copy = (f"{PLUGIN}:copy-dependencies", f"-DoutputDirectory={folder}", "-DincludeScope=runtime")
+            maven("-f", str(draft), *copy)
+            draft.rename(pom)
     return sorted(folder.glob("*.jar"))
 
 

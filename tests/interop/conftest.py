@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +42,8 @@ MODULES = {
 }
 OLD, NEW = MODULES
 COUNTS: list[str] = []
+_COUNTS = "tagwire counts"
+WORKER = "PYTEST_XDIST_WORKER"
 
 Count = Callable[[str], None]
 Peers = Callable[[str], Peer]
@@ -94,8 +99,18 @@ def kafka() -> RealBroker:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel with compiled kernels, built once."""
-    return built(tmp_path_factory.mktemp("wheel"))
+    """The wheel with compiled kernels, built once, by whichever process asks first."""
+    folder = tmp_path_factory.getbasetemp()
+    if WORKER in os.environ:
+        folder = folder.parent
+    with open(folder / "wheel.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        place = folder / "wheel"
+        if not place.is_dir():
+            place.mkdir()
+            return built(place)
+        (wheel,) = place.glob("project/dist/tagwire-*.whl")
+        return wheel
 
 
 @pytest.fixture(scope="session", params=RELEASES)
@@ -116,6 +131,17 @@ def node(
         spoken = ", ".join(f"{api_name(api)} {shared[api]}" for api in (0, 1, 3, 9, 26))
         count(f"Kafka {request.param} and our client speak {len(shared)} of {len(OURS)} APIs, among them {spoken}")
         yield node
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Takes what a process of the run has counted."""
+    COUNTS.extend(getattr(node, "workeroutput", {}).get(_COUNTS, ()))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if WORKER in os.environ:
+        session.config.workeroutput[_COUNTS] = COUNTS  # type: ignore[attr-defined]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from kafka_jars import CACHE, Coordinates, MavenError, classpath, kafka
+from kafka_jars import CACHE, Coordinates, MavenError, classpath, fetching, kafka
 
 SOURCES: Final = Path(__file__).parent / "java"
 JSON: Final[Coordinates] = ("com.fasterxml.jackson.core", "jackson-databind", "2.19.0")
@@ -74,13 +74,17 @@ def compiled(peer: Peer, program: str) -> Path:
     """The folder with the classes of a program, compiled on a peer's jars."""
     folder = CACHE / "classes" / peer.release
     source = folder / f"{program}.java"
-    folder.mkdir(parents=True, exist_ok=True)
     text = (SOURCES / source.name).read_text(encoding="utf-8")
     if peer.release.startswith("3."):
         text = text.replace(*RECORD_PACKAGES)
-    source.write_text(text, encoding="utf-8")
-    compiler = ["javac", "--release", "17", "-d", str(folder)]
-    command = [*compiler, "-cp", ":".join(map(str, peer.jars)), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-    assert done.returncode == 0, done.stdout + done.stderr
+    with fetching():
+        if source.is_file() and source.read_text(encoding="utf-8") == text and (folder / f"{program}.class").is_file():
+            return folder
+        folder.mkdir(parents=True, exist_ok=True)
+        source.write_text(text, encoding="utf-8")
+        (folder / f"{program}.class").unlink(missing_ok=True)
+        compiler = ["javac", "--release", "17", "-d", str(folder)]
+        command = [*compiler, "-cp", ":".join(map(str, peer.jars)), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        assert done.returncode == 0, done.stdout + done.stderr
     return folder

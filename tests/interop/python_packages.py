@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from kafka_jars import CACHE
+from kafka_jars import CACHE, fetching
 
 from .peer import NotRunError
 
@@ -27,8 +27,13 @@ def fetched(name: str, wanted: Sequence[str], *, alone: bool = False) -> Path:
         NotRunError: they are not to be had.
     """
     place = CACHE / "python" / name
-    if place.is_dir():
-        return place
+    with fetching():
+        if not place.is_dir():
+            _fetch(name, wanted, place, alone=alone)
+    return place
+
+
+def _fetch(name: str, wanted: Sequence[str], place: Path, *, alone: bool) -> None:
     draft = place.with_name(f"{name}.part")
     shutil.rmtree(draft, ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile"]
@@ -40,4 +45,3 @@ def fetched(name: str, wanted: Sequence[str], *, alone: bool = False) -> Path:
     if done.returncode:
         raise NotRunError(f"{name}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'pip failed'}")
     draft.rename(place)
-    return place

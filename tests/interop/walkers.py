@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from kafka_jars import CACHE, MavenError, classpath, kafka
+from kafka_jars import CACHE, MavenError, classpath, fetching, kafka
 
 from tagwire.client import LATEST, Admin, Client, NewTopic, TopicPartition
 
@@ -209,12 +209,13 @@ _MAKERS: Final[Mapping[str, Callable[[str, str], _Made]]] = {
 def _kept(software: str, version: str, make: Callable[[Path], object]) -> Path:
     """The folder of a client, made when it is asked for first."""
     folder = CACHE / "clients" / f"{software}-{version}"
-    if not folder.is_dir():
-        draft = folder.with_name(folder.name + ".draft")
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        make(draft)
-        draft.rename(folder)
+    with fetching():
+        if not folder.is_dir():
+            draft = folder.with_name(folder.name + ".draft")
+            shutil.rmtree(draft, ignore_errors=True)
+            draft.mkdir(parents=True)
+            make(draft)
+            draft.rename(folder)
     return folder
 
 

@@ -6,7 +6,7 @@ code=$?
 if (($#)) || ((code != 0 && code != 3)); then exit $code; fi
 
 version=$("$PYTHON" -c 'import importlib.metadata as m; print(m.version("kafka-python"))')
-suite=$(cd ../../.. && pwd)/.cache/clients/kafka-python-$version
+suite=$(cd ../../.. && pwd)/.cache/clients/kafka-python-tests-$version
 if ! [[ -d $suite/test ]]; then
     mkdir -p "$suite"
     for _ in 1 2 3; do
