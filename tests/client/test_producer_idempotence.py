@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -382,3 +384,42 @@ def test_sequences_go_on_from_0_after_the_greatest() -> None:
             assert producer.identity.sequences == {("t", 0): 5}
     assert numbers(log) == list(range(8))
     assert next(iter(headers_in(log))).base_sequence == 2**31 - 3
+
+
+def test_partitions_whose_batches_fail_together_share_one_new_epoch(cluster: FakeCluster) -> None:
+    logs = cluster.topic("t", 3)
+    with Producer(cluster.bootstrap, linger=3600) as producer:
+        for values in (b"0", b"1", b"2"):
+            if values == b"1":
+                cluster.script("Produce", refusing(Error.INVALID_RECORD))
+            for partition in range(3):
+                producer.send("t", values, partition=partition)
+            with suppress(KafkaError):
+                producer.flush()
+        assert producer.identity.epoch == 1
+    for log in logs:
+        assert [(found.producer_epoch, found.base_sequence) for found in headers_in(log)] == [(0, 0), (1, 0)]
+
+
+def test_another_id_is_asked_for_once_though_leaders_refuse_the_first_one_after_the_other() -> None:
+    refused = refusing(Error.INVALID_PRODUCER_EPOCH)
+    is_renewed = threading.Event()
+
+    def refuse_later(message: Any) -> Any:
+        is_renewed.wait(10)
+        return refused(message)
+
+    with FakeCluster(nodes=2) as cluster:
+        logs = cluster.topic("t", 2)
+        logs[1].leader = 1
+        with Producer(cluster.bootstrap, linger=0) as producer:
+            for partition in (0, 1):
+                producer.send("t", b"0", partition=partition).result(10)
+            cluster.script("Produce", refuse_later, refused)
+            second = producer.send("t", b"1", partition=1)
+            while len(cluster.asked("Produce")) < 3:
+                time.sleep(0.01)
+            first = producer.send("t", b"1", partition=0)
+            first.add_done_callback(lambda delivery: is_renewed.set())
+            assert (first.result(20).offset, second.result(20).offset) == (1, 1)
+        assert len(cluster.asked("InitProducerId")) == 2

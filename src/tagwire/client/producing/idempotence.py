@@ -93,14 +93,16 @@ class Idempotent(NonIdempotent):
         self.producer = producer_id_in(response)
 
     def handle_failed_batch(self, queue: PartitionQueue, error: TagwireError) -> TagwireError:
-        if not queue.sequences.must_reset:
-            queue.sequences.must_reset = True
+        # Where the epoch was bumped since, for another partition, this one has not begun under it: they share it.
+        if not queue.sequences.must_reset and queue.sequences.producer == self.producer:
             self.producer = bump_epoch(self.producer)
+        queue.sequences.must_reset = True
         return error
 
     def handle_sequence_error(self, queue: PartitionQueue, error: KafkaError) -> bool:
         self.handle_failed_batch(queue, error)
         queue.sequences.has_gap = True
-        if error.error is Error.INVALID_PRODUCER_EPOCH:  # somebody else has the id at a later epoch
+        is_current = queue.sequences.producer.producer_id == self.producer.producer_id
+        if error.error is Error.INVALID_PRODUCER_EPOCH and is_current:  # somebody else has the id at a later epoch
             self.producer = NO_PRODUCER_ID
         return True

@@ -44,7 +44,7 @@ class ProducerBatch:
         may_be_appended: whether it was sent, and nobody knows whether the leader has appended it.
         is_unsplittable: whether it is sent as the caller has encoded it, or not at all.
         order: its position among the batches of its partition; parts of one that was split share its position.
-        attempts: how many times it was sent. retry_at: `time.monotonic` before which it is not sent again.
+        attempts: how often it could not be delivered. retry_at: `time.monotonic` before which it is not tried again.
         last_error: why it was not delivered when it was last sent. error: why it was failed.
         is_done: whether it is complete: delivered, or failed.
         parts: what a batch that was too large was split into; they are completed instead of it.
