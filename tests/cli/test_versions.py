@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -58,6 +59,35 @@ def test_what_others_answer_for_is_not_missed(run, modern):
     assert run("versions", modern.bootstrap).out.splitlines()[-1].endswith("; everything tagwire needs is there.")
 
 
+def test_versions_that_are_deprecated_or_not_to_be_used_are_marked(run, modern):
+    modern.served.update({24: (0, 5), 29: (0, 1)})
+    ran = run("versions", modern.bootstrap)
+    lines = {line.split()[0]: line for line in ran.out.splitlines()}
+    assert lines["API"].split() == ["API", "127.0.0.1", "tagwire", "marked"]
+    assert lines["DescribeAcls"].split() == ["DescribeAcls", "0-1", "deprecated", "0"]
+    assert lines["Produce"].split() == ["Produce", f"{PRODUCE[0]}-{PRODUCE[1]}", str(PRODUCE[1])]
+    assert re.search(r"^AddPartitionsToTxn +0-5 +3 +do not use 4-5$", ran.out, re.MULTILINE)
+    assert "\nAddPartitionsToTxn 4-5 must not be used: for brokers alone" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "there are no spec files"),
+        ({"Foo": {"type": "data", "name": "Foo"}}, "there is no request among these specs"),
+        ({"FooRequest": {"type": "request", "apiKey": 9000, "name": "FooRequest"}}, "FooRequest has no response"),
+    ],
+)
+def test_specs_that_are_no_apis_are_one_line_and_exit_code_2(run, tmp_path, files, said):
+    for name, document in files.items():
+        whole = {"validVersions": "0", "flexibleVersions": "none", "fields": []} | document
+        (tmp_path / f"{name}.json").write_text(json.dumps(whole))
+    ran = run("versions", "127.0.0.1:1", "--specs", tmp_path)
+    assert ran.code == 2
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
 def test_json_tells_the_same_for_programs(run, modern, old):
     ran = run("versions", f"{modern.bootstrap},{old.bootstrap}", "--json")
     assert ran.code == 0
@@ -69,6 +99,8 @@ def test_json_tells_the_same_for_programs(run, modern, old):
         "all": [3, 9],
         "tagwire": 9,
         "tagwire_range": list(PRODUCE),
+        "deprecated": None,
+        "do_not_use": {},
     }
     assert (rows["Metadata"]["all"], rows["Metadata"]["tagwire"]) == ([0, 2], None)
     unknown = rows["API 337"]
@@ -101,7 +133,7 @@ def test_another_release_shows_what_would_go_and_what_would_come(run, release):
     ran = run("versions", release.bootstrap, "--against", "4.3")
     assert ran.code == 0
     rows = {line.split()[0]: line.split()[1:] for line in ran.out.splitlines()}
-    assert rows["Produce"] == ["0-11", "11", "3-13", "drops", "0-2,", "adds", "12-13"]
+    assert rows["Produce"] == ["0-11", "11", "3-13", "drops", "0-2,", "adds", "12-13", "deprecated", "0-2"]
     assert rows["StreamsGroupHeartbeat"] == ["-", "0", "comes"]
     assert ran.out.splitlines()[-1].endswith("lose versions with 4.3; nothing tagwire uses is lost.")
     gone = json.loads(run("versions", release.bootstrap, "--against", "0.9.0", "--json").out.splitlines()[18])

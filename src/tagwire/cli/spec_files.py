@@ -10,6 +10,7 @@ from tagwire.cli.terminal import printable
 from tagwire.errors import ConfigError
 
 if TYPE_CHECKING:
+    from tagwire.rpc import Api
     from tagwire.spec import Message
 
 
@@ -20,6 +21,33 @@ def revision(path: Path) -> dict[str, Message]:
         if len(messages) > 1:
             raise ConfigError(f"{path}: {len(messages)} files describe {name}; a revision has one")
     return {name: messages[0] for name, messages in found.items()}
+
+
+def apis_in(path: Path) -> dict[int, Api]:
+    """The APIs that spec files describe, by key; with the headers that stand beside them.
+
+    Raises:
+        ConfigError: there is no API, or one that is not whole.
+        SpecError: a file breaks the language, or two of them do not belong together.
+    """
+    from tagwire.rpc import api_of
+
+    messages = revision(path)
+    found = {}
+    responses = {message.api_key: message for message in messages.values() if message.type == "response"}
+    headers = {
+        key: message
+        for key, name in (("request_header", "RequestHeader"), ("response_header", "ResponseHeader"))
+        if (message := messages.get(name)) is not None
+    }
+    for request in messages.values():
+        if request.type == "request":
+            if request.api_key not in responses:
+                raise ConfigError(f"{path}: {request.name} has no response beside it")
+            found[request.api_key] = api_of(request, responses[request.api_key], **headers)
+    if not found:
+        raise ConfigError(f"{path}: there is no request among these specs")
+    return found
 
 
 def messages_in(path: Path) -> dict[str, list[Message]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +11,11 @@ import typer
 from tagwire.cli.completing import releases
 from tagwire.cli.connecting import BOOTSTRAP, connect
 from tagwire.cli.options import Bootstrap, Json, addresses
+from tagwire.cli.spec_files import apis_in
 from tagwire.cli.terminal import print_json, print_rows, printable
 
 if TYPE_CHECKING:
-    from tagwire.rpc import BrokerFeatures, Features, Range, Ranges
+    from tagwire.rpc import Apis, BrokerFeatures, Features, Range, Ranges
 
 
 def versions(
@@ -38,13 +39,20 @@ def versions(
         Path | None,
         typer.Option("--feature", metavar="FILE", help="TOML tables of APIs and ranges: can these brokers do them?"),
     ] = None,
+    specs: Annotated[
+        Path | None,
+        typer.Option(
+            "--specs", metavar="PATH", help="Specs of your own: their APIs as well, and what they say of versions."
+        ),
+    ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Show the versions that brokers serve, per API.
 
     One column for each broker, then what all of them serve, then the version tagwire speaks to them. An empty place
-    under tagwire is an API it does not use; "none" is one it uses, but of which no version is shared. With --feature,
+    under tagwire is an API it does not use; "none" is one it uses, but of which no version is shared. Versions that are
+    deprecated, or not to be used, are marked: tagwire speaks those last, and never. With --feature,
     the exit code is 1 where a feature cannot be used. The features of the cluster itself, such as metadata.version, are
     told with the level that it has settled on.
 
@@ -53,6 +61,7 @@ def versions(
       tagwire versions
       tagwire versions kafka-1:9092,kafka-2:9092 --against 4.3
       tagwire versions kafka-1:9092 --feature features.toml
+      tagwire versions kafka-1:9092 --specs proposal/
       tagwire versions kafka-1:9092,kafka-2:9092 --json | jq 'select(.all == null)'
     """
     from tagwire.client.config import addresses_of
@@ -63,9 +72,10 @@ def versions(
         raise typer.BadParameter("brokers are named twice", param_hint="'--bootstrap'")
     target = None if against is None else ranges_of(against)
     features = None if feature is None else Features.load(feature)
+    apis = {} if specs is None else apis_in(specs)
     asked = {_name(*address): _asked(*address) for address in addresses_of(brokers or bootstrap)}
     sides = {name: ranges for name, (ranges, _) in asked.items()}
-    rows = _compared(sides, target)
+    rows = _compared(sides, target, apis)
     levels = _levels({name: told for name, (_, told) in asked.items()})
     answers = [] if features is None else _answers(features, sides)
     if as_json:
@@ -78,28 +88,48 @@ def versions(
         raise typer.Exit(1)
 
 
-def _compared(sides: Mapping[str, Ranges], target: Ranges | None) -> list[dict[str, Any]]:
+def _compared(sides: Mapping[str, Ranges], target: Ranges | None, apis: Apis) -> list[dict[str, Any]]:
     """A row for each API that anybody serves, or that tagwire uses."""
     from tagwire.client.versions import OURS
     from tagwire.rpc import api_name, intersect, negotiate
 
     shared = intersect(*sides.values())
-    used = negotiate(OURS, shared)
+    ours = {**OURS, **{api.key: api.versions for api in apis.values()}}
+    used = negotiate(ours, shared, apis=apis)
     rows = []
-    for api in sorted({api for ranges in sides.values() for api in ranges} | set(OURS) | set(target or ())):
+    for api in sorted({api for ranges in sides.values() for api in ranges} | set(ours) | set(target or ())):
+        served = [ranges[api] for ranges in sides.values() if api in ranges]
         row = {
-            "api": api_name(api),
+            "api": apis[api].request.spec.name.removesuffix("Request") if api in apis else api_name(api),
             "key": api,
             "brokers": {name: ranges.get(api) for name, ranges in sides.items()},
             "all": shared.get(api),
             "tagwire": used.get(api),
-            "tagwire_range": OURS.get(api),
+            "tagwire_range": ours.get(api),
+            **_marks(api, served, apis),
         }
         if target is not None:
             row["against"] = target.get(api)
             row["note"] = note(shared.get(api), target.get(api))
         rows.append(row)
     return rows
+
+
+def _marks(api: int, served: Sequence[Range], apis: Apis) -> dict[str, Any]:
+    """What the API's spec says of the versions that any of the brokers serves."""
+    from tagwire.rpc import not_to_be_used
+    from tagwire.rpc.apis import request_spec
+    from tagwire.spec import Versions
+
+    spec = request_spec(api, apis)
+    if spec is None or not served:
+        return {"deprecated": None, "do_not_use": {}}
+    anywhere = min(low for low, _ in served), max(high for _, high in served)
+    deprecated = spec.deprecated_versions & Versions(*anywhere)
+    return {
+        "deprecated": str(deprecated) if deprecated else None,
+        "do_not_use": {str(mark.versions): mark.reason for mark in not_to_be_used(api, anywhere, apis)},
+    }
 
 
 def _levels(told: Mapping[str, BrokerFeatures]) -> list[dict[str, Any]]:
@@ -152,13 +182,19 @@ def _print(
     hosts = [name.rpartition(":")[0] for name in sides]
     names = hosts if len(set(hosts)) == len(hosts) else list(sides)
     compared = [] if against is None else [against, "note"]
+    marked = ["marked"] if any(row["deprecated"] or row["do_not_use"] for row in rows) else []
     table = []
     for row in rows:
         ranges = [*row["brokers"].values(), *(row["all"] for _ in several)]
         speaks = "" if row["tagwire_range"] is None else str("none" if row["tagwire"] is None else row["tagwire"])
         other = [] if against is None else [range_text_of(row["against"]), row["note"]]
-        table.append((row["api"], *map(range_text_of, ranges), speaks, *other))
-    print_rows(("API", *names, *several, "tagwire", *compared), table)
+        told = [f"deprecated {row['deprecated']}"] if row["deprecated"] else []
+        told += [f"do not use {versions}" for versions in row["do_not_use"]]
+        table.append((row["api"], *map(range_text_of, ranges), speaks, *other, *("; ".join(told) for _ in marked)))
+    print_rows(("API", *names, *several, "tagwire", *compared, *marked), table)
+    for row in rows:
+        for versions, reason in row["do_not_use"].items():
+            print(printable(f"{row['api']} {versions} must not be used: {reason}"))
     settled = [f"{row['cluster_feature']} {row['level']}" for row in levels if row["level"] is not None]
     if settled:
         print(printable(f"The cluster has settled on {', '.join(settled)}."))

@@ -40,7 +40,9 @@ class ApiKey(IntEnum):
 
 '''
 API_NAMES_TEXT = '"""API key -> the name that its request and response messages share."""'
-CLIENT_ID_SINCE_TEXT = '"""API key -> the first version whose request header has a client id, where that is not version 0."""'
+CLIENT_ID_SINCE_TEXT = (
+    '"""API key -> the first version whose request header has a client id, where that is not version 0."""'
+)
 _WORD = r"(?<=[a-z])(?=[A-Z])"
 _PYTHON_TYPES = {"bool": "bool", "float64": "float", "uuid": "UUID", "string": "str", "bytes": "bytes"}
 _RECORDS = "bytes | bytearray | memoryview | None"
