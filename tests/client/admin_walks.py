@@ -21,7 +21,6 @@ from tagwire.client import (
     TopicPartition,
 )
 from tagwire.client.coordinators import GROUP, coordinators
-from tagwire.client.scheduling import run
 from tagwire.errors import Error, KafkaError
 
 from ..limits import stretch
@@ -172,7 +171,8 @@ class AdminWalks:
         join = messages.ShareGroupHeartbeatRequest(
             group_id=group, member_id=str(uuid.uuid4()), member_epoch=0, subscribed_topic_names=[topic]
         )
-        node = run(coordinators(walk.client.cluster, [group], GROUP, walk.client.deadline()))[group]
+        network = walk.client.network
+        node = network.run(coordinators(network.core, [group], GROUP, network.deadline()))[group]
         until(lambda: walk.client.request(join, node=node).error_code == Error.NONE)  # the coordinator may be loading
         (listed,) = [found for found in walk.admin.list_groups(types=["share"]) if found.group == group]
         assert listed.type == "share"
@@ -191,7 +191,8 @@ class AdminWalks:
         join = messages.ShareGroupHeartbeatRequest(
             group_id=group, member_id=str(uuid.uuid4()), member_epoch=0, subscribed_topic_names=[topic]
         )
-        node = run(coordinators(walk.client.cluster, [group], GROUP, walk.client.deadline()))[group]
+        network = walk.client.network
+        node = network.run(coordinators(network.core, [group], GROUP, network.deadline()))[group]
         until(lambda: walk.client.request(join, node=node).error_code == Error.NONE)
         leave = messages.ShareGroupHeartbeatRequest(group_id=group, member_id=join.member_id, member_epoch=-1)
         assert walk.client.request(leave, node=node).error_code == Error.NONE

@@ -50,7 +50,7 @@ def test_an_advertised_host_that_can_be_none_is_named(host: str) -> None:
         cluster.script("Metadata", *[advertising(cluster, 0, host, 9092)] * 5)
         with Client(cluster.bootstrap, timeout=1) as client:
             with pytest.raises(ConnectError, match="host") as raised:
-                client.link(0, client.deadline())
+                client.network.connection(0, client.network.deadline())
             assert str(raised.value).isprintable()
             assert len(str(raised.value)) < 1000
 
@@ -63,7 +63,7 @@ def test_an_advertised_port_that_can_be_none_is_named(port: int) -> None:
             Client(cluster.bootstrap, timeout=1) as client,
             pytest.raises(ConnectError, match=rf"127.0.0.1:{port} \(port {port} is not 1 to 65535\)"),
         ):
-            client.link(0, client.deadline())
+            client.network.connection(0, client.network.deadline())
 
 
 @pytest.mark.parametrize(("host", "port"), [("a..b", 9092), ("a\0b", 9092), ("127.0.0.1", 70_000)], ids=short)

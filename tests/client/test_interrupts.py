@@ -49,7 +49,7 @@ def test_a_record_after_an_interrupted_send_goes_at_once(monkeypatch: pytest.Mon
             def interrupted(thread: ProducerThread) -> None:
                 raise KeyboardInterrupt
 
-            patched.setattr(ProducerThread, "wake", interrupted)
+            patched.setattr(ProducerThread, "wakeup", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 producer.send("t", b"interrupted")
         producer.send("t", b"next").result(10)

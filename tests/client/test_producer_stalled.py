@@ -12,7 +12,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.client import Client, Producer
-from tagwire.client.transport import WRITE_BUFFER
+from tagwire.client.broker_connection import WRITE_BUFFER
 from tagwire.errors import Error, RequestTimeoutError, TagwireError
 
 from ..certificates import Certificates
@@ -180,7 +180,7 @@ def test_a_transactional_producer_closes_in_time_though_a_broker_keeps_what_it_w
 def test_a_connection_keeps_no_more_than_its_buffer_and_one_request() -> None:
     with FakeCluster() as cluster, Client(cluster.bootstrap, timeout=TIMEOUT) as client:
         cluster.topic("t")
-        link = client.link(None, client.deadline())
+        connection = client.network.connection(None, client.network.deadline())
         kind = messages.ProduceRequest
         data = kind.PartitionProduceData(index=0, records=bytes(WRITE_BUFFER // 2))
         request = kind(acks=-1, topic_data=[kind.TopicProduceData(name="t", partition_data=[data])])
@@ -189,8 +189,8 @@ def test_a_connection_keeps_no_more_than_its_buffer_and_one_request() -> None:
 
         def fill() -> None:
             for _ in range(200):
-                client.send(link, request, time.monotonic() + 0.3)
-                kept.append(link.unwritten_bytes)
+                client.network.put(connection, request, time.monotonic() + 0.3)
+                kept.append(connection.unwritten_bytes)
 
         with pytest.raises(RequestTimeoutError, match=r"did not take Produce"):
             fill()

@@ -180,16 +180,17 @@ def test_all_that_is_under_way_on_a_connection_ends_with_it(
     cluster: FakeCluster, actions: list[Any], kind: type[TagwireError]
 ) -> None:
     with Client(cluster.bootstrap, timeout=1.5) as client:
-        deadline = client.deadline()
-        link = client.link(None, deadline)
+        network = client.network
+        deadline = network.deadline()
+        connection = network.connection(None, deadline)
         cluster.script("Metadata", None, *actions)
-        asked = [client.send(link, messages.MetadataRequest(topics=None), deadline) for _ in range(3)]
-        assert link.wait(asked[0], deadline).cluster_id == "fake"
-        for pending in asked[1:]:
+        sent = [connection.send(messages.MetadataRequest(topics=None)) for _ in range(3)]
+        assert network.response(sent[0], deadline).cluster_id == "fake"
+        for request in sent[1:]:
             with pytest.raises(kind):
-                link.wait(pending, deadline)
-        assert link.closed
-        assert link.in_flight == 0
+                network.response(request, deadline)
+        assert connection.closed
+        assert all(request.done for request in sent)
         assert metadata(client) == "fake"
     assert cluster.brokers[0].connections == 2
 

@@ -68,7 +68,7 @@ ABSENT: dict[str, Callable[[], bool]] = {
         and not SPOKEN & {"CreateAcls", "AlterClientQuotas", "AlterUserScramCredentials", "CreateDelegationToken"}
     ),
     "Windows": lambda: (
-        "select.poll()" in (ROOT / "src" / "tagwire" / "client" / "transport.py").read_text(encoding="utf-8")
+        "PollSelector()" in (ROOT / "src" / "tagwire" / "client" / "driver.py").read_text(encoding="utf-8")
     ),
 }
 

@@ -98,7 +98,7 @@ def _asked(context: typer.Context, incomplete: str, ask: Callable[[Client], Iter
     logging.disable()  # a shell would show what is logged in the middle of the line
     try:
         with connect(_brokers(context)) as client:
-            client.cluster.timeout = _PATIENCE
+            client.network.core.timeout = _PATIENCE
             return _beginning(incomplete, ask(client))
     except (TagwireError, OSError):
         return []

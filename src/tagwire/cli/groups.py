@@ -189,7 +189,7 @@ def reset(
         places = [
             TopicPartition(name, index)
             for name in topic or sorted({at.topic for at in before})
-            for index in partition or client.topic(name, client.deadline()).partitions
+            for index in partition or client.topic(name).partitions
         ]
         if where is not None:
             wanted = resolve(client, where, places)

@@ -64,7 +64,7 @@ def describe(names: Names, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = Fal
 
     with connect(bootstrap) as client, topics_meant(client, *names):
         for name in names:
-            client.topic(name, client.deadline())  # a missing one is an error, not an empty table
+            client.topic(name)  # a missing one is an error, not an empty table
         found = report(client, names)
         admin = Admin(client)
         sizes, configs = sizes_of(admin, found), configs_of(admin, names)
@@ -183,7 +183,7 @@ def trim(
 
     where = parse_bound(before, "--before")
     with connect(bootstrap) as client, topics_meant(client, name):
-        known = client.topic(name, client.deadline()).partitions
+        known = client.topic(name).partitions
         places = [TopicPartition(name, index) for index in partition or known]
         holds = held(client, places)
         wanted = resolve(client, where, places)

@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
 from tagwire.client import arguments
-from tagwire.client.cluster import Cluster, warn_unclosed
+from tagwire.client.blocking_network_client import BlockingNetworkClient
+from tagwire.client.broker_connection import BrokerConnection, ConnectionSettings
 from tagwire.client.config import (
     Bootstrap,
     FetchSettings,
@@ -19,12 +20,11 @@ from tagwire.client.config import (
     of_type,
     parse,
 )
-from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
+from tagwire.client.metadata import ClusterMetadata, TopicMetadata
 from tagwire.client.offset_spec import OffsetSpec
 from tagwire.client.offsets import list_offsets
-from tagwire.client.scheduling import run
 from tagwire.client.security import SecurityOptions, security_of
-from tagwire.client.transport import Link, Pending, Setup
+from tagwire.client.unclosed import warn_unclosed
 from tagwire.client.versions import policy, speakable
 from tagwire.codec import MessageObject
 from tagwire.errors import EncodeError
@@ -38,6 +38,10 @@ _LATEST: Final = '"latest"'
 
 class Client:
     """A client of one cluster, for one thread.
+
+    Attributes:
+        network: the connections, which Producer, Reader and Admin of this client share or start from.
+        fetch_settings, produce_settings: what readers and producers of this client start from.
 
     Connections are opened when they are needed; on each, ApiVersions is asked first and every API is spoken at the
     highest version that both sides have. The first contact is tried once at each bootstrap address; whatever is lost
@@ -94,9 +98,11 @@ class Client:
         added = {api.key: api for api in apis}
         name = settings.client_id if client_id is None else arguments.name("client_id", client_id)
         secured = security_of({**settings.security, **security}, Client.__init__.__kwdefaults__ or ())
-        setup = Setup(name, policy(exclude, versions, fallback, added), secured, added, dict(header_fields))
+        connections = ConnectionSettings(
+            name, policy(exclude, versions, fallback, added), secured, added, dict(header_fields)
+        )
         limit = settings.timeout if timeout is None else timeout
-        self.cluster = Cluster(addresses_of(settings.bootstrap), setup, limit)
+        self.network = BlockingNetworkClient(addresses_of(settings.bootstrap), connections, limit)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
@@ -105,11 +111,11 @@ class Client:
 
     def close(self) -> None:
         """Closes every connection. The client may be used again; it connects anew."""
-        self.cluster.close()
+        self.network.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "cluster"):  # there is none where an option was wrong
-            warn_unclosed(self, self.cluster)
+        if hasattr(self, "network"):  # there is none where an option was wrong
+            warn_unclosed(self, self.network)
 
     def __enter__(self) -> Self:
         return self
@@ -143,22 +149,22 @@ class Client:
                 f"message is {type(message).__name__}, not a request of tagwire.messages, such as "
                 "messages.MetadataRequest(topics=None)"
             )
-        deadline = self.deadline()
-        link = self.link(node, deadline)
-        return link.wait(self.send(link, message, deadline, version), deadline)
+        network = self.network
+        deadline = network.deadline()
+        return network.request(network.connection(node, deadline), message, deadline, version)
 
     def versions(self, node: int | None = None) -> dict[int, Range]:
         """{API key: (lowest, highest)} as the broker answered, APIs that tagwire does not know included."""
-        return dict(self.link(node, self.deadline()).ranges)
+        return dict(self._connection(node).ranges)
 
     def features(self, node: int | None = None) -> BrokerFeatures:
         """What a broker tells of features: those it supports, and those the cluster has settled on."""
-        return self.link(node, self.deadline()).features
+        return self._connection(node).features
 
     def finalized_features(self) -> Mapping[str, int]:
         """{feature: level} that the cluster has settled on, as the newest answer of any broker told: the one with the
         highest epoch. Empty before the first connection, and where brokers do not tell (before Kafka 2.7)."""
-        return self.cluster.finalized.finalized
+        return self.network.core.finalized.finalized
 
     def usable(self, features: Features, feature: str) -> Usability:
         """Whether every broker of the cluster and this client can do `feature`; if not, what stands against it.
@@ -166,14 +172,20 @@ class Client:
         Raises:
             KeyError: no feature has this name. ConnectError, ...: a broker cannot be asked.
         """
-        deadline = self.deadline()
-        brokers = self.refresh([], deadline).brokers
-        ranges = {str(node): self.link(node.id, deadline).ranges for node in brokers.values()}
+        network = self.network
+        deadline = network.deadline()
+        brokers = network.refresh([], deadline).brokers
+        ranges = {str(node): network.connection(node.id, deadline).ranges for node in brokers.values()}
         return features.usable(feature, ranges, speakable())
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that one operation may take, its retries included."""
+        return self.network.timeout
 
     def negotiated(self) -> dict[str, int]:
         """{API name: version} of what was asked so far; the lowest where brokers differ."""
-        return {api_name(api): version for api, version in sorted(self.cluster.negotiated.items())}
+        return {api_name(api): version for api, version in sorted(self.network.core.negotiated.items())}
 
     def metadata(self, topics: arguments.Names | None = None, *, allow_auto_create: bool = False) -> ClusterMetadata:
         """The cluster, and these topics, or this one; None asks for all topics. What a topic lacks is in its `error`,
@@ -186,7 +198,15 @@ class Client:
             ConnectError, RequestTimeoutError, ...: as `request`; KafkaError where the whole question is refused.
         """
         wanted = None if topics is None else arguments.names("topics", topics)
-        return self.refresh(wanted, self.deadline(), allow_auto_create=allow_auto_create)
+        return self.network.refresh(wanted, self.network.deadline(), allow_auto_create=allow_auto_create)
+
+    def topic(self, name: str) -> TopicMetadata:
+        """A topic that exists and can be used, as last heard; the cluster is asked where nothing is known of it.
+
+        Raises:
+            KafkaError: it does not exist, or may not be used; the text names it. ConnectError, ...: as `request`.
+        """
+        return self.network.topic(name, self.network.deadline())
 
     def list_offsets(
         self,
@@ -207,63 +227,13 @@ class Client:
             RemoteProtocolError: the broker tells an offset that none can be, or of what was not asked for.
             ConfigError: there is no such isolation, or `partitions` means nothing.
         """
-        deadline = self.deadline()
+        network = self.network
+        deadline = network.deadline()
         places = arguments.by_topic_or_partition(
-            "partitions", partitions, lambda name: self.topic(name, deadline).partitions, _LATEST
+            "partitions", partitions, lambda name: network.topic(name, deadline).partitions, _LATEST
         )
         wanted = {at: arguments.timestamp(f"partitions: {at}", given) for at, given in places.items()}
-        return run(list_offsets(self.cluster, wanted, deadline, isolation or self.fetch_settings.isolation))
+        return network.run(list_offsets(network.core, wanted, deadline, isolation or self.fetch_settings.isolation))
 
-    # What Reader and Admin build on --------------------------------------------------------------------------------
-
-    @property
-    def timeout(self) -> float:
-        """Seconds that one operation may take, its retries included."""
-        return self.cluster.timeout
-
-    def deadline(self) -> float:
-        """The `time.monotonic` second at which an operation that starts now has to be done."""
-        return self.cluster.deadline()
-
-    def link(self, node: int | None, deadline: float) -> Link:
-        """As `Cluster.link`."""
-        return run(self.cluster.link(node, deadline))
-
-    def standing_link(self, node: int) -> Link | None:
-        """As `Cluster.standing_link`."""
-        return self.cluster.standing_link(node)
-
-    def send(self, link: Link, message: Any, deadline: float, version: int | None = None) -> Pending:
-        """Sends on `link`, which may have to wait, and remembers the version. `link.wait` gives the answer. Raises as
-        `Cluster.put`."""
-        return run(self.cluster.put(link, message, deadline, version))
-
-    def controller(self, deadline: float) -> Link:
-        """As `Cluster.controller`."""
-        return run(self.cluster.controller(deadline))
-
-    def refresh(
-        self, topics: Iterable[str] | None, deadline: float, *, allow_auto_create: bool = False
-    ) -> ClusterMetadata:
-        """As `Cluster.refresh`."""
-        return run(self.cluster.refresh(topics, deadline, allow_auto_create=allow_auto_create))
-
-    def topic(self, name: str, deadline: float) -> TopicMetadata:
-        """As `Cluster.topic`."""
-        return self.cluster.known_topic(name) or run(self.cluster.topic(name, deadline))
-
-    def leader(self, at: TopicPartition, deadline: float) -> int:
-        """The node that leads a partition. Raises as `partition`."""
-        return self.partition(at, deadline).leader
-
-    def partition(self, at: TopicPartition, deadline: float) -> PartitionMetadata:
-        """As `Cluster.partition`."""
-        return self.cluster.known_partition(at) or run(self.cluster.partition(at, deadline))
-
-    def moved(self, at: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
-        """As `Cluster.moved`."""
-        return self.cluster.moved(at, leader, epoch, nodes)
-
-    def forget(self, topics: Iterable[str]) -> None:
-        """As `Cluster.forget`."""
-        self.cluster.forget(topics)
+    def _connection(self, node: int | None) -> BrokerConnection:
+        return self.network.connection(node, self.network.deadline())

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from tagwire import messages
-from tagwire.client.cluster import Cluster
-from tagwire.client.retry import Retry
+from tagwire.client.network_client import NetworkClient
 from tagwire.client.scheduling import sleep
 from tagwire.errors import KafkaError, RemoteProtocolError
 from tagwire.rpc.version_gates import FIND_COORDINATOR_KEYS
@@ -18,7 +17,7 @@ TRANSACTION: Final = 1
 _NAMES: Final = {GROUP: "group", TRANSACTION: "transactional id"}
 
 
-async def coordinators(cluster: Cluster, keys: Iterable[str], kind: int, deadline: float) -> dict[str, int]:
+async def coordinators(network: NetworkClient, keys: Iterable[str], kind: int, deadline: float) -> dict[str, int]:
     """{key: node id}; waits for coordinators that are not there yet.
 
     Args:
@@ -29,10 +28,10 @@ async def coordinators(cluster: Cluster, keys: Iterable[str], kind: int, deadlin
         UnsupportedVersionError, ConnectError, ...: nobody can be asked.
     """
     found: dict[str, int] = {}
-    left, retry = list(keys), Retry(deadline)
+    left, retry = list(keys), network.retry(deadline)
     while left:
         later, asked = None, set(left)
-        for key, node, error in await _ask(cluster, left, kind, deadline):
+        for key, node, error in await _ask(network, left, kind, deadline):
             if key not in asked or key in found:
                 raise RemoteProtocolError(f"coordinator of {_NAMES[kind]} {key!r}: told, and not asked for, or twice")
             if not error:
@@ -51,15 +50,15 @@ async def coordinators(cluster: Cluster, keys: Iterable[str], kind: int, deadlin
     return found
 
 
-async def _ask(cluster: Cluster, keys: list[str], kind: int, deadline: float) -> list[tuple[str, int, int]]:
+async def _ask(network: NetworkClient, keys: list[str], kind: int, deadline: float) -> list[tuple[str, int, int]]:
     """(key, node id, error code) of each."""
     request = messages.FindCoordinatorRequest
-    link = await cluster.link(None, deadline)
-    if link.version(request.api_key) >= FIND_COORDINATOR_KEYS:  # one question may be about several keys
-        answer: Any = await cluster.ask(link, request(key_type=kind, coordinator_keys=keys), deadline)
+    connection = await network.connection(None, deadline)
+    if connection.version(request.api_key) >= FIND_COORDINATOR_KEYS:  # one question may be about several keys
+        answer: Any = await network.request(connection, request(key_type=kind, coordinator_keys=keys), deadline)
         return [(found.key, found.node_id, found.error_code) for found in answer.coordinators]
     answers = []
     for key in keys:
-        answer = await cluster.ask(link, request(key=key, key_type=kind), deadline)
+        answer = await network.request(connection, request(key=key, key_type=kind), deadline)
         answers.append((key, answer.node_id, answer.error_code))
     return answers

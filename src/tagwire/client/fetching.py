@@ -7,18 +7,19 @@ an answer. What an answer tells of a new leader (KIP-951) is followed at once.
 from __future__ import annotations
 
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tagwire import records
-from tagwire.client.client import Client
+from tagwire.client.blocking_network_client import BlockingNetworkClient
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import ISOLATIONS, NO_RESET, READ_COMMITTED, FetchSettings
 from tagwire.client.fetch_sessions import REFUSALS, FetchSession, Wanted
+from tagwire.client.in_flight_request import InFlightRequest
 from tagwire.client.metadata import NO_TOPIC_ID, nodes_of
+from tagwire.client.offsets import list_offsets
 from tagwire.client.spans import UNKNOWN, Chunk, Span, broken
-from tagwire.client.transport import Link, Pending, wait_any
 from tagwire.errors import (
     CorruptRecordError,
     DecodeError,
@@ -45,8 +46,8 @@ MAX_OFFSET = 2**63 - 1
 class _Asked(NamedTuple):
     """A Fetch on its way: what was asked, of whom."""
 
-    link: Link
-    pending: Pending
+    connection: BrokerConnection
+    pending: InFlightRequest[Any]
     spans: dict[TopicPartition, Span]
     wanted: Mapping[TopicPartition, Wanted]
     session: FetchSession
@@ -57,9 +58,9 @@ class Fetcher:
     """Keeps one Fetch on its way to each leader of `spans`."""
 
     def __init__(
-        self, client: Client, spans: Iterable[Span], settings: FetchSettings, dialect: str | None = None
+        self, network: BlockingNetworkClient, spans: Iterable[Span], settings: FetchSettings, dialect: str | None = None
     ) -> None:
-        self._client = client
+        self._network = network
         self._dialect = dialect
         self._settings = settings
         self._committed = settings.isolation == READ_COMMITTED
@@ -80,17 +81,17 @@ class Fetcher:
 
     def start(self) -> None:
         """Sends a Fetch to every leader that has none to answer. Raises what no later attempt would mend."""
-        now = time.monotonic()
+        now = self._network.now()
         busy = {id(span) for asked in self._under_way.values() for span in asked.spans.values()}
         waiting: dict[int, list[Span]] = defaultdict(list)
         for span in self._spans:
             if not span.done and id(span) not in busy and span.retry_at <= now:
                 try:
-                    waiting[self._client.leader(span.at, self._client.deadline())].append(span)
+                    waiting[self._network.leader(span.at, self._network.deadline())].append(span)
                 except TagwireError as error:
                     if isinstance(error, KafkaError) and error.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
                         raise  # it was waited for already
-                    span.failed(error, self._client.timeout)
+                    span.failed(error, self._network.timeout, self._network.driver)
         for node, spans in waiting.items():
             if node not in self._under_way:
                 self._send(node, spans)
@@ -106,7 +107,7 @@ class Fetcher:
         """
         if self._failure is not None:
             raise self._failure
-        started = time.monotonic()
+        started = self._network.now()
         self.start()
         answered = self._answered()
         while answered is None:
@@ -117,19 +118,19 @@ class Fetcher:
         try:
             response = asked.pending.result()
             if response.error_code:
-                raise KafkaError(response.error_code, f"fetch from {asked.link.broker}")
+                raise KafkaError(response.error_code, f"fetch from {asked.connection.broker}")
         except TagwireError as error:
             self._unanswered(asked, error)
             return []
         chunks = self._take(asked, response)
         if not chunks and self._failure is None:
-            self._check_idle(asked.spans.values(), time.monotonic() - started)
+            self._check_idle(asked.spans.values(), self._network.now() - started)
         return chunks
 
     def abandon(self) -> None:
         """Ends the connections on which answers are under way, of which nobody knows how far they were read."""
         for asked in self._under_way.values():
-            asked.link.close()
+            asked.connection.close()
             asked.session.lost()
         self._under_way.clear()
 
@@ -138,26 +139,26 @@ class Fetcher:
         sessions, self._sessions = self._sessions, defaultdict(FetchSession)
         for node, session in sessions.items():
             try:
-                link = self._client.standing_link(node)
-                if link is not None and session.is_open and link.quiet_until <= time.monotonic():
-                    self._client.send(link, session.end(), self._client.deadline())
+                connection = self._network.ready_connection(node)
+                if connection is not None and session.is_open and connection.quiet_until <= self._network.now():
+                    self._network.put(connection, session.end(), self._network.deadline())
             except TagwireError:
                 continue  # a broker forgets what nobody asks about
 
     def _send(self, node: int, spans: list[Span]) -> None:
-        deadline = self._client.deadline()
+        deadline = self._network.deadline()
         session, settings = self._sessions[node], self._settings
         began = session.is_new
         try:
-            link = self._client.link(node, deadline)
-            if link.pause("Fetch", deadline):
+            connection = self._network.connection(node, deadline)
+            if connection.pause("Fetch", deadline):
                 for span in spans:
-                    span.retry_at = link.quiet_until
+                    span.retry_at = connection.quiet_until
                 return
             wanted = {span.at: self._wanted(span, deadline) for span in spans}
-            version = link.version(ApiKey.FETCH)
+            version = connection.version(ApiKey.FETCH)
             if version >= FETCH_TOPIC_IDS and any(one.topic_id == NO_TOPIC_ID for one in wanted.values()):
-                version = link.version(ApiKey.FETCH, highest=FETCH_TOPIC_IDS - 1)
+                version = connection.version(ApiKey.FETCH, highest=FETCH_TOPIC_IDS - 1)
             request = session.request(
                 wanted,
                 version,
@@ -168,32 +169,36 @@ class Fetcher:
                 isolation_level=ISOLATIONS[settings.isolation],
             )
             say_dialect(request, self._dialect, ApiKey.FETCH, version)
-            pending = self._client.send(link, request, deadline, version)
+            pending = self._network.put(connection, request, deadline, version)
         except TagwireError as error:
             session.lost()
             self._postpone(spans, error)
         else:
-            self._under_way[node] = _Asked(link, pending, {span.at: span for span in spans}, wanted, session, began)
+            self._under_way[node] = _Asked(
+                connection, pending, {span.at: span for span in spans}, wanted, session, began
+            )
 
     def _wanted(self, span: Span, deadline: float) -> Wanted:
-        epoch = self._client.partition(span.at, deadline).leader_epoch
-        return Wanted(span.next, epoch, self._client.topic(span.at.topic, deadline).topic_id)
+        epoch = self._network.partition(span.at, deadline).leader_epoch
+        return Wanted(span.next, epoch, self._network.topic(span.at.topic, deadline).topic_id)
 
     def _answered(self) -> int | None:
         return next((node for node, asked in self._under_way.items() if asked.pending.done), None)
 
     def _wait(self, started: float) -> None:
-        now = time.monotonic()
-        patience = self._client.timeout + self._settings.max_wait_ms / 1000
+        now = self._network.now()
+        patience = self._network.timeout + self._settings.max_wait_ms / 1000
         put_off = [span.retry_at for span in self._spans if not span.done and span.retry_at > now]
         until = min([started + patience, *put_off])
         if not self._under_way:
-            time.sleep(max(0.0, until - now))
-        elif not wait_any([asked.link for asked in self._under_way.values()], until) and until not in put_off:
+            self._network.sleep(until)
+        elif not self._network.wait_until(lambda: self._answered() is not None, until) and until not in put_off:
             late = next(iter(self._under_way.values()))
             self._under_way.clear()
-            late.link.close()
-            raise RequestTimeoutError(f"{late.link.broker} did not answer {late.pending.name} within {patience:.1f} s")
+            late.connection.close()
+            raise RequestTimeoutError(
+                f"{late.connection.broker} did not answer {late.pending.name} within {patience:.1f} s"
+            )
 
     def _unanswered(self, asked: _Asked, error: TagwireError) -> None:
         """There is no answer about the partitions. What is said of a session alone costs no pause, once."""
@@ -203,17 +208,17 @@ class Fetcher:
             return
         asked.session.refused(error.error)
         if error.error is Error.FETCH_SESSION_TOPIC_ID_ERROR:
-            self._client.forget({at.topic for at in asked.spans})
+            self._network.forget({at.topic for at in asked.spans})
         if asked.began:
             self._put_off(asked.spans.values(), error)
 
     def _postpone(self, spans: Collection[Span], error: TagwireError) -> None:
-        self._client.forget({span.at.topic for span in spans})
+        self._network.forget({span.at.topic for span in spans})
         self._put_off(spans, error)
 
     def _put_off(self, spans: Collection[Span], error: TagwireError) -> None:
         for span in spans:
-            span.failed(error, self._client.timeout)
+            span.failed(error, self._network.timeout, self._network.driver)
         again = max(span.retry_at for span in spans)
         for span in spans:  # what failed together is asked for together
             span.retry_at = again
@@ -222,7 +227,7 @@ class Fetcher:
         try:
             answers = asked.session.take(response)
         except RemoteProtocolError as error:
-            self._failure = RemoteProtocolError(f"{asked.link.broker} sent {error}")
+            self._failure = RemoteProtocolError(f"{asked.connection.broker} sent {error}")
             return []
         chunks: list[Chunk] = []
         for at, partition in answers:
@@ -247,7 +252,7 @@ class Fetcher:
         if self._committed:
             name, end, least = "last stable offset", partition.last_stable_offset, 0
         if end < least:
-            raise RemoteProtocolError(f"{asked.link.broker} told {end} as the {name} of {span.at}")
+            raise RemoteProtocolError(f"{asked.connection.broker} told {end} as the {name} of {span.at}")
         span.succeeded()
         span.log_end = end
         return self._chunk(span, partition) if partition.records else None
@@ -294,20 +299,21 @@ class Fetcher:
         if error.error is Error.OFFSET_OUT_OF_RANGE:
             return self._out_of_range(span)
         told = partition.current_leader
-        span.failed(error, self._client.timeout)
-        if told.leader_id >= 0 and self._client.moved(
+        span.failed(error, self._network.timeout, self._network.driver)
+        if told.leader_id >= 0 and self._network.moved(
             span.at, told.leader_id, told.leader_epoch, nodes_of(response.node_endpoints)
         ):
             span.retry_at = 0.0  # an epoch is news once, so this does not go on for ever
         else:
-            self._client.forget({span.at.topic})
+            self._network.forget({span.at.topic})
         return None
 
     def _out_of_range(self, span: Span) -> Chunk:
         """Raises KafkaError, or goes on at the end of the partition that the settings say."""
-        isolation = self._settings.isolation
+        isolation, deadline = self._settings.isolation, self._network.deadline()
         first, last = (
-            self._client.list_offsets({span.at: bound}, isolation=isolation)[span.at] for bound in (EARLIEST, LATEST)
+            self._network.run(list_offsets(self._network.core, {span.at: bound}, deadline, isolation))[span.at]
+            for bound in (EARLIEST, LATEST)
         )
         held = f"offsets {first} to {last - 1}" if first < last else f"no records, its next offset is {last}"
         error = KafkaError(Error.OFFSET_OUT_OF_RANGE, f"{span.at}: no offset {span.next}; the partition holds {held}")
@@ -326,7 +332,7 @@ class Fetcher:
     def _check_idle(self, spans: Iterable[Span], waited: float) -> None:
         for span in spans:
             span.idle += waited
-            if span.end is not None and not span.done and span.idle >= self._client.timeout:
+            if span.end is not None and not span.done and span.idle >= self._network.timeout:
                 raise RequestTimeoutError(
                     f"{span.at}: no data at offset {span.next} within {span.idle:.1f} s; the read ends at {span.end}, "
                     f"the partition at {span.log_end}"

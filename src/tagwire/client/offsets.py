@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tagwire import messages
-from tagwire.client.cluster import Cluster
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import ISOLATIONS, isolation_of
-from tagwire.client.retry import Retry, is_retriable
-from tagwire.client.scheduling import Wait, sleep
-from tagwire.client.transport import Link, Pending
+from tagwire.client.in_flight_request import InFlightRequest
+from tagwire.client.network_client import NetworkClient
+from tagwire.client.retry import is_retriable
+from tagwire.client.scheduling import sleep
 from tagwire.errors import Error, KafkaError, RemoteProtocolError, RequestTimeoutError, TagwireError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 
@@ -19,7 +20,7 @@ NO_OFFSET: Final = -1
 
 
 async def list_offsets(
-    cluster: Cluster, timestamps: Mapping[TopicPartition, int], deadline: float, isolation: str
+    network: NetworkClient, timestamps: Mapping[TopicPartition, int], deadline: float, isolation: str
 ) -> dict[TopicPartition, int]:
     """The offset of each partition at a timestamp: `EARLIEST`, `LATEST`, or milliseconds since 1970 UTC, -1 where no
     record is as late. Partitions whose leader has moved are asked about again until the deadline.
@@ -31,19 +32,19 @@ async def list_offsets(
     """
     left = dict(timestamps)
     found: dict[TopicPartition, int] = {}
-    retry, level = Retry(deadline), ISOLATIONS[isolation_of(isolation)]
+    retry, level = network.retry(deadline), ISOLATIONS[isolation_of(isolation)]
     while True:
-        failed = await _ask_leaders(cluster, left, found, deadline, level)
+        failed = await _ask_leaders(network, left, found, deadline, level)
         left = {at: timestamp for at, timestamp in left.items() if at not in found}
         if not left:
             return {at: found[at] for at in timestamps}
-        cluster.forget({at.topic for at in left})
+        network.forget({at.topic for at in left})
         missing = KafkaError(Error.UNKNOWN_SERVER_ERROR, f"no offset of {next(iter(left))} in the response")
         await sleep(retry.pause_until(failed or missing))
 
 
 async def _ask_leaders(
-    cluster: Cluster,
+    network: NetworkClient,
     timestamps: Mapping[TopicPartition, int],
     found: dict[TopicPartition, int],
     deadline: float,
@@ -52,36 +53,36 @@ async def _ask_leaders(
     """One request to each leader, all of them in flight at once. Fills `found`; returns an error that is worth a
     retry."""
     failed: TagwireError | None = None
-    sent: list[tuple[Link, dict[TopicPartition, int], Pending]] = []
-    for node, partitions in (await by_leader(cluster, timestamps, deadline)).items():
+    sent: list[tuple[BrokerConnection, dict[TopicPartition, int], InFlightRequest[messages.ListOffsetsResponse]]] = []
+    for node, partitions in (await by_leader(network, timestamps, deadline)).items():
         try:
-            link = await cluster.link(node, deadline)
+            connection = await network.connection(node, deadline)
             asked = {at: timestamps[at] for at in partitions}
-            sent.append((link, asked, await cluster.put(link, list_offsets_request(asked, level), deadline)))
+            sent.append(
+                (connection, asked, await network.put(connection, list_offsets_request(asked, level), deadline))
+            )
         except TagwireError as error:
             failed = _retriable(error)
-    for link, asked, pending in sent:
+    for connection, asked, pending in sent:
         try:
-            await Wait(lambda pending=pending: pending.done, deadline, [link])  # type: ignore[misc]
-            if not pending.done:
-                raise link.expire(pending)
-            failed = _take(pending.result(), asked, found, link.broker) or failed
+            failed = _take(await network.response(pending, deadline), asked, found, connection.broker) or failed
         except TagwireError as error:
             failed = _retriable(error)
     return failed
 
 
 async def by_leader(
-    cluster: Cluster, partitions: Iterable[TopicPartition], deadline: float
+    network: NetworkClient, partitions: Iterable[TopicPartition], deadline: float
 ) -> dict[int, list[TopicPartition]]:
-    """Partitions by the node that leads them. Waits for leaders that are missing; raises as `Cluster.partition`."""
+    """Partitions by the node that leads them. Waits for leaders that are missing; raises as
+    `NetworkClient.partition`."""
     found: dict[int, list[TopicPartition]] = defaultdict(list)
-    retry = Retry(deadline)
+    retry = network.retry(deadline)
     for at in partitions:
         missing: KafkaError | None = None
         while True:
             try:
-                known = cluster.known_partition(at) or await cluster.partition(at, deadline)
+                known = network.known_partition(at) or await network.partition(at, deadline)
                 found[known.leader].append(at)
                 break
             except KafkaError as error:

@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Self
 
 from tagwire.client.client import Client
-from tagwire.client.cluster import warn_unclosed
 from tagwire.client.config import Bootstrap
+from tagwire.client.unclosed import warn_unclosed
 
 
 class ClientOwner:
@@ -20,6 +20,7 @@ class ClientOwner:
     def __init__(self, client: Client | Bootstrap) -> None:
         self._owns_client = not isinstance(client, Client)
         self._client = client if isinstance(client, Client) else Client(client)
+        self._network = self._client.network
 
     def close(self) -> None:
         """Closes the connections, where this object opened them."""
@@ -28,7 +29,7 @@ class ClientOwner:
 
     def __del__(self) -> None:
         if getattr(self, "_owns_client", False) and hasattr(self, "_client"):  # they are not there where one was wrong
-            warn_unclosed(self, self._client.cluster)
+            warn_unclosed(self, self._client.network)
 
     def __enter__(self) -> Self:
         return self

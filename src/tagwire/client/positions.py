@@ -70,10 +70,11 @@ def starts_of(client: Client, given: Starts, default: Position) -> dict[TopicPar
     Raises:
         ConfigError: it means nothing. KafkaError: a topic does not exist.
     """
-    deadline = client.deadline()
+    network = client.network
+    deadline = network.deadline()
 
     def partitions(topic: str) -> Iterable[int]:
-        return client.topic(topic, deadline).partitions
+        return network.topic(topic, deadline).partitions
 
     if isinstance(given, Mapping):
         return positions("starts", arguments.by_topic_or_partition("starts", given, partitions, _EARLIEST))

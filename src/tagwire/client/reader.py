@@ -144,7 +144,7 @@ class Reader(ClientOwner):
         self._positions = {span.at: span.next for span in spans}
         self._held: dict[TopicPartition, list[Chunk]] = {}
         self._keep([])
-        self._fetcher = Fetcher(self._client, spans, self._settings, dialect)
+        self._fetcher = Fetcher(self._network, spans, self._settings, dialect)
         self._given: Record | None = None  # the record given out last, as long as its batch goes on
         self._batches = self._read()
         self._ended = False

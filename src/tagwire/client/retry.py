@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
-import time
+from random import Random
 from typing import Final
 
+from tagwire.client.scheduling import Driver
 from tagwire.errors import ConnectError, ConnectionLostError, KafkaError, TagwireError
 
 FIRST_PAUSE: Final = 0.05
@@ -19,7 +19,7 @@ def is_retriable(error: TagwireError) -> bool:
     return isinstance(error, ConnectionLostError | ConnectError)
 
 
-def pause_before(attempt: int) -> float:
+def pause_before(attempt: int, random: Random) -> float:
     """Seconds to wait before attempt number `attempt` (1 is the first repetition): doubling, bounded, with jitter.
 
     The jitter keeps clients that lost the same broker from coming back all at once.
@@ -29,11 +29,12 @@ def pause_before(attempt: int) -> float:
 
 
 class Retry:
-    """Counts the attempts of one operation up to a deadline (`time.monotonic` seconds)."""
+    """Counts the attempts of one operation up to a deadline (seconds of the driver's clock)."""
 
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, deadline: float, driver: Driver) -> None:
         self.deadline = deadline
         self.attempts = 0
+        self._driver = driver
 
     def pause_until(self, error: TagwireError, *, anyway: bool = False) -> float:
         """When the next attempt is due; `anyway`: it is worth one whatever the error says. Raises `error` when it is
@@ -41,11 +42,7 @@ class Retry:
         if not anyway and not is_retriable(error):
             raise error
         self.attempts += 1
-        again = time.monotonic() + pause_before(self.attempts)
+        again = self._driver.now() + pause_before(self.attempts, self._driver.random)
         if again >= self.deadline:
             raise error
         return again
-
-    def wait(self, error: TagwireError) -> None:
-        """Sleeps until the next attempt is due. Raises as `pause_until`."""
-        time.sleep(max(self.pause_until(error) - time.monotonic(), 0.0))

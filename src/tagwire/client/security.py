@@ -5,16 +5,15 @@ Secrets stand in no `repr` and in no error.
 
 from __future__ import annotations
 
-import socket
 import ssl
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Final, TypedDict
 
 from tagwire.client.config import of_type
-from tagwire.errors import ConfigError, ConnectError, no_such_option
+from tagwire.client.tls import Tls
+from tagwire.errors import ConfigError, no_such_option
 from tagwire.rpc import SCRAM_HASHES, ClientMechanism, PlainClient, ScramClient
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -101,29 +100,9 @@ class Security:
             return PlainClient(username, password)
         return ScramClient(self.sasl_mechanism or "", username, password)
 
-    def wrap(self, sock: socket.socket, host: str, broker: str, deadline: float) -> socket.socket:
-        """The socket inside TLS, where this asks for it.
-
-        Raises:
-            ConnectError: no TLS with this broker; the text says why. The socket is closed.
-        """
-        if self._context is None:
-            return sock
-        try:
-            sock.settimeout(max(deadline - time.monotonic(), 0.001))
-            return self._context.wrap_socket(sock, server_hostname=host)
-        except ssl.SSLCertVerificationError as error:
-            reason = f"its certificate is not trusted: {error.verify_message}"
-        except TimeoutError:
-            reason = "no answer to the TLS greeting in time"
-        except ssl.SSLError as error:
-            # A broker answers a greeting that it takes for a request with bytes that are no TLS, or hangs up.
-            plain = error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE_READING")
-            reason = (error.reason or str(error)) + ("; it does not seem to speak TLS" if plain else "")
-        except OSError as error:
-            reason = f"{error.strerror or error} during the TLS greeting; it may not speak TLS"
-        sock.close()
-        raise ConnectError(f"{broker}: no TLS: {reason}")
+    def tls(self, host: str) -> Tls | None:
+        """A new handshake of TLS with a host, where this asks for it. Raises ConnectError: its text is the reason."""
+        return None if self._context is None else Tls(self._context, host)
 
     def _check_sasl(self) -> None:
         if not self.uses_sasl:

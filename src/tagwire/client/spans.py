@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from tagwire.client.retry import is_retriable, pause_before
+from tagwire.client.scheduling import Driver
 from tagwire.errors import CorruptRecordError, TagwireError, UnsupportedVersionError
 from tagwire.partitions import TopicPartition
 
@@ -56,15 +56,15 @@ class Span:
         """The broker answered."""
         self._attempts = 0
 
-    def failed(self, error: TagwireError, timeout: float) -> None:
+    def failed(self, error: TagwireError, timeout: float, driver: Driver) -> None:
         """Puts off the next attempt. Raises `error` when it is not worth one, or has lasted for `timeout` seconds."""
-        now = time.monotonic()
+        now = driver.now()
         if not self._attempts:
             self._failing_since = now
         if not is_retriable(error) or now - self._failing_since >= timeout:
             raise error
         self._attempts += 1
-        self.retry_at = now + pause_before(self._attempts)
+        self.retry_at = now + pause_before(self._attempts, driver.random)
 
 
 class Chunk:

@@ -11,20 +11,22 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import closing, suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from tagwire import messages
 from tagwire.client import Client, ClusterMetadata
+from tagwire.client.broker_connection import BrokerConnection, ConnectionSettings, ConnectionState
 from tagwire.client.config import ALIASES, addresses_of, parse
+from tagwire.client.driver import BlockingDriver
+from tagwire.client.metadata import Node
 from tagwire.client.security import Security, security_of
-from tagwire.client.transport import Link, Setup, connected_socket
+from tagwire.client.tls import Tls
 from tagwire.client.versions import DISPENSABLE, OURS, policy
 from tagwire.doctor.findings import OK, PROBLEM, WARNING, Finding, in_background
 from tagwire.errors import (
     AuthenticationError,
     ConfigError,
-    ConnectError,
     Error,
     TagwireError,
 )
@@ -90,9 +92,9 @@ def look(properties: Mapping[str, str] | None, timeout: float) -> Iterator[Findi
     except ConfigError as error:
         yield Finding("brokers", PROBLEM, str(error), "mend this property")
         return
-    setup = Setup(settings.client_id, policy({}, None, None, {}), security)
+    connections = ConnectionSettings(settings.client_id, policy({}, None, None, {}), security)
     addresses = addresses_of(settings.bootstrap)[:MOST_ADDRESSES]
-    steps = [in_background(lambda at=at: list(_address(at, setup, timeout))) for at in addresses]  # type: ignore[misc]
+    steps = [in_background(lambda at=at: list(_address(at, connections, timeout))) for at in addresses]  # type: ignore[misc]
     until = time.monotonic() + 4 * timeout
     answering = []
     for at, step in zip(addresses, steps):
@@ -108,35 +110,51 @@ def look(properties: Mapping[str, str] | None, timeout: float) -> Iterator[Findi
         try:
             cluster = client.metadata()
         except TagwireError as error:
-            yield _refused(error, answering, setup, timeout)
+            yield _refused(error, answering, connections, timeout)
             return
-        yield from _advertised(cluster, setup, timeout)
+        yield from _advertised(cluster, connections, timeout)
         yield from _clock(client, cluster)
 
 
-def _address(at: tuple[str, int], setup: Setup, timeout: float) -> Iterator[Finding]:
-    name, security = address_text(at), setup.security
+@contextmanager
+def _tried(
+    at: tuple[str, int], settings: ConnectionSettings, timeout: float, name: str | None = None
+) -> Iterator[tuple[BlockingDriver, BrokerConnection]]:
+    """A connection that is ready, or has failed: `error` and `failed_at` tell."""
+    driver = BlockingDriver()
+    deadline = driver.now() + timeout
+    connection = BrokerConnection(
+        *at, broker=name or address_text(at), settings=settings, now=driver.now, deadline=deadline
+    )
     try:
-        with closing(connected_socket(*at, time.monotonic() + timeout)) as sock:
-            sock.close()
-    except ConnectError as error:
-        yield Finding("broker", PROBLEM, f"{error}", _advice(str(error), _CONNECTING))
-        return
-    if security.uses_tls:
-        tls = _tls(at, security, timeout)
-        yield tls
-        if tls.state == PROBLEM:
-            return
+        driver.register(connection)
+        with suppress(TagwireError):
+            driver.run(connection.opened(deadline))
+        yield driver, connection
+    finally:
+        driver.close()
+
+
+def _address(at: tuple[str, int], settings: ConnectionSettings, timeout: float) -> Iterator[Finding]:
+    name, security = address_text(at), settings.security
     started = time.monotonic()
-    try:
-        with closing(Link.open(*at, broker=name, setup=setup, deadline=started + timeout)) as link:
-            took, ranges = time.monotonic() - started, link.ranges
-    except TagwireError as error:
+    with _tried(at, settings, timeout) as (_, connection):
+        took, error = time.monotonic() - started, connection.error
+        failed_at, ranges, tls = connection.failed_at, connection.ranges, connection.tls
+        if failed_at in (ConnectionState.RESOLVING, ConnectionState.CONNECTING):
+            yield Finding("broker", PROBLEM, f"{error}", _advice(str(error), _CONNECTING))
+            return
+        if security.uses_tls:
+            if failed_at is ConnectionState.TLS or tls is None:
+                yield Finding("tls", PROBLEM, str(error), _advice(str(error), _TLS))
+                return
+            yield _certificate(name, tls)
+    if error is not None:
         yield Finding("broker", PROBLEM, str(error), _why_not(error, at, security, timeout))
         return
     releases = " or ".join(resembling(ranges))
     said = f"{name} answered in {took * 1000:.0f} ms" + (f"; Kafka {releases} by its versions" if releases else "")
-    said += f"; {setup.security.security_protocol}" + (f" {security.sasl_mechanism}" if security.uses_sasl else "")
+    said += f"; {security.security_protocol}" + (f" {security.sasl_mechanism}" if security.uses_sasl else "")
     lacks = [api_name(api) for api in sorted(set(OURS) - set(negotiate(OURS, ranges)) - set(DISPENSABLE))]
     if took > _SLOW:
         yield Finding(
@@ -149,19 +167,12 @@ def _address(at: tuple[str, int], setup: Setup, timeout: float) -> Iterator[Find
         yield Finding("broker", OK, said)
 
 
-def _tls(at: tuple[str, int], security: Security, timeout: float) -> Finding:
-    """The greeting alone, and how long the broker's certificate is good for."""
-    name, deadline = address_text(at), time.monotonic() + timeout
-    try:
-        with closing(security.wrap(connected_socket(*at, deadline), at[0], name, deadline)) as sock:
-            assert isinstance(sock, ssl.SSLSocket)
-            version, ends = sock.version(), (sock.getpeercert() or {}).get("notAfter")
-    except ConnectError as error:
-        return Finding("tls", PROBLEM, str(error), _advice(str(error), _TLS))
-    said = f"{name} speaks {version}"
-    if not isinstance(ends, str):  # a context of the caller's that checks no certificate
+def _certificate(name: str, tls: Tls) -> Finding:
+    """How long the broker's certificate is good for."""
+    said = f"{name} speaks {tls.version}"
+    if tls.certificate_ends is None:  # a context of the caller's that checks no certificate
         return Finding("tls", OK, said)
-    days = (ssl.cert_time_to_seconds(ends) - time.time()) / 86400
+    days = (ssl.cert_time_to_seconds(tls.certificate_ends) - time.time()) / 86400
     said += f"; its certificate ends in {days:.0f} days"
     if days < _CERTIFICATE_DAYS:
         return Finding("tls", WARNING, said, "have the broker's certificate renewed")
@@ -182,48 +193,47 @@ def _why_not(error: TagwireError, at: tuple[str, int], security: Security, timeo
 def _speaks_tls(at: tuple[str, int], timeout: float) -> bool:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with suppress(TagwireError, OSError):
-        sock = connected_socket(*at, time.monotonic() + timeout)
-        with closing(sock):
-            sock.settimeout(timeout)
-            context.wrap_socket(sock, server_hostname=at[0]).close()
-            return True
-    return False
+    settings = ConnectionSettings("", security=Security("SSL", ssl_context=context))
+    with _tried(at, settings, timeout) as (_, connection):
+        return connection.tls is not None and connection.failed_at is not ConnectionState.TLS
 
 
-def _refused(error: TagwireError, addresses: list[tuple[str, int]], setup: Setup, timeout: float) -> Finding:
+def _refused(
+    error: TagwireError, addresses: list[tuple[str, int]], settings: ConnectionSettings, timeout: float
+) -> Finding:
     """A broker that told its versions and nothing more."""
-    offered = None if setup.security.uses_sasl else _mechanisms(addresses[0], setup, timeout)
+    offered = None if settings.security.uses_sasl else _mechanisms(addresses[0], settings, timeout)
     if offered is None:
         return Finding("cluster", PROBLEM, str(error), "look at the broker's log for this client's address")
-    protocol = "SASL_SSL" if setup.security.uses_tls else "SASL_PLAINTEXT"
+    protocol = "SASL_SSL" if settings.security.uses_tls else "SASL_PLAINTEXT"
     said = f"{address_text(addresses[0])} answers nobody whom it does not know; it offers {', '.join(offered)}"
     advice = f"security.protocol={protocol}, sasl.mechanism={offered[0]}, sasl.username=..., sasl.password=..."
     return Finding("cluster", PROBLEM, said, advice)
 
 
-def _mechanisms(at: tuple[str, int], setup: Setup, timeout: float) -> list[str] | None:
+def _mechanisms(at: tuple[str, int], settings: ConnectionSettings, timeout: float) -> list[str] | None:
     """The mechanisms that a listener offers; None where it asks for none. A name that nobody has asks for the list."""
-    deadline = time.monotonic() + timeout
-    with suppress(TagwireError):
-        with closing(Link.open(*at, broker=address_text(at), setup=setup, deadline=deadline)) as link:
-            answer = link.wait(link.send(messages.SaslHandshakeRequest(mechanism="ANY")), deadline)
-        if answer.error_code == Error.UNSUPPORTED_SASL_MECHANISM and answer.mechanisms:
-            return [str(mechanism) for mechanism in answer.mechanisms]
+    with _tried(at, settings, timeout) as (driver, connection), suppress(TagwireError):
+        request = connection.send(messages.SaslHandshakeRequest(mechanism="ANY"))
+        response: messages.SaslHandshakeResponse = driver.run(request.response(driver.now() + timeout))
+        if response.error_code == Error.UNSUPPORTED_SASL_MECHANISM and response.mechanisms:
+            return [str(mechanism) for mechanism in response.mechanisms]
     return None
 
 
-def _advertised(cluster: ClusterMetadata, setup: Setup, timeout: float) -> Iterator[Finding]:
+def _advertised(cluster: ClusterMetadata, settings: ConnectionSettings, timeout: float) -> Iterator[Finding]:
     """Whether every broker can be reached where clients are told to."""
     nodes = sorted(cluster.brokers.values(), key=lambda node: node.id)
     asked = nodes[:MOST_ADDRESSES]
 
-    def reach(host: str, port: int, broker: str) -> list[Finding]:
-        with closing(Link.open(host, port, broker=broker, setup=setup, deadline=time.monotonic() + timeout)):
-            return []
+    def reach(node: Node) -> list[Finding]:
+        with _tried((node.host, node.port), settings, timeout, str(node)) as (_, connection):
+            if connection.error is not None:
+                raise connection.error
+        return []
 
     steps = [
-        in_background(lambda node=node: reach(node.host, node.port, str(node)))  # type: ignore[misc]
+        in_background(lambda node=node: reach(node))  # type: ignore[misc]
         for node in asked
     ]
     until = time.monotonic() + 2 * timeout
@@ -234,7 +244,7 @@ def _advertised(cluster: ClusterMetadata, setup: Setup, timeout: float) -> Itera
             advice = (
                 "clients are sent there: the broker's advertised.listeners needs an address that this machine reaches"
             )
-            if setup.security.uses_tls and "certificate" in finding.said:
+            if settings.security.uses_tls and "certificate" in finding.said:
                 advice = f"clients are sent there by this name: {_advice(finding.said, _TLS)}"
             said = f"broker {node.id} is advertised where it cannot be reached: {finding.said}"
             yield Finding("advertised", PROBLEM, said, advice)
@@ -288,8 +298,8 @@ def _newest(client: Client, leader: int, topics: Mapping[str, list[int]]) -> Ite
             for name, indexes in topics.items()
         ],
     )
-    link = client.link(leader, client.deadline())
-    if link.version(kind.api_key) < 7:
+    connection = client.network.connection(leader, client.network.deadline())
+    if connection.version(kind.api_key) < 7:
         return
     for topic in client.request(request, node=leader).topics:
         for partition in topic.partitions:

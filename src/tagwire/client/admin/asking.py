@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from tagwire.client import arguments
-from tagwire.client.cluster import UNKNOWN_TOPIC_PATIENCE
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.coordinators import coordinators
+from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE
 from tagwire.client.offsets import by_leader
 from tagwire.client.owning import ClientOwner
-from tagwire.client.retry import Retry
-from tagwire.client.scheduling import run
-from tagwire.client.transport import Link
 from tagwire.client.versions import range_of
 from tagwire.errors import ConnectError, ConnectionLostError, Error, KafkaError, RemoteProtocolError
 from tagwire.escaping import told
@@ -58,11 +55,11 @@ class Asker(ClientOwner):
             KafkaError: with the code of the first refusal; the text tells all of them. The others have succeeded.
             RemoteProtocolError: an answer leaves out what was asked, or tells of something else.
         """
-        deadline = self._client.deadline()
-        missing_until = time.monotonic() + UNKNOWN_TOPIC_PATIENCE
+        deadline = self._network.deadline()
+        missing_until = self._network.now() + UNKNOWN_TOPIC_PATIENCE
         found: dict[K, Any] = {}
         refused: dict[K, KafkaError] = {}
-        left, retry = list(dict.fromkeys(wanted)), Retry(deadline)
+        left, retry = list(dict.fromkeys(wanted)), self._network.retry(deadline)
         while left:
             later: dict[K, KafkaError] = {}
             silent = set(left)
@@ -77,15 +74,15 @@ class Asker(ClientOwner):
                     refusal = KafkaError(outcome.error, _told(verb, outcome))
                     again = refusal.retriable and (moves or not refusal.refreshes_metadata)
                     if refusal.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
-                        again = again and time.monotonic() < missing_until
+                        again = again and self._network.now() < missing_until
                     (later if again else refused)[outcome.key] = refusal
             except (ConnectError, ConnectionLostError) as error:
                 is_asked = isinstance(error, ConnectionLostError)
                 if is_asked and changes:
                     raise
-                retry.wait(error)
+                self._network.pause(retry, error)
                 if not is_asked:
-                    self._client.refresh([], deadline)
+                    self._network.refresh([], deadline)
                 # Other brokers have answered: a change that was made cannot be made again.
                 left = [key for key in left if key in silent or key in later]
                 continue
@@ -93,50 +90,52 @@ class Asker(ClientOwner):
                 raise RemoteProtocolError(f"{_told(verb, Outcome(silent.pop(), 0))}: no word of it in the answer")
             left = [key for key in left if key in later]
             if left:
-                retry.wait(later[left[0]])
-                self._client.forget(key.topic for key in left if isinstance(key, TopicPartition))
-                self._client.refresh([], deadline)
+                self._network.pause(retry, later[left[0]])
+                self._network.forget(key.topic for key in left if isinstance(key, TopicPartition))
+                self._network.refresh([], deadline)
         if refused:
             first, *others = refused.values()
             raise KafkaError(first.code, "; ".join([first.message, *(str(other) for other in others)]))
         return found
 
-    def _exchange(self, link: Link, message: Any, deadline: float) -> Any:
+    def _exchange(self, connection: BrokerConnection, message: Any, deadline: float) -> Any:
         """One request and its answer."""
-        return link.wait(self._client.send(link, message, deadline), deadline)
+        return self._network.request(connection, message, deadline)
 
-    def _require(self, link: Link, api: int, since: int) -> None:
+    def _require(self, connection: BrokerConnection, api: int, since: int) -> None:
         """Raises UnsupportedVersionError where the broker does not serve the API from version `since` on."""
-        choose(api, {api: (since, range_of(api)[1])}, link.ranges, broker=link.broker)
+        choose(api, {api: (since, range_of(api)[1])}, connection.ranges, broker=connection.broker)
 
-    def _from_controller(self, message: Callable[[Link], Any], deadline: float) -> Any:
-        link = self._client.controller(deadline)
-        return self._exchange(link, message(link), deadline)
+    def _from_controller(self, message: Callable[[BrokerConnection], Any], deadline: float) -> Any:
+        connection = self._network.controller(deadline)
+        return self._exchange(connection, message(connection), deadline)
 
-    def _by_coordinator(self, keys: Iterable[str], kind: int, deadline: float) -> Iterator[tuple[Link, list[str]]]:
+    def _by_coordinator(
+        self, keys: Iterable[str], kind: int, deadline: float
+    ) -> Iterator[tuple[BrokerConnection, list[str]]]:
         """The keys of each coordinator, with the connection to it."""
-        for node, own in _grouped(run(coordinators(self._client.cluster, keys, kind, deadline))).items():
-            yield self._client.link(node, deadline), own
+        for node, own in _grouped(self._network.run(coordinators(self._network.core, keys, kind, deadline))).items():
+            yield self._network.connection(node, deadline), own
 
     def _places(self, option: str, given: object) -> list[TopicPartition]:
         """The partitions that a caller means, as `arguments.topic_partitions` has it."""
-        deadline = self._client.deadline()
-        return arguments.topic_partitions(option, given, lambda topic: self._client.topic(topic, deadline).partitions)
+        deadline = self._network.deadline()
+        return arguments.topic_partitions(option, given, lambda topic: self._network.topic(topic, deadline).partitions)
 
     def _by_leader(
         self, partitions: Iterable[TopicPartition], deadline: float
-    ) -> Iterator[tuple[Link, dict[str, list[int]]]]:
+    ) -> Iterator[tuple[BrokerConnection, dict[str, list[int]]]]:
         """{topic: partitions} of each leader, with the connection to it."""
-        for node, own in run(by_leader(self._client.cluster, partitions, deadline)).items():
-            yield self._client.link(node, deadline), by_topic(own)
+        for node, own in self._network.run(by_leader(self._network.core, partitions, deadline)).items():
+            yield self._network.connection(node, deadline), by_topic(own)
 
-    def _every_broker(self, deadline: float) -> Iterator[Link]:
-        for node in self._client.refresh([], deadline).brokers:
-            yield self._client.link(node, deadline)
+    def _every_broker(self, deadline: float) -> Iterator[BrokerConnection]:
+        for node in self._network.refresh([], deadline).brokers:
+            yield self._network.connection(node, deadline)
 
     @property
     def _timeout_ms(self) -> int:
-        return int(self._client.timeout * 1000)
+        return int(self._network.timeout * 1000)
 
 
 def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:

@@ -44,15 +44,15 @@ class Cluster(Asker):
         """
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            link = self._client.link(None, deadline)
+            connection = self._network.connection(None, deadline)
             kind = messages.DescribeClusterRequest
-            if kind.api_key not in link.ranges:
-                known = self._client.refresh([], deadline)
+            if kind.api_key not in connection.ranges:
+                known = self._network.refresh([], deadline)
                 brokers = {node.id: BrokerDescription(node) for node in known.brokers.values()}
                 yield Outcome("cluster", 0, value=ClusterDescription(known.cluster_id, known.controller_id, brokers))
                 return
-            fenced = link.version(kind.api_key) >= _ADDS_FENCED_FROM
-            answer: Any = self._exchange(link, kind(include_fenced_brokers=fenced), deadline)
+            fenced = connection.version(kind.api_key) >= _ADDS_FENCED_FROM
+            answer: Any = self._exchange(connection, kind(include_fenced_brokers=fenced), deadline)
             each_once((each.broker_id for each in answer.brokers), "broker")
             brokers = {
                 each.broker_id: BrokerDescription(Node(each.broker_id, each.host, each.port), each.rack, each.is_fenced)

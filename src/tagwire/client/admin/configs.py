@@ -122,7 +122,7 @@ class Configs(Asker):
                         for at in own
                     ]
                 )
-                for result in self._exchange(self._client.link(node, deadline), request, deadline).results:
+                for result in self._exchange(self._network.connection(node, deadline), request, deadline).results:
                     yield _outcome(result, _entries(result.configs))
 
         return self._settle(_checked(resources), ask, "describe configs of")
@@ -160,8 +160,10 @@ class Configs(Asker):
                     ],
                     validate_only=validate_only,
                 )
-                link = self._client.controller(deadline) if node is None else self._client.link(node, deadline)
-                for result in self._exchange(link, request, deadline).responses:
+                connection = (
+                    self._network.controller(deadline) if node is None else self._network.connection(node, deadline)
+                )
+                for result in self._exchange(connection, request, deadline).responses:
                     yield _outcome(result)
 
         self._settle(list(wanted), ask, "alter configs of", changes=True)

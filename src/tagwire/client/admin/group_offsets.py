@@ -9,10 +9,10 @@ from typing import Any, Final
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.asking import Asker, Outcome, by_topic
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import wrong
 from tagwire.client.coordinators import GROUP
 from tagwire.client.offset_spec import AtTimestamp, OffsetSpec
-from tagwire.client.transport import Link
 from tagwire.errors import Error, KafkaError, RemoteProtocolError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS
@@ -50,10 +50,10 @@ class GroupOffsets(Asker):
         found: dict[TopicPartition, OffsetAndMetadata] = {}
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            for link, _ in self._by_coordinator(left, GROUP, deadline):
-                answer = self._exchange(link, _fetch_request(link, group, wanted), deadline)
+            for connection, _ in self._by_coordinator(left, GROUP, deadline):
+                answer = self._exchange(connection, _fetch_request(connection, group, wanted), deadline)
                 # From that version on the answer names its groups, and the outer fields mean nothing.
-                several = link.version(messages.OffsetFetchRequest.api_key) >= OFFSET_FETCH_GROUPS
+                several = connection.version(messages.OffsetFetchRequest.api_key) >= OFFSET_FETCH_GROUPS
                 for each in answer.groups if several else [answer]:
                     error = each.error_code
                     if error in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
@@ -83,7 +83,7 @@ class GroupOffsets(Asker):
         placed = self._committable(offsets)
 
         def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
-            for link, _ in self._by_coordinator([group], GROUP, deadline):
+            for connection, _ in self._by_coordinator([group], GROUP, deadline):
                 topics = [
                     kind.OffsetCommitRequestTopic(
                         name=topic,
@@ -99,7 +99,7 @@ class GroupOffsets(Asker):
                     )
                     for topic, indexes in by_topic(left).items()
                 ]
-                answer = self._exchange(link, kind(group_id=group, topics=topics), deadline)
+                answer = self._exchange(connection, kind(group_id=group, topics=topics), deadline)
                 yield from _outcomes(answer.topics)
 
         self._settle(list(placed), ask, f"commit offset of group {group!r} in partition")
@@ -113,7 +113,7 @@ class GroupOffsets(Asker):
         kind = messages.OffsetDeleteRequest
 
         def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
-            for link, _ in self._by_coordinator([group], GROUP, deadline):
+            for connection, _ in self._by_coordinator([group], GROUP, deadline):
                 topics = [
                     kind.OffsetDeleteRequestTopic(
                         name=topic,
@@ -121,7 +121,7 @@ class GroupOffsets(Asker):
                     )
                     for topic, indexes in by_topic(left).items()
                 ]
-                answer = self._exchange(link, kind(group_id=group, topics=topics), deadline)
+                answer = self._exchange(connection, kind(group_id=group, topics=topics), deadline)
                 if answer.error_code:
                     yield from (Outcome(at, answer.error_code) for at in left)
                 else:
@@ -134,9 +134,9 @@ class GroupOffsets(Asker):
 
     def _committable(self, given: object) -> dict[TopicPartition, OffsetAndMetadata]:
         """Offsets to commit, words and times for them resolved. Raises ConfigError, and as `Client.list_offsets`."""
-        deadline = self._client.deadline()
+        deadline = self._network.deadline()
         places = arguments.by_topic_or_partition(
-            "offsets", given, lambda topic: self._client.topic(topic, deadline).partitions, '"earliest"'
+            "offsets", given, lambda topic: self._network.topic(topic, deadline).partitions, '"earliest"'
         )
         found = {at: _offset(at, offset) for at, offset in places.items()}
         times = {at: offset for at, offset in found.items() if not isinstance(offset, OffsetAndMetadata)}
@@ -164,9 +164,9 @@ def committable(at: TopicPartition, offset: int) -> OffsetAndMetadata:
     return OffsetAndMetadata(offset)
 
 
-def _fetch_request(link: Link, group: str, wanted: dict[str, list[int]] | None) -> Any:
+def _fetch_request(connection: BrokerConnection, group: str, wanted: dict[str, list[int]] | None) -> Any:
     kind = messages.OffsetFetchRequest
-    several = link.version(kind.api_key) >= OFFSET_FETCH_GROUPS
+    several = connection.version(kind.api_key) >= OFFSET_FETCH_GROUPS
     entry: Any = kind.OffsetFetchRequestTopics if several else kind.OffsetFetchRequestTopic
     topics: Any = None
     if wanted is not None:

@@ -9,9 +9,8 @@ from typing import Any, Final
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.asking import Asker, Outcome
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.coordinators import GROUP
-from tagwire.client.scheduling import together
-from tagwire.client.transport import Link
 from tagwire.errors import DecodeError, Error
 from tagwire.partitions import TopicPartition
 
@@ -95,12 +94,12 @@ class Groups(Asker):
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
             async def listed(node: int) -> tuple[int, Any]:
-                link = await self._client.cluster.link(node, deadline)
+                connection = await self._network.core.connection(node, deadline)
                 if states or types:
-                    self._require(link, request.api_key, _TYPES_FROM if types else _STATES_FROM)
-                return node, await self._client.cluster.ask(link, request, deadline)
+                    self._require(connection, request.api_key, _TYPES_FROM if types else _STATES_FROM)
+                return node, await self._network.core.request(connection, request, deadline)
 
-            for told in together(map(listed, self._client.refresh([], deadline).brokers)):
+            for told in self._network.gather(map(listed, self._network.refresh([], deadline).brokers)):
                 if isinstance(told, Exception):
                     raise told
                 node, answer = told
@@ -124,8 +123,8 @@ class Groups(Asker):
         """
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            for link, unknown in self._by_coordinator(left, GROUP, deadline):
-                for describe in self._describers(link, deadline):
+            for connection, unknown in self._by_coordinator(left, GROUP, deadline):
+                for describe in self._describers(connection, deadline):
                     if unknown:
                         outcomes = list(describe(unknown))
                         unknown = [found.key for found in outcomes if found.error in _OF_ANOTHER]
@@ -143,29 +142,33 @@ class Groups(Asker):
         """
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            for link, own in self._by_coordinator(left, GROUP, deadline):
+            for connection, own in self._by_coordinator(left, GROUP, deadline):
                 request = messages.DeleteGroupsRequest(groups_names=own)
-                for result in self._exchange(link, request, deadline).results:
+                for result in self._exchange(connection, request, deadline).results:
                     yield Outcome(result.group_id, result.error_code, result.error_message)
 
         self._settle(arguments.names("groups", groups), ask, "delete group", changes=True)
 
-    def _describers(self, link: Link, deadline: float) -> list[Callable[[list[str]], Iterator[Outcome]]]:
+    def _describers(
+        self, connection: BrokerConnection, deadline: float
+    ) -> list[Callable[[list[str]], Iterator[Outcome]]]:
         """What can be asked about groups on this connection: of a group of another protocol each says that it is not
         there."""
         found: list[Callable[[list[str]], Iterator[Outcome]]] = [
-            lambda groups: self._describe_classic(link, groups, deadline)
+            lambda groups: self._describe_classic(connection, groups, deadline)
         ]
-        if _CONSUMER in link.ranges:
-            found.insert(0, lambda groups: self._describe_newer(link, _CONSUMER, groups, deadline))
-        if _SHARE in link.ranges:
-            found.append(lambda groups: self._describe_newer(link, _SHARE, groups, deadline))
+        if _CONSUMER in connection.ranges:
+            found.insert(0, lambda groups: self._describe_newer(connection, _CONSUMER, groups, deadline))
+        if _SHARE in connection.ranges:
+            found.append(lambda groups: self._describe_newer(connection, _SHARE, groups, deadline))
         return found
 
-    def _describe_newer(self, link: Link, api: int, groups: list[str], deadline: float) -> Iterator[Outcome]:
+    def _describe_newer(
+        self, connection: BrokerConnection, api: int, groups: list[str], deadline: float
+    ) -> Iterator[Outcome]:
         kind: Any = messages.request(api)
         type_ = _TYPES[api]
-        for group in self._exchange(link, kind(group_ids=groups), deadline).groups:
+        for group in self._exchange(connection, kind(group_ids=groups), deadline).groups:
             members = tuple(
                 GroupMember(
                     member.member_id,
@@ -181,12 +184,12 @@ class Groups(Asker):
                 for member in group.members
             )
             found = GroupDescription(
-                group.group_id, group.group_state, type_, type_, group.assignor_name, link.node, members
+                group.group_id, group.group_state, type_, type_, group.assignor_name, connection.node, members
             )
             yield Outcome(group.group_id, group.error_code, group.error_message, found)
 
-    def _describe_classic(self, link: Link, groups: list[str], deadline: float) -> Iterator[Outcome]:
-        for group in self._exchange(link, messages.DescribeGroupsRequest(groups=groups), deadline).groups:
+    def _describe_classic(self, connection: BrokerConnection, groups: list[str], deadline: float) -> Iterator[Outcome]:
+        for group in self._exchange(connection, messages.DescribeGroupsRequest(groups=groups), deadline).groups:
             # Before version 6 a group that does not exist is "Dead", and no error.
             error = group.error_code or (Error.GROUP_ID_NOT_FOUND if group.group_state == "Dead" else 0)
             if error:
@@ -208,7 +211,7 @@ class Groups(Asker):
                 "classic",
                 group.protocol_type,
                 group.protocol_data,
-                link.node,
+                connection.node,
                 members,
             )
             yield Outcome(group.group_id, 0, value=found)

@@ -7,7 +7,6 @@ Sources: OffsetFetch from version 8 on (KIP-709), DescribeShareGroupOffsets (KIP
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +20,7 @@ from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMem
 from tagwire.client.config import ISOLATIONS, isolation_of
 from tagwire.client.coordinators import GROUP, coordinators
 from tagwire.client.metadata import NO_NODE, ClusterMetadata
-from tagwire.client.retry import Retry, is_retriable
-from tagwire.client.scheduling import run, together
+from tagwire.client.retry import is_retriable
 from tagwire.errors import Error, KafkaError, RemoteProtocolError, TagwireError
 from tagwire.partitions import LATEST, TopicPartition
 from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS
@@ -169,15 +167,15 @@ class Lags(Groups):
         left = set(self._places("partitions", partitions))
         if not left:
             return {}
-        deadline = self._client.deadline()
-        retry = Retry(min(deadline, time.monotonic() + _LEADER_PATIENCE))
+        deadline = self._network.deadline()
+        retry = self._network.retry(min(deadline, self._network.now() + _LEADER_PATIENCE))
         found: dict[TopicPartition, PartitionEnd] = {}
         while True:
             failed = self._ask_leaders(self._client.metadata({at.topic for at in left}), left, found, deadline)
             if not failed:
                 return found
             try:
-                retry.wait(next(iter(failed.values())))
+                self._network.pause(retry, next(iter(failed.values())))
             except TagwireError:
                 return found | {at: PartitionEnd(None, _said(error)) for at, error in failed.items()}
             left = set(failed)
@@ -201,8 +199,8 @@ class Lags(Groups):
 
     def _committed(self, groups: Sequence[GroupListing | GroupDescription]) -> dict[str, _Committed]:
         """What each group has committed; coordinators that have moved are looked for until the deadline."""
-        deadline = self._client.deadline()
-        retry = Retry(deadline)
+        deadline = self._network.deadline()
+        retry = self._network.retry(deadline)
         found: dict[str, _Committed] = {}
         types = {group.group: group.type for group in groups}
         homes = {group.group: group.coordinator for group in groups}
@@ -213,14 +211,14 @@ class Lags(Groups):
                 for (node, is_share), own in _by_coordinator(homes, types).items()
                 for some in _parts(own)
             ]
-            for error in together(asked):
+            for error in self._network.gather(asked):
                 if isinstance(error, Exception):
                     raise error
             if not later:
                 break
             try:
-                retry.wait(next(iter(later.values())))
-                homes = run(coordinators(self._client.cluster, later, GROUP, deadline))
+                self._network.pause(retry, next(iter(later.values())))
+                homes = self._network.run(coordinators(self._network.core, later, GROUP, deadline))
             except TagwireError as error:
                 found |= {group: _Committed(note=_said(later[group], error)) for group in later}
                 break
@@ -236,16 +234,18 @@ class Lags(Groups):
         deadline: float,
     ) -> None:
         """Fills `found`, and `later` with what is worth another attempt."""
-        cluster = self._client.cluster
+        network = self._network.core
         try:
-            link = await cluster.link(node, deadline)
+            connection = await network.connection(node, deadline)
             if is_share:
-                told = _told(groups, await cluster.ask(link, _share_request(groups), deadline))
-            elif link.version(messages.OffsetFetchRequest.api_key) >= OFFSET_FETCH_GROUPS:
-                told = _told(groups, await cluster.ask(link, _several_request(groups), deadline))
+                told = _told(groups, await network.request(connection, _share_request(groups), deadline))
+            elif connection.version(messages.OffsetFetchRequest.api_key) >= OFFSET_FETCH_GROUPS:
+                told = _told(groups, await network.request(connection, _several_request(groups), deadline))
             else:  # an answer is about one group, and does not name it
                 told = {
-                    group: await cluster.ask(link, messages.OffsetFetchRequest(group_id=group, topics=None), deadline)
+                    group: await network.request(
+                        connection, messages.OffsetFetchRequest(group_id=group, topics=None), deadline
+                    )
                     for group in groups
                 }
         except RemoteProtocolError:
@@ -288,7 +288,7 @@ class Lags(Groups):
             else:
                 found[at] = place
         asked = [self._ask_leader(node, own, found, failed, deadline) for node, own in leaders.items()]
-        for error in together(asked):
+        for error in self._network.gather(asked):
             if isinstance(error, Exception):
                 raise error
         return failed
@@ -316,8 +316,8 @@ class Lags(Groups):
             ],
         )
         try:
-            link = await self._client.cluster.link(node, deadline)
-            answer: Any = await self._client.cluster.ask(link, request, deadline)
+            connection = await self._network.core.connection(node, deadline)
+            answer: Any = await self._network.core.request(connection, request, deadline)
         except RemoteProtocolError:
             raise
         except TagwireError as error:
@@ -332,7 +332,7 @@ class Lags(Groups):
             for told in topic.partitions:
                 at = TopicPartition(topic.name, told.partition_index)
                 if at not in left:
-                    raise RemoteProtocolError(f"{link.broker} told an offset of {at}, not asked for, or twice")
+                    raise RemoteProtocolError(f"{connection.broker} told an offset of {at}, not asked for, or twice")
                 left.remove(at)
                 refusal = KafkaError(told.error_code, f"end of partition {at}")
                 if told.error_code and refusal.retriable:
@@ -340,11 +340,13 @@ class Lags(Groups):
                 elif told.error_code:
                     found[at] = PartitionEnd(None, _said(refusal))
                 elif told.offset < 0:
-                    raise RemoteProtocolError(f"{link.broker} told offset {told.offset} of {at}, which none can be")
+                    raise RemoteProtocolError(
+                        f"{connection.broker} told offset {told.offset} of {at}, which none can be"
+                    )
                 else:
                     found[at] = PartitionEnd(told.offset)
         for at in left:
-            failed[at] = KafkaError(Error.UNKNOWN_SERVER_ERROR, f"no end of {at} in the answer of {link.broker}")
+            failed[at] = KafkaError(Error.UNKNOWN_SERVER_ERROR, f"no end of {at} in the answer of {connection.broker}")
 
 
 def _by_coordinator(homes: Mapping[str, int], types: Mapping[str, str]) -> dict[tuple[int, bool], list[str]]:

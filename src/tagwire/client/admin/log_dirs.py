@@ -65,12 +65,12 @@ class LogDirs(Asker):
             topics = by_topic(self._places("partitions", partitions))
             wanted = [kind.DescribableLogDirTopic(topic=name, partitions=own) for name, own in topics.items()]
         if brokers is None:
-            brokers = list(self._client.refresh([], self._client.deadline()).brokers)
+            brokers = list(self._network.refresh([], self._network.deadline()).brokers)
         nodes = arguments.numbers("brokers", brokers)
 
         def ask(left: list[int], deadline: float) -> Iterator[Outcome]:
             for node in left:
-                answer = self._exchange(self._client.link(node, deadline), kind(topics=wanted), deadline)
+                answer = self._exchange(self._network.connection(node, deadline), kind(topics=wanted), deadline)
                 yield Outcome(node, answer.error_code, value=[_log_dir(found) for found in answer.results])
 
         return self._settle(nodes, ask, "describe log directories of broker")

@@ -34,7 +34,7 @@ class Records(Asker):
         }
 
         def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
-            for link, topics in self._by_leader(left, deadline):
+            for connection, topics in self._by_leader(left, deadline):
                 request = kind(
                     topics=[
                         kind.DeleteRecordsTopic(
@@ -50,7 +50,7 @@ class Records(Asker):
                     ],
                     timeout_ms=self._timeout_ms,
                 )
-                for topic in self._exchange(link, request, deadline).topics:
+                for topic in self._exchange(connection, request, deadline).topics:
                     for found in topic.partitions:
                         at = TopicPartition(topic.name, found.partition_index)
                         if not found.error_code and found.low_watermark < 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -10,10 +9,10 @@ from typing import Any, Final, cast
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.asking import Asker, Outcome
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import wrong
 from tagwire.client.metadata import NO_NODE, TopicMetadata
 from tagwire.client.retry import FIRST_PAUSE
-from tagwire.client.transport import Link
 from tagwire.rpc.version_gates import DELETE_TOPICS_IDS
 
 # Seconds that a new topic is waited for: brokers learn of it one after the other.
@@ -71,7 +70,7 @@ class Topics(Asker):
                 if topic.name in names
             ]
             request = kind(topics=created, timeout_ms=self._timeout_ms, validate_only=validate_only)
-            yield from _outcomes(self._from_controller(lambda link: request, deadline).topics)
+            yield from _outcomes(self._from_controller(lambda connection: request, deadline).topics)
 
         self._change_topics({topic.name: topic.num_partitions for topic in wanted}, ask, "create", validate_only)
 
@@ -92,7 +91,7 @@ class Topics(Asker):
         def ask(names: list[str], deadline: float) -> Iterator[Outcome]:
             grown = [kind.CreatePartitionsTopic(name=name, count=totals[name], assignments=None) for name in names]
             request = kind(topics=grown, timeout_ms=self._timeout_ms, validate_only=validate_only)
-            yield from _outcomes(self._from_controller(lambda link: request, deadline).results)
+            yield from _outcomes(self._from_controller(lambda connection: request, deadline).results)
 
         self._change_topics(totals, ask, "add partitions to", validate_only)
 
@@ -108,8 +107,8 @@ class Topics(Asker):
         doomed = arguments.names("names", names)
 
         def ask(names: list[str], deadline: float) -> Iterator[Outcome]:
-            def request(link: Link) -> Any:
-                if link.version(kind.api_key) >= DELETE_TOPICS_IDS:
+            def request(connection: BrokerConnection) -> Any:
+                if connection.version(kind.api_key) >= DELETE_TOPICS_IDS:
                     return kind(
                         topics=[kind.DeleteTopicState(name=name) for name in names], timeout_ms=self._timeout_ms
                     )
@@ -120,7 +119,7 @@ class Topics(Asker):
         try:
             self._settle(doomed, ask, "delete topic", changes=True, moves=False)
         finally:
-            self._client.forget(doomed)
+            self._network.forget(doomed)
 
     def _change_topics(self, totals: Mapping[str, int], ask: Ask, verb: str, validate_only: bool) -> None:
         """Changes how many partitions topics have, and waits for those that were changed, refused others or not."""
@@ -135,17 +134,17 @@ class Topics(Asker):
         try:
             self._settle(list(totals), noted, f"{verb} topic", changes=True, moves=False)
         finally:
-            self._client.forget(totals)
+            self._network.forget(totals)
             if changed and not validate_only:
                 self._await(changed)
 
     def _await(self, totals: Mapping[str, int]) -> None:
-        until = time.monotonic() + min(SETTLE_TIME, self._client.timeout)
-        while time.monotonic() < until:
+        until = self._network.now() + min(SETTLE_TIME, self._network.timeout)
+        while self._network.now() < until:
             topics = self._client.metadata(list(totals)).topics
             if all(_usable(topics.get(name), total) for name, total in totals.items()):
                 return
-            time.sleep(FIRST_PAUSE)
+            self._network.sleep(self._network.now() + FIRST_PAUSE)
 
 
 def _new_topics(given: object) -> list[NewTopic]:

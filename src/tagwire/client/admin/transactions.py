@@ -92,10 +92,10 @@ class Transactions(Asker):
         found: dict[str, TransactionListing] = {}
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            for link in self._every_broker(deadline):
+            for connection in self._every_broker(deadline):
                 if longer_than_ms >= 0:
-                    self._require(link, request.api_key, _DURATION_FROM)
-                answer = self._exchange(link, request, deadline)
+                    self._require(connection, request.api_key, _DURATION_FROM)
+                answer = self._exchange(connection, request, deadline)
                 if answer.error_code:
                     yield Outcome("transactions", answer.error_code)
                     return
@@ -116,9 +116,9 @@ class Transactions(Asker):
         """
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            for link, own in self._by_coordinator(left, TRANSACTION, deadline):
+            for connection, own in self._by_coordinator(left, TRANSACTION, deadline):
                 request = messages.DescribeTransactionsRequest(transactional_ids=own)
-                for each in self._exchange(link, request, deadline).transaction_states:
+                for each in self._exchange(connection, request, deadline).transaction_states:
                     partitions = tuple(
                         TopicPartition(topic.topic, index) for topic in each.topics for index in topic.partitions
                     )
@@ -145,11 +145,11 @@ class Transactions(Asker):
         kind = messages.DescribeProducersRequest
 
         def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
-            for link, topics in self._by_leader(left, deadline):
+            for connection, topics in self._by_leader(left, deadline):
                 request = kind(
                     topics=[kind.TopicRequest(name=name, partition_indexes=own) for name, own in topics.items()]
                 )
-                for topic in self._exchange(link, request, deadline).topics:
+                for topic in self._exchange(connection, request, deadline).topics:
                     for found in topic.partitions:
                         producers = [
                             ProducerState(
@@ -182,7 +182,7 @@ class Transactions(Asker):
         at = arguments.topic_partition("partition", partition)
 
         def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
-            for link, topics in self._by_leader(left, deadline):
+            for connection, topics in self._by_leader(left, deadline):
                 marker = kind.WritableTxnMarker(
                     producer_id=producer_id,
                     producer_epoch=producer_epoch,
@@ -192,7 +192,7 @@ class Transactions(Asker):
                         kind.WritableTxnMarkerTopic(name=name, partition_indexes=own) for name, own in topics.items()
                     ],
                 )
-                for answer in self._exchange(link, kind(markers=[marker]), deadline).markers:
+                for answer in self._exchange(connection, kind(markers=[marker]), deadline).markers:
                     for topic in answer.topics:
                         for found in topic.partitions:
                             yield Outcome(TopicPartition(topic.name, found.partition_index), found.error_code)
@@ -207,12 +207,12 @@ class Transactions(Asker):
         """
 
         def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            for link, own in self._by_coordinator(left, TRANSACTION, deadline):
+            for connection, own in self._by_coordinator(left, TRANSACTION, deadline):
                 for name in own:
                     request = messages.InitProducerIdRequest(
                         transactional_id=name, transaction_timeout_ms=_FENCING_TIMEOUT_MS
                     )
-                    yield Outcome(name, self._exchange(link, request, deadline).error_code)
+                    yield Outcome(name, self._exchange(connection, request, deadline).error_code)
 
         names = arguments.names("transactional_ids", transactional_ids)
         self._settle(names, ask, "fence the producer of transactional id")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
-from tagwire.client.cluster import Cluster
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.coordinators import coordinators
-from tagwire.client.retry import Retry
+from tagwire.client.network_client import NetworkClient
 from tagwire.client.scheduling import sleep
-from tagwire.client.transport import Link
 from tagwire.codec import MessageObject
 from tagwire.errors import Error, KafkaError, RequestTimeoutError, TagwireError
 
@@ -25,21 +24,21 @@ class CoordinatorClient:
         kind: `coordinators.GROUP` or `TRANSACTION`. key: the group or the transactional id.
     """
 
-    def __init__(self, cluster: Cluster, kind: int, key: str) -> None:
-        self._cluster = cluster
+    def __init__(self, network: NetworkClient, kind: int, key: str) -> None:
+        self._network = network
         self._kind = kind
         self._key = key
         self._node: int | None = None
 
-    async def link(self, deadline: float) -> Link:
+    async def connection(self, deadline: float) -> BrokerConnection:
         """The connection."""
         if self._node is None:
-            self._node = (await coordinators(self._cluster, [self._key], self._kind, deadline))[self._key]
-        return await self._cluster.link(self._node, deadline)
+            self._node = (await coordinators(self._network, [self._key], self._kind, deadline))[self._key]
+        return await self._network.connection(self._node, deadline)
 
     async def send(
         self,
-        request: Callable[[Link], MessageObject],
+        request: Callable[[BrokerConnection], MessageObject],
         response: type[Response],
         errors: Callable[[Response], Iterable[int]],
         deadline: float,
@@ -57,14 +56,14 @@ class CoordinatorClient:
         Raises:
             KafkaError: the broker refuses. RequestTimeoutError, ConnectError, ...: no response by the deadline.
         """
-        retry = Retry(deadline)
+        retry = self._network.retry(deadline)
         while True:
-            soon = min(deadline, self._cluster.deadline())
+            soon = min(deadline, self._network.deadline())
             try:
-                link = await self.link(soon)
-                message = request(link)
-                version = link.version(message.api_key, highest)
-                found: Response = await self._cluster.ask(link, message, soon, version)
+                connection = await self.connection(soon)
+                message = request(connection)
+                version = connection.version(message.api_key, highest)
+                found: Response = await self._network.request(connection, message, soon, version)
             except TagwireError as error:
                 self._node = None
                 # An attempt may take less time than all of them, and may be over before it began: to be left alone for

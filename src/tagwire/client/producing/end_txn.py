@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import nullcontext
 
 from tagwire import messages
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.client import Client
 from tagwire.client.config import Bootstrap
 from tagwire.client.coordinators import TRANSACTION
 from tagwire.client.producing.coordinator_client import CoordinatorClient
 from tagwire.client.producing.producer_id import ProducerIdAndEpoch, ProducerIdentity
-from tagwire.client.scheduling import run
-from tagwire.client.transport import Link
 from tagwire.errors import ConfigError, UnsupportedVersionError
 from tagwire.rpc.version_gates import END_TXN_TRANSACTION_V2
 from tagwire.spec.api_keys import ApiKey
@@ -51,14 +49,15 @@ def end_transaction(
     """
     check_transaction_version(transaction_version)
     with nullcontext(client) if isinstance(client, Client) else Client(client) as used:
-        ended = run(
+        network = used.network
+        ended = network.run(
             end(
-                CoordinatorClient(used.cluster, TRANSACTION, transactional_id),
+                CoordinatorClient(network.core, TRANSACTION, transactional_id),
                 transactional_id,
                 ProducerIdAndEpoch(producer_id, producer_epoch),
                 commit=commit,
                 transaction_version=transaction_version,
-                deadline=used.deadline() if timeout is None else time.monotonic() + timeout,
+                deadline=network.deadline() if timeout is None else network.now() + timeout,
             )
         )
     return ProducerIdentity(ended.producer_id, ended.epoch, transaction_version)
@@ -82,11 +81,11 @@ async def end(
     """Ends the transaction of `producer`. The producer id and epoch that come after it."""
     is_v2 = transaction_version > 1
 
-    def request(link: Link) -> messages.EndTxnRequest:
-        if is_v2 and link.version(ApiKey.END_TXN) < END_TXN_TRANSACTION_V2:
+    def request(connection: BrokerConnection) -> messages.EndTxnRequest:
+        if is_v2 and connection.version(ApiKey.END_TXN) < END_TXN_TRANSACTION_V2:
             raise UnsupportedVersionError(
-                f"{link.broker} serves EndTxn up to v{link.version(ApiKey.END_TXN)}; a transaction of version 2 needs "
-                f"v{END_TXN_TRANSACTION_V2}"
+                f"{connection.broker} serves EndTxn up to v{connection.version(ApiKey.END_TXN)}; a transaction of version 2 "
+                f"needs v{END_TXN_TRANSACTION_V2}"
             )
         return messages.EndTxnRequest(
             transactional_id=transactional_id,

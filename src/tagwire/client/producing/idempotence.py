@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tagwire import messages
-from tagwire.client.cluster import Cluster
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import MAX_IN_FLIGHT
+from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.partition_queue import PartitionQueue
 from tagwire.client.producing.producer_id import NO_PRODUCER_ID, bump_epoch, producer_id_in
-from tagwire.client.retry import Retry
 from tagwire.client.scheduling import sleep
-from tagwire.client.transport import Link
 from tagwire.errors import Error, KafkaError, TagwireError, UnsupportedVersionError
 from tagwire.partitions import TopicPartition
 
@@ -37,9 +36,9 @@ class NonIdempotent:
     def needs_producer_id(self) -> bool:
         return False
 
-    def produce_version(self, link: Link, api: int, highest: int | None) -> int:
+    def produce_version(self, connection: BrokerConnection, api: int, highest: int | None) -> int:
         """The version of Produce to speak."""
-        return link.version(api, highest)
+        return connection.version(api, highest)
 
     async def init_producer_id(self, deadline: float) -> None:
         """Gets a producer id (InitProducerId). Raises TagwireError."""
@@ -66,8 +65,8 @@ class Idempotent(NonIdempotent):
 
     max_in_flight = MAX_IN_FLIGHT
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, network: NetworkClient) -> None:
+        self._network = network
 
     @property
     def needs_producer_id(self) -> bool:
@@ -75,12 +74,12 @@ class Idempotent(NonIdempotent):
 
     async def init_producer_id(self, deadline: float) -> None:
         request = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
-        retry = Retry(deadline)
+        retry = self._network.retry(deadline)
         while True:
             error: TagwireError
             response: messages.InitProducerIdResponse
             try:
-                _, response = await self._cluster.ask_any(request, min(deadline, self._cluster.deadline()))
+                _, response = await self._network.request_any(request, min(deadline, self._network.deadline()))
                 if not response.error_code:
                     break
                 error = KafkaError(response.error_code, "ask for a producer id")

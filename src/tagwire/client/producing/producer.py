@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
 from tagwire.client.client import Client
-from tagwire.client.cluster import Cluster, unclosed
 from tagwire.client.config import Bootstrap, ProduceSettings, of_type, seconds, wrong
+from tagwire.client.driver import BlockingDriver
+from tagwire.client.network_client import NetworkClient
 from tagwire.client.owning import ClientOwner
 from tagwire.client.producing.delivery import Delivery, RowsDelivery
 from tagwire.client.producing.idempotence import Idempotent, NonIdempotent
@@ -27,9 +28,10 @@ from tagwire.client.producing.record_accumulator import NEVER, RecordAccumulator
 from tagwire.client.producing.record_checks import check_destination, milliseconds, size_of, whole_number
 from tagwire.client.producing.sender import Sender
 from tagwire.client.producing.settings import ProduceOptions, settings_of
-from tagwire.client.producing.thread import Alarm, ProducerThread
+from tagwire.client.producing.thread import ProducerThread
 from tagwire.client.producing.transaction_manager import GroupMetadata, TransactionManager, TransactionState
 from tagwire.client.scheduling import Tasks, Work
+from tagwire.client.unclosed import unclosed
 from tagwire.errors import EncodeError, TagwireError, TransactionStateError
 from tagwire.kernel.record_writing import as_headers
 from tagwire.partitions import TopicPartition
@@ -125,14 +127,14 @@ class Producer(ClientOwner):
         self._register = register
         self._header_keys = str if settings.dialect is None else int
         self._prepares = bool(interceptors) or header_serdes is not None or register is not None
-        cluster = self._client.cluster.sibling()
-        self._metadata = ProducerMetadata(cluster, settings)
-        alarm = Alarm()
-        tasks = Tasks(alarm.ring)
-        self._accumulator = RecordAccumulator(settings, lambda: thread.wake(), lambda: thread.require_waitable())
-        self._idempotence = _idempotence(cluster, settings, self._accumulator)
-        self._sender = Sender(cluster, tasks, settings, self._metadata, self._accumulator, self._idempotence)
-        self._thread = thread = ProducerThread(self._sender, tasks, alarm)
+        driver = BlockingDriver()
+        network = self._network.core.sibling(driver)
+        self._metadata = ProducerMetadata(network, settings)
+        tasks = Tasks()
+        self._accumulator = RecordAccumulator(settings, lambda: thread.wakeup(), lambda: thread.require_waitable())
+        self._idempotence = _idempotence(network, settings, self._accumulator)
+        self._sender = Sender(network, tasks, settings, self._metadata, self._accumulator, self._idempotence)
+        self._thread = thread = ProducerThread(self._sender, tasks, driver)
         self._is_closed = False
         self._collected = weakref.finalize(self, thread.stop, wait=False)
         self._collected.atexit = False
@@ -275,7 +277,7 @@ class Producer(ClientOwner):
     def __del__(self) -> None:
         # Collecting ends the thread and no transaction. A process that was forked off has not made this producer.
         if hasattr(self, "_collected") and not self._is_closed and self._thread.is_of_this_process:
-            told = unclosed(self, self._client.cluster.addresses)
+            told = unclosed(self, self._network.core.addresses)
             warnings.warn(told, ResourceWarning, stacklevel=2, source=self)
 
     def __exit__(
@@ -382,7 +384,7 @@ class Producer(ClientOwner):
         seconds("timeout", timeout)
         self._thread.require_waitable()
         number = transactions.begin_abort()
-        self._thread.wake()
+        self._thread.wakeup()
         self._accumulator.await_completion(NEVER if timeout is None else time.monotonic() + timeout)
         self._call(lambda deadline: transactions.end(number, commit=False, deadline=deadline), timeout)
 
@@ -450,11 +452,11 @@ async def _at_once(function: Callable[..., Result], *arguments: Any) -> Result:
     return function(*arguments)
 
 
-def _idempotence(cluster: Cluster, settings: ProduceSettings, accumulator: RecordAccumulator) -> NonIdempotent:
+def _idempotence(network: NetworkClient, settings: ProduceSettings, accumulator: RecordAccumulator) -> NonIdempotent:
     if settings.transactional_id is not None:
         timeout_ms = int(settings.transaction_timeout * 1000)
-        return TransactionManager(cluster, accumulator, settings.transactional_id, timeout_ms)
-    return Idempotent(cluster) if settings.idempotence else NonIdempotent()
+        return TransactionManager(network, accumulator, settings.transactional_id, timeout_ms)
+    return Idempotent(network) if settings.idempotence else NonIdempotent()
 
 
 def _committed(at: TopicPartition, given: object) -> tuple[int, int, str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
-from tagwire.client.cluster import Cluster
 from tagwire.client.config import ProduceSettings
 from tagwire.client.metadata import TopicMetadata
+from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.partitioner import TopicPartitioner
 
 # A topic's partitions are asked for again after as many seconds: it may have got more (metadata.max.age.ms of Kafka's
@@ -22,8 +21,8 @@ class ProducerMetadata:
         is_refresh_due: whether it is time to ask for all of them again.
     """
 
-    def __init__(self, cluster: Cluster, settings: ProduceSettings) -> None:
-        self._cluster = cluster
+    def __init__(self, network: NetworkClient, settings: ProduceSettings) -> None:
+        self._network = network
         self._settings = settings
         self._known: dict[str, TopicPartitioner] = {}
         self.get = self._known.get
@@ -31,21 +30,21 @@ class ProducerMetadata:
 
     @property
     def is_refresh_due(self) -> bool:
-        return time.monotonic() >= self._next_refresh
+        return self._network.now() >= self._next_refresh
 
     async def fetch(self, name: str, deadline: float) -> TopicPartitioner:
-        """The partitioner of a topic, which is created where brokers do that. Raises as `Cluster.topic`."""
-        return self._remember(await self._cluster.topic(name, deadline, allow_auto_create=True))
+        """The partitioner of a topic, which is created where brokers do that. Raises as `NetworkClient.topic`."""
+        return self._remember(await self._network.topic(name, deadline, allow_auto_create=True))
 
     async def refresh(self) -> None:
         """Asks for the partitions of all topics again; what is known of them is used meanwhile. Raises as
-        `Cluster.refresh`."""
-        self._next_refresh = time.monotonic() + MAX_AGE
+        `NetworkClient.refresh`."""
+        self._next_refresh = self._network.now() + MAX_AGE
         names = list(self._known)
         if names:
-            await self._cluster.refresh(names, self._cluster.deadline())
+            await self._network.refresh(names, self._network.deadline())
         for name in names:
-            known = self._cluster.known_topic(name)
+            known = self._network.known_topic(name)
             if known is not None:
                 self._remember(known)
 

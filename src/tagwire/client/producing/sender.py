@@ -9,7 +9,6 @@ is got beside (`tagwire.client.scheduling`), and only the batches that need it s
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,9 +16,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from tagwire import messages
-from tagwire.client.cluster import Cluster
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import MAX_INT, ProduceSettings
+from tagwire.client.in_flight_request import InFlightRequest
 from tagwire.client.metadata import NO_TOPIC_ID, PartitionMetadata, nodes_of
+from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.idempotence import NonIdempotent
 from tagwire.client.producing.partition_queue import PartitionQueue
 from tagwire.client.producing.produce_errors import NOT_APPENDED, Outcome, outcome_of
@@ -28,10 +29,8 @@ from tagwire.client.producing.producer_batch import NO_OFFSET, NO_SEQUENCE, Prod
 from tagwire.client.producing.producer_id import ProducerIdAndEpoch
 from tagwire.client.producing.producer_metadata import ProducerMetadata
 from tagwire.client.producing.record_accumulator import RecordAccumulator
-from tagwire.client.producing.thread import Alarm
 from tagwire.client.retry import is_retriable, pause_before
 from tagwire.client.scheduling import Tasks, Work
-from tagwire.client.transport import Link, Pending, wait_any
 from tagwire.errors import (
     EncodeError,
     Error,
@@ -60,8 +59,8 @@ class _InFlightRequest:
     """A Produce request in flight. `topics`: the topics' names by what the response calls them."""
 
     node: int
-    link: Link
-    pending: Pending
+    connection: BrokerConnection
+    pending: InFlightRequest[Any]
     batches: list[ProducerBatch]
     topics: Mapping[str | UUID, str]
     deadline: float
@@ -72,14 +71,14 @@ class Sender:
 
     def __init__(
         self,
-        cluster: Cluster,
+        network: NetworkClient,
         tasks: Tasks,
         settings: ProduceSettings,
         metadata: ProducerMetadata,
         accumulator: RecordAccumulator,
         idempotence: NonIdempotent,
     ) -> None:
-        self._cluster = cluster
+        self._network = network
         self._tasks = tasks
         self._settings = settings
         self._metadata = metadata
@@ -95,9 +94,9 @@ class Sender:
     def step(self) -> None:
         """Takes the responses that are there and sends what can be sent."""
         self._take_responses()
-        self._tasks.step()
+        self._tasks.step(self._network.now())
         abort_reason = self._idempotence.abort_reason
-        for batch in self._accumulator.drain(time.monotonic(), everything=abort_reason is not None):
+        for batch in self._accumulator.drain(self._network.now(), everything=abort_reason is not None):
             self._queue(batch.topic_partition).append(batch)
         if abort_reason is not None:
             self._abort_undrained(abort_reason)
@@ -111,11 +110,11 @@ class Sender:
             if self._goes_on:
                 self._take_responses()
 
-    def wait(self, alarm: Alarm) -> None:
-        """Until a response has come, a request's time is up, or a batch may be sent."""
-        if self._tasks.is_any_over or any(request.pending.done for request in self._in_flight):
-            return
-        now = time.monotonic()
+    def until(self) -> float:
+        """When the next step is due, should no response come before: a request's time is up, or a batch may be sent."""
+        now = self._network.now()
+        if self._tasks.is_any_over(now) or any(request.pending.done for request in self._in_flight):
+            return now
         times = [self._accumulator.ready_at(), self._tasks.until, now + LONGEST_SLEEP]
         times += [request.deadline for request in self._in_flight]
         for queue in self._queues.values():
@@ -124,7 +123,7 @@ class Sender:
                 times.append(self._expiry(head))
                 if head.retry_at > self._looked_at:  # what could be sent then waits for responses about others
                     times.append(head.retry_at)
-        wait_any([alarm, *{request.link for request in self._in_flight} | self._tasks.links], min(times))
+        return min(times)
 
     def failed(self, error: BaseException) -> None:
         """Fails everything."""
@@ -136,7 +135,7 @@ class Sender:
     def close(self) -> None:
         """What is not delivered by now is failed."""
         self._tasks.close()
-        self._cluster.close()
+        self._network.close()
         reason = TagwireError("the producer was closed before this was delivered")
         self._accumulator.refuse(TagwireError("the producer is closed"))
         self._accumulator.complete([(batch, NO_OFFSET, reason) for batch in self._accumulator.incomplete()])
@@ -179,7 +178,7 @@ class Sender:
         leaderless: dict[str, list[ProducerBatch]] = defaultdict(list)
         for batch in ready:
             tp = batch.topic_partition
-            partition = self._cluster.known_partition(tp)
+            partition = self._network.known_partition(tp)
             (leaderless[tp.topic] if partition is None else by_node[partition.leader]).append(batch)
         for node, found in by_node.items():
             self._send_to(node, found)
@@ -188,7 +187,7 @@ class Sender:
 
     def _ready(self) -> list[ProducerBatch]:
         """The batches that may be sent now, one of each partition."""
-        self._looked_at = now = time.monotonic()
+        self._looked_at = now = self._network.now()
         idempotence = self._idempotence
         for queue in self._queues.values():
             for batch in queue.unsendable():
@@ -200,7 +199,7 @@ class Sender:
         return [batch for batch in found if batch is not None]
 
     def _deadline(self, batches: Iterable[ProducerBatch]) -> float:
-        return min(self._cluster.deadline(), *(self._expiry(batch) for batch in batches))
+        return min(self._network.deadline(), *(self._expiry(batch) for batch in batches))
 
     def _start(self, key: Hashable, work: Callable[[], Work[None]], waiting: Callable[[], list[ProducerBatch]]) -> None:
         """Begins to get what batches lack, unless that has begun. Where it fails, those that are `waiting` by then
@@ -226,35 +225,39 @@ class Sender:
         key = "leaders", topic
         if key not in self._tasks:
             wanted = {batch.topic_partition.partition for batch in batches}
-            self._tasks.start(key, self._cluster.partitions(topic, wanted, self._deadline(batches)), found)
+            self._tasks.start(key, self._network.partitions(topic, wanted, self._deadline(batches)), found)
             self._goes_on |= key not in self._tasks
 
     def _led_by(self, node: int) -> list[ProducerBatch]:
         """The batches that can be sent to a broker now."""
-        led = ((batch, self._cluster.known_partition(batch.topic_partition)) for batch in self._ready())
+        led = ((batch, self._network.known_partition(batch.topic_partition)) for batch in self._ready())
         return [batch for batch, partition in led if partition is not None and partition.leader == node]
 
     def _send_to(self, node: int, batches: list[ProducerBatch]) -> None:
         free = self._settings.in_flight - sum(request.node == node for request in self._in_flight)
         if free <= 0:
             return
-        link = self._cluster.ready_link(node)
-        if link is None:
+        connection = self._network.ready_connection(node)
+        if connection is None:
             deadline = self._deadline(batches)
-            self._start(("link", node), lambda: _done(self._cluster.link(node, deadline)), lambda: self._led_by(node))
+            self._start(
+                ("connection", node),
+                lambda: _done(self._network.connection(node, deadline)),
+                lambda: self._led_by(node),
+            )
             return
-        link.node = node
-        if link.quiet_until > time.monotonic():  # it asked to be left alone; others are not
+        connection.node = node
+        if connection.quiet_until > self._network.now():  # it asked to be left alone; others are not
             for batch in batches:
-                batch.retry_at = link.quiet_until
+                batch.retry_at = connection.quiet_until
             return
-        if not link.has_room:
+        if not connection.has_room:
             return
         batches = self._in_transaction(batches)
-        for batches_together in list(_by_request(self._encoded(batches, link)))[:free]:
-            if not link.has_room:
+        for batches_together in list(_by_request(self._encoded(batches, connection)))[:free]:
+            if not connection.has_room:
                 return
-            self._send(node, link, batches_together)
+            self._send(node, connection, batches_together)
 
     def _in_transaction(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """The batches whose partitions are in the transaction; the others are added to it."""
@@ -269,51 +272,51 @@ class Sender:
             )
         return [batch for batch in batches if batch.topic_partition not in new]
 
-    def _encoded(self, batches: Iterable[ProducerBatch], link: Link) -> Iterator[ProducerBatch]:
+    def _encoded(self, batches: Iterable[ProducerBatch], connection: BrokerConnection) -> Iterator[ProducerBatch]:
         """The batches as they are to be sent; one that cannot be is failed."""
         for batch in batches:
             try:
                 batch.encode()
-                speaks = link.version(ApiKey.PRODUCE) if batch.compression == "zstd" else PRODUCE_ZSTD
+                speaks = connection.version(ApiKey.PRODUCE) if batch.compression == "zstd" else PRODUCE_ZSTD
                 if speaks < PRODUCE_ZSTD:
                     raise UnsupportedVersionError(
-                        f"{link.broker} serves Produce up to v{speaks}; zstd needs v{PRODUCE_ZSTD}"
+                        f"{connection.broker} serves Produce up to v{speaks}; zstd needs v{PRODUCE_ZSTD}"
                     )
             except (EncodeError, UnsupportedVersionError) as error:
                 self._fail_batch(batch, error)
             else:
                 yield batch
 
-    def _send(self, node: int, link: Link, batches: list[ProducerBatch]) -> None:
-        now = time.monotonic()
+    def _send(self, node: int, connection: BrokerConnection, batches: list[ProducerBatch]) -> None:
+        now = self._network.now()
         # A batch that expires in flight is not waited for any longer; what it stands with is sent again.
         deadline = max(now, self._deadline(batches))
         self._goes_on = True
         try:
             ids = {batch.topic_partition.topic: self._topic_id(batch.topic_partition.topic) for batch in batches}
             highest = None if NO_TOPIC_ID not in ids.values() else PRODUCE_TOPIC_IDS - 1
-            version = self._idempotence.produce_version(link, ApiKey.PRODUCE, highest)
+            version = self._idempotence.produce_version(connection, ApiKey.PRODUCE, highest)
             for batch in batches:
                 queue = self._queues[batch.topic_partition]
                 queue.sequences.assign(batch, transactional=self._is_transactional)
                 queue.sent(batch)
             message = self._produce_request(batches, ids)
             say_dialect(message, self._settings.dialect, ApiKey.PRODUCE, version)
-            pending = self._cluster.send(link, message, version)
+            pending = self._network.send(connection, message, version)
         except TagwireError as error:
             self._retry_or_fail_all(batches, error)
             return
         topics: dict[str | UUID, str] = {
             topic_id if version >= PRODUCE_TOPIC_IDS else name: name for name, topic_id in ids.items()
         }
-        self._in_flight.append(_InFlightRequest(node, link, pending, batches, topics, deadline))
+        self._in_flight.append(_InFlightRequest(node, connection, pending, batches, topics, deadline))
 
     @property
     def _is_transactional(self) -> bool:
         return self._idempotence.transactional_id is not None
 
     def _topic_id(self, name: str) -> UUID:
-        topic = self._cluster.known_topic(name)
+        topic = self._network.known_topic(name)
         return NO_TOPIC_ID if topic is None else topic.topic_id
 
     def _produce_request(self, batches: list[ProducerBatch], ids: Mapping[str, UUID]) -> messages.ProduceRequest:
@@ -325,7 +328,7 @@ class Sender:
         return kind(
             transactional_id=self._idempotence.transactional_id,
             acks=self._settings.acks,
-            timeout_ms=int(min(self._cluster.timeout * 1000, MAX_INT)),
+            timeout_ms=int(min(self._network.timeout * 1000, MAX_INT)),
             topic_data=[
                 kind.TopicProduceData(name=name, topic_id=ids[name], partition_data=data)
                 for name, data in topics.items()
@@ -335,13 +338,11 @@ class Sender:
     # Responses -----------------------------------------------------------------------------------------------------
 
     def _take_responses(self) -> None:
-        for link in {request.link for request in self._in_flight}:
-            link.poll()
-        now = time.monotonic()
+        now = self._network.now()
         for request in [request for request in self._in_flight if request.pending.done or request.deadline <= now]:
             self._in_flight.remove(request)
             if not request.pending.done:
-                request.link.expire(request.pending)
+                request.connection.expire(request.pending)
             try:
                 response: messages.ProduceResponse | None = request.pending.result()
             except TagwireError as error:
@@ -393,7 +394,7 @@ class Sender:
         elif outcome is Outcome.RETRY:
             batch.may_be_appended |= error.error not in NOT_APPENDED
             leader = found.current_leader
-            is_leader_known = error.refreshes_metadata and self._cluster.moved(
+            is_leader_known = error.refreshes_metadata and self._network.moved(
                 batch.topic_partition, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)
             )
             self._retry_or_fail(batch, error, is_leader_known=is_leader_known)
@@ -412,7 +413,7 @@ class Sender:
         Args:
             again: it is worth it whatever the error. is_leader_known: the response told who leads now.
         """
-        now = time.monotonic()
+        now = self._network.now()
         batch.attempts += 1
         batch.last_error = error
         is_worth_it = again or is_retriable(error) or isinstance(error, RequestTimeoutError)
@@ -421,9 +422,9 @@ class Sender:
             self._fail_batch(batch, error)
             return
         self._queues[batch.topic_partition].reenqueue(batch)
-        batch.retry_at = now if is_leader_known else now + pause_before(batch.attempts)
+        batch.retry_at = now if is_leader_known else now + pause_before(batch.attempts, self._network.driver.random)
         if not is_leader_known and (not isinstance(error, KafkaError) or error.refreshes_metadata):
-            self._cluster.forget([batch.topic_partition.topic])
+            self._network.forget([batch.topic_partition.topic])
 
     def _fail_batch(self, batch: ProducerBatch, error: TagwireError) -> None:
         queue = self._queues[batch.topic_partition]
@@ -439,7 +440,7 @@ class Sender:
 
     def _fail_expired(self) -> None:
         """Fails the batches in the queues whose time is up."""
-        now = time.monotonic()
+        now = self._network.now()
         for tp, queue in self._queues.items():
             while queue.batches and self._expiry(queue.batches[0]) <= now:
                 batch = queue.batches[0]

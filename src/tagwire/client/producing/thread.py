@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import threading
 import time
 from collections import deque
@@ -18,6 +17,7 @@ from concurrent.futures import TimeoutError as NotYet
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
+from tagwire.client.driver import BlockingDriver
 from tagwire.client.scheduling import Tasks
 from tagwire.client.scheduling import Work as Coroutine
 from tagwire.errors import RequestTimeoutError, TagwireError
@@ -33,48 +33,14 @@ _GRACE: Final = 1.0
 _PATIENCE: Final = 5.0
 
 
-class Alarm:
-    """Wakes a thread that waits for sockets: one more of them, which `ring` writes to."""
-
-    closed = False
-    has_unread = False
-    wants_to_write = False
-
-    def __init__(self) -> None:
-        self._ours, self._theirs = socket.socketpair()
-        self._ours.setblocking(False)
-        self._theirs.setblocking(False)
-
-    def fileno(self) -> int:
-        return self._ours.fileno()
-
-    def ring(self) -> None:
-        """From any thread."""
-        try:
-            self._theirs.send(b"\0")
-        except OSError:  # it rings already, or nobody listens any more
-            return
-
-    def poll(self) -> None:
-        """Takes what was rung."""
-        try:
-            self._ours.recv(4096)
-        except OSError:
-            return
-
-    def close(self) -> None:
-        self._ours.close()
-        self._theirs.close()
-
-
 class Work(Protocol):
     """What the thread does all the time."""
 
     def step(self) -> None:
         """Does what can be done now."""
 
-    def wait(self, alarm: Alarm) -> None:
-        """Returns when there may be something to do."""
+    def until(self) -> float:
+        """When the next step is due, should nothing happen on a connection before (seconds of the driver's clock)."""
 
     def failed(self, error: BaseException) -> None:
         """A step went wrong as none should: nothing more will be done."""
@@ -88,12 +54,13 @@ class ProducerThread:
 
     Args:
         tasks: where what callers ask of it runs, beside the work.
+        driver: what runs the connections of both; the thread closes it.
     """
 
-    def __init__(self, work: Work, tasks: Tasks, alarm: Alarm) -> None:
+    def __init__(self, work: Work, tasks: Tasks, driver: BlockingDriver) -> None:
         self._work = work
         self._tasks = tasks
-        self._alarm = alarm
+        self._driver = driver
         self._calls: deque[tuple[Callable[[], Coroutine[Any]], Future[Any]]] = deque()
         self._answered: set[Future[Any]] = set()
         self._lock = threading.Lock()
@@ -128,7 +95,7 @@ class ProducerThread:
         self.require_waitable()
         future: Future[Result] = Future()
         self._calls.append((function, future))
-        self.wake()
+        self.wakeup()
         if self._stopping:
             self._refuse_calls()
         try:
@@ -137,21 +104,21 @@ class ProducerThread:
             future.cancel()
             raise RequestTimeoutError("the producer was busy with brokers that do not answer") from None
 
-    def wake(self) -> None:
+    def wakeup(self) -> None:
         """Lets the thread look for something to do."""
         if self._thread is None:
             self._start()
-        self._alarm.ring()
+        self._driver.wakeup()
 
     def stop(self, *, wait: bool = True) -> None:
         """Ends the thread after its current step, which is waited for, if not for ever."""
         with self._lock:  # from here on none begins
             self._stopping = True
             thread = self._thread
-        self._alarm.ring()
+        self._driver.wakeup()
         if thread is None:
             self._work.close()
-            self._alarm.close()
+            self._driver.close()
         elif wait and thread is not threading.current_thread():
             thread.join(_PATIENCE)
 
@@ -167,7 +134,7 @@ class ProducerThread:
                 self._answer_calls()
                 self._work.step()
                 if not self._calls and not self._stopping:
-                    self._work.wait(self._alarm)
+                    self._driver.poll(self._work.until())
         except BaseException as error:
             logger.exception("the producer's thread failed")
             self._work.failed(error)
@@ -177,7 +144,7 @@ class ProducerThread:
             for future in self._answered:
                 future.set_exception(TagwireError("the producer is closed"))
             self._work.close()
-            self._alarm.close()
+            self._driver.close()
 
     def _answer_calls(self) -> None:
         for function, future in self._waiting_calls():

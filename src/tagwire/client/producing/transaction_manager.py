@@ -19,9 +19,10 @@ from enum import Enum
 from typing import Final, TypeVar
 
 from tagwire import messages
-from tagwire.client.cluster import Cluster
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import MAX_IN_FLIGHT
 from tagwire.client.coordinators import GROUP, TRANSACTION
+from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.coordinator_client import CoordinatorClient
 from tagwire.client.producing.end_txn import check_transaction_version, end
 from tagwire.client.producing.idempotence import NonIdempotent
@@ -35,8 +36,7 @@ from tagwire.client.producing.producer_id import (
 )
 from tagwire.client.producing.record_accumulator import RecordAccumulator
 from tagwire.client.retry import is_retriable
-from tagwire.client.scheduling import Turn
-from tagwire.client.transport import Link
+from tagwire.client.scheduling import Lock
 from tagwire.codec import MessageObject
 from tagwire.errors import (
     Error,
@@ -102,17 +102,17 @@ class TransactionManager(NonIdempotent):
     max_in_flight = MAX_IN_FLIGHT
 
     def __init__(
-        self, cluster: Cluster, accumulator: RecordAccumulator, transactional_id: str, timeout_ms: int
+        self, network: NetworkClient, accumulator: RecordAccumulator, transactional_id: str, timeout_ms: int
     ) -> None:
         self.transactional_id: str = transactional_id
         self.state = TransactionState.UNINITIALIZED
         self.last_error: TagwireError | None = None
         self.transaction_version = 1
-        self._cluster = cluster
+        self._network = network
         self._accumulator = accumulator
         self._timeout_ms = timeout_ms
-        self._coordinator = CoordinatorClient(cluster, TRANSACTION, transactional_id)
-        self._turn = Turn()  # one request at a time to the coordinator, in the order in which they were wanted
+        self._coordinator = CoordinatorClient(network, TRANSACTION, transactional_id)
+        self._turn = Lock()  # one request at a time to the coordinator, in the order in which they were wanted
         self._groups: dict[str, CoordinatorClient] = {}
         self._partitions: set[TopicPartition] = set()
         self._is_started = False
@@ -210,13 +210,14 @@ class TransactionManager(NonIdempotent):
 
     # What the sender asks ------------------------------------------------------------------------------------------
 
-    def produce_version(self, link: Link, api: int, highest: int | None) -> int:
+    def produce_version(self, connection: BrokerConnection, api: int, highest: int | None) -> int:
         if self.transaction_version == 1:
-            return link.version(api, PRODUCE_TRANSACTION_V2 - 1)
-        version = link.version(api, highest)
+            return connection.version(api, PRODUCE_TRANSACTION_V2 - 1)
+        version = connection.version(api, highest)
         if version < PRODUCE_TRANSACTION_V2:
             raise UnsupportedVersionError(
-                f"{link.broker}: Produce v{version} cannot take part in a transaction of a cluster whose {FEATURE} is 2"
+                f"{connection.broker}: Produce v{version} cannot take part in a transaction of a cluster whose "
+                f"{FEATURE} is 2"
             )
         return version
 
@@ -246,7 +247,7 @@ class TransactionManager(NonIdempotent):
             topics[topic].append(partition)
         kind = messages.AddPartitionsToTxnRequest
         await self._send(
-            lambda link: kind(
+            lambda connection: kind(
                 v3_and_below_transactional_id=self.transactional_id,
                 v3_and_below_producer_id=self.producer.producer_id,
                 v3_and_below_producer_epoch=self.producer.epoch,
@@ -343,7 +344,7 @@ class TransactionManager(NonIdempotent):
                 kind = messages.AddOffsetsToTxnRequest
                 self._may_be_started = True
                 await self._send(
-                    lambda link: kind(
+                    lambda connection: kind(
                         transactional_id=self.transactional_id,
                         producer_id=self.producer.producer_id,
                         producer_epoch=self.producer.epoch,
@@ -355,8 +356,8 @@ class TransactionManager(NonIdempotent):
                     f"add offsets of group {group.group!r} to the transaction",
                 )
             self._is_started = True
-            await self._groups.setdefault(group.group, CoordinatorClient(self._cluster, GROUP, group.group)).send(
-                lambda link: self._offset_commit(offsets, group),
+            await self._groups.setdefault(group.group, CoordinatorClient(self._network, GROUP, group.group)).send(
+                lambda connection: self._offset_commit(offsets, group),
                 messages.TxnOffsetCommitResponse,
                 lambda response: _codes(
                     offsets,
@@ -416,12 +417,12 @@ class TransactionManager(NonIdempotent):
             raise self._transition_to_error(error) from error
 
     async def _init_producer_id(self, current: ProducerIdAndEpoch, deadline: float) -> None:
-        def request(link: Link) -> messages.InitProducerIdRequest:
+        def request(connection: BrokerConnection) -> messages.InitProducerIdRequest:
             kind = messages.InitProducerIdRequest
-            if current != NO_PRODUCER_ID and link.version(kind.api_key) < INIT_PRODUCER_ID_BUMP:
+            if current != NO_PRODUCER_ID and connection.version(kind.api_key) < INIT_PRODUCER_ID_BUMP:
                 raise UnsupportedVersionError(
-                    f"{link.broker} cannot give transactional id {self.transactional_id!r} a new epoch, which needs "
-                    f"InitProducerId v{INIT_PRODUCER_ID_BUMP} (Kafka 2.5)"
+                    f"{connection.broker} cannot give transactional id {self.transactional_id!r} a new epoch, which "
+                    f"needs InitProducerId v{INIT_PRODUCER_ID_BUMP} (Kafka 2.5)"
                 )
             return kind(
                 transactional_id=self.transactional_id,
@@ -438,18 +439,18 @@ class TransactionManager(NonIdempotent):
 
     async def _choose_transaction_version(self, deadline: float) -> None:
         """A cluster may settle on another transaction version between two transactions."""
-        if self._cluster.finalized.finalized.get(FEATURE, 0) < 2:
+        if self._network.finalized.finalized.get(FEATURE, 0) < 2:
             self.transaction_version = 1
         elif self.transaction_version < 2:
             try:
-                speaks = (await self._coordinator.link(deadline)).version(ApiKey.END_TXN)
+                speaks = (await self._coordinator.connection(deadline)).version(ApiKey.END_TXN)
             except TagwireError:  # the last transaction has ended well, whatever there is to say of the next one
                 return
             self.transaction_version = 2 if speaks >= END_TXN_TRANSACTION_V2 else 1
 
     async def _send(
         self,
-        request: Callable[[Link], MessageObject],
+        request: Callable[[BrokerConnection], MessageObject],
         response: type[Response],
         errors: Callable[[Response], Iterable[int]],
         deadline: float,

@@ -106,7 +106,7 @@ def land(
     table.inspect()
     decoding = None if values is None else _decoding(values, table.identity())
     with Client.from_properties(client_properties) as client:
-        client.topic(topic, client.deadline())
+        client.topic(topic)
         asked = (topic, client.metadata([topic]).cluster_id or "", headers, text, decoding, partition_by)
         table.judge(*asked)
         on_step("checked")

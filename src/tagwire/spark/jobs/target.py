@@ -105,7 +105,7 @@ def _partitions(client: Client, topic: str) -> int | None:
     found = client.metadata([topic]).topics.get(topic)
     if found is None or found.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
         return None
-    return len((found if found.error is Error.NONE else client.topic(topic, client.deadline())).partitions)
+    return len((found if found.error is Error.NONE else client.topic(topic)).partitions)
 
 
 def _some(partitions: int) -> str:

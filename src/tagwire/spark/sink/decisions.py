@@ -114,7 +114,7 @@ def ensure_topic(client: Client) -> None:
             except KafkaError as error:
                 if error.error is not Error.TOPIC_ALREADY_EXISTS:
                     raise
-            found = client.topic(TOPIC, client.deadline())  # another query may be making it
+            found = client.topic(TOPIC)  # another query may be making it
         if len(found.partitions) != 1:
             raise TopicUnfitError(f"topic {TOPIC} has {len(found.partitions)} partitions; decisions need exactly one")
         (configs,) = admin.describe_configs([("topic", TOPIC)]).values()

@@ -117,7 +117,7 @@ class Cluster:
         for name, topic in topics.items():
             if topic.error:  # a topic that was just created is waited for
                 try:
-                    topic = client.topic(name, client.deadline())
+                    topic = client.topic(name)
                 except KafkaError as error:
                     if not missing_ok or error.error is not Error.UNKNOWN_TOPIC_OR_PARTITION:
                         raise

@@ -9,7 +9,7 @@ from tagwire.client.metadata import NO_NODE, NO_TOPIC_ID, ClusterMetadata, Node,
 from tagwire.partitions import TopicPartition
 
 
-class Topology:
+class MetadataCache:
     """Brokers, and topics with their leaders.
 
     A broker that lags behind may tell of an older leader than is known: an answer with a lower leader epoch does not

@@ -1,0 +1,426 @@
+"""One cluster as a client sees it: a connection to each broker, what is known of topics and leaders, who is asked what.
+
+What may have to wait is a coroutine (`tagwire.client.scheduling`), which a driver runs; nothing here blocks, holds a
+socket or reads a clock of its own. Kafka's class of this name is the model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final
+
+from tagwire.client.broker_connection import CONNECT_TIMEOUT, BrokerConnection, ConnectionSettings
+from tagwire.client.in_flight_request import InFlightRequest
+from tagwire.client.metadata import (
+    NO_NODE,
+    ClusterMetadata,
+    Node,
+    PartitionMetadata,
+    TopicMetadata,
+    cluster_metadata,
+    metadata_request,
+)
+from tagwire.client.metadata_cache import MetadataCache
+from tagwire.client.retry import Retry
+from tagwire.client.scheduling import Driver, Wait, sleep
+from tagwire.errors import (
+    ConnectError,
+    ConnectionLostError,
+    Error,
+    KafkaError,
+    TagwireError,
+)
+from tagwire.partitions import TopicPartition
+from tagwire.rpc import BrokerFeatures, api_name
+from tagwire.rpc.addresses import address_text
+
+# A topic that was just created may still be unknown to the broker that is asked; one that is unknown for longer is
+# missing.
+UNKNOWN_TOPIC_PATIENCE: Final = 2.0
+
+# Seconds after which a question that any broker can answer goes to another one too.
+SILENCE_PATIENCE: Final = 1.0
+
+Address = tuple[str, int]
+
+
+class NetworkClient:
+    """The connections and the metadata that a client, or a producer's thread, works with. For one thread.
+
+    Attributes:
+        driver: what runs it.
+        timeout: seconds that one operation may take, its retries included.
+        finalized: what brokers told of features, as of the highest epoch.
+        negotiated: {API key: version} of what was requested so far, the lowest where brokers differ.
+
+    Args:
+        bootstrap: (host, port) of the brokers to start from.
+        settings: how every connection begins.
+    """
+
+    def __init__(
+        self, bootstrap: Iterable[Address], settings: ConnectionSettings, timeout: float, driver: Driver
+    ) -> None:
+        self.driver = driver
+        self.timeout = timeout
+        self.finalized = BrokerFeatures()
+        self.negotiated: dict[int, int] = {}
+        self._bootstrap = tuple(bootstrap)
+        self._settings = settings
+        self._connections: dict[Address, BrokerConnection] = {}
+        self._metadata = MetadataCache()
+        self._was_connected = False
+        self._process = os.getpid()
+
+    def sibling(self, driver: Driver) -> NetworkClient:
+        """The same cluster with connections of its own, for another thread. `negotiated` tells of both."""
+        twin = NetworkClient(self._bootstrap, self._settings, self.timeout, driver)
+        twin.finalized, twin.negotiated = self.finalized, self.negotiated
+        return twin
+
+    @property
+    def connections(self) -> list[BrokerConnection]:
+        """Those that are open, or being opened."""
+        return [connection for connection in self._connections.values() if not connection.closed]
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a connection is open, or being opened."""
+        return bool(self.connections)
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether this process made it, and was not forked off from the one that did."""
+        return os.getpid() == self._process
+
+    @property
+    def addresses(self) -> str:
+        """Where it started, "HOST:PORT,HOST:PORT"."""
+        return ",".join(map(address_text, self._bootstrap))
+
+    def close(self) -> None:
+        """Closes every connection, also those that are still being opened."""
+        self._drop_connections()
+        self._was_connected = False
+
+    def now(self) -> float:
+        """Seconds of the driver's clock."""
+        return self.driver.now()
+
+    def deadline(self) -> float:
+        """The second of the driver's clock at which an operation that starts now has to be done."""
+        return self.driver.now() + self.timeout
+
+    def retry(self, deadline: float) -> Retry:
+        """Counts the attempts of an operation that has to be done by a deadline."""
+        return Retry(deadline, self.driver)
+
+    # What is known now ---------------------------------------------------------------------------------------------
+
+    def known_topic(self, name: str) -> TopicMetadata | None:
+        """A topic as last heard; None where the cluster has to be asked first."""
+        return self._metadata.topic(name)
+
+    def known_partition(self, at: TopicPartition) -> PartitionMetadata | None:
+        """A partition that has a leader, as last heard; None where the cluster has to be asked first."""
+        topic = self._metadata.topic(at.topic)
+        found = None if topic is None else topic.partitions.get(at.partition)
+        return None if found is None or found.leader == NO_NODE else found
+
+    def ready_connection(self, node: int) -> BrokerConnection | None:
+        """The connection to a broker, where there is one now."""
+        found = self._metadata.nodes.get(node)
+        connection = None if found is None else self._connections.get((found.host, found.port))
+        return connection if connection is not None and connection.is_ready else None
+
+    def moved(self, at: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
+        """Takes what a broker's refusal tells of a partition's new leader (KIP-951: `current_leader` of a partition,
+        `node_endpoints` of the answer). Whether that is news that another attempt can use, without asking Metadata."""
+        return self._metadata.moved(at, leader, epoch, nodes)
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Doubts what is known of these topics: the next question about them asks the cluster."""
+        self._metadata.doubt(topics)
+
+    # Requests ------------------------------------------------------------------------------------------------------
+
+    def send(self, connection: BrokerConnection, message: Any, version: int | None = None) -> InFlightRequest[Any]:
+        """Sends on a connection now, remembering the version. Raises as `BrokerConnection.send`."""
+        request = connection.send(message, version)
+        lowest = self.negotiated.get(message.api_key, request.version)
+        self.negotiated[message.api_key] = min(lowest, request.version)
+        return request
+
+    async def put(
+        self, connection: BrokerConnection, message: Any, deadline: float, version: int | None = None
+    ) -> InFlightRequest[Any]:
+        """Sends on a connection when the broker wants to hear of the client, and takes what it was sent before.
+
+        Raises:
+            RequestTimeoutError: not before the deadline; where the broker does not take what it was sent, the
+                connection is closed. Otherwise as `BrokerConnection.send`.
+        """
+        waiting = connection.request(api_name(message.api_key))
+        while pause := connection.pause(waiting.name, deadline):
+            await sleep(self.now() + pause)
+        await Wait(lambda: connection.has_room, deadline)
+        if not connection.has_room:
+            raise connection.expire(waiting)
+        return self.send(connection, message, version)
+
+    async def response(self, request: InFlightRequest[Any], deadline: float) -> Any:
+        """The response to a request that was sent; None for one that has none.
+
+        Raises:
+            RequestTimeoutError: not before the deadline; the connection is closed.
+            ConnectionLostError, ProtocolError, DecodeError: the connection is closed.
+            UnsupportedVersionError: the broker says that it does not support the request.
+        """
+        return await request.response(deadline)
+
+    async def request(
+        self, connection: BrokerConnection, message: Any, deadline: float, version: int | None = None
+    ) -> Any:
+        """Sends on a connection; the response. Raises as `put` and `response`."""
+        return await self.response(await self.put(connection, message, deadline, version), deadline)
+
+    async def request_any(self, message: Any, deadline: float) -> tuple[BrokerConnection, Any]:
+        """The response of any broker, and its connection. One that keeps silent is not waited for alone: another is
+        asked too.
+
+        Raises as `connection` and `response`.
+        """
+        first = await self._any_connection(deadline)
+        others = [address for address in self._addresses() if self._connections.get(address) is not first]
+        patience = min(self.now(), first.silent_since) + SILENCE_PATIENCE
+        asked = {first: await self.put(first, message, deadline)}
+
+        def is_answered() -> bool:
+            return any(request.done for request in asked.values())
+
+        while True:
+            await Wait(is_answered, min(patience, deadline))
+            for connection, request in asked.items():
+                if request.done:
+                    return connection, request.result()
+            if self.now() >= deadline:
+                raise next(iter([connection.expire(request) for connection, request in asked.items()]))
+            if others:
+                await self._ask_too(others.pop(0), message, asked, is_answered, deadline)
+            patience = self.now() + SILENCE_PATIENCE if others else deadline
+
+    async def connection(self, node: int | None, deadline: float) -> BrokerConnection:
+        """The connection to a broker, opened where there is none; None takes any broker.
+
+        Raises ConnectError, ConnectionLostError, RequestTimeoutError, ProtocolError, UnsupportedVersionError.
+        """
+        if node is None:
+            return await self._any_connection(deadline)
+        found = await self._node(node, deadline)
+        connection = await self._connection_to((found.host, found.port), found, deadline)
+        connection.node = node
+        return connection
+
+    async def controller(self, deadline: float) -> BrokerConnection:
+        """The connection to the broker that takes changes of topics: any one where the cluster names none (KRaft)."""
+        if self._metadata.controller not in self._metadata.nodes:
+            await self.refresh([], deadline)
+        known = self._metadata
+        return await self.connection(known.controller if known.controller in known.nodes else None, deadline)
+
+    # Metadata ------------------------------------------------------------------------------------------------------
+
+    async def refresh(
+        self, topics: Iterable[str] | None, deadline: float, *, allow_auto_create: bool = False
+    ) -> ClusterMetadata:
+        """Asks Metadata, trying other brokers and other times until the deadline, and remembers the answer."""
+        message = metadata_request(topics, allow_auto_create=allow_auto_create)
+        retry = self.retry(deadline)
+        while True:
+            try:
+                connection, response = await self.request_any(message, deadline)
+                if response.error_code == Error.REBOOTSTRAP_REQUIRED:
+                    raise self._rebootstrapped(connection.broker)
+                if response.error_code:
+                    raise KafkaError(response.error_code, "metadata")
+                break
+            except TagwireError as error:
+                if not self._was_connected:
+                    raise
+                await sleep(retry.pause_until(error))
+        cluster = cluster_metadata(response)
+        self._metadata.take(cluster)
+        return cluster
+
+    async def topic(self, name: str, deadline: float, *, allow_auto_create: bool = False) -> TopicMetadata:
+        """A topic that exists, as last heard or asked now.
+
+        Raises:
+            KafkaError: it does not exist, or may not be used; the text names it.
+        """
+        retry = self.retry(deadline)
+        missing_until = min(deadline, self.now() + UNKNOWN_TOPIC_PATIENCE)
+        while True:
+            usable = self._metadata.topic(name)
+            if usable is not None:
+                return usable
+            answer = await self.refresh([name], deadline, allow_auto_create=allow_auto_create)
+            if (usable := self._metadata.topic(name)) is not None:
+                return usable
+            found = answer.topics.get(name)
+            error = KafkaError(found.error if found else Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
+            if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION and self.now() >= missing_until:
+                raise error
+            await sleep(retry.pause_until(error))
+
+    async def partition(self, at: TopicPartition, deadline: float) -> PartitionMetadata:
+        """A partition that has a leader, as last heard or asked now.
+
+        Raises:
+            KafkaError: LEADER_NOT_AVAILABLE while it has none, which is worth another attempt; otherwise as `topic`.
+        """
+        found = (await self.partitions(at.topic, [at.partition], deadline))[at.partition]
+        if isinstance(found, KafkaError):
+            raise found
+        return found
+
+    async def partitions(
+        self, name: str, wanted: Collection[int], deadline: float
+    ) -> dict[int, PartitionMetadata | KafkaError]:
+        """Partitions of a topic that have leaders, as last heard or asked now; of those that have none, the error that
+        `partition` raises. Raises as `topic`."""
+        was_known = self.known_topic(name) is not None
+        topic = await self.topic(name, deadline)
+        if was_known and any(self.known_partition(TopicPartition(name, index)) is None for index in wanted):
+            self.forget([name])  # it may have got more partitions, or leaders, since it was asked about
+            topic = await self.topic(name, deadline)
+        return {index: _led(topic, index) for index in wanted}
+
+    # Parts ---------------------------------------------------------------------------------------------------------
+
+    def _ready_connections(self) -> list[BrokerConnection]:
+        """The connections that requests can be sent on, the best first: no throttle, room to write, no long silence."""
+        now = self.now()
+        ready = [connection for connection in self._connections.values() if connection.is_ready]
+        return sorted(ready, key=lambda one: (one.quiet_until > now, not one.has_room, -one.silent_since))
+
+    def _addresses(self) -> dict[Address, Node | None]:
+        """Where brokers are: of the cluster, then of the bootstrap; those that are connected to, the best first."""
+        known: dict[Address, Node | None] = {(node.host, node.port): node for node in self._metadata.nodes.values()}
+        known |= {address: None for address in self._bootstrap if address not in known}
+        connected = [(connection.host, connection.port) for connection in self._ready_connections()]
+        return {address: known.get(address) for address in [*connected, *known]}
+
+    async def _any_connection(self, deadline: float) -> BrokerConnection:
+        """Raises ConnectError telling of every address, or what the only one gives."""
+        ready = self._ready_connections()
+        if ready and ready[0].has_room:
+            return ready[0]
+        tried = {(connection.host, connection.port) for connection in ready}
+        known = {address: node for address, node in self._addresses().items() if address not in tried}
+        failures: list[TagwireError] = []
+        for address, node in known.items():
+            # One that accepts and then keeps silent leaves time for the next.
+            is_last = len(failures) == len(known) - 1
+            until = deadline if is_last else min(deadline, self.now() + CONNECT_TIMEOUT)
+            try:
+                return await self._connection_to(address, node, until)
+            except TagwireError as error:
+                failures.append(error)
+        if ready and not ready[0].closed:
+            return ready[0]
+        if len(failures) == 1 and not isinstance(failures[0], ConnectError):
+            raise failures[0]
+        raise ConnectError(f"no broker can be reached: {', '.join(map(str, failures))}")
+
+    async def _ask_too(
+        self,
+        address: Address,
+        message: Any,
+        asked: dict[BrokerConnection, InFlightRequest[Any]],
+        is_answered: Callable[[], bool],
+        deadline: float,
+    ) -> None:
+        """Asks the broker at an address as well, unless one of those `asked` answers before it is connected to."""
+        connection = self._opening(address, None, min(deadline, self.now() + CONNECT_TIMEOUT))
+        await Wait(lambda: connection.is_ready or connection.closed or is_answered(), deadline)
+        if connection.is_ready and connection.has_room and connection.quiet_until <= self.now():
+            try:
+                asked[connection] = self.send(connection, message)
+            except TagwireError:
+                return  # those asked before may still answer
+
+    async def _node(self, node: int, deadline: float) -> Node:
+        if node not in self._metadata.nodes:
+            await self.refresh([], deadline)
+        found = self._metadata.nodes.get(node)
+        if found is None:
+            known = ", ".join(map(str, self._metadata.nodes.values())) or "none"
+            raise ConnectError(f"no broker {node} in the cluster; known: {known}")
+        return found
+
+    async def _connection_to(self, address: Address, node: Node | None, deadline: float) -> BrokerConnection:
+        """The connection to an address; `node`: the broker that is meant, None for whoever answers."""
+        connection = self._opening(address, node, deadline)
+        try:
+            await connection.opened(deadline)
+        except KafkaError as error:
+            if error.error is not Error.REBOOTSTRAP_REQUIRED:
+                raise
+            raise self._rebootstrapped(connection.broker) from None
+        connection.broker = _name(address, node)
+        return connection
+
+    def _opening(self, address: Address, node: Node | None, deadline: float) -> BrokerConnection:
+        """The connection to an address, ready or being opened; from now on, if it was not."""
+        known = self._connections.get(address)
+        if known is not None and not known.closed:
+            return known
+        cluster = self._metadata.cluster_id
+        connection = self._connections[address] = BrokerConnection(
+            *address,
+            broker=_name(address, node),
+            settings=self._settings,
+            now=self.driver.now,
+            deadline=deadline,
+            identity=None if node is None or cluster is None else (cluster, node.id),
+            on_ready=self._take_ready,
+        )
+        self.driver.register(connection)
+        return connection
+
+    def _take_ready(self, connection: BrokerConnection) -> None:
+        self._was_connected = True
+        if connection.features.epoch > self.finalized.epoch:
+            self.finalized = connection.features
+
+    def _rebootstrapped(self, broker: str) -> ConnectionLostError:
+        """Forgets the cluster, which is to be found anew from the bootstrap addresses (KIP-1102); the error that says
+        so, which is worth another attempt."""
+        self._drop_connections()
+        self._metadata, self.finalized = MetadataCache(), BrokerFeatures()
+        return ConnectionLostError(f"{broker}: the cluster is to be found anew (REBOOTSTRAP_REQUIRED)")
+
+    def _drop_connections(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+
+def _led(topic: TopicMetadata, index: int) -> PartitionMetadata | KafkaError:
+    partition = topic.partitions.get(index)
+    at = TopicPartition(topic.name, index)
+    if partition is None:
+        return KafkaError(
+            Error.UNKNOWN_TOPIC_OR_PARTITION,
+            f"partition {at}: topic {topic.name!r} has {len(topic.partitions)} partitions",
+        )
+    if partition.leader == NO_NODE:
+        return KafkaError(Error.LEADER_NOT_AVAILABLE, f"partition {at} has no leader")
+    return partition
+
+
+def _name(address: Address, node: Node | None) -> str:
+    """What errors call the broker."""
+    return f"broker at {address_text(address)}" if node is None else str(node)
