@@ -252,7 +252,9 @@ def test_records_asked_for_again_go_on_after_the_last_one_given(cluster: FakeClu
     assert found == {index: list(range(30)) for index in range(2)}
 
 
-@pytest.mark.parametrize("place", ["tagwire.client.driver.BlockingDriver.poll", "tagwire.records.arrow.arrow_chunks"])
+@pytest.mark.parametrize(
+    "place", ["tagwire.client.blocking_driver.BlockingDriver.poll", "tagwire.records.arrow.arrow_chunks"]
+)
 def test_an_interrupted_reader_goes_on_without_loss(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

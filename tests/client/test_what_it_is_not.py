@@ -68,7 +68,7 @@ ABSENT: dict[str, Callable[[], bool]] = {
         and not SPOKEN & {"CreateAcls", "AlterClientQuotas", "AlterUserScramCredentials", "CreateDelegationToken"}
     ),
     "Windows": lambda: (
-        "PollSelector()" in (ROOT / "src" / "tagwire" / "client" / "driver.py").read_text(encoding="utf-8")
+        "PollSelector()" in (ROOT / "src" / "tagwire" / "client" / "blocking_driver.py").read_text(encoding="utf-8")
     ),
 }
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tagwire.client.broker_connection import BrokerConnection, ConnectionSettings
-from tagwire.client.driver import BlockingDriver
+from tagwire.client.blocking_driver import BlockingDriver
+from tagwire.client.broker_connection import BrokerConnection
+from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.in_flight_request import InFlightRequest
 from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
 from tagwire.client.network_client import Address, NetworkClient

@@ -7,19 +7,16 @@ deadlines. Nothing here blocks or reads a clock of its own. All times are second
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from tagwire.client.config import MAX_FRAME_BYTES
+from tagwire.client.connection_settings import ConnectionSettings, ConnectionState, ResolvedAddress
 from tagwire.client.in_flight_request import InFlightRequest
 from tagwire.client.metadata import NO_NODE
 from tagwire.client.scheduling import NEVER, Wait
-from tagwire.client.security import PLAINTEXT, Security
 from tagwire.client.tls import Tls
-from tagwire.client.versions import VersionPolicy
 from tagwire.codec import MessageObject
 from tagwire.errors import (
     ConnectError,
@@ -44,7 +41,6 @@ from tagwire.rpc import (
     pause_after,
 )
 from tagwire.rpc.addresses import address_fault, address_text
-from tagwire.rpc.apis import Apis
 
 LIMITS: Final = Limits(max_frame_bytes=MAX_FRAME_BYTES)
 
@@ -57,36 +53,6 @@ CONNECT_TIMEOUT: Final = 10.0
 WRITE_BUFFER: Final = 1024 * 1024
 
 _Event = Response | Unsupported
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionSettings:
-    """How every connection of a client begins."""
-
-    client_id: str
-    versions: VersionPolicy = field(default_factory=VersionPolicy)
-    security: Security = PLAINTEXT
-    apis: Apis = field(default_factory=dict)
-    header_fields: Mapping[str, Any] = field(default_factory=dict)
-
-
-class ConnectionState(Enum):
-    """How far a connection has come."""
-
-    RESOLVING = "the host's addresses are asked for"
-    CONNECTING = "one of them is connected to"
-    TLS = "TLS handshake"
-    API_VERSIONS = "ApiVersions"
-    AUTHENTICATING = "SASL"
-    READY = "requests can be sent"
-    CLOSED = "closed, or failed"
-
-
-class ResolvedAddress(NamedTuple):
-    """An address of a host, as the system's resolver gives it: family of sockets, and what to connect one to."""
-
-    family: int
-    address: tuple[Any, ...]
 
 
 class BrokerConnection:

@@ -8,7 +8,7 @@ from typing import Any, Final, Self, Unpack
 
 from tagwire.client import arguments
 from tagwire.client.blocking_network_client import BlockingNetworkClient
-from tagwire.client.broker_connection import BrokerConnection, ConnectionSettings
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import (
     Bootstrap,
     FetchSettings,
@@ -20,6 +20,7 @@ from tagwire.client.config import (
     of_type,
     parse,
 )
+from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.metadata import ClusterMetadata, TopicMetadata
 from tagwire.client.offset_spec import OffsetSpec
 from tagwire.client.offsets import list_offsets

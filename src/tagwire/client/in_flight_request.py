@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from tagwire.client.scheduling import Wait
 from tagwire.errors import RequestTimeoutError, TagwireError
 
-if TYPE_CHECKING:
-    from tagwire.client.broker_connection import BrokerConnection
-
 ResponseMessage = TypeVar("ResponseMessage")
+
+
+class Expirable(Protocol):
+    """The connection of a request, as far as the request needs it."""
+
+    broker: str
+
+    def expire(self, request: InFlightRequest[Any]) -> TagwireError: ...
 
 
 class InFlightRequest(Generic[ResponseMessage]):
@@ -37,7 +42,7 @@ class InFlightRequest(Generic[ResponseMessage]):
         "version",
     )
 
-    def __init__(self, connection: BrokerConnection, name: str, version: int, sent_at: float) -> None:
+    def __init__(self, connection: Expirable, name: str, version: int, sent_at: float) -> None:
         self.connection = connection
         self.name = name
         self.version = version

@@ -10,7 +10,9 @@ import os
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
-from tagwire.client.broker_connection import CONNECT_TIMEOUT, BrokerConnection, ConnectionSettings
+from tagwire.client.broker_connection import CONNECT_TIMEOUT, BrokerConnection
+from tagwire.client.connection_settings import ConnectionSettings
+from tagwire.client.driver import Driver
 from tagwire.client.in_flight_request import InFlightRequest
 from tagwire.client.metadata import (
     NO_NODE,
@@ -23,7 +25,7 @@ from tagwire.client.metadata import (
 )
 from tagwire.client.metadata_cache import MetadataCache
 from tagwire.client.retry import Retry
-from tagwire.client.scheduling import Driver, Wait, sleep
+from tagwire.client.scheduling import Wait, sleep
 from tagwire.errors import (
     ConnectError,
     ConnectionLostError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from tagwire.client.scheduling import Driver
+from tagwire.client.driver import Driver
 from tagwire.errors import ConnectError, ConnectionLostError, KafkaError, TagwireError
 
 FIRST_PAUSE: Final = 0.05

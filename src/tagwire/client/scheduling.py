@@ -1,7 +1,7 @@
 """How the client's protocol work waits: it is written as coroutines, once, and a driver does the waiting.
 
 A coroutine awaits a `Wait`: a condition, and a time at which it goes on in any case. Nothing here reads a clock or
-blocks: whoever resumes the coroutines passes the time in (`tagwire.client.driver.BlockingDriver`, or another `Driver`).
+blocks: whoever resumes the coroutines passes the time in (`tagwire.client.blocking_driver`, or another `Driver`).
 `Tasks` runs many beside each other, none of which delays another.
 """
 
@@ -10,32 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator, Hashable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
-
-if TYPE_CHECKING:
-    from tagwire.client.broker_connection import BrokerConnection
+from typing import Any, Final, TypeVar
 
 Result = TypeVar("Result")
 
 NEVER: Final = float("inf")
-
-
-class Driver(Protocol):
-    """What runs the client's core: its clock, its randomness, and the network that its connections use.
-
-    Attributes:
-        random: where jitter is drawn from.
-    """
-
-    random: Random
-
-    def now(self) -> float:
-        """Seconds of a clock that never goes back; what it counts from does not matter."""
-
-    def register(self, connection: BrokerConnection) -> None:
-        """Resolves, connects, writes and reads for `connection` until it is closed: see `BrokerConnection`."""
 
 
 class Wait:

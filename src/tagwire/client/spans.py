@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tagwire.client.driver import Driver
 from tagwire.client.retry import is_retriable, pause_before
-from tagwire.client.scheduling import Driver
 from tagwire.errors import CorruptRecordError, TagwireError, UnsupportedVersionError
 from tagwire.partitions import TopicPartition
 

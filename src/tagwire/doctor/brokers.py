@@ -16,9 +16,10 @@ from typing import Any, Final
 
 from tagwire import messages
 from tagwire.client import Client, ClusterMetadata
-from tagwire.client.broker_connection import BrokerConnection, ConnectionSettings, ConnectionState
+from tagwire.client.blocking_driver import BlockingDriver
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import ALIASES, addresses_of, parse
-from tagwire.client.driver import BlockingDriver
+from tagwire.client.connection_settings import ConnectionSettings, ConnectionState
 from tagwire.client.metadata import Node
 from tagwire.client.security import Security, security_of
 from tagwire.client.tls import Tls

@@ -84,8 +84,8 @@ async def end(
     def request(connection: BrokerConnection) -> messages.EndTxnRequest:
         if is_v2 and connection.version(ApiKey.END_TXN) < END_TXN_TRANSACTION_V2:
             raise UnsupportedVersionError(
-                f"{connection.broker} serves EndTxn up to v{connection.version(ApiKey.END_TXN)}; a transaction of version 2 "
-                f"needs v{END_TXN_TRANSACTION_V2}"
+                f"{connection.broker} serves EndTxn up to v{connection.version(ApiKey.END_TXN)}; a transaction of "
+                f"version 2 needs v{END_TXN_TRANSACTION_V2}"
             )
         return messages.EndTxnRequest(
             transactional_id=transactional_id,

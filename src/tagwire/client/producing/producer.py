@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
+from tagwire.client.blocking_driver import BlockingDriver
 from tagwire.client.client import Client
 from tagwire.client.config import Bootstrap, ProduceSettings, of_type, seconds, wrong
-from tagwire.client.driver import BlockingDriver
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.owning import ClientOwner
 from tagwire.client.producing.delivery import Delivery, RowsDelivery

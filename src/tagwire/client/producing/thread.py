@@ -17,7 +17,7 @@ from concurrent.futures import TimeoutError as NotYet
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
-from tagwire.client.driver import BlockingDriver
+from tagwire.client.blocking_driver import BlockingDriver
 from tagwire.client.scheduling import Tasks
 from tagwire.client.scheduling import Work as Coroutine
 from tagwire.errors import RequestTimeoutError, TagwireError
