@@ -52,6 +52,15 @@ Text = Sequence[Inline]
 """Running text; a plain str is text as well, and each character of it stands for itself."""
 
 
+def plain(text: Text) -> str:
+    """Running text without its marks."""
+    return text if isinstance(text, str) else "".join(map(_piece, text))
+
+
+def _piece(one: Inline) -> str:
+    return one if isinstance(one, str) else one.text
+
+
 @dataclass(frozen=True, slots=True)
 class Paragraph:
     text: Text
@@ -151,14 +160,12 @@ class Bytes:
     Attributes:
         anchor: an id, unique in the page.
         spans: in order, without gaps.
-        how: what reads these bytes again, as a command.
     """
 
     caption: str
     anchor: str
     data: bytes
     spans: Sequence[Span]
-    how: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ def encoded(subject: Subject, role: str, message: Message, version: int) -> Byte
     header = header_bytes(subject, role, message, version)
     anchor = f"v{version}-{role}-bytes"
     if header is None:
-        how = f"tagwire decode {message.name} --version {version} --annotate --hex …"
-        return Bytes(f"{message.name} v{version}, {len(made.data)} bytes", anchor, made.data, made.spans, how)
+        return Bytes(f"{message.name} v{version}, {len(made.data)} bytes", anchor, made.data, made.spans)
     head, spans = header
     size = len(head) + len(made.data)
     data = size.to_bytes(_SIZE_BYTES, "big") + head + made.data
@@ -32,14 +31,7 @@ def encoded(subject: Subject, role: str, message: Message, version: int) -> Byte
         *behind(spans, _SIZE_BYTES, "header."),
         *behind(made.spans, _SIZE_BYTES + len(head), "body."),
     ]
-    of = "" if role == "request" else f" {subject.name} --version {version}"
-    return Bytes(
-        f"{message.name} v{version} as a frame, {len(data)} bytes",
-        anchor,
-        data,
-        told,
-        f"tagwire decode{of} --frame --annotate --hex …",
-    )
+    return Bytes(f"{message.name} v{version} as a frame, {len(data)} bytes", anchor, data, told)
 
 
 def header_bytes(subject: Subject, role: str, message: Message, version: int) -> tuple[bytes, list[Span]] | None:

@@ -25,9 +25,15 @@ from tagwire.reference.blocks import (
     Section,
     Table,
     Text,
+    plain,
 )
 from tagwire.reference.markup import Markup, element, joined
 from tagwire.spec.versions import Versions
+
+_MATRIX = 8
+"""Columns from which on the first one stays in sight."""
+_SHORT, _LONG = 16, 40
+"""Characters up to which a cell is one line, and from which on it needs room."""
 
 
 class HtmlRenderer:
@@ -109,15 +115,20 @@ class HtmlRenderer:
         head = [element("th", title, scope="col") for title in block.titles] if any(block.titles) else []
         rows = []
         for row in block.rows:
-            cells = [
-                element("td" if at else "th", self.inline(cell), scope=None if at else "row")
-                for at, cell in enumerate(row.cells)
-            ]
+            cells = [self.cell(cell, is_first=not at) for at, cell in enumerate(row.cells)]
             rows.append(element("tr", *cells, id=row.anchor or None, class_=row.kind or None))
         parts = [element("caption", block.caption), element("tbody", *rows)]
         if head:
             parts.insert(1, element("thead", element("tr", *head)))
-        return _scrolled(block.caption, element("table", *parts, data_filter=block.can_filter))
+        kind = "matrix" if len(block.titles) > _MATRIX else None
+        return _scrolled(block.caption, element("table", *parts, class_=kind, data_filter=block.can_filter))
+
+    def cell(self, text: Text, *, is_first: bool) -> Markup:
+        size = len(plain(text))
+        width = "short" if size <= _SHORT else "long" if size >= _LONG else None
+        if is_first:
+            return element("th", self.inline(text), scope="row")
+        return element("td", self.inline(text), class_=width)
 
     @block.register
     def _(self, block: FieldMatrix) -> Markup:
@@ -132,7 +143,8 @@ class HtmlRenderer:
             class_="fields",
             data_filter=True,
         )
-        return _scrolled(block.caption, table)
+        legend = element("p", "● present, ∅ may be null, T1 in tag 1, – absent", class_="legend")
+        return joined([legend, _scrolled(block.caption, table)])
 
     @block.register
     def _(self, block: Compare) -> Markup:
@@ -165,7 +177,6 @@ class HtmlRenderer:
             element("div", joined(hex_runs, " "), class_="hex", data_label=block.caption),
             element("p", class_="meaning", hidden=True),
             element("details", element("summary", "Byte by byte"), _scrolled(f"Bytes of {block.caption}", table)),
-            *([element("p", element("code", block.how))] if block.how else []),
             class_="bytes",
             id=block.anchor,
         )
@@ -187,13 +198,18 @@ def _field(row: FieldRow, versions: Sequence[int], anchor: str) -> Markup:
             class_=f"depth-{min(row.depth, 6)}",
         ),
         element("td", element("code", row.type)),
-        *(element("td", _CELLS.get(text, text), class_=text.split(" ")[0] or "none") for text in map(row.at, versions)),
+        *(_cell(row.at(version)) for version in versions),
         element("td", "; ".join(field_notes(row))),
     ]
     return element("tr", *cells, id=f"{anchor}{row.path}")
 
 
-_CELLS = {"yes": "●", "": "–", "null": "● null"}
+def _cell(said: str) -> Markup:
+    """What a version has of a field, in a sign or two; what they mean stands with the table."""
+    if not said:
+        return element("td", "–", class_="none")
+    shown = said.replace("tag ", "T").replace("null", "∅").replace("yes", "●")
+    return element("td", f"● {shown}" if shown == "∅" else shown, class_="there", title=said)
 
 
 def field_notes(row: FieldRow) -> Iterator[str]:

@@ -105,7 +105,7 @@ def _identity(subject: Subject) -> Table:
             rows.append(Row(["Topic", [Code(subject.topic)]]))
         if subject.api_key >= 0:
             rows.append(Row(["Record id" if "message" in subject.messages else "Record type", str(subject.api_key)]))
-    rows.append(Row(["Versions", str(subject.versions)]))
+    rows.append(Row(["Versions", list(_jumps(subject))]))
     for what, versions in (
         ("Flexible versions", lambda each: each.flexible_versions & each.valid_versions),
         ("Versions with optional fields", lambda each: each.optional_versions & each.valid_versions),
@@ -133,6 +133,16 @@ def _identity(subject: Subject) -> Table:
             )
         )
     return Table(f"{subject.name} in short", ("", ""), rows)
+
+
+def _jumps(subject: Subject) -> Iterator[Inline]:
+    """`0-3`: and a way to each."""
+    yield str(subject.versions)
+    if subject.versions.lowest < subject.versions.highest:
+        yield ":"
+        for version in subject.versions:
+            yield " "
+            yield Link(str(version), subject.path, f"v{version}")
 
 
 _LISTENERS = {
@@ -199,7 +209,7 @@ def _fate(deprecated: str | None, spared: str | None, removed: str | None) -> It
 def _clients(subject: Subject) -> Iterator[Block]:
     rows = [Row([one.name, one.versions, one.note]) for one in speakers(subject.api_key)]
     if rows:
-        yield Table(f"Who speaks which versions of {subject.name}", ("client", "versions", ""), rows)
+        yield Table(f"Who speaks which versions of {subject.name}", ("client", "versions", "note"), rows)
     else:
         yield Paragraph("No client that was tried uses it.")
 

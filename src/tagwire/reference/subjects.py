@@ -104,7 +104,9 @@ def _subjects(messages: Iterable[Message], topics: dict[str, str], *, is_kafkas:
         pairs.setdefault((kind, name), {})[role] = message
     for (kind, name), found in pairs.items():
         key = next(iter(found.values())).api_key
-        topic = topics.get(name, REMOTE_LOG_METADATA if kind == "record" and name.startswith(_REMOTE) else "")
+        topic = ""
+        if kind == "record" and is_kafkas:
+            topic = topics.get(name, REMOTE_LOG_METADATA if name.startswith(_REMOTE) else "")
         roles = sorted(found, key=["request", "response", "key", "value", "message"].index)
         yield Subject(name, kind, key, topic, {role: found[role] for role in roles}, is_kafkas)
 

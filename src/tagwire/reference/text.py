@@ -10,13 +10,12 @@ from tagwire.reference.blocks import (
     Block,
     Bytes,
     FieldMatrix,
-    Inline,
     Items,
     Page,
     Paragraph,
     Section,
     Table,
-    Text,
+    plain,
 )
 from tagwire.reference.html import field_notes
 
@@ -47,15 +46,6 @@ def _without_bytes(block: Block) -> Block:
         return block
     kept = [_without_bytes(inner) for inner in block.blocks if not isinstance(inner, Bytes)]
     return Section(block.title, block.anchor, kept)
-
-
-def plain(text: Text) -> str:
-    """Running text without its marks."""
-    return text if isinstance(text, str) else "".join(map(_piece, text))
-
-
-def _piece(one: Inline) -> str:
-    return one if isinstance(one, str) else one.text
 
 
 def _block(block: Block, width: int, level: int) -> Iterator[str]:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tagwire.reference.blocks import Page
+from tagwire.reference.blocks import Page, plain
 from tagwire.reference.html import HtmlRenderer
 from tagwire.reference.markup import Markup, element
 from tagwire.reference.release_pages import CSV, releases_csv
 from tagwire.reference.shelf import Shelf
-from tagwire.reference.text import plain
 
 STYLE: Final = "reference.css"
 SCRIPT: Final = "reference.js"
