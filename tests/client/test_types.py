@@ -1,0 +1,67 @@
+"""A misspelt field of a message, another API's response and a wrong option are refused by mypy before they run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import tagwire
+
+SOURCES = Path(tagwire.__file__).parent.parent
+CONFIGURATION = SOURCES.parent / "pyproject.toml"
+
+CODE = """\
+from tagwire import messages
+from tagwire.client import Delivery, Producer
+from tagwire.client.producing.coordinator_client import CoordinatorClient
+
+
+async def end(coordinator: CoordinatorClient) -> int:
+    response = await coordinator.send(
+        lambda _: messages.EndTxnRequest(committed=True),
+        messages.EndTxnResponse,
+        lambda response: [response.error_code],
+        1.0,
+        "end",
+    )
+    return response.producer_epoch
+
+
+def send(delivery: Delivery) -> int:
+    with Producer("127.0.0.1:1", acks="all", linger=0.1) as producer:
+        producer.send("t", b"v")
+    return delivery.result().offset if delivery.done() else 0
+"""
+
+# what is right, what stands there instead, what mypy says of it
+MISTAKES = [
+    ("committed=", "commit=", 'keyword argument "commit" for "EndTxnRequest"'),
+    ("committed=True", "committed=2.5", 'incompatible type "float"; expected "bool"'),
+    ("[response.error_code]", "[response.error]", '"EndTxnResponse" has no attribute "error"'),
+    ("messages.EndTxnResponse", "messages.HeartbeatResponse", '"HeartbeatResponse" has no attribute "producer_epoch"'),
+    ("linger=", "lingr=", 'keyword argument "lingr" for "Producer"'),
+    ('acks="all"', "acks=1.5", '"acks" to "Producer" has incompatible type "float"'),
+    ("delivery.done()", "delivery.done", '"done" could always be true in boolean context'),
+]
+
+
+def test_mypy_sees_a_wrong_field_a_wrong_message_and_a_wrong_option(tmp_path: Path) -> None:
+    (tmp_path / "right.py").write_text(CODE)
+    for number, (right, wrong, _) in enumerate(MISTAKES):
+        assert CODE.count(right) == 1
+        (tmp_path / f"wrong{number}.py").write_text(CODE.replace(right, wrong))
+    files = sorted(path.name for path in tmp_path.glob("*.py"))
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", str(CONFIGURATION), "--follow-imports", "silent", *files],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(SOURCES)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    told = checked.stdout.splitlines()
+    assert not [line for line in told if line.startswith("right.py")], checked.stdout
+    for number, (*_, sentence) in enumerate(MISTAKES):
+        assert any(line.startswith(f"wrong{number}.py:") and sentence in line for line in told), checked.stdout
