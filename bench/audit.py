@@ -16,21 +16,22 @@ import struct
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rounds import alternate, table
+from rounds import alternate, arguments, sized, table
 
 from tagwire import messages
 from tagwire.capture import Endpoint
 from tagwire.capture.recording import FILE_HEADER, Recording
 from tagwire.rpc.headers import RequestHeader, encode_request_header, encode_response_header
 
-REQUESTS = 500_000
-LINES = 100_000
+REQUESTS = sized(500_000, 500)
+LINES = sized(100_000, 100)
 CLIENTS = 50
-ROUNDS = 5
+ROUNDS = sized(5, 1)
 START = 1_700_000_000_000_000
 BROKER = Endpoint("10.1.0.1", 9092)
 CORE = max(os.sched_getaffinity(0))
@@ -134,26 +135,27 @@ def jq(path: Path) -> None:
     assert int(done.stdout) == LINES
 
 
+def peer(name: str, work: Callable[[], None]) -> dict[str, Callable[[], None]]:
+    """A program to be compared with, where it is installed."""
+    if shutil.which(name):
+        return {name: work}
+    print(f"{name} is not installed: NOT RUN")
+    return {}
+
+
 def main() -> None:
+    arguments(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         capture, log = Path(folder, "capture.pcap"), Path(folder, "request.log")
         write_packets(capture)
         write_log(log)
         frames = 2 * (REQUESTS + CLIENTS)
-        if shutil.which("tshark"):
-            for what, fields in (("headers", HEADERS), ("bodies", BODIES)):
-                contenders = {
-                    "tshark": partial(tshark, capture, fields),
-                    "tagwire": partial(tagwire, capture, what, REQUESTS + CLIENTS),
-                }
-                print(table(f"packets, {what}", alternate(contenders, rounds=ROUNDS), units=frames, unit="frames"))
-        else:
-            print("tshark is not installed: packets NOT RUN")
-        if shutil.which("jq"):
-            contenders = {"jq": partial(jq, log), "tagwire": partial(tagwire, log, "headers", LINES)}
-            print(table("request log", alternate(contenders, rounds=ROUNDS), units=LINES, unit="requests"))
-        else:
-            print("jq is not installed: request log NOT RUN")
+        for what, fields in (("headers", HEADERS), ("bodies", BODIES)):
+            contenders = peer("tshark", partial(tshark, capture, fields))
+            contenders["tagwire"] = partial(tagwire, capture, what, REQUESTS + CLIENTS)
+            print(table(f"packets, {what}", alternate(contenders, rounds=ROUNDS), units=frames, unit="frames"))
+        contenders = peer("jq", partial(jq, log)) | {"tagwire": partial(tagwire, log, "headers", LINES)}
+        print(table("request log", alternate(contenders, rounds=ROUNDS), units=LINES, unit="requests"))
 
 
 if __name__ == "__main__":

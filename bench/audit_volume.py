@@ -9,6 +9,7 @@ The files are written first, the largest directory's, and need its room under th
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
@@ -89,7 +90,9 @@ class Memory:
 
 
 def main() -> None:
-    sizes = [float(size) for size in sys.argv[1:] if size[0].isdigit()] or [1, 2.5, 10]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sizes", type=float, nargs="*", default=[1, 2.5, 10], help="in GiB")
+    sizes = parser.parse_args().sizes
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, f"capture-{number:03}.pcap") for number in range(round(max(sizes) * GIB / FILE_BYTES))]

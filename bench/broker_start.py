@@ -8,13 +8,15 @@ import tempfile
 import time
 from pathlib import Path
 
+from rounds import arguments, sized
+
 from tagwire.broker import Broker
 from tagwire.client import Producer
 
-ROUNDS = 21
-TOPICS = 20
-PARTITIONS = 500
-KILLED_ROUNDS = 7
+ROUNDS = sized(21, 1)
+TOPICS = sized(20, 2)
+PARTITIONS = sized(500, 5)
+KILLED_ROUNDS = sized(7, 1)
 
 
 def started(**options: object) -> float:
@@ -54,6 +56,7 @@ def after_a_kill(data: Path) -> float:
 
 
 def main() -> None:
+    arguments(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as directory:
         kept = filled(Path(directory) / "data")
         measured = {

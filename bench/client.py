@@ -24,11 +24,11 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from rounds import alternate, table
+from rounds import alternate, arguments, sized, table
 
-RECORDS = 1_000_000
+RECORDS = sized(1_000_000, 1_000)
 BATCH_BYTES = 16_384
-ROUNDS = 5
+ROUNDS = sized(5, 1)
 PRODUCING = Path(__file__).with_name("client_producing.py")
 
 _SERVE = """
@@ -183,11 +183,12 @@ OBJECTS: dict[str, Callable[[str, str], None]] = {
     "tagwire, records()": read_objects,
 }
 READERS = {**ARROW, **OBJECTS, "kafka-python, poll()": read_kafka_python}
+PEAKS = sized(tuple(READERS), ("tagwire, Arrow",))
 
 
 def peak(bootstrap: str, topic: str, name: str) -> float:
     """MiB that a process which reads the topic takes at most, beyond its imports."""
-    arguments = [sys.executable, __file__, "--peak", json.dumps([bootstrap, topic, name])]
+    arguments = [sys.executable, __file__, *sized([], ["--smallest"]), "--peak", json.dumps([bootstrap, topic, name])]
     return float(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
 
 
@@ -213,7 +214,7 @@ def memory(line: str) -> int:
 
 
 def bench(bootstrap: str, rounds: int) -> None:
-    for headers in (0, 2):
+    for headers in sized((0, 2), (2,)):
         topic = f"bench-{headers}"
         write_topic(bootstrap, topic, headers)
         for title, contenders in (("as Arrow", ARROW), ("as objects", OBJECTS)):
@@ -230,14 +231,14 @@ def bench(bootstrap: str, rounds: int) -> None:
             )
         )
         print(
-            "  peak memory, MiB: " + "; ".join(f"{name} {peak(bootstrap, topic, name):,.0f}" for name in READERS),
+            "  peak memory, MiB: " + "; ".join(f"{name} {peak(bootstrap, topic, name):,.0f}" for name in PEAKS),
             flush=True,
         )
 
 
-def run(bench: Callable[[str, int], None], print_peak: Callable[..., None]) -> bool:
+def run(about: str | None, bench: Callable[[str, int], None], print_peak: Callable[..., None]) -> bool:
     """What the command line asks for, of this bench or its other half; whether that was the bench itself."""
-    parser = argparse.ArgumentParser()
+    parser = arguments(about)
     parser.add_argument("--bootstrap", help="a broker to use instead of tagwire's")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--peak", help=argparse.SUPPRESS)
@@ -253,7 +254,7 @@ def run(bench: Callable[[str, int], None], print_peak: Callable[..., None]) -> b
 
 
 def main() -> None:
-    if run(bench, print_peak):
+    if run(__doc__, bench, print_peak):
         runpy.run_path(str(PRODUCING))["main"]()
 
 

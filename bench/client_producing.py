@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from client import run
-from rounds import Timing, alternate, table
+from rounds import Timing, alternate, sized, table
 
-MANY = 1_000_000
-FEW = 200_000
+MANY = sized(1_000_000, 1_000)
+FEW = sized(200_000, 1_000)
 BATCH_BYTES = 256 * 1024
 LINGER_MS = 5
 ARROW_ROWS = 50_000
@@ -156,6 +156,7 @@ OBJECTS: Mapping[str, Produce] = {
     "kafka-python, send()": produce_kafka_python,
 }
 PRODUCERS = {**ARROW, **OBJECTS}
+PEAKS = sized(tuple(PRODUCERS), ("tagwire, send()",))
 
 
 def into_new_topic(produce: Produce, bootstrap: str, count: int, headers: int) -> None:
@@ -174,7 +175,13 @@ def into_new_topic(produce: Produce, bootstrap: str, count: int, headers: int) -
 
 def peak(bootstrap: str, name: str, count: int, headers: int) -> float:
     """MiB that a process which produces once takes at most, beyond its imports and the records themselves."""
-    arguments = [sys.executable, __file__, "--peak", json.dumps([bootstrap, name, count, headers])]
+    arguments = [
+        sys.executable,
+        __file__,
+        *sized([], ["--smallest"]),
+        "--peak",
+        json.dumps([bootstrap, name, count, headers]),
+    ]
     return float(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
 
 
@@ -208,16 +215,20 @@ def measured(bootstrap: str, contenders: Mapping[str, Produce], count: int, head
 
 
 def bench(bootstrap: str, rounds: int) -> None:
-    for headers in (0, 2):
+    for headers in sized((0, 2), (2,)):
         for title, contenders, count in (("from Arrow", ARROW, MANY), ("one by one", OBJECTS, FEW)):
             timings = measured(bootstrap, contenders, count, headers, rounds)
             print(table(f"produced {title}, {headers} headers", timings, units=count, unit="records"))
-            told = (f"{name} {peak(bootstrap, name, count, headers):,.0f}" for name in contenders)
+            told = (
+                f"{name} {peak(bootstrap, name, count, headers):,.0f}"
+                for name in sized([*contenders], ["tagwire, send()"])
+                if name in contenders
+            )
             print("  peak memory, MiB: " + "; ".join(told), flush=True)
 
 
 def main() -> None:
-    run(bench, print_peak)
+    run(__doc__, bench, print_peak)
 
 
 if __name__ == "__main__":

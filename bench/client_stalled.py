@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 
-from rounds import alternate
+from rounds import alternate, arguments, sized
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -23,8 +23,8 @@ from tagwire.errors import TagwireError
 from tests.client.fake_broker import FakeCluster, Stalled
 
 MIB = 1024 * 1024
-RECORDS = 200
-ROUNDS = 5
+RECORDS = sized(200, 5)
+ROUNDS = sized(5, 1)
 
 
 @contextmanager
@@ -48,6 +48,7 @@ def producer(*, stalls: bool) -> Iterator[tuple[FakeCluster, Producer]]:
 
 
 def main() -> None:
+    arguments(__doc__).parse_args()
     longest: dict[str, list[float]] = {"both answer": [], "one has stopped": []}
     found: dict[str, list[float]] = {name: [] for name in longest}
 
@@ -66,7 +67,7 @@ def main() -> None:
             medians[name].append(median(taken))
 
     medians: dict[str, list[float]] = {name: [] for name in longest}
-    alternate({name: lambda name=name: work(name) for name in longest}, rounds=ROUNDS)
+    alternate({name: lambda name=name: work(name) for name in longest}, rounds=ROUNDS, warmup=1)
     print(f"milliseconds for a record, medians of {ROUNDS} rounds of {RECORDS}")
     print(f"  {'':20} {'median':>8} {'longest':>8} {'first of a new topic':>22}")
     for name in longest:

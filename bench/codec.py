@@ -21,19 +21,25 @@ import pyarrow as pa
 from kafka.protocol.consumer import FetchRequest as KafkaFetch
 from kafka.protocol.metadata import ApiVersionsResponse as KafkaApiVersions
 from kafka.protocol.metadata import MetadataResponse as KafkaMetadata
-from kio.schema.api_versions.v4.response import ApiVersionsResponse as KioApiVersions
-from kio.schema.fetch.v17.request import FetchRequest as KioFetch
-from kio.schema.metadata.v13.response import MetadataResponse as KioMetadata
-from kio.serial import entity_reader, entity_writer
-from rounds import alternate, table
+from rounds import alternate, arguments, sized, table
 
 from tagwire import messages
 from tagwire.codec import MessageObject, Structure
 from tagwire.codec.arrow_writing import object_of
 from tagwire.kernel import compiled
 
+try:
+    from kio.schema.api_versions.v4.response import ApiVersionsResponse as KioApiVersions
+    from kio.schema.fetch.v17.request import FetchRequest as KioFetch
+    from kio.schema.metadata.v13.response import MetadataResponse as KioMetadata
+    from kio.serial import entity_reader, entity_writer
+except ModuleNotFoundError:  # it is installed by `make bench`
+    KioApiVersions = KioFetch = KioMetadata = None
+
 # Fewer rounds for a quick look: ROUNDS=3 make bench WHAT=codec
-ROUNDS = int(os.environ.get("ROUNDS", "11"))
+ROUNDS = sized(int(os.environ.get("ROUNDS", "11")), 1)
+GROWTH = sized(80_000, 800)
+METADATA, SHORT, COLUMN = sized((20, 2000, 20_000), (1, 10, 100))
 
 
 def metadata_response() -> messages.MetadataResponse:
@@ -128,25 +134,17 @@ def by_keyword(value: Any, kind: Any, version: int) -> Any:
 def bench(title: str, message: Any, version: int, kio_type: Any, kafka_type: Any, times: int) -> None:
     kind = type(message)
     data = message.encode(version)
-    kio_read, kio_write = entity_reader(kio_type), entity_writer(kio_type)
-    kio_value, _ = kio_read(data, 0)
     kafka_value = by_keyword(message, kafka_type, version)
-
-    def kio_encode() -> bytes:
-        out = io.BytesIO()
-        kio_write(out, kio_value)
-        return out.getvalue()
-
     decoders: dict[str, Callable[[], object]] = {
         "tagwire": lambda: kind.decode(data, version),
-        "kio 0.6.5": lambda: kio_read(data, 0)[0],
         "kafka-python 3.0.12": lambda: kafka_type.decode(data, version=version),
     }
     encoders: dict[str, Callable[[], bytes]] = {
         "tagwire": lambda: message.encode(version),
-        "kio 0.6.5": kio_encode,
         "kafka-python 3.0.12": lambda: kafka_value.encode(version=version),
     }
+    if kio_type is not None:
+        decoders["kio 0.6.5"], encoders["kio 0.6.5"] = kio(kio_type, data)
     fewest = min(elements(decode()) for decode in decoders.values())
     assert fewest >= len(data) / 16, f"{title}: a contender did not decode every element"
     for name, encode in encoders.items():
@@ -158,16 +156,27 @@ def bench(title: str, message: Any, version: int, kio_type: Any, kafka_type: Any
         print(table(f"{title}: {what}", alternate(timed, rounds=ROUNDS), units=times, unit="msg"), flush=True)
 
 
+def kio(kind: Any, data: bytes) -> tuple[Callable[[], object], Callable[[], bytes]]:
+    """Decodes these bytes, and encodes what they say."""
+    read, write = entity_reader(kind), entity_writer(kind)
+    value, _ = read(data, 0)
+
+    def encode() -> bytes:
+        out = io.BytesIO()
+        write(out, value)
+        return out.getvalue()
+
+    return lambda: read(data, 0)[0], encode
+
+
 def bench_arrow(title: str, message: Any, version: int, kio_type: Any, times: int) -> None:
     """The same bytes to Arrow columns, every field, beside kio's objects."""
     kind, data = type(message), message.encode(version)
-    kio_read = entity_reader(kio_type)
     row = kind.to_arrow(data, version)[0].as_py()
     assert [topic["name"] for topic in row["topics"]] == [topic.name for topic in message.topics]
-    contenders = {
-        "tagwire to Arrow": repeat(lambda: kind.to_arrow(data, version), times),
-        "kio 0.6.5 to objects": repeat(lambda: kio_read(data, 0)[0], times),
-    }
+    contenders = {"tagwire to Arrow": repeat(lambda: kind.to_arrow(data, version), times)}
+    if kio_type is not None:
+        contenders["kio 0.6.5 to objects"] = repeat(kio(kio_type, data)[0], times)
     print(table(f"{title}: to columns", alternate(contenders, rounds=ROUNDS), units=times, unit="msg"), flush=True)
 
 
@@ -187,16 +196,16 @@ def bench_growth() -> None:
     """Twice as many structs, each with one tagged field, must take about twice as long: nothing is copied per level."""
     kind = messages.FetchRequest
     contenders: dict[str, Callable[[], object]] = {}
-    for count in (80_000, 160_000):
+    for count in (GROWTH, 2 * GROWTH):
         tagged = [kind.FetchPartition(replica_directory_id=UUID(int=1)) for _ in range(count)]
         message = kind(topics=[kind.FetchTopic(partitions=tagged)])
         data = message.encode(17)
         contenders[f"decode {count:,}"] = lambda data=data: kind.decode(data, 17)  # type: ignore[misc]
         contenders[f"encode {count:,}"] = lambda message=message: message.encode(17)  # type: ignore[misc]
     medians = {timing.name: timing.median for timing in alternate(contenders, rounds=ROUNDS)}
-    print("One-tag structs, 160,000 for 80,000: time grows", end="")
+    print(f"One-tag structs, {2 * GROWTH:,} for {GROWTH:,}: time grows", end="")
     for what in ("decode", "encode"):
-        print(f"  {what} {medians[f'{what} 160,000'] / medians[f'{what} 80,000']:.2f}x", end="")
+        print(f"  {what} {medians[f'{what} {2 * GROWTH:,}'] / medians[f'{what} {GROWTH:,}']:.2f}x", end="")
     print(flush=True)
 
 
@@ -219,14 +228,17 @@ def repeat(work: Callable[[], object], times: int) -> Callable[[], None]:
 
 
 def main() -> None:
+    arguments(__doc__).parse_args()
+    if KioMetadata is None:
+        print("kio is not installed: NOT RUN")
     print(f"kernels {'compiled' if compiled else 'NOT COMPILED'}, medians of {ROUNDS} rounds")
-    bench("MetadataResponse v13, 200 x 10 x 3", metadata_response(), 13, KioMetadata, KafkaMetadata, 20)
-    bench_arrow("MetadataResponse v13, 200 x 10 x 3", metadata_response(), 13, KioMetadata, 20)
-    bench("FetchRequest v17, 20 partitions", fetch_request(), 17, KioFetch, KafkaFetch, 2000)
-    bench("ApiVersionsResponse v4, 90 keys", api_versions_response(), 4, KioApiVersions, KafkaApiVersions, 2000)
+    bench("MetadataResponse v13, 200 x 10 x 3", metadata_response(), 13, KioMetadata, KafkaMetadata, METADATA)
+    bench_arrow("MetadataResponse v13, 200 x 10 x 3", metadata_response(), 13, KioMetadata, METADATA)
+    bench("FetchRequest v17, 20 partitions", fetch_request(), 17, KioFetch, KafkaFetch, SHORT)
+    bench("ApiVersionsResponse v4, 90 keys", api_versions_response(), 4, KioApiVersions, KafkaApiVersions, SHORT)
     heartbeat = messages.HeartbeatRequest(group_id="group-7", generation_id=5, member_id="member-" + "0" * 30)
-    bench_column("HeartbeatRequest v4", heartbeat, 4, 20_000)
-    bench_column("MetadataResponse v13, 200 x 10 x 3", metadata_response(), 13, 20)
+    bench_column("HeartbeatRequest v4", heartbeat, 4, COLUMN)
+    bench_column("MetadataResponse v13, 200 x 10 x 3", metadata_response(), 13, METADATA)
     bench_growth()
     bench_import()
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
-from rounds import alternate
+from rounds import alternate, arguments, sized
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 
@@ -25,11 +25,11 @@ from kafka_jars import MavenError, classpath, kafka
 from tagwire.broker import Broker
 from tagwire.client import Admin, NewTopic, Producer
 
-GROUPS = 1000
-TOPICS = 10
+GROUPS = sized(1000, 10)
+TOPICS = sized(10, 2)
 PARTITIONS = 3
 RECORDS = 20
-ROUNDS = 7
+ROUNDS = sized(7, 1)
 RELEASE = "4.3.1"
 
 
@@ -76,11 +76,12 @@ def peer(bootstrap: str) -> list[str] | None:
 
 
 def main() -> None:
+    smallest = arguments(__doc__).parse_args().smallest
     with Broker(fsync="never") as broker:
         fill(broker.bootstrap)
         tagwire = [sys.executable, "-m", "tagwire", "lag", "--bootstrap", broker.bootstrap]
         contenders = {"tagwire lag": told(tagwire)}
-        if (java := peer(broker.bootstrap)) is not None:
+        if not smallest and (java := peer(broker.bootstrap)) is not None:
             contenders["kafka-consumer-groups"] = told(java)
         timings = alternate(contenders, rounds=ROUNDS)
     print(f"seconds to tell of {GROUPS:,} groups, {PARTITIONS} partitions each; {ROUNDS} rounds")

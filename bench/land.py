@@ -12,6 +12,7 @@ that makes few files, and what lands each record once.
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import sys
 import tempfile
@@ -33,6 +34,7 @@ BATCHES = (250_000, 1_000_000, 4_000_000)
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
         Broker(folder, fsync="never") as broker,

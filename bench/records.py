@@ -24,16 +24,16 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 from crc32c import crc32c
 from kafka.record import MemoryRecords as KafkaPythonRecords
-from rounds import Timing, alternate, table
+from rounds import Timing, alternate, arguments, sized, table
 
 from tagwire import kernel, records
 from tagwire.records import Record
 
-COUNT = 10_000
-ROUNDS = 11
-TURN = 0.06
+COUNT = sized(10_000, 1_000)
+ROUNDS = sized(11, 1)
+TURN = sized(0.06, 0.001)
 SMALL_BATCH = 104  # records that make a batch of 16 KiB
-FETCH = 64 * SMALL_BATCH  # and a fetch of 1 MiB
+FETCH = sized(64, 2) * SMALL_BATCH  # and a fetch of 1 MiB
 LEVELS = {"gzip": 6, "lz4": None, "snappy": None, "zstd": 3}
 
 
@@ -208,7 +208,7 @@ def objects(found: list[Record]) -> None:
             "kafka-python": lambda: touch_peer(KafkaPythonRecords(data)),
             "tagwire": lambda: touch_tagwire(data),
         },
-        rounds=5,
+        rounds=min(ROUNDS, 5),
     )
     print(table("iterate, everything read", timings, units=COUNT, unit="records"))
 
@@ -258,7 +258,7 @@ def compressed(found: list[Record]) -> None:
             ("read", (partial(records.to_arrow, packed), partial(records.to_arrow, data), decompress(compress()))),
             ("write", (pack, partial(records.from_arrow, rows), compress)),
         ):
-            timings = measured(dict(zip(("all", "plain", "codec"), contenders)), rounds=7)
+            timings = measured(dict(zip(("all", "plain", "codec"), contenders)), rounds=min(ROUNDS, 7))
             took, plain, alone = (timing.median for timing in timings)
             print(
                 f"  {codec:8} {way:6} {took * 1e6:10,.0f} us  over {plain * 1e6:8,.0f} + {alone * 1e6:8,.0f} us"
@@ -267,6 +267,7 @@ def compressed(found: list[Record]) -> None:
 
 
 def main() -> None:
+    arguments(__doc__).parse_args()
     print(f"kernels compiled: {kernel.compiled}, pyarrow {pa.__version__}")
     with_headers = rows(2)
     arrow("2 headers", with_headers)

@@ -5,11 +5,30 @@ Machines are noisy; what a neighbour does hits all contenders of a round alike, 
 
 from __future__ import annotations
 
+import argparse
 import gc
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
+
+_Size = TypeVar("_Size")
+
+_SMALLEST = "--smallest"
+
+
+def sized(usual: _Size, smallest: _Size) -> _Size:
+    """A size of a bench's work: the usual one, or with --smallest the least."""
+    return smallest if _SMALLEST in sys.argv[1:] else usual
+
+
+def arguments(about: str | None) -> argparse.ArgumentParser:
+    """The command line of a bench, about which its docstring tells."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(_SMALLEST, action="store_true", help="the least work: whether it runs, not how fast")
+    return parser
 
 
 @dataclass(frozen=True)
@@ -28,7 +47,7 @@ def alternate(
     contenders: Mapping[str, Callable[[], object]],
     *,
     rounds: int,
-    warmup: int = 1,
+    warmup: int = sized(1, 0),
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[Timing]:
     """Runs every contender once a round, after `warmup` rounds that do not count.

@@ -15,7 +15,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from rounds import alternate, table
+from rounds import alternate, arguments, sized, table
 
 from tagwire import records
 from tagwire.records import Record
@@ -23,8 +23,8 @@ from tagwire.records.files import Segment, offset_index, time_index
 from tagwire.records.files.names import offset_name
 from tagwire.records.files.verify import verify_segment
 
-SIZE = 1 << 30
-ROUNDS = 7
+SIZE = sized(1 << 30, 1 << 20)
+ROUNDS = sized(7, 1)
 BATCH_SIZES = (16 << 10, 256 << 10)
 VALUE = bytes(range(100))
 NOW = 1_700_000_000_000
@@ -74,6 +74,7 @@ def process(*arguments: str | Path) -> None:
 
 
 def main() -> None:
+    arguments(__doc__).parse_args()
     for batch_size in BATCH_SIZES:
         with tempfile.TemporaryDirectory() as directory:
             path = write_segment(Path(directory), batch_size)
