@@ -23,7 +23,7 @@ from rounds import alternate, table
 from spark_sources import Ceiling, Topic, drain, fill, read
 
 from tagwire.broker import Broker
-from tagwire.spark.jobs.land import land
+from tagwire.spark.jobs.land import BatchSettings, land
 from tagwire.spark.session import session
 
 ROWS = 2_000_000
@@ -70,7 +70,7 @@ def landing(spark: SparkSession, bootstrap: str, topic: str, rows: int, folder: 
         shutil.rmtree(folder / "plain")
 
     def landed(batch: int) -> None:
-        report = land(bootstrap, topic, folder / "landed", spark=spark, batch_offsets=batch)
+        report = land(bootstrap, topic, folder / "landed", batches=BatchSettings(batch_offsets=batch), spark=spark)
         assert report.rows == rows
         files[batch] = report.files
         shutil.rmtree(folder / "landed")

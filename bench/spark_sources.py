@@ -20,8 +20,8 @@ from pyspark.sql.types import StructType
 from tagwire.client import Admin, NewTopic, Producer
 from tagwire.errors import Error, KafkaError
 from tagwire.records import from_arrow
+from tagwire.spark.gc_freeze import freeze_gc
 from tagwire.spark.session import SETTINGS
-from tagwire.spark.settling import settle
 from tagwire.spark.source.topic import TopicDataSource
 
 PARTITIONS = 2
@@ -162,7 +162,7 @@ class Rounds:
         while left > 0:
             yield batch.slice(0, min(left, batch.num_rows))
             left -= batch.num_rows
-        settle()
+        freeze_gc()
 
     def _held(self, number: int) -> pa.RecordBatch:
         import builtins

@@ -36,7 +36,7 @@ ROOMS: dict[str, set[str]] = {
     "tagwire.spark": {"spark"},
 }
 # Found on the way: what pytest imports runs under pytest, file systems of other kinds are installed by who has them.
-ELSEWHERE = {("tagwire.pytest_plugin", "pytest"), ("tagwire.spark.stores", "fsspec")}
+ELSEWHERE = {("tagwire.pytest_plugin", "pytest"), ("tagwire.spark.file_systems", "fsspec")}
 BROUGHT = {"spark": {"numpy", "py4j"}}
 """Packages that a requirement of an extra itself requires."""
 

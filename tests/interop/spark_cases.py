@@ -153,10 +153,16 @@ class Cases:
         assert self.committed("copies") == before + 20
 
     def land(self) -> None:
-        from tagwire.spark.jobs.land import land
+        from tagwire.spark.jobs.land import BatchSettings, land
 
         for rows in (20, 0):
-            report = land(self.bootstrap, "flights", self.folder / "landed", spark=self.spark, batch_offsets=8)
+            report = land(
+                self.bootstrap,
+                "flights",
+                self.folder / "landed",
+                spark=self.spark,
+                batches=BatchSettings(batch_offsets=8),
+            )
             assert (report.rows, report.table_rows) == (rows, 20)
 
 

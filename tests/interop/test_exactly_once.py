@@ -19,7 +19,7 @@ pytest.importorskip("pyspark")
 from tagwire.client import Client, Producer
 from tagwire.spark.sink import driver
 from tagwire.spark.sink.decisions import PARTITION, TOPIC
-from tagwire.spark.sink.ids import decisions_id
+from tagwire.spark.sink.transactional_ids import decisions_id
 
 from ..spark.exactly_once_query import Query, until
 from ..spark.exactly_once_stories import ExactlyOnceStories

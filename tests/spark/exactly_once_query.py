@@ -34,7 +34,7 @@ class Query:
     """A streaming query, and what Spark does for it.
 
     Attributes:
-        topic: of one partition, where it writes. own_id: option exactlyOnceId.
+        topic: of one partition, where it writes. exactly_once_id: option exactlyOnceId.
         query_id: Spark's, which its checkpoint keeps.
         options: others that it has.
     """
@@ -42,7 +42,7 @@ class Query:
     bootstrap: str
     topic: str
     monkeypatch: pytest.MonkeyPatch
-    own_id: str = ""
+    exactly_once_id: str = ""
     query_id: str = "query-1"
     options: Mapping[str, str] = field(default_factory=dict)
 
@@ -55,7 +55,11 @@ class Query:
         return cls(bootstrap, f"target-of-{name}", monkeypatch, name)
 
     def writer(self) -> ExactlyOnceWriter:
-        options = {"kafka.bootstrap.servers": self.bootstrap, "topic": self.topic, "exactlyOnceId": self.own_id}
+        options = {
+            "kafka.bootstrap.servers": self.bootstrap,
+            "topic": self.topic,
+            "exactlyOnceId": self.exactly_once_id,
+        }
         return ExactlyOnceWriter(parse(options | dict(self.options)), SCHEMA)
 
     def planned(self) -> bytes:
@@ -114,10 +118,12 @@ class Query:
             return admin.describe_transactions([transactional_id])[transactional_id].state
 
     def decisions(self) -> list[Decision]:
-        """All that were ever committed under the own id, oldest first."""
+        """All that were ever committed of the exactly-once id, oldest first."""
         with Reader(self.bootstrap, {(TOPIC, 0): EARLIEST}, stop_at_end=True, isolation="read_committed") as r:
             return [
-                Decision.decode(one.value, "") for one in r.records() if one.key.startswith(self.own_id.encode() + b".")
+                Decision.decode(one.value, "")
+                for one in r.records()
+                if one.key.startswith(self.exactly_once_id.encode() + b".")
             ]
 
     # Deaths --------------------------------------------------------------------------------------------------------

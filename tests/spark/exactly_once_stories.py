@@ -11,10 +11,10 @@ import pytest
 
 from tagwire.client import Admin, Producer
 from tagwire.errors import TagwireError
-from tagwire.spark.sink import attempts
+from tagwire.spark.sink import task_transactions
 from tagwire.spark.sink.decisions import PARTITION, TOPIC
 from tagwire.spark.sink.driver import LostTransactionError, UndecidedError
-from tagwire.spark.sink.ids import decisions_id
+from tagwire.spark.sink.transactional_ids import decisions_id
 
 from .exactly_once_query import Died, Query, until
 
@@ -139,7 +139,7 @@ class ExactlyOnceStories:
 
     def test_a_decision_that_somebody_deletes_is_forgotten(self, query: Query) -> None:
         query.run(0, [b"a"])
-        (key,) = {one.key(query.own_id) for one in query.decisions()}
+        (key,) = {one.key(query.exactly_once_id) for one in query.decisions()}
         with Producer(query.bootstrap) as producer:
             producer.send(TOPIC, None, key=key, partition=PARTITION)
         query.run(0, [b"a"])
@@ -196,13 +196,15 @@ class ExactlyOnceStories:
         assert query.seen() == [b"a", b"b", b"c"]
 
     def test_a_worker_that_serves_two_queries_keeps_their_ids_apart(self, query: Query) -> None:
-        other = replace(query, own_id=f"{query.own_id}-other")
+        other = replace(query, exactly_once_id=f"{query.exactly_once_id}-other")
         query.run(0, [b"a"])
         other.run(0, [b"b"])
         query.run(1, [b"c"])
         assert query.seen() == [b"a", b"b", b"c"]
-        prefixes = {held.transactional_id.rsplit(".", 1)[0] for pool in attempts._pools.values() for held in pool}
-        assert {f"tagwire.{one.own_id}.task" for one in (query, other)} <= prefixes
+        prefixes = {
+            pooled.transactional_id.rsplit(".", 1)[0] for pool in task_transactions._pools.values() for pooled in pool
+        }
+        assert {f"tagwire.{one.exactly_once_id}.task" for one in (query, other)} <= prefixes
 
     def test_a_decision_that_cannot_be_carried_out_stops_every_driver_until_somebody_has_settled_it(
         self, query: Query
@@ -244,7 +246,7 @@ class ExactlyOnceStories:
         commit = Producer.commit_transaction
 
         def sleepy(producer: Producer, timeout: float | None = None) -> None:
-            until(lambda: query.state(decisions_id(query.own_id)) == "CompleteAbort")
+            until(lambda: query.state(decisions_id(query.exactly_once_id)) == "CompleteAbort")
             commit(producer, timeout)
 
         monkeypatch.setattr(Producer, "commit_transaction", sleepy)

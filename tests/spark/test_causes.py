@@ -10,7 +10,7 @@ import pytest
 
 from tagwire.errors import ConfigError, TagwireError
 from tagwire.records import Record
-from tagwire.spark.failure import cause_alone, causes_alone
+from tagwire.spark.failure import without_traceback, without_tracebacks
 
 WORKER = "PYTHON_WORKER_FACTORY_PORT"
 HIDE = "SPARK_HIDE_TRACEBACK"
@@ -124,7 +124,7 @@ def test_a_function_says_the_cause_without_a_traceback(spark):
     assert "Traceback" not in before + after
 
 
-@cause_alone
+@without_traceback
 def _wrong(error: BaseException) -> None:
     raise error
 
@@ -162,7 +162,7 @@ def test_outside_of_spark_nothing_is_hidden(worker):
 
 
 def test_an_error_between_two_batches_goes_without_its_traceback_too(worker):
-    @causes_alone
+    @without_tracebacks
     class Reading:
         def read(self):
             yield 1

@@ -9,7 +9,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from tagwire.errors import ConfigError
 from tagwire.records.arrow import arrow_schema as record_schema
 from tagwire.spark.columns import arrow_schema, topic_schema
-from tagwire.spark.shape import Shape, ShapeOptions
+from tagwire.spark.row_converter import RowConverter, RowOptions
 
 KAFKA = "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,timestampType:int"
 HEADERS = "headers:array<struct<key:string,value:binary>>"
@@ -24,14 +24,14 @@ def test_columns_are_those_of_sparks_kafka_connector(headers, expected):
 
 def test_decoded_records_have_the_layout_that_spark_takes():
     schema = topic_schema(True)
-    decoded = record_schema(Shape(schema, ShapeOptions(True)).columns, timestamp_unit="us")
+    decoded = record_schema(RowConverter(schema, RowOptions(True)).columns, timestamp_unit="us")
     assert [field.type for field in decoded] == [field.type for field in arrow_schema(schema)]
     assert arrow_schema(schema).field("timestamp").type == pa.timestamp("us", "UTC")
 
 
 def test_a_schema_names_the_columns_that_are_decoded():
     schema = StructType([topic_schema(False)["timestampType"], topic_schema(False)["offset"]])
-    assert Shape(schema, ShapeOptions()).columns == ("timestamp_type", "offset")
+    assert RowConverter(schema, RowOptions()).columns == ("timestamp_type", "offset")
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_a_schema_names_the_columns_that_are_decoded():
 )
 def test_a_schema_that_a_topic_cannot_fill_is_refused(schema, said):
     with pytest.raises(ConfigError, match=said):
-        Shape(schema, ShapeOptions())
+        RowConverter(schema, RowOptions())

@@ -60,7 +60,7 @@ def test_a_topic_of_decisions_that_forgets_is_refused() -> None:
 
 def test_a_name_is_read_from_the_checkpoint_by_the_driver_alone(query: Query, tmp_path: Path) -> None:
     """Executors may see other disks."""
-    (tmp_path / "metadata").write_text(json.dumps({"id": query.own_id}))
+    (tmp_path / "metadata").write_text(json.dumps({"id": query.exactly_once_id}))
     planned = writer(query.bootstrap, topic=query.topic, checkpointLocation=str(tmp_path))
     planned.prepare()
     pickled = pickle.dumps(planned)
@@ -103,7 +103,7 @@ def test_a_copy_of_a_prepared_writer_is_prepared_alike(query: Query, duplicate: 
 def test_a_data_source_prepares_where_spark_plans_and_nowhere_else(
     query: Query, duplicate: Callable[[Any], Any]
 ) -> None:
-    given = {"kafka.bootstrap.servers": query.bootstrap, "topic": query.topic, "exactlyOnceId": query.own_id}
+    given = {"kafka.bootstrap.servers": query.bootstrap, "topic": query.topic, "exactlyOnceId": query.exactly_once_id}
     source = TopicDataSource(given)
     planned = pickle.dumps(source.streamWriter(SCHEMA, False))
     messages = [query.attempt(planned, 0, [b"a"])]

@@ -13,10 +13,10 @@ from tagwire.errors import CorruptRecordError, StorageError
 from tagwire.kernel.checksum import checksum
 from tagwire.records import Record, write
 from tagwire.spark.columns import arrow_schema
+from tagwire.spark.segments.file_splits import PartitionLog, file_splits, partition_logs
 from tagwire.spark.segments.internal_state import SCHEMAS, rows_of
 from tagwire.spark.segments.options import SegmentOptions
-from tagwire.spark.segments.plan import PartitionLog, partition_logs, slices
-from tagwire.spark.segments.read import BATCH_SCHEMA, Wanted, read_batches, read_records
+from tagwire.spark.segments.read import BATCH_SCHEMA, RecordSelection, read_batches, read_records
 
 from .log_files import NOON, LogDirectory
 
@@ -33,7 +33,7 @@ def logs_at(path: Path) -> list[PartitionLog]:
 
 def batches_of(path: Path) -> list[dict]:
     schema = arrow_schema(BATCH_SCHEMA)
-    tables = [pa.Table.from_batches(read_batches(piece, None, schema)) for piece in slices(logs_at(path), 1 << 30)]
+    tables = [pa.Table.from_batches(read_batches(piece, None, schema)) for piece in file_splits(logs_at(path), 1 << 30)]
     return [row for table in tables for row in table.drop(["maxTimestamp"]).to_pylist()]
 
 
@@ -59,9 +59,9 @@ def test_a_batch_after_whose_offsets_there_is_none_is_told_as_broken(tmp_path: P
     log.segment.write_bytes(data)
     (row,) = batches_of(log.path)
     assert "out of range" in row["error"]
-    for piece in slices(logs_at(log.path), 1 << 30):
+    for piece in file_splits(logs_at(log.path), 1 << 30):
         with pytest.raises(CorruptRecordError, match="out of range"):
-            list(read_records(piece, Wanted(("offset",))))
+            list(read_records(piece, RecordSelection(("offset",))))
 
 
 def test_a_closed_segment_that_ends_inside_a_batch_says_so(tmp_path: Path) -> None:
@@ -71,9 +71,9 @@ def test_a_closed_segment_that_ends_inside_a_batch_says_so(tmp_path: Path) -> No
     log.roll()
     log.numbered(3)
     closed.write_bytes(closed.read_bytes()[:-1])
-    first, _ = slices(logs_at(log.path), 1 << 30)
+    first, _ = file_splits(logs_at(log.path), 1 << 30)
     with pytest.raises(CorruptRecordError, match="a closed segment ends inside a batch: of a batch of"):
-        list(read_records(first, Wanted(("offset",))))
+        list(read_records(first, RecordSelection(("offset",))))
 
 
 def test_committed_offsets_and_times_that_can_be_none_are_null(tmp_path: Path) -> None:

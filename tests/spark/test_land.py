@@ -19,7 +19,7 @@ from tagwire.client import LATEST, Admin, Client, NewTopic, Producer, Reader
 from tagwire.errors import ConfigError, ConnectError, CorruptRecordError, KafkaError, StorageError
 from tagwire.records import Record
 from tagwire.spark.jobs import flights
-from tagwire.spark.jobs.land import land
+from tagwire.spark.jobs.land import BatchSettings, LandListener, TableSettings, land
 from tagwire.spark.jobs.landed import Landed, Progress
 
 NOON = 1_372_939_200_000  # 2013-07-04 12:00 UTC
@@ -48,7 +48,13 @@ def test_a_topic_lands_once_and_a_second_run_adds_what_is_new(spark, broker, top
     told: list[Progress] = []
     produce(topic, {0: numbered(0, 30), 1: numbered(0, 12)})
     out = tmp_path / "out"
-    report = land(broker.bootstrap, topic, out, batch_offsets=20, on_progress=told.append)
+    report = land(
+        broker.bootstrap,
+        topic,
+        out,
+        batches=BatchSettings(batch_offsets=20),
+        listener=LandListener(on_progress=told.append),
+    )
     assert offsets_of(out) == spread(30, 12)
     assert len(list(out.glob("*.parquet"))) == report.table_files == report.batches
     assert report.partitions == {0: Landed(30, 0, 29), 1: Landed(12, 0, 11)}
@@ -73,7 +79,7 @@ def test_headers_become_columns_with_their_last_value_as_text(spark, broker, top
         Record(b"", b"", (), NOON),
     ]
     produce(topic, {0: records})
-    report = land(broker.bootstrap, topic, tmp_path / "out", headers=["a", "b c"], text=True)
+    report = land(broker.bootstrap, topic, tmp_path / "out", table=TableSettings(headers=["a", "b c"], text=True))
     table = table_of(tmp_path / "out").sort_by("offset")
     assert table.column_names == ["key", "value", "partition", "offset", "timestamp", "a", "b c"]
     assert table["a"].to_pylist() == ["last", "0xff00", None, None]
@@ -84,7 +90,7 @@ def test_headers_become_columns_with_their_last_value_as_text(spark, broker, top
     assert report.header_keys == {"a": 3, "b c": 1, "other": 1}
 
     with pytest.raises(StorageError, match="was begun with headers a,b c, not a"):
-        land(broker.bootstrap, topic, tmp_path / "out", headers=["a"])
+        land(broker.bootstrap, topic, tmp_path / "out", table=TableSettings(headers=["a"]))
 
 
 @pytest.mark.spark
@@ -124,7 +130,8 @@ def test_the_directory_that_is_named_is_the_table_for_every_reader(
     records = [Record(b"k", b"%d" % n, (("origin", b"EWR"),), NOON + (27 + n % 3) * DAY) for n in range(30)]
     produce(topic, {0: records[:20], 1: records[20:]})
     out = tmp_path / "lake"
-    land(broker.bootstrap, topic, out, headers=["origin"], text=True, partition_by=partition_by)
+    settings = TableSettings(headers=["origin"], text=True, partition_by=partition_by)
+    land(broker.bootstrap, topic, out, table=settings)
     (out / "_staging/left-by-a-kill").mkdir(parents=True)
     (out / "_staging/left-by-a-kill/part-0.parquet").write_bytes(b"half a file")
     for kind in ("html", "json"):
@@ -155,14 +162,14 @@ def test_a_micro_batch_is_one_file_however_many_tasks_and_cores_make_it(spark, b
     report = land(broker.bootstrap, topic, tmp_path / "one")
     assert (report.batches, report.files, report.rows) == (1, 1, 6000)
     assert report.bytes > 10_000_000
-    report = land(broker.bootstrap, topic, tmp_path / "several", file_rows=2500)
+    report = land(broker.bootstrap, topic, tmp_path / "several", batches=BatchSettings(file_rows=2500))
     assert report.files == 3
 
 
 @pytest.mark.spark
 def test_a_header_called_date_becomes_a_column_where_dates_are_no_directories(spark, broker, topic, produce, tmp_path):
     produce(topic, {0: [Record(None, b"v", (("date", b"Thu, 04 Jul 2013"),), NOON)]})
-    land(broker.bootstrap, topic, tmp_path / "out", headers=["date"])
+    land(broker.bootstrap, topic, tmp_path / "out", table=TableSettings(headers=["date"]))
     assert spark.read.parquet(str(tmp_path / "out")).first()["date"] == "Thu, 04 Jul 2013"
 
 
@@ -178,15 +185,19 @@ def fill_one(client: Client, topic: str, records: list[Record]) -> None:
         ({"bootstrap": "127.0.0.1:1"}, ConnectError, "127.0.0.1:1"),
         ({"topic": "no-such"}, KafkaError, "UNKNOWN_TOPIC_OR_PARTITION .* 'no-such'"),
         ({"topic": "a,b"}, ConfigError, "'a,b'"),
-        ({"headers": ["a", "A"]}, ConfigError, "headers: 'A' would be a second column"),
-        ({"headers": ["Offset"]}, ConfigError, "headers: 'Offset' would be a second column"),
-        ({"headers": [""]}, ConfigError, "headers: an empty name"),
-        ({"headers": ["date"], "partition_by": "date"}, ConfigError, "headers: 'date' would be a second column"),
-        ({"partition_by": "day"}, ConfigError, "partition_by='day': needs none, month or date"),
+        ({"table": TableSettings(headers=["a", "A"])}, ConfigError, "headers: 'A' would be a second column"),
+        ({"table": TableSettings(headers=["Offset"])}, ConfigError, "headers: 'Offset' would be a second column"),
+        ({"table": TableSettings(headers=[""])}, ConfigError, "headers: an empty name"),
+        (
+            {"table": TableSettings(headers=["date"], partition_by="date")},
+            ConfigError,
+            "headers: 'date' would be a second column",
+        ),
+        ({"table": TableSettings(partition_by="day")}, ConfigError, "partition_by='day': needs none, month or date"),
         ({"to": "s3://bucket/table"}, StorageError, "s3://bucket/table"),
-        ({"batch_offsets": 0}, ConfigError, "batch_offsets=0"),
-        ({"file_rows": 0}, ConfigError, "file_rows=0"),
-        ({"file_bytes": -1}, ConfigError, "file_bytes=-1"),
+        ({"batches": BatchSettings(batch_offsets=0)}, ConfigError, "batch_offsets=0"),
+        ({"batches": BatchSettings(file_rows=0)}, ConfigError, "file_rows=0"),
+        ({"batches": BatchSettings(file_bytes=-1)}, ConfigError, "file_bytes=-1"),
         ({"spark": object()}, ConfigError, "needs a classic session"),
         ({"properties": {"security.protocol": "NONE"}}, ConfigError, "security.protocol"),
     ],

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from tagwire.cli import main
+from tagwire.spark.jobs.land_settings import TableSettings
 from tagwire.spark.jobs.table import Table
-from tagwire.spark.values.formats import settled
+from tagwire.spark.values.formats import resolved_options
 
 SPEC = json.dumps({"type": "data", "name": "Order", "validVersions": "0", "flexibleVersions": "none", "fields": []})
 CORRUPT = {"columnNameOfCorruptRecord": "_corrupt_record"}
@@ -42,7 +43,7 @@ def test_a_table_says_what_it_was_begun_with_in_the_options_that_were_typed(
 ):
     table = Table(tmp_path / "out")
     with table.lock():
-        table.claim(table.judge(topic, "", None, None, settled(begun) if begun else None))
+        table.claim(table.judge(topic, "", "", TableSettings(values=resolved_options(begun) if begun else None)))
     assert main(["land", topic, "--bootstrap", broker.bootstrap, "--to", str(tmp_path / "out"), *given]) == 2
     assert f"was begun {said}" in capsys.readouterr().err
 

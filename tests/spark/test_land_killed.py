@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from tagwire.records import Record
-from tagwire.spark.jobs.land import land
+from tagwire.spark.jobs.land import TableSettings, land
 from tagwire.spark.jobs.table import Table
 
 NOON = 1_372_939_200_000  # 2013-07-04 12:00 UTC
@@ -40,7 +40,7 @@ STEPS = [
 JOBS = """
 import os, signal, sys, threading, traceback
 from pathlib import Path
-from tagwire.spark.jobs.land import land
+from tagwire.spark.jobs.land import BatchSettings, LandListener, TableSettings, land
 from tagwire.spark.session import session
 
 bootstrap, topic, out, batch, *steps = sys.argv[1:]
@@ -56,9 +56,11 @@ def job(wanted, left):
             threading.Event().wait()
     try:
         values = {"value.format": "json", "value.schema": "n int"}
-        place = Path(out, f"{wanted}-{left}")
-        small = {"batch_offsets": int(batch), "file_rows": 4, "partition_by": "date"}
-        land(bootstrap, topic, place, values=values, on_step=on_step, **small)
+        folder = Path(out, f"{wanted}-{left}")
+        table = TableSettings(values=values, partition_by="date")
+        small = BatchSettings(batch_offsets=int(batch), file_rows=4)
+        listener = LandListener(on_step=on_step)
+        land(bootstrap, topic, folder, table=table, batches=small, listener=listener)
     finally:
         traceback.print_exc()
         os._exit(3)  # the step was not reached
@@ -93,7 +95,7 @@ def test_a_job_killed_at_any_step_and_run_again_lands_every_record_once(spark, b
     assert not left["staged-1"]
     assert 0 < len(left["moved-2"]) < len(left["published-1"]) == len(left["committed-1"]) < len(left["landed-1"])
     for name in names:
-        land(broker.bootstrap, topic, tmp_path / name, partition_by="date")
+        land(broker.bootstrap, topic, tmp_path / name, table=TableSettings(partition_by="date"))
     everything = Counter((partition, offset) for partition in (0, 1) for offset in range(RECORDS))
     assert {name: offsets_of(tmp_path / name) for name in names} == dict.fromkeys(names, everything)
     table = ds.dataset(tmp_path / names[-1], format="parquet", partitioning="hive").to_table()

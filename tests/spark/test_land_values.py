@@ -14,7 +14,7 @@ from tagwire.cli import main
 from tagwire.client import Admin, NewTopic
 from tagwire.errors import ConfigError, DecodeError, StorageError
 from tagwire.records import Record
-from tagwire.spark.jobs.land import land
+from tagwire.spark.jobs.land import BatchSettings, LandListener, TableSettings, land
 from tagwire.spark.jobs.landed import Batch
 from tagwire.spark.jobs.table import Table
 
@@ -47,7 +47,7 @@ def rows_of(out: Path) -> list[dict]:
 def test_json_lands_as_typed_columns_with_bad_values_beside_them(spark, broker, topic, produce, tmp_path):
     produce(topic, {0: documents(4)})
     out = tmp_path / "out"
-    report = land(broker.bootstrap, topic, out, spark=spark, values=JSON, text=True)
+    report = land(broker.bootstrap, topic, out, spark=spark, table=TableSettings(values=JSON, text=True))
     assert (report.rows, report.malformed, report.files) == (6, 1, 1)
     table = table_of(out)
     assert table.schema.field("value").type == pa.struct([("carrier", pa.string()), ("minutes", pa.int32())])
@@ -58,11 +58,11 @@ def test_json_lands_as_typed_columns_with_bad_values_beside_them(spark, broker, 
     assert rows[0]["key"] == "k0"
 
     produce(topic, {1: documents(1)})
-    again = land(broker.bootstrap, topic, out, values={"mode": "DROPMALFORMED"})
+    again = land(broker.bootstrap, topic, out, table=TableSettings(values={"mode": "DROPMALFORMED"}))
     assert (again.rows, again.malformed, again.table_rows) == (2, 0, 8)
     produce(topic, {1: documents(0)})
     with pytest.raises(DecodeError, match=f"value of {topic}-1@3"):
-        land(broker.bootstrap, topic, out, values={"mode": "FAILFAST"})
+        land(broker.bootstrap, topic, out, table=TableSettings(values={"mode": "FAILFAST"}))
     assert land(broker.bootstrap, topic, out).malformed == 1
 
 
@@ -71,16 +71,16 @@ def test_a_table_keeps_the_values_that_it_was_begun_with(spark, broker, topic, p
     out, spec = tmp_path / "out", tmp_path / "landing.json"
     spec.write_text(FLIGHT)
     values = {"value.format": "message", "value.message": str(spec), "value.version": "1"}
-    land(broker.bootstrap, topic, out, values={**values, "columnNameOfCorruptRecord": "bad"})
-    land(broker.bootstrap, topic, out, values=values)
+    land(broker.bootstrap, topic, out, table=TableSettings(values={**values, "columnNameOfCorruptRecord": "bad"}))
+    land(broker.bootstrap, topic, out, table=TableSettings(values=values))
     for changed, said in [
         ({"value.version": "0"}, "begun with value.version=1, not 0"),
         ({"columnNameOfCorruptRecord": "worse"}, "begun with columnNameOfCorruptRecord=bad, not worse"),
     ]:
         with pytest.raises(StorageError, match=said):
-            land(broker.bootstrap, topic, out, values={**values, **changed})
+            land(broker.bootstrap, topic, out, table=TableSettings(values={**values, **changed}))
     with pytest.raises(StorageError, match=r"begun with value.format=message, not json"):
-        land(broker.bootstrap, topic, out, values=JSON)
+        land(broker.bootstrap, topic, out, table=TableSettings(values=JSON))
     spec.unlink()
     assert land(broker.bootstrap, topic, out).table_rows == 3
 
@@ -109,8 +109,9 @@ def test_files_hold_no_more_rows_than_asked_and_a_monitor_reads_how_far_it_is(sp
     produce(topic, {0: documents(10), 1: documents(10)})
     told: list[Batch] = []
     metrics = tmp_path / "land.prom"
-    settings = {"batch_offsets": 12, "file_rows": 3, "metrics": metrics, "on_batch": told.append}
-    report = land(broker.bootstrap, topic, tmp_path / "out", **settings)
+    batches = BatchSettings(batch_offsets=12, file_rows=3)
+    listener = LandListener(on_batch=told.append)
+    report = land(broker.bootstrap, topic, tmp_path / "out", batches=batches, metrics=metrics, listener=listener)
     assert max(len(table_of_file(path)) for path in Table(tmp_path / "out").files()) == 3
     assert sum(batch.rows for batch in told) == report.rows == 24
     assert [batch.behind for batch in told] == [12, 0]
@@ -125,9 +126,11 @@ def test_files_end_at_twice_their_size_as_the_rows_before_had_it(spark, broker, 
     rows = [Record(None, os.urandom(5000), (), NOON) for _ in range(200)]
     out = tmp_path / "out"
     produce(topic, {0: rows})
-    assert land(broker.bootstrap, topic, out, file_bytes=50_000).files == 1  # one task read it, and nothing was known
+    assert (
+        land(broker.bootstrap, topic, out, batches=BatchSettings(file_bytes=50_000)).files == 1
+    )  # one task read it, and nothing was known
     produce(topic, {0: rows})
-    report = land(broker.bootstrap, topic, out, file_bytes=50_000)
+    report = land(broker.bootstrap, topic, out, batches=BatchSettings(file_bytes=50_000))
     assert report.files >= 10
     assert max(path.stat().st_size for path in Table(out).files()[1:]) < 110_000
 
@@ -155,5 +158,5 @@ def table_of_file(path: Path) -> pa.Table:
 )
 def test_wrong_options_of_values_are_refused_before_anything_is_written(broker, topic, tmp_path, values, kind, said):
     with pytest.raises(kind, match=said):
-        land(broker.bootstrap, topic, tmp_path / "out", values=values)
+        land(broker.bootstrap, topic, tmp_path / "out", table=TableSettings(values=values))
     assert list(tmp_path.iterdir()) == []

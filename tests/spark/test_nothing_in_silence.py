@@ -82,8 +82,8 @@ def test_a_stream_of_a_topic_without_records_has_nothing_to_say(broker, topic, c
 def test_a_pattern_that_no_topic_matches_is_told_once(broker, caplog, kind):
     reader = _reader(kind, broker, subscribePattern="there-is-none-.*")
     for _ in range(3):
-        reader.cluster.held()
-    reader.cluster.close()
+        reader.offset_reader.available_offsets()
+    reader.offset_reader.close()
     assert caplog.messages == ["tagwire: option subscribePattern='there-is-none-.*': no topic has such a name now"]
 
 

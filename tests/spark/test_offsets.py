@@ -16,9 +16,9 @@ from tagwire.spark.source.offsets import (
     from_document,
     outside,
     plan,
+    rate_limited,
     resolve,
     split,
-    take,
     to_document,
     went_back,
 )
@@ -76,19 +76,19 @@ def test_offsets_the_broker_does_not_hold_are_moved_and_named():
 
 
 def test_a_limit_is_shared_in_proportion_to_the_backlog():
-    assert take({A0: 0, A1: 100}, {A0: 900, A1: 200}, {}, 100) == {A0: 90, A1: 110}
+    assert rate_limited({A0: 0, A1: 100}, {A0: 900, A1: 200}, {}, 100) == {A0: 90, A1: 110}
 
 
 def test_a_small_backlog_is_never_starved_by_a_limit():
-    assert take({A0: 0, A1: 0}, {A0: 1_000_000, A1: 1}, {}, 10) == {A0: 9, A1: 1}
+    assert rate_limited({A0: 0, A1: 0}, {A0: 1_000_000, A1: 1}, {}, 10) == {A0: 9, A1: 1}
 
 
 def test_a_new_partition_shares_the_limit_from_its_earliest_offset():
-    assert take({A0: 0}, {A0: 100, A1: 150}, {A1: 50}, 20) == {A0: 10, A1: 60}
+    assert rate_limited({A0: 0}, {A0: 100, A1: 150}, {A1: 50}, 20) == {A0: 10, A1: 60}
 
 
 def test_without_a_limit_a_micro_batch_ends_at_the_latest():
-    assert take({A0: 0}, {A0: 100}, {}, None) == {A0: 100}
+    assert rate_limited({A0: 0}, {A0: 100}, {}, None) == {A0: 100}
 
 
 @given(offsets, st.lists(st.integers(0, 10**6), min_size=12, max_size=12), st.integers(1, 10**6))
@@ -96,7 +96,7 @@ def test_micro_batches_under_a_limit_reach_the_end_without_going_back(start, siz
     latest = {at: first + size for (at, first), size in zip(start.items(), sizes)}
     at, steps = start, 0
     while at != latest and steps < 50:
-        end = take(at, latest, {}, most)
+        end = rate_limited(at, latest, {}, most)
         assert all(at[p] <= end[p] <= latest[p] for p in latest)
         assert all(end[p] > at[p] for p in latest if latest[p] > at[p])
         assert sum(end[p] - at[p] for p in latest) <= most + len(latest)

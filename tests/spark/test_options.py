@@ -6,7 +6,7 @@ import pytest
 
 from tagwire.errors import ConfigError
 from tagwire.partitions import EARLIEST, LATEST
-from tagwire.spark.source.bounds import Times
+from tagwire.spark.source.offset_limits import TimestampLimit
 from tagwire.spark.source.options import batch_bounds, parse, stream_start
 
 BROKER = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
@@ -18,7 +18,7 @@ def test_defaults_are_those_of_sparks_kafka_connector():
     assert options.selection.subscribe == ("flights",)
     assert options.client == {"bootstrap.servers": "127.0.0.1:9092"}
     assert options.fail_on_data_loss is True
-    assert options.shape.include_headers is False
+    assert options.rows.include_headers is False
     assert options.max_offsets_per_trigger is None
     assert options.min_partitions is None
     assert batch_bounds(options) == (EARLIEST, LATEST)
@@ -28,7 +28,7 @@ def test_defaults_are_those_of_sparks_kafka_connector():
 def test_names_are_matched_in_any_case_because_spark_lowers_them():
     options = parse({"KAFKA.Bootstrap.Servers": "h:1", "subscribePATTERN": "fl.*", "includeheaders": "TRUE"})
     assert options.selection.pattern == "fl.*"
-    assert options.shape.include_headers is True
+    assert options.rows.include_headers is True
 
 
 def test_kafka_properties_pass_without_their_prefix():
@@ -62,11 +62,13 @@ def test_offsets_per_partition_are_read_with_their_marks():
 def test_of_several_bounds_the_connectors_first_one_counts():
     one, each = {"startingTimestamp": "5"}, {"startingOffsetsByTimestamp": '{"t":{"0":7}}'}
     offsets = {"startingOffsets": "earliest"}
-    assert parse({**FLIGHTS, **offsets, **each, **one}).starting == Times(5, "startingTimestamp", False)
-    assert parse({**FLIGHTS, **offsets, **each}).starting == Times({("t", 0): 7}, "startingOffsetsByTimestamp", False)
+    assert parse({**FLIGHTS, **offsets, **each, **one}).starting == TimestampLimit(5, "startingTimestamp", False)
+    assert parse({**FLIGHTS, **offsets, **each}).starting == TimestampLimit(
+        {("t", 0): 7}, "startingOffsetsByTimestamp", False
+    )
     lenient = parse({**FLIGHTS, **one, "startingOffsetsByTimestampStrategy": "latest"})
-    assert lenient.starting == Times(5, "startingTimestamp", True)
-    assert parse({**FLIGHTS, "endingTimestamp": "9"}).ending == Times(9, "endingTimestamp", True)
+    assert lenient.starting == TimestampLimit(5, "startingTimestamp", True)
+    assert parse({**FLIGHTS, "endingTimestamp": "9"}).ending == TimestampLimit(9, "endingTimestamp", True)
 
 
 def test_what_the_driver_and_the_trigger_wait_for_is_read_as_spark_writes_it():

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tagwire.errors import StorageError
+from tagwire.spark.jobs.land_settings import TableSettings
 from tagwire.spark.jobs.table import Table
 
 DATES = ("2013-01-01", "2013-01-02", "2013-12-31")
@@ -40,7 +42,7 @@ class Job:
         table.inspect()
         self.step()
         with table.lock():
-            table.claim(table.judge("t", "c", ("h",), None, None, "date"))
+            table.claim(table.judge("t", "c", "", TableSettings(headers=("h",), partition_by="date")))
             self.step()
             for batch in range(self.newest(table, "commits") + 1, self.until):
                 self.log(table, "offsets", batch)
@@ -162,7 +164,7 @@ def landed(out: Path, checkpoint: Path | None = None, headers: tuple[str, ...] =
     """A table with one batch in it."""
     table = Table(out, checkpoint)
     with table.lock():
-        table.claim(table.judge("t", "c", headers, None, None, "date"))
+        table.claim(table.judge("t", "c", "", TableSettings(headers=headers, partition_by="date")))
     job = Job(out, until=1)
     job.log(table, "offsets", 0)
     staged = table.stage(0)
@@ -175,12 +177,12 @@ def landed(out: Path, checkpoint: Path | None = None, headers: tuple[str, ...] =
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (("u", "c", None, None), "holds topic 't', not 'u'"),
-        (("t", "d", None, None), "of cluster c, not of d"),
-        (("t", "c", ("h", "i"), None), "was begun with headers h, not h,i"),
-        (("t", "c", (), None), r"was begun with headers h, not \(none\)"),
-        (("t", "c", None, True), "key and value as bytes"),
-        (("t", "c", None, None, None, "month"), "was begun with partition_by=date, not month"),
+        (("u", "c", "", TableSettings()), "holds topic 't', not 'u'"),
+        (("t", "d", "", TableSettings()), "of cluster c, not of d"),
+        (("t", "c", "", TableSettings(headers=("h", "i"))), "was begun with headers h, not h,i"),
+        (("t", "c", "", TableSettings(headers=())), r"was begun with headers h, not \(none\)"),
+        (("t", "c", "", TableSettings(text=True)), "key and value as bytes"),
+        (("t", "c", "", TableSettings(partition_by="month")), "was begun with partition_by=date, not month"),
     ],
 )
 def test_a_table_stays_what_it_was_begun_as(tmp_path, asked, said):
@@ -189,37 +191,49 @@ def test_a_table_stays_what_it_was_begun_as(tmp_path, asked, said):
         table.judge(*asked)
 
 
-@pytest.mark.parametrize("asked", [("t", "c", None, None), ("t", "", ("h",), False)])
+@pytest.mark.parametrize(
+    "asked", [("t", "c", "", TableSettings()), ("t", "", "", TableSettings(headers=("h",), text=False))]
+)
 def test_a_table_is_taken_up_again_by_what_it_was_begun_with(tmp_path, asked):
     table = landed(tmp_path / "t")
     assert table.judge(*asked) == table.identity()
 
 
+def test_a_topic_that_was_deleted_and_created_again_is_another_topic(tmp_path):
+    table = landed(tmp_path / "t")
+    first, other = str(UUID(int=1)), str(UUID(int=2))
+    with table.lock():
+        table.claim(table.judge("t", "c", first, TableSettings()))  # one that was begun with brokers that tell no ids
+    assert judged(table)
+    with pytest.raises(StorageError, match=rf"deleted and created again since \(its id was {first}, and is {other}\)"):
+        table.judge("t", "c", other, TableSettings())
+
+
 def test_a_checkpoint_of_another_table_is_refused(tmp_path):
     landed(tmp_path / "a", tmp_path / "cp")
     with pytest.raises(StorageError, match="is the checkpoint of another table"):
-        Table(tmp_path / "b", tmp_path / "cp").judge("t", "c", (), None)
+        Table(tmp_path / "b", tmp_path / "cp").judge("t", "c", "", TableSettings(headers=()))
     assert not (tmp_path / "b").exists()
 
 
 def test_a_table_without_its_checkpoint_is_refused(tmp_path):
     landed(tmp_path / "t", tmp_path / "cp")
     with pytest.raises(StorageError, match=r"its checkpoint is not in .*_checkpoint"):
-        Table(tmp_path / "t").judge("t", "c", None, None)
+        Table(tmp_path / "t").judge("t", "c", "", TableSettings())
 
 
 def test_a_checkpoint_older_than_the_table_is_refused(tmp_path):
     table = landed(tmp_path / "t")
     (table.checkpoint / "offsets/0").unlink()
     with pytest.raises(StorageError, match=r"older than the table \(batch -1 against 0\)"):
-        table.judge("t", "c", None, None)
+        table.judge("t", "c", "", TableSettings())
 
 
 def test_a_checkpoint_whose_table_is_gone_is_refused(tmp_path):
     table = landed(tmp_path / "t", tmp_path / "cp")
     shutil.rmtree(table.out)
     with pytest.raises(StorageError, match="cp: is the checkpoint of another table"):
-        table.judge("t", "c", None, None)
+        table.judge("t", "c", "", TableSettings())
 
 
 def test_a_table_in_a_folder_of_its_directory_is_not_begun_anew_beside_it(tmp_path):
@@ -236,7 +250,7 @@ def remove(files: list[Path]) -> None:
 
 
 def judged(table: Table) -> bool:
-    return table.judge("t", "c", None, None) == table.identity()
+    return table.judge("t", "c", "", TableSettings()) == table.identity()
 
 
 def test_a_table_whose_files_are_gone_while_its_checkpoint_stays_is_refused(tmp_path):
@@ -244,9 +258,9 @@ def test_a_table_whose_files_are_gone_while_its_checkpoint_stays_is_refused(tmp_
     table = Table(tmp_path / "t")
     remove(table.files())
     with pytest.raises(StorageError, match=r"its files are gone, but the checkpoint .*_checkpoint goes on behind them"):
-        table.judge("t", "c", None, None)
+        table.judge("t", "c", "", TableSettings())
     with pytest.raises(StorageError) as refused:
-        table.judge("t", "c", None, None)
+        table.judge("t", "c", "", TableSettings())
     assert "\n" not in str(refused.value)
     (table.state / "landed.json").unlink()  # as the error says, of files that were removed on purpose
     assert judged(table)
@@ -262,7 +276,7 @@ def test_files_that_are_gone_are_missed_while_a_later_batch_is_under_way(tmp_pat
     assert judged(table)
     remove(table.files())
     with pytest.raises(StorageError, match="are gone"):
-        table.judge("t", "c", None, None)
+        table.judge("t", "c", "", TableSettings())
 
 
 def test_a_table_that_is_older_than_its_checkpoint_is_refused(tmp_path):
@@ -270,14 +284,14 @@ def test_a_table_that_is_older_than_its_checkpoint_is_refused(tmp_path):
     table = Table(tmp_path / "t")
     remove([path for path in table.files() if "batch-00000002" in path.name])
     with pytest.raises(StorageError, match=r"the files of batch 2 are gone from .*date=2013-01-01, but the checkpoint"):
-        table.judge("t", "c", None, None)
+        table.judge("t", "c", "", TableSettings())
 
 
 def test_batches_without_rows_leave_nothing_that_could_be_missed(tmp_path):
     table = Table(tmp_path / "t")
     job = Job(tmp_path / "t", until=0)
     with table.lock():
-        table.claim(table.judge("t", "c", ("h",), None))
+        table.claim(table.judge("t", "c", "", TableSettings(headers=("h",))))
     for batch in range(3):
         job.log(table, "offsets", batch)
         table.publish(batch, table.stage(batch))
@@ -296,7 +310,7 @@ def test_days_that_somebody_removed_are_not_missed(tmp_path):
 def test_files_for_which_one_of_somebody_else_stands_are_not_missed(tmp_path):
     table = Table(tmp_path / "t")
     with table.lock():
-        table.claim(table.judge("t", "c", (), None))
+        table.claim(table.judge("t", "c", "", TableSettings(headers=())))
     job = Job(tmp_path / "t", until=1)
     job.log(table, "offsets", 0)
     staged = table.stage(0)
@@ -308,7 +322,7 @@ def test_files_for_which_one_of_somebody_else_stands_are_not_missed(tmp_path):
     assert judged(table)
     (table.checkpoint / "offsets/0").unlink()
     with pytest.raises(StorageError, match=r"older than the table \(batch -1 against 0\)"):
-        table.judge("t", "c", None, None)
+        table.judge("t", "c", "", TableSettings())
 
 
 def test_a_table_emptied_with_its_checkpoint_lands_from_the_start(tmp_path):
@@ -320,7 +334,7 @@ def test_a_table_emptied_with_its_checkpoint_lands_from_the_start(tmp_path):
     assert rows_of(tmp_path / "t") == all_rows(2)
     remove(table.files())
     with pytest.raises(StorageError, match="its files are gone"):
-        table.judge("t", "c", None, None)
+        table.judge("t", "c", "", TableSettings())
 
 
 def test_files_of_others_in_the_table_are_left_alone(tmp_path):
@@ -333,7 +347,7 @@ def test_files_of_others_in_the_table_are_left_alone(tmp_path):
 def test_files_of_a_table_that_is_not_partitioned_stand_side_by_side_and_are_cleared_like_others(tmp_path):
     table = Table(tmp_path / "t")
     with table.lock():
-        table.claim(table.judge("t", "c", (), None))
+        table.claim(table.judge("t", "c", "", TableSettings(headers=())))
     Job(tmp_path / "t", until=1).log(table, "offsets", 0)
     staged = table.stage(0)
     for number in range(2):
@@ -350,7 +364,7 @@ def test_a_damaged_note_of_the_last_batches_is_named(tmp_path, text):
     table = landed(tmp_path / "t")
     (table.state / "landed.json").write_text(text)
     with pytest.raises(StorageError, match=r"landed\.json"):
-        table.judge("t", "c", None, None)
+        table.judge("t", "c", "", TableSettings())
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 3}', '{"format": 2, "id": "x"}'])

@@ -1,4 +1,4 @@
-"""Values decoded and headers lifted inside the source, and work done ahead."""
+"""Values decoded and headers as columns inside the source, and prefetching."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pyspark.sql.types import StructType
 from tagwire import messages
 from tagwire.errors import ConfigError, DecodeError
 from tagwire.records import Record
-from tagwire.spark.ahead import ahead
 from tagwire.spark.ddl import parse_schema
 from tagwire.spark.failure import reason
+from tagwire.spark.prefetch import prefetched
 from tagwire.spark.source.options import parse
 from tagwire.spark.values.json import decode_json
 
@@ -149,13 +149,13 @@ def test_what_is_done_ahead_is_bounded_in_order_and_ends_with_its_reader():
         finally:
             closed.append(True)
 
-    taken = ahead(numbers(), 2)
+    taken = prefetched(numbers(), 2)
     assert [next(taken), next(taken)] == [0, 1]
     wait_until(lambda: len(made) >= 5)
     assert len(made) == 5  # two taken, two waiting, one in hand
     taken.close()
     assert closed == [True]
-    assert list(ahead(iter(range(50)))) == list(range(50))
+    assert list(prefetched(iter(range(50)))) == list(range(50))
 
 
 def test_an_error_comes_after_what_was_before_it():
@@ -163,7 +163,7 @@ def test_an_error_comes_after_what_was_before_it():
         yield 1
         raise DecodeError("broken")
 
-    taken = ahead(failing())
+    taken = prefetched(failing())
     assert next(taken) == 1
     with pytest.raises(DecodeError, match="broken"):
         next(taken)

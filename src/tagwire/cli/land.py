@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -137,33 +138,48 @@ def land(
     if topic is None and (text is not None or decoding):
         raise typer.BadParameter("the demonstration's values are text", param_hint="'--text'")
     names = None if headers is None else [name.strip() for name in headers.split(",")]
-    from tagwire.spark.jobs import flights, land, report
-    from tagwire.spark.jobs.table import PARTITIONINGS
+    from tagwire.spark.jobs import flights, report
+    from tagwire.spark.jobs.land import BatchSettings, LandListener, TableSettings
+    from tagwire.spark.jobs.land import land as land_topic
+    from tagwire.spark.jobs.land_settings import PARTITIONINGS
 
     if partition_by is not None and partition_by not in PARTITIONINGS:
         raise typer.BadParameter(f"{partition_by!r} is not none, month or date", param_hint="'--partition-by'")
 
+    table = TableSettings(headers=names, text=text, values=decoding or None, partition_by=partition_by)
+    batches = replace(
+        flights.BATCHES if topic is None else BatchSettings(), file_bytes=file_size << 20, file_rows=file_rows
+    )
+    if batch_offsets is not None:
+        batches = replace(batches, batch_offsets=batch_offsets)
     with leaving_at_once("interrupted; run it again to go on"), as_typed(_OPTIONS), display() as shown:
-        further: dict[str, Any] = {
-            "checkpoint": checkpoint,
-            "headers": names,
-            "partition_by": partition_by,
-            "file_bytes": file_size << 20,
-            "file_rows": file_rows,
-            "metrics": metrics,
-            "on_progress": shown.progress,
-            "on_step": shown.step,
-        }
-        if batch_offsets is not None:
-            further["batch_offsets"] = batch_offsets
+        listener = LandListener(on_progress=shown.progress, on_step=shown.step)
         if as_json:
-            further["on_batch"] = lambda batch: _print_json(vars(batch))
+            listener = replace(listener, on_batch=lambda batch: _print_json(vars(batch)))
         if topic is None:
-            done = flights.land_flights(to, on_fill=shown.fill, **further)
+            done = flights.land_flights(
+                to,
+                table=table,
+                batches=batches,
+                checkpoint=checkpoint,
+                metrics=metrics,
+                listener=listener,
+                on_fill=shown.fill,
+            )
         else:
-            further |= {"properties": client_properties(bootstrap), "text": text, "values": decoding or None}
+            properties = client_properties(bootstrap)
             with connect(bootstrap) as client, topics_meant(client, topic):
-                done = land.land(bootstrap, topic, to, **further)
+                done = land_topic(
+                    bootstrap,
+                    topic,
+                    to,
+                    table=table,
+                    batches=batches,
+                    properties=properties,
+                    checkpoint=checkpoint,
+                    metrics=metrics,
+                    listener=listener,
+                )
     if as_json:
         _print_json(done.document())
         return

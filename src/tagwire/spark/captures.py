@@ -31,11 +31,11 @@ from pyspark.sql.types import (
 
 from tagwire.capture import Census, Losses, Offers, Piece, paths_of, pieces, seen_in, take_census
 from tagwire.errors import ConfigError
-from tagwire.spark.ahead import ahead
 from tagwire.spark.columns import arrow_schema
 from tagwire.spark.ddl import parse_schema
-from tagwire.spark.failure import causes_alone
+from tagwire.spark.failure import without_tracebacks
 from tagwire.spark.option_values import count, flag, known_options
+from tagwire.spark.prefetch import prefetched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +73,7 @@ def schema_of(*, losses: bool) -> StructType:
     return schema.add(_LOSS, StringType()) if losses else schema
 
 
-@causes_alone
+@without_tracebacks
 class CaptureDataSource(DataSource):
     """Format `tagwire-capture`. A wrong option is a `ConfigError` at load."""
 
@@ -90,7 +90,7 @@ class CaptureDataSource(DataSource):
         return (GatheringReader if _flag(self.options, "gathered") else CaptureReader)(self.options, schema)
 
 
-@causes_alone
+@without_tracebacks
 class CaptureReader(DataSourceReader):
     """One task for each file, or piece of a log."""
 
@@ -129,7 +129,7 @@ class CaptureReader(DataSourceReader):
         if partition is None or partition.value is None:  # what Spark makes of a plan without tasks
             return iter(())
         path, start, end = partition.value
-        return ahead(self._batches(Piece(Path(path), start, end)))
+        return prefetched(self._batches(Piece(Path(path), start, end)))
 
     def _batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         from tagwire.capture.tables import loss_batch, observation_batch
@@ -142,7 +142,7 @@ class CaptureReader(DataSourceReader):
             yield _shaped(loss_batch(losses), wanted)
 
 
-@causes_alone
+@without_tracebacks
 class GatheringReader(CaptureReader):
     """One task for each file, or piece of a log, which counts what it sees."""
 

@@ -1,4 +1,4 @@
-"""What went wrong inside Spark, in one line: as it leaves a Python of Spark's, and as it comes back to the driver.
+"""Errors across Spark's processes, in one line: as they leave a planner or worker, and as the driver gets them back.
 
 An error raised in a planner or a worker comes back as text inside a Java exception, under its traceback. Our own
 errors say what is wrong and where, so they go without one, unless the environment variable `TAGWIRE_TRACEBACK` is set.
@@ -75,11 +75,11 @@ def _rebuilt(name: str, message: str) -> TagwireError:
     return kind(message) if isinstance(kind, type) and issubclass(kind, TagwireError) else TagwireError(message)
 
 
-def cause_alone(function: Function) -> Function:
-    """`function`, of which Spark writes our own errors down as their one line.
+def without_traceback(function: Function) -> Function:
+    """`function`, whose `TagwireError`s Spark reports without a traceback.
 
-    A Python of Spark's writes down one error and ends, so nothing but that error goes without its traceback. In every
-    other process, and of other errors, nothing is changed.
+    A Python process of Spark's reports one error and ends, so no other error loses its traceback. In other processes,
+    and for other errors, nothing changes.
     """
 
     @wraps(function)
@@ -94,11 +94,11 @@ def cause_alone(function: Function) -> Function:
     return called  # type: ignore[return-value]
 
 
-def causes_alone(kind: Kind) -> Kind:
-    """The class, all methods of which that Spark calls are as `cause_alone` makes them."""
+def without_tracebacks(kind: Kind) -> Kind:
+    """`kind`, with `without_traceback` on every method that Spark calls."""
     for name in _CALLED:
         if name in vars(kind):
-            setattr(kind, name, cause_alone(vars(kind)[name]))
+            setattr(kind, name, without_traceback(vars(kind)[name]))
     return kind
 
 

@@ -22,9 +22,9 @@ with Needs("spark"):
     from pyspark.sql.types import ArrayType, StructField, StructType
 
 from tagwire.spark.columns import arrow_schema, topic_schema
-from tagwire.spark.failure import cause_alone
-from tagwire.spark.values.formats import FAIL, MODES, PERMISSIVE
+from tagwire.spark.failure import without_traceback
 from tagwire.spark.values.messages import MessageForm, Spec, home_of
+from tagwire.spark.values.modes import FAILFAST, MODES, PERMISSIVE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -113,7 +113,7 @@ def _records(values: pa.Array, mode: str) -> pa.Array:
                 data = memoryview(value.as_buffer())
                 batch = to_arrow(data, columns=columns, timestamp_unit="us", max_decompressed=MAX_DECOMPRESSED)
             except (DecodeError, UnsupportedVersionError) as error:
-                if mode == FAIL:
+                if mode == FAILFAST:
                     raise DecodeError(f"row {number}: {error}") from None
                 broken.append(number)
             else:
@@ -133,7 +133,7 @@ def _arrow(function: Callable[[pa.Array], pa.Array], kind: StructType | ArrayTyp
         from pyspark.sql.functions import arrow_udf
     except ImportError:
         raise ConfigError("tagwire.spark.functions: needs PySpark 4.1 or newer") from None
-    return arrow_udf(cause_alone(function), kind)  # type: ignore[no-any-return]
+    return arrow_udf(without_traceback(function), kind)  # type: ignore[no-any-return]
 
 
 def _mode(mode: str) -> str:

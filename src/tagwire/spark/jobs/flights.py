@@ -11,16 +11,17 @@ import csv
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from tagwire.errors import ConfigError, Error, KafkaError
-from tagwire.spark.jobs.land import land
+from tagwire.spark.jobs.land import BatchSettings, LandListener, TableSettings, land
 from tagwire.spark.jobs.landed import LandReport
 from tagwire.spark.jobs.table import Table
 from tagwire.spark.session import check_spark, check_streams
@@ -30,10 +31,14 @@ DEPARTURES = 336_776
 PARTITIONS = 4
 HEADERS = ("origin", "schema-version", "trace-id")
 NEW_YORK = ZoneInfo("America/New_York")
-BATCH_OFFSETS = 200_000
 _SCHEMA_VERSION = b"1"
 _TEXTS = {"carrier", "tailnum", "origin", "dest", "time_hour"}
 _REPORT_EVERY = 10_000
+_TABLE = TableSettings()
+_LISTENER = LandListener()
+
+BATCHES = BatchSettings(batch_offsets=200_000)
+"""Two micro-batches, so that the demonstration shows more than one."""
 
 
 class Departure(NamedTuple):
@@ -123,17 +128,19 @@ def fill(bootstrap: str, *, on_progress: Callable[[int], None] = lambda records:
 def land_flights(
     to: str | Path,
     *,
+    table: TableSettings = _TABLE,
+    batches: BatchSettings = BATCHES,
     checkpoint: str | Path | None = None,
-    headers: Sequence[str] | None = None,
-    partition_by: str | None = None,
+    metrics: str | Path | None = None,
+    listener: LandListener = _LISTENER,
     on_fill: Callable[[int], None] = lambda records: None,
-    on_step: Callable[[str], None] = lambda step: None,
-    **further: Any,
 ) -> LandReport:
     """Start a broker on `to/_broker`, fill its topic where it is not full yet, and land it in `to`.
 
     Args:
-        further: arguments of `land`.
+        table: as of `land`; key and value are text.
+        batches, checkpoint, metrics, listener: as of `land`. One more step of the listener's is `filled`.
+        on_fill: told how many of all records have been gone through.
 
     Raises:
         StorageError, ConfigError: before anything is written where `to` is not ours or something is missing; else as
@@ -141,27 +148,28 @@ def land_flights(
     """
     from tagwire.broker import Broker
 
-    table = Table(to, checkpoint)
-    table.inspect()
-    wanted = HEADERS if headers is None and table.identity() is None else headers
-    table.judge(TOPIC, "", wanted, True, None, partition_by)
+    there = Table(to, checkpoint)
+    there.inspect()
+    if table.headers is None and there.identity() is None:
+        table = replace(table, headers=HEADERS)
+    table = replace(table, text=True)
+    there.judge(TOPIC, "", "", table)
     check_spark()
     check_streams()
     _data()
-    table.begin()
-    with Broker(table.out / "_broker") as broker:
+    there.begin()
+    with Broker(there.out / "_broker") as broker:
         fill(broker.bootstrap, on_progress=on_fill)
-        on_step("filled")
+        listener.on_step("filled")
         return land(
             broker.bootstrap,
             TOPIC,
             to,
+            table=table,
+            batches=batches,
             checkpoint=checkpoint,
-            headers=wanted,
-            text=True,
-            partition_by=partition_by,
-            on_step=on_step,
-            **{"batch_offsets": BATCH_OFFSETS, **further},
+            metrics=metrics,
+            listener=listener,
         )
 
 

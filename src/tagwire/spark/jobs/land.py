@@ -13,17 +13,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tagwire.errors import ConfigError
 from tagwire.spark.failure import reason
-from tagwire.spark.jobs.landed import Batch, LandReport, Progress, counted, report_of, write_metrics
-from tagwire.spark.jobs.table import MONTH, NONE, PARTITIONINGS, Identity, Table
+from tagwire.spark.jobs.land_settings import CORRUPT, MONTH, BatchSettings, TableSettings
+from tagwire.spark.jobs.landed import Batch, LandListener, LandReport, Progress, counted, report_of, write_metrics
+from tagwire.spark.jobs.table import Identity, Table
 from tagwire.spark.session import check_spark, check_streams, session
-from tagwire.spark.values.formats import PERMISSIVE, settled
+from tagwire.spark.values.formats import resolved_options
+from tagwire.spark.values.modes import PERMISSIVE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -31,10 +33,11 @@ if TYPE_CHECKING:
 
     from tagwire.client import Client
 
-COLUMNS = ("key", "value", "partition", "offset", "timestamp")
-CORRUPT = "_corrupt_record"
-BATCH_OFFSETS = 1_000_000
-FILE_BYTES = 128 << 20
+__all__ = ["BatchSettings", "LandListener", "TableSettings", "land"]
+
+_TABLE = TableSettings()
+_BATCHES = BatchSettings()
+_LISTENER = LandListener()
 _POLL_SECONDS = 0.2
 _KEY_LISTS = 1000
 _APIS = (18, 3, 2, 1)  # ApiVersions, Metadata, ListOffsets, Fetch
@@ -45,50 +48,32 @@ def land(
     topic: str,
     to: str | Path,
     *,
+    table: TableSettings = _TABLE,
+    batches: BatchSettings = _BATCHES,
     spark: SparkSession | None = None,
     properties: Mapping[str, str] | None = None,
     checkpoint: str | Path | None = None,
-    headers: Sequence[str] | None = None,
-    text: bool | None = None,
-    values: Mapping[str, str] | None = None,
-    partition_by: str | None = None,
-    batch_offsets: int = BATCH_OFFSETS,
-    file_bytes: int = FILE_BYTES,
-    file_rows: int | None = None,
     metrics: str | Path | None = None,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
-    on_batch: Callable[[Batch], None] = lambda batch: None,
-    on_step: Callable[[str], None] = lambda step: None,
+    listener: LandListener = _LISTENER,
 ) -> LandReport:
     """Land what `topic` holds now, and has not landed yet, in the table that `to` is.
 
+        land("kafka-1:9092", "orders", "lake/orders", table=TableSettings(headers=["tenant"]))
+
     Args:
         bootstrap: brokers, `HOST:PORT,HOST:PORT`.
+        to: a directory of this machine, which becomes the table.
+        table: columns and directories of the table; a table that was begun needs none.
+        batches: how large micro-batches and files become.
         spark: a classic session, whose settings stay as they are; None takes the one that runs, or starts one.
         properties: further ones of the client: security, `isolation.level`, ...
-        checkpoint: directory of what the query remembers; `to/_checkpoint` unless said otherwise.
-        headers: names of the headers that become columns; None is as the table has them, none for a new one.
-        text: key and value become strings instead of bytes; None is as the table has them, bytes for a new one.
-        values: the options of the format `tagwire` that decode values: `value.format`, `value.schema`, ... None is as
-            the table has them. `mode` may change from run to run; PERMISSIVE keeps the bytes of a value that cannot be
-            decoded in a column `_corrupt_record`, or as `columnNameOfCorruptRecord` names it.
-        partition_by: whether files are kept apart by the "month" or "date" (UTC) of the timestamp, each in a directory
-            of its own. None is as the table has it, "none" for a new one: Parquet's statistics find a time as well, and
-            a micro-batch writes at least one file for each month or date that it holds.
-        batch_offsets: offsets in one micro-batch, at most about; each adds at least one file.
-        file_bytes: how large a file becomes, about, where a micro-batch, or its part of a date, has so much, by the
-            size of its rows before Parquet packs them. No file is larger than twice that, but in the first micro-batch
-            of a table.
-        file_rows: rows in one file, at most; None is as many as `file_bytes` makes.
+        checkpoint: directory of the query's checkpoint; `to/_checkpoint` unless said otherwise.
         metrics: a file that holds how far the run is, as Prometheus reads it; written anew after each micro-batch.
-        on_progress: told how far the run is, several times a second.
-        on_batch: told each micro-batch that is done.
-        on_step: told each step as it is reached: checked, locked, claimed, started; for each micro-batch cleared,
-            staged, moved (for each file), published, committed; landed.
+        listener: is told how the run goes on.
 
     Raises:
         ConfigError: an argument is wrong, or there is no Java or PySpark.
-        SpecError, UnsupportedVersionError: `values` names no message.
+        SpecError, UnsupportedVersionError: `table.values` names no message.
         StorageError: `to` or `checkpoint` is not ours, does not fit or is in use, or the disk fails.
         ConnectError, KafkaError, CorruptRecordError: as the brokers answer.
         DecodeError: a value cannot be decoded, with mode FAILFAST.
@@ -96,60 +81,53 @@ def land(
     """
     from tagwire.client import Client
 
-    _check(
-        topic, headers, values, partition_by, batch_offsets=batch_offsets, file_bytes=file_bytes, file_rows=file_rows
-    )
+    if not topic or "," in topic:
+        raise ConfigError(f"topic {topic!r}: needs the name of one topic")
+    table.check()
+    batches.check()
     check_spark(spark)
     check_streams(spark)
     client_properties = {**(properties or {}), "bootstrap.servers": bootstrap}
-    table = Table(to, checkpoint)
-    table.inspect()
-    decoding = None if values is None else _decoding(values, table.identity())
+    there = Table(to, checkpoint)
+    there.inspect()
+    mode = (table.values or {}).get("mode")
+    if table.values is not None:
+        table = replace(table, values=_decoding(table.values, there.identity()))
     with Client.from_properties(client_properties) as client:
-        client.topic(topic)
-        asked = (topic, client.metadata([topic]).cluster_id or "", headers, text, decoding, partition_by)
-        table.judge(*asked)
-        on_step("checked")
-        with table.lock():
-            on_step("locked")
-            with session(table.state / "spark.log", spark) as own:
-                identity = table.judge(*asked)
-                table.claim(identity)
-                on_step("claimed")
-                if values is not None and "mode" in values:
-                    identity = replace(identity, values={**identity.values, "mode": values["mode"]})
-                own.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", str(file_bytes))
+        topic_id = client.topic(topic).topic_id
+        asked = (topic, client.metadata([topic]).cluster_id or "", str(topic_id) if topic_id.int else "", table)
+        there.judge(*asked)
+        listener.on_step("checked")
+        with there.lock():
+            listener.on_step("locked")
+            with session(there.state / "spark.log", spark) as own:
+                identity = there.judge(*asked)
+                there.claim(identity)
+                listener.on_step("claimed")
+                if mode is not None:
+                    identity = replace(identity, values={**identity.values, "mode": mode})
+                own.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", str(batches.file_bytes))
                 # Else Spark makes as many files as there are cores, however small.
                 own.conf.set("spark.sql.adaptive.coalescePartitions.parallelismFirst", "false")
-                run = _Run(table, identity, file_bytes, file_rows, on_batch, on_step)
-                if metrics is not None:
-                    run.metrics = Path(metrics)
-                query = _query(own, client_properties, identity, table, batch_offsets, run.write)
-                progress = run.follow(query, on_progress)
+                run = _Run(there, identity, batches, listener, None if metrics is None else Path(metrics))
+                query = _query(own, client_properties, identity, there, batches.batch_offsets, run.write)
+                progress = run.follow(query)
         versions = _versions(client)
-    on_step("landed")
-    return report_of(table, identity, bootstrap, progress, versions)
+    listener.on_step("landed")
+    return report_of(there, identity, bootstrap, progress, versions)
 
 
 class _Run:
     """One run of the query: writes its micro-batches and keeps count."""
 
     def __init__(
-        self,
-        table: Table,
-        identity: Identity,
-        file_bytes: int,
-        file_rows: int | None,
-        on_batch: Callable[[Batch], None],
-        on_step: Callable[[str], None],
+        self, table: Table, identity: Identity, batches: BatchSettings, listener: LandListener, metrics: Path | None
     ) -> None:
         self.table = table
         self.identity = identity
-        self.file_bytes = file_bytes
-        self.file_rows = file_rows
-        self.on_batch = on_batch
-        self.on_step = on_step
-        self.metrics: Path | None = None
+        self.batches = batches
+        self.listener = listener
+        self.metrics = metrics
         self.progress = Progress()
         self.published: dict[int, Batch] = {}
         self.failure: BaseException | None = None
@@ -166,7 +144,7 @@ class _Run:
         from pyspark.sql import Observation
 
         self.table.clear(number)
-        self.on_step("cleared")
+        self.listener.on_step("cleared")
         staged = self.table.stage(number)
         seen = Observation()
         rows = table_columns(batch.observe(seen, _header_key_lists()), self.identity)
@@ -176,10 +154,10 @@ class _Run:
         rows = rows.sortWithinPartitions(*([folder] if folder else []), "partition", "offset")
         writer = rows.write.option("maxRecordsPerFile", self._most_rows())
         (writer.partitionBy(folder) if folder else writer).parquet(f"file://{staged}")
-        self.on_step("staged")
+        self.listener.on_step("staged")
         done, partitions = counted(number, staged, self.identity.corrupt)
-        self.table.publish(number, staged, moved=lambda path: self.on_step("moved"))
-        self.on_step("published")
+        self.table.publish(number, staged, moved=lambda path: self.listener.on_step("moved"))
+        self.listener.on_step("published")
         if done.rows:  # Spark keeps no observations of a batch without rows
             for row in seen.get["lists"]:
                 for key in json.loads(row["item"] or "[]"):
@@ -193,34 +171,34 @@ class _Run:
         Spark splits what it rebalances between its tasks only: a task that read much of one date makes one large file
         of it. So a file ends at twice its size, as the rows so far have it.
         """
-        if self.file_rows is not None:
-            return self.file_rows
+        if self.batches.file_rows is not None:
+            return self.batches.file_rows
         rows, size = self.progress.rows, self.progress.bytes
         if not rows and (files := self.table.files()):
             import pyarrow.parquet as pq
 
             rows, size = pq.read_metadata(files[-1]).num_rows, files[-1].stat().st_size
-        return max(1, 2 * self.file_bytes * rows // size) if rows else 0
+        return max(1, 2 * self.batches.file_bytes * rows // size) if rows else 0
 
-    def follow(self, query: StreamingQuery, on_progress: Callable[[Progress], None]) -> Progress:
+    def follow(self, query: StreamingQuery) -> Progress:
         """Wait for the end of the query; its failure is raised as our own error."""
-        self.on_step("started")
+        self.listener.on_step("started")
         begun, ended = time.monotonic(), False
         try:
             while not ended:
                 ended = query.awaitTermination(_POLL_SECONDS)
                 self.progress.seconds = time.monotonic() - begun
                 self._committed(query)
-                on_progress(self.progress)
+                self.listener.on_progress(self.progress)
         except Exception as error:
             raise reason(self.failure or error) from error
         finally:
             query.stop()
         self.progress.behind = self.progress.behind or 0
         for done in self.published.values():  # of which Spark did not tell
-            self.on_batch(replace(done, seconds=self.progress.seconds))
+            self.listener.on_batch(replace(done, seconds=self.progress.seconds))
         self._measure(ended=True)
-        on_progress(self.progress)
+        self.listener.on_progress(self.progress)
         return self.progress
 
     def _committed(self, query: StreamingQuery) -> None:
@@ -232,9 +210,9 @@ class _Run:
             if done is None:
                 continue
             self.progress.behind = _behind(told.sources[0])
-            self.on_batch(replace(done, behind=self.progress.behind, seconds=self.progress.seconds))
+            self.listener.on_batch(replace(done, behind=self.progress.behind, seconds=self.progress.seconds))
             self._measure(ended=False)
-            self.on_step("committed")
+            self.listener.on_step("committed")
 
     def _measure(self, *, ended: bool) -> None:
         if self.metrics is not None:
@@ -276,42 +254,12 @@ def _header_key_lists() -> Column:
     return F.expr(f"approx_top_k({keys}, {_KEY_LISTS}, {_KEY_LISTS})").alias("lists")
 
 
-def _check(
-    topic: str,
-    headers: Sequence[str] | None,
-    values: Mapping[str, str] | None,
-    partition_by: str | None,
-    **counts: int | None,
-) -> None:
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            raise ConfigError(f"{name}={count}: needs a whole number above 0")
-    if not topic or "," in topic:
-        raise ConfigError(f"topic {topic!r}: needs the name of one topic")
-    corrupt = {} if values is None else {"columnNameOfCorruptRecord": values.get("columnNameOfCorruptRecord", CORRUPT)}
-    if partition_by not in (None, *PARTITIONINGS):
-        raise ConfigError(
-            f"partition_by={partition_by!r}: needs {', '.join(PARTITIONINGS[:-1])} or {PARTITIONINGS[-1]}"
-        )
-    columns = (*COLUMNS, *([partition_by] if partition_by not in (None, NONE) else []))
-    taken = set(columns)
-    for what, names in (("headers", headers or ()), *((name, (column,)) for name, column in corrupt.items())):
-        for name in names:
-            if not name:
-                raise ConfigError(f"{what}: an empty name")
-            if name.lower() in taken:
-                raise ConfigError(
-                    f"{what}: {name!r} would be a second column of that name (columns: {', '.join(columns)})"
-                )
-            taken.add(name.lower())
-
-
 def _decoding(values: Mapping[str, str], begun: Identity | None) -> dict[str, str]:
     """How values are decoded; what is not said is as the table was begun with."""
     there = begun.values if begun is not None else {}
     if "value.format" not in values:
-        return settled({**there, **values})
-    return settled({"columnNameOfCorruptRecord": there.get("columnNameOfCorruptRecord", CORRUPT), **values})
+        return resolved_options({**there, **values})
+    return resolved_options({"columnNameOfCorruptRecord": there.get("columnNameOfCorruptRecord", CORRUPT), **values})
 
 
 def _query(

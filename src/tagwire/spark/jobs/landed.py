@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,6 +78,22 @@ class Progress:
         for partition, part in partitions.items():
             before = self.partitions.get(partition)
             self.partitions[partition] = before + part if before else part
+
+
+@dataclass(frozen=True, kw_only=True)
+class LandListener:
+    """Who is told how a run goes on, in the thread that runs it.
+
+    Attributes:
+        on_progress: how far the run is, several times a second.
+        on_batch: each micro-batch that is done.
+        on_step: each step as it is reached: checked, locked, claimed, started; for each micro-batch cleared, staged,
+            moved (for each file), published, committed; landed.
+    """
+
+    on_progress: Callable[[Progress], None] = lambda progress: None
+    on_batch: Callable[[Batch], None] = lambda batch: None
+    on_step: Callable[[str], None] = lambda step: None
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,14 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tagwire.errors import StorageError
+from tagwire.spark.jobs.land_settings import DATE, MONTH, NONE, TableSettings
 
 _FORMAT = 2
 _IN_A_FOLDER = 1
@@ -42,9 +43,6 @@ _BATCH_FILE = re.compile(r"batch-(\d{8,19})-\d{4,}\.parquet")
 _MARK = "_tagwire.json"
 _MESSAGE = re.compile(r'"name"\s*:\s*"(\w+)"')
 _SHOWN = 80
-NONE, DATE, MONTH = "none", "date", "month"
-PARTITIONINGS = (NONE, MONTH, DATE)
-"""What the rows of a table are kept apart by: nothing, or the month or date (UTC) of their timestamps."""
 _FILES = ("*.parquet", f"{MONTH}=*/*.parquet", f"{DATE}=*/*.parquet")
 
 
@@ -59,6 +57,7 @@ class Identity:
         text: whether key and value are strings.
         values: options of the source that decode values; none where they are bytes or text. Their mode may change.
         partition_by: one of `PARTITIONINGS`.
+        topic_id: of the topic (KIP-516); "" where the brokers do not tell.
     """
 
     id: str
@@ -68,6 +67,7 @@ class Identity:
     text: bool
     values: dict[str, str] = field(default_factory=dict)
     partition_by: str = NONE
+    topic_id: str = ""
 
     @property
     def folder(self) -> str | None:
@@ -154,36 +154,33 @@ class Table:
             file.flush()
             yield
 
-    def judge(
-        self,
-        topic: str,
-        cluster_id: str,
-        headers: Sequence[str] | None,
-        text: bool | None,
-        values: Mapping[str, str] | None = None,
-        partition_by: str | None = None,
-    ) -> Identity:
+    def judge(self, topic: str, cluster_id: str, topic_id: str, settings: TableSettings) -> Identity:
         """What a table of this topic is or would be here; writes nothing.
 
         Args:
-            headers, text, values, partition_by: None takes what the table was begun with.
+            cluster_id, topic_id: "" where the brokers do not tell.
+            settings: what of them is None is as the table was begun.
 
         Raises:
-            StorageError: the table is of another topic, cluster or shape, or its checkpoint is not its own.
+            StorageError: the table is of another topic or cluster, or has other columns, or its checkpoint is not its
+                own.
         """
         known = self.identity()
         if known is None:
-            shape = (tuple(headers or ()), bool(text), dict(values or {}), partition_by or NONE)
-            known = Identity(uuid.uuid4().hex, topic, cluster_id, *shape)
-        self._refuse_other(known, topic, cluster_id, headers, text)
-        if partition_by not in (None, known.partition_by):
-            raise StorageError(
-                f"{self.out}: was begun with partition_by={known.partition_by}, not {partition_by}; its "
-                "files stay as they are"
+            known = Identity(
+                uuid.uuid4().hex,
+                topic,
+                cluster_id,
+                tuple(settings.headers or ()),
+                bool(settings.text),
+                dict(settings.values or {}),
+                settings.partition_by or NONE,
             )
-        self._refuse_other_values(known, values)
+        self._refuse_other_topic(known, topic, cluster_id, topic_id)
+        self._refuse_other_columns(known, settings)
+        self._refuse_other_values(known, settings.values)
         self._refuse_leftovers(known)
-        return known
+        return replace(known, topic_id=topic_id or known.topic_id)
 
     def claim(self, identity: Identity) -> None:
         """Begin the table that `judge` found good, or take it up again. Needs the lock."""
@@ -239,14 +236,21 @@ class Table:
             shutil.rmtree(self._staging / self._run, ignore_errors=True)
         return files
 
-    def _refuse_other(
-        self, known: Identity, topic: str, cluster_id: str, headers: Sequence[str] | None, text: bool | None
-    ) -> None:
+    def _refuse_other_topic(self, known: Identity, topic: str, cluster_id: str, topic_id: str) -> None:
         if known.topic != topic:
             raise StorageError(f"{self.out}: holds topic {known.topic!r}, not {topic!r}; choose another directory")
         if known.cluster_id and cluster_id and known.cluster_id != cluster_id:
             clusters = f"of cluster {known.cluster_id}, not of {cluster_id}"
             raise StorageError(f"{self.out}: holds {topic!r} {clusters}; choose another directory")
+        if known.topic_id and topic_id and known.topic_id != topic_id:
+            raise StorageError(
+                f"{self.out}: holds a topic {topic!r} that was deleted and created again since (its id was "
+                f"{known.topic_id}, and is {topic_id}): the offsets landed are of other records; choose another "
+                "directory"
+            )
+
+    def _refuse_other_columns(self, known: Identity, settings: TableSettings) -> None:
+        headers, text, partition_by = settings.headers, settings.text, settings.partition_by
         if headers is not None and tuple(headers) != known.headers:
             raise StorageError(
                 f"{self.out}: was begun with headers {','.join(known.headers) or '(none)'}, "
@@ -255,6 +259,11 @@ class Table:
         if text is not None and text != known.text:
             raise StorageError(
                 f"{self.out}: was begun with key and value as {'text' if known.text else 'bytes'}; its columns stay so"
+            )
+        if partition_by not in (None, known.partition_by):
+            raise StorageError(
+                f"{self.out}: was begun with partition_by={known.partition_by}, not {partition_by}; its "
+                "files stay as they are"
             )
 
     def _refuse_other_values(self, known: Identity, values: Mapping[str, str] | None) -> None:

@@ -18,10 +18,10 @@ from tagwire.records import Record, read
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.records.control import control_type
 from tagwire.records.internal_topics import CLUSTER_METADATA, decode_record
-from tagwire.spark.segments.plan import PartitionLog
+from tagwire.spark.segments.chunks import chunks
+from tagwire.spark.segments.file_splits import PartitionLog
 from tagwire.spark.segments.read import placed_error
 from tagwire.spark.segments.times import microseconds
-from tagwire.spark.segments.windows import windows
 
 log = logging.getLogger(__name__)
 
@@ -152,14 +152,14 @@ def _keep(kept: dict[bytes, Kept], record: Record) -> None:
 
 def _records(partition: PartitionLog, *, drop: bool) -> Iterator[tuple[int, bool, Record]]:
     for file in partition.files:
-        for window in windows(file, 0, file.size, drop=drop):
+        for chunk in chunks(file, 0, file.size, drop=drop):
             start = 0
-            for end in window.ends:
+            for end in chunk.ends:
                 try:
-                    (batch,) = read(window.data[start:end])
+                    (batch,) = read(chunk.data[start:end])
                     found = list(batch.records(max_decompressed=MAX_DECOMPRESSED))
                 except (DecodeError, UnsupportedVersionError) as error:
-                    wrong = placed_error(error, f"{file.path}, batch at byte {window.position + start}")
+                    wrong = placed_error(error, f"{file.path}, batch at byte {chunk.position + start}")
                     if not drop:
                         raise wrong from None
                     log.warning("left out: %s", wrong)

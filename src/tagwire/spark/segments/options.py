@@ -12,7 +12,7 @@ from tagwire.errors import ConfigError
 from tagwire.records import HeaderRegister
 from tagwire.records.internal_topics import CLUSTER_METADATA, OFFSETS, TRANSACTIONS
 from tagwire.spark.option_values import choice, count, dialect_of, flag, known_options, pattern
-from tagwire.spark.shape import LIFTED, ShapeOptions, shape_options
+from tagwire.spark.row_converter import HEADER_COLUMNS, RowOptions, row_options
 from tagwire.spark.values.formats import OPTIONS as VALUE_OPTIONS
 
 RECORDS, BATCHES = "records", "batches"
@@ -29,7 +29,7 @@ _NAMES = (
     "subscribe",
     "subscribePattern",
     "includeHeaders",
-    LIFTED,
+    HEADER_COLUMNS,
     *VALUE_OPTIONS,
     "isolation",
     "broken",
@@ -50,7 +50,7 @@ class SegmentOptions:
         isolation: whether the records of aborted and of open transactions are left out.
         drop: whether broken batches are left out with a warning, instead of ending the read.
         split_bytes: bytes of a segment that one task reads, about.
-        filter_pushdown: see `tagwire.spark.pushdown`; None is as Spark allows without harm.
+        filter_pushdown: see `tagwire.spark.filter_pushdown`; None is as Spark allows without harm.
         settings: for fsspec, where a path is a URL.
     """
 
@@ -58,7 +58,7 @@ class SegmentOptions:
     view: str = RECORDS
     topics: tuple[str, ...] = ()
     pattern: str = ""
-    shape: ShapeOptions = field(default_factory=ShapeOptions)
+    rows: RowOptions = field(default_factory=RowOptions)
     isolation: str = UNCOMMITTED
     drop: bool = False
     split_bytes: int = SPLIT_BYTES
@@ -106,7 +106,7 @@ def parse_segment_options(options: Mapping[str, str]) -> SegmentOptions:
         view=view,
         topics=tuple(name.strip() for name in given["subscribe"].split(",")) if "subscribe" in given else (),
         pattern=pattern("subscribePattern", given),
-        shape=shape_options(given, include_headers=flag("includeHeaders", given, default=False)),
+        rows=row_options(given, include_headers=flag("includeHeaders", given, default=False)),
         isolation=choice("isolation", given, (UNCOMMITTED, COMMITTED)),
         drop=choice("broken", given, (FAIL, DROP)) == DROP,
         split_bytes=count("maxPartitionBytes", given) or SPLIT_BYTES,

@@ -15,9 +15,9 @@ from tagwire.records import AbortedTransactions, HeaderRegister, RecordBatch, ba
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.records.control import control_type
 from tagwire.records.files.transaction_index import AbortedTransaction
-from tagwire.spark.segments.plan import Slice
+from tagwire.spark.segments.chunks import Chunk, chunks
+from tagwire.spark.segments.file_splits import FileSplit
 from tagwire.spark.segments.times import microseconds
-from tagwire.spark.segments.windows import Window, windows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +60,7 @@ only; `error`: why a batch is broken, else null."""
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RecordSelection:
     """Which records of a range are read, and how.
 
     Attributes:
@@ -79,7 +79,7 @@ class Wanted:
     register: HeaderRegister | None = None
 
 
-def read_records(piece: Slice, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+def read_records(split: FileSplit, wanted: RecordSelection) -> Iterator[pa.RecordBatch]:
     """The records of a range, in batches of `wanted.columns`. Control records are left out.
 
     Raises:
@@ -91,8 +91,8 @@ def read_records(piece: Slice, wanted: Wanted) -> Iterator[pa.RecordBatch]:
     options: dict[str, Any] = {
         "columns": wanted.columns,
         "timestamp_unit": "us",
-        "topic": piece.topic or "",
-        "partition": -1 if piece.partition is None else piece.partition,
+        "topic": split.topic or "",
+        "partition": -1 if split.partition is None else split.partition,
         "start_offset": wanted.start_offset,
         "end_offset": wanted.end_offset,
         "dialect": wanted.dialect,
@@ -100,11 +100,11 @@ def read_records(piece: Slice, wanted: Wanted) -> Iterator[pa.RecordBatch]:
         "max_decompressed": MAX_DECOMPRESSED,
     }
     hiding: AbortedTransactions | None = None
-    nowhere = {"topic": piece.topic is None, "partition": piece.partition is None}
-    for window in windows(piece.file, piece.start, piece.end, drop=wanted.drop):
+    nowhere = {"topic": split.topic is None, "partition": split.partition is None}
+    for chunk in chunks(split.file, split.start, split.end, drop=wanted.drop):
         if hiding is None and wanted.aborted is not None:
-            hiding = _hiding(window, wanted.aborted)
-        for found in _decoded(piece, window, hiding, options, wanted.drop):
+            hiding = _hiding(chunk, wanted.aborted)
+        for found in _decoded(split, chunk, hiding, options, wanted.drop):
             if found.num_rows:
                 columns = [
                     pa.nulls(found.num_rows, field.type) if nowhere.get(field.name) else column
@@ -113,41 +113,41 @@ def read_records(piece: Slice, wanted: Wanted) -> Iterator[pa.RecordBatch]:
                 yield pa.RecordBatch.from_arrays(columns, schema=found.schema)
 
 
-def _hiding(window: Window, aborted: Iterable[AbortedTransaction]) -> AbortedTransactions:
-    """Those aborted transactions whose markers are not before the window: a producer's later records are good again."""
-    first = int.from_bytes(window.data[:8], "big", signed=True)
+def _hiding(chunk: Chunk, aborted: Iterable[AbortedTransaction]) -> AbortedTransactions:
+    """Those aborted transactions whose markers are not before the chunk: a producer's later records are good again."""
+    first = int.from_bytes(chunk.data[:8], "big", signed=True)
     return AbortedTransactions((each.producer_id, each.first_offset) for each in aborted if each.last_offset >= first)
 
 
 def _decoded(
-    piece: Slice, window: Window, hiding: AbortedTransactions | None, options: dict[str, Any], drop: bool
+    split: FileSplit, chunk: Chunk, hiding: AbortedTransactions | None, options: dict[str, Any], drop: bool
 ) -> Iterator[pa.RecordBatch]:
     from tagwire.records.arrow import arrow_chunks
 
     before = copy.deepcopy(hiding)
     after = options["start_offset"]
     try:
-        for found, reached in arrow_chunks(window.data, aborted=hiding, **options):
+        for found, reached in arrow_chunks(chunk.data, aborted=hiding, **options):
             after = reached
             yield found
     except (DecodeError, UnsupportedVersionError):
-        yield from _one_by_one(piece, window, before, {**options, "start_offset": after}, drop)
+        yield from _one_by_one(split, chunk, before, {**options, "start_offset": after}, drop)
         if hiding is not None and before is not None:
             hiding.__dict__.update(before.__dict__)
 
 
 def _one_by_one(
-    piece: Slice, window: Window, hiding: AbortedTransactions | None, options: dict[str, Any], drop: bool
+    split: FileSplit, chunk: Chunk, hiding: AbortedTransactions | None, options: dict[str, Any], drop: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a window apart from each other, so that a broken one is known by its place."""
+    """The batches of a chunk apart from each other, so that a broken one is known by its place."""
     from tagwire.records.arrow import arrow_chunks
 
     start = 0
-    for end in window.ends:
+    for end in chunk.ends:
         try:
-            yield from (found for found, _ in arrow_chunks(window.data[start:end], aborted=hiding, **options))
+            yield from (found for found, _ in arrow_chunks(chunk.data[start:end], aborted=hiding, **options))
         except (DecodeError, UnsupportedVersionError) as error:
-            wrong = placed_error(error, f"{piece.file.path}, batch at byte {window.position + start}")
+            wrong = placed_error(error, f"{split.file.path}, batch at byte {chunk.position + start}")
             if not drop:
                 raise wrong from None
             log.warning("left out: %s", wrong)
@@ -159,7 +159,7 @@ def placed_error(error: DecodeError | UnsupportedVersionError, where: str) -> De
     return error.under(where) if isinstance(error, DecodeError) else UnsupportedVersionError(f"{where}: {error}")
 
 
-def read_batches(piece: Slice, dialect: str | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_batches(split: FileSplit, dialect: str | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """What the headers of a range's batches say, and what is wrong with a batch: a row each.
 
     `schema` names columns of `BATCH_SCHEMA`.
@@ -171,10 +171,10 @@ def read_batches(piece: Slice, dialect: str | None, schema: pa.Schema) -> Iterat
     import pyarrow as pa
 
     rows: list[dict[str, Any]] = []
-    for window in windows(piece.file, piece.start, piece.end, drop=False):
+    for chunk in chunks(split.file, split.start, split.end, drop=False):
         start = 0
-        for end in window.ends:
-            rows.append(_statistics(piece, window.data[start:end], window.position + start, dialect))
+        for end in chunk.ends:
+            rows.append(_statistics(split, chunk.data[start:end], chunk.position + start, dialect))
             start = end
             if len(rows) >= _ROWS:
                 yield pa.RecordBatch.from_pylist(rows, schema=schema)
@@ -183,11 +183,11 @@ def read_batches(piece: Slice, dialect: str | None, schema: pa.Schema) -> Iterat
         yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
-def _statistics(piece: Slice, data: memoryview, position: int, dialect: str | None) -> dict[str, Any]:
+def _statistics(split: FileSplit, data: memoryview, position: int, dialect: str | None) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "topic": piece.topic,
-        "partition": piece.partition,
-        "path": piece.file.path,
+        "topic": split.topic,
+        "partition": split.partition,
+        "path": split.file.path,
         "position": position,
         "size": len(data),
         "magic": data[_MAGIC_AT],

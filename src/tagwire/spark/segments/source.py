@@ -23,18 +23,18 @@ from pyspark.sql.types import StructType
 from tagwire.errors import ConfigError
 from tagwire.partitions import TopicPartition
 from tagwire.records import batch_headers
-from tagwire.spark.ahead import ahead
 from tagwire.spark.columns import arrow_schema, chosen
-from tagwire.spark.failure import causes_alone
-from tagwire.spark.pushdown import Narrowing, takes_filters
+from tagwire.spark.failure import without_tracebacks
+from tagwire.spark.filter_pushdown import PushedFilters, accept_filters
+from tagwire.spark.gc_freeze import freezing_gc
+from tagwire.spark.prefetch import prefetched
+from tagwire.spark.row_converter import RowConverter
+from tagwire.spark.segments.chunks import chunks
+from tagwire.spark.segments.file_splits import PartitionLog, file_splits, partition_logs, start_before
 from tagwire.spark.segments.internal_state import SCHEMAS, rows_of
 from tagwire.spark.segments.options import BATCHES, COMMITTED, RECORDS, SegmentOptions, parse_segment_options
-from tagwire.spark.segments.plan import PartitionLog, partition_logs, slices, start_before
-from tagwire.spark.segments.read import BATCH_SCHEMA, Wanted, read_batches, read_records
+from tagwire.spark.segments.read import BATCH_SCHEMA, RecordSelection, read_batches, read_records
 from tagwire.spark.segments.transactions import stable_end
-from tagwire.spark.segments.windows import windows
-from tagwire.spark.settling import settled
-from tagwire.spark.shape import Shape
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +45,7 @@ _ROWS = 10_000
 _NAMED = 5
 
 
-@causes_alone
+@without_tracebacks
 class SegmentsDataSource(DataSource):
     """Format `tagwire-segments`. A wrong option is a `ConfigError` at load."""
 
@@ -60,7 +60,7 @@ class SegmentsDataSource(DataSource):
     def schema(self) -> StructType:
         view = self.segment_options.view
         if view == RECORDS:
-            return self.segment_options.shape.schema()
+            return self.segment_options.rows.schema()
         return BATCH_SCHEMA if view == BATCHES else SCHEMAS[view]
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -70,30 +70,30 @@ class SegmentsDataSource(DataSource):
         return BatchesReader(options, schema) if options.view == BATCHES else StateReader(options, schema)
 
 
-@causes_alone
+@without_tracebacks
 class RecordsReader(DataSourceReader):
     """The view records: one task for each range of a segment."""
 
     def __init__(self, options: SegmentOptions, schema: StructType) -> None:
         self.options = options
-        self.shape = Shape(schema, options.shape)
-        self.narrowing = Narrowing()
-        takes_filters(self, options.filter_pushdown)
+        self.row_converter = RowConverter(schema, options.rows)
+        self.pushed_filters = PushedFilters()
+        accept_filters(self, options.filter_pushdown)
 
     def partitions(self) -> list[InputPartition]:
         """The tasks. Raises StorageError and ConfigError as `partition_logs` does."""
         tasks: list[InputPartition] = []
-        narrowing = self.narrowing
+        pushed_filters = self.pushed_filters
         for log in _taken(self.options):
             topic, index = log.topic, log.partition
-            if topic is not None and index is not None and not narrowing.takes(TopicPartition(topic, index)):
+            if topic is not None and index is not None and not pushed_filters.selects(TopicPartition(topic, index)):
                 continue
             committed = self.options.isolation == COMMITTED
             aborted = tuple(log.aborted()) if committed else None
-            ends = [stable_end(log, drop=self.options.drop) if committed else None, narrowing.end_offset]
-            wanted = Wanted(
-                self.shape.columns,
-                start_offset=narrowing.start_offset,
+            ends = [stable_end(log, drop=self.options.drop) if committed else None, pushed_filters.end_offset]
+            wanted = RecordSelection(
+                self.row_converter.columns,
+                start_offset=pushed_filters.start_offset,
                 end_offset=min((end for end in ends if end is not None), default=None),
                 aborted=aborted,
                 drop=self.options.drop,
@@ -101,19 +101,21 @@ class RecordsReader(DataSourceReader):
                 register=self.options.register,
             )
             log = log.within(wanted.start_offset, wanted.end_offset)
-            pieces = slices([log], self.options.split_bytes, self.options.dialect)
-            tasks += [InputPartition((piece, wanted)) for piece in pieces]
+            splits = file_splits([log], self.options.split_bytes, self.options.dialect)
+            tasks += [InputPartition((split, wanted)) for split in splits]
         return tasks
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task."""
         if partition is None or partition.value is None:  # what Spark makes of a plan without tasks
             return iter(())
-        piece, wanted = partition.value
-        return settled(ahead(self.shape.shaped(read_records(piece, wanted), f"{piece.topic}-{piece.partition}")))
+        split, wanted = partition.value
+        return freezing_gc(
+            prefetched(self.row_converter.converted(read_records(split, wanted), f"{split.topic}-{split.partition}"))
+        )
 
 
-@causes_alone
+@without_tracebacks
 class BatchesReader(DataSourceReader):
     """The view batches: one task for each range of a segment."""
 
@@ -124,8 +126,8 @@ class BatchesReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """The tasks. Raises StorageError and ConfigError as `partition_logs` does."""
         return [
-            InputPartition(piece)
-            for piece in slices(_taken(self.options), self.options.split_bytes, self.options.dialect)
+            InputPartition(split)
+            for split in file_splits(_taken(self.options), self.options.split_bytes, self.options.dialect)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -135,7 +137,7 @@ class BatchesReader(DataSourceReader):
         return read_batches(partition.value, self.options.dialect, self.arrow_schema)
 
 
-@causes_alone
+@without_tracebacks
 class StateReader(DataSourceReader):
     """The views of Kafka's own topics: one task for each of their partitions, which hold different keys.
 
@@ -217,7 +219,7 @@ def _log_end(log: PartitionLog, *, drop: bool) -> int:
     """The offset after the last batch of a partition's files. Raises CorruptRecordError, StorageError."""
     file = log.files[-1]
     end = file.base_offset
-    for window in windows(file, start_before(log, file, file.size), file.size, drop=drop):
-        for header in batch_headers(window.data):
+    for chunk in chunks(file, start_before(log, file, file.size), file.size, drop=drop):
+        for header in batch_headers(chunk.data):
             end = header.next_offset
     return end

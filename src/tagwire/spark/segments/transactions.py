@@ -8,9 +8,9 @@ from tagwire.records.control import MARKERS
 from tagwire.records.files import kind_of
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.producer_snapshot import read_producer_snapshot
-from tagwire.spark.segments.plan import PartitionLog
+from tagwire.spark.segments.chunks import chunks
+from tagwire.spark.segments.file_splits import PartitionLog
 from tagwire.spark.segments.read import marker
-from tagwire.spark.segments.windows import windows
 
 
 def stable_end(log: PartitionLog, *, drop: bool) -> int | None:
@@ -25,13 +25,13 @@ def stable_end(log: PartitionLog, *, drop: bool) -> int | None:
     for file, following in zip(log.files, (*log.files[1:], None)):
         if following is not None and following.base_offset <= first:
             continue
-        for window in windows(file, 0, file.size, drop=drop):
-            for header in batch_headers(window.data):
+        for chunk in chunks(file, 0, file.size, drop=drop):
+            for header in batch_headers(chunk.data):
                 if header.last_offset < first or not header.is_transactional:
                     continue
                 if not header.is_control:
                     opened.setdefault(header.producer_id, header.base_offset)
-                elif marker(header.bytes_in(window.data)) in MARKERS:
+                elif marker(header.bytes_in(chunk.data)) in MARKERS:
                     opened.pop(header.producer_id, None)
     return min(opened.values(), default=None)
 

@@ -1,9 +1,9 @@
 """The decisions of exactly-once queries: which micro-batch of which query is committed, by which transactions.
 
 They are kept in the topic `__tagwire_commits`, of one partition, compacted: the last decision of each query is all that
-anybody needs. A record's key is the own id and Spark's id of the query; its value is JSON. Both a decision and the word
-that it is carried out are written in a transaction of the own id, so that only the driver that holds the id can write
-them. See docs/exactly-once.md.
+anybody needs. A record's key is the exactly-once id and Spark's id of the query; its value is JSON. A decision, and the
+record that it is carried out, are written in a transaction of the driver's transactional id, so that a fenced driver
+cannot write them. See docs/exactly-once.md.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Decision:
     """A micro-batch that is committed: all its transactions will be, whatever happens.
 
     Attributes:
-        query_id: Spark's id of the query. Of another query with the same own id it decides nothing.
+        query_id: Spark's id of the query. It decides nothing for another query of the same exactly-once id.
         batch_id: the micro-batch.
         transactions: all that the micro-batch has written.
         done: whether all of them are ended.
@@ -73,9 +73,9 @@ class Decision:
         """The word that it is done; what was listed is not needed any more."""
         return replace(self, transactions=(), done=True)
 
-    def key(self, own_id: str) -> bytes:
+    def key(self, exactly_once_id: str) -> bytes:
         """Under which its query's last decision is kept."""
-        return _prefix(own_id) + self.query_id.encode()
+        return _prefix(exactly_once_id) + self.query_id.encode()
 
     def encode(self) -> bytes:
         return json.dumps({"version": _VERSION, **asdict(self)}, separators=(",", ":")).encode()
@@ -132,12 +132,12 @@ def _new_topic(brokers: int) -> NewTopic:
     return NewTopic(TOPIC, num_partitions=1, replication_factor=replicas, configs=configs)
 
 
-def last_decisions(client: Client, own_id: str, deadline: float) -> dict[str, Decision]:
-    """The last decision of each query that is committed under an own id, by Spark's id of the query. To be called when
-    nobody else can write one any more.
+def last_decisions(client: Client, exactly_once_id: str, deadline: float) -> dict[str, Decision]:
+    """The last committed decision of each query of an exactly-once id, by Spark's query id. To be called once older
+    drivers are fenced.
 
     Everything up to the end of the partition, as it is now, is read; what is still open there is waited for, since an
-    open transaction of another own id may stand before ours.
+    open transaction of another exactly-once id may stand before ours.
 
     Raises:
         RequestTimeoutError: another query's transaction stayed open.
@@ -161,9 +161,9 @@ def last_decisions(client: Client, own_id: str, deadline: float) -> dict[str, De
         return found
     with Reader(client, {at: first}, end_offsets={at: end}, isolation="read_committed") as reader:
         for batch in reader:
-            own = batch.filter(pc.starts_with(batch.column("key"), _prefix(own_id).decode()))
+            own = batch.filter(pc.starts_with(batch.column("key"), _prefix(exactly_once_id).decode()))
             for row in own.select(["offset", "key", "value"]).to_pylist():
-                query_id = row["key"].removeprefix(_prefix(own_id)).decode()
+                query_id = row["key"].removeprefix(_prefix(exactly_once_id)).decode()
                 if row["value"] is None:  # somebody wants it forgotten
                     found.pop(query_id, None)
                 else:
@@ -171,6 +171,6 @@ def last_decisions(client: Client, own_id: str, deadline: float) -> dict[str, De
     return found
 
 
-def _prefix(own_id: str) -> bytes:
-    """What the keys of all queries of an own id begin with, and no other's: an own id has no point in it."""
-    return own_id.encode() + b"."
+def _prefix(exactly_once_id: str) -> bytes:
+    """What the keys of all queries of an exactly-once id begin with, and no other's: such an id holds no dot."""
+    return exactly_once_id.encode() + b"."

@@ -29,7 +29,7 @@ from tagwire.spark.sink.decisions import (
     ensure_topic,
     last_decisions,
 )
-from tagwire.spark.sink.ids import decisions_id, task_prefix
+from tagwire.spark.sink.transactional_ids import decisions_id, task_prefix
 
 if TYPE_CHECKING:
     from tagwire.client import Client, Producer
@@ -65,14 +65,14 @@ class Prepared:
     """What a driver hands to the tasks of a micro-batch, and they to the driver that decides.
 
     Attributes:
-        own_id: the query's name.
-        identity: the own id's producer as it was last told; whoever holds a later one has fenced this driver.
+        exactly_once_id: option exactlyOnceId, or the query id of the checkpoint.
+        identity: producer id and epoch of the driver's transactional id; a later epoch has fenced this driver.
         decided: the last micro-batch that is decided, and carried out, of each of Spark's queries under that name.
         timeout_ms: of the tasks' transactions.
         at: when, in seconds of the driver's machine (`time.monotonic`).
     """
 
-    own_id: str
+    exactly_once_id: str
     identity: ProducerIdentity
     decided: Mapping[str, int]
     timeout_ms: int
@@ -84,23 +84,22 @@ class Driver:
 
     Args:
         client_of: gives a client for as long as it is entered.
-        own_id: the query's name.
+        exactly_once_id: option exactlyOnceId, or the query id of the checkpoint.
         timeout_ms: of the tasks' transactions, as the option says; None is the broker's maximum.
-        settled: the micro-batch whose lost rows somebody has written by other means, as `LostTransactionError` names
-            it.
+        settled_batch: option exactlyOnceSettled: the micro-batch whose lost rows were written by other means.
     """
 
     def __init__(
         self,
         client_of: Callable[[], AbstractContextManager[Client]],
-        own_id: str,
+        exactly_once_id: str,
         timeout_ms: int | None = None,
-        settled: str | None = None,
+        settled_batch: str | None = None,
     ) -> None:
         self._client_of = client_of
-        self._own_id = own_id
+        self._own_id = exactly_once_id
         self._timeout_ms = timeout_ms
-        self._settled = settled
+        self._settled_batch = settled_batch
 
     def prepare(self) -> Prepared:
         """Before the tasks of a micro-batch: fences, reads, carries out, cleans up.
@@ -114,14 +113,14 @@ class Driver:
         with self._client_of() as client:
             ensure_topic(client)
             timeout_ms = self._timeout_ms or _max_timeout(client)
-            with self._own_producer(client, timeout_ms) as producer:
+            with self._driver_producer(client, timeout_ms) as producer:
                 producer.init_transactions()
                 decided = last_decisions(client, self._own_id, time.monotonic() + PATIENCE)
                 left = [one for one in decided.values() if not one.done]
-                strays = self._strays(client, producer.identity, left)
+                orphaned = self._orphaned(client, producer.identity, left)
                 for decision in left:
                     self._carry_out(client, producer, decision)
-                _fence(client, strays)
+                _fence(client, orphaned)
                 batches = {query_id: decision.batch_id for query_id, decision in decided.items()}
                 return Prepared(self._own_id, producer.identity, batches, timeout_ms, at)
 
@@ -136,7 +135,7 @@ class Driver:
                 out.
             LostTransactionError: it is committed, and a transaction was aborted.
         """
-        with self._client_of() as client, self._own_producer(client, prepared.timeout_ms) as producer:
+        with self._client_of() as client, self._driver_producer(client, prepared.timeout_ms) as producer:
             producer.init_transactions(resume=prepared.identity)
             self._write(producer, decision, lambda: self._check(client, prepared, decision))
             self._carry_out(client, producer, decision)
@@ -144,7 +143,7 @@ class Driver:
     def abandon(self, prepared: Prepared, query_id: str, batch_id: int, written: Iterable[TaskTransaction]) -> None:
         """Gives up a micro-batch that failed, unless it was decided: then nothing is ended, and the next driver carries
         the decision out."""
-        with self._client_of() as client, self._own_producer(client, prepared.timeout_ms) as producer:
+        with self._client_of() as client, self._driver_producer(client, prepared.timeout_ms) as producer:
             producer.init_transactions()
             decided = last_decisions(client, self._own_id, time.monotonic() + PATIENCE).get(query_id)
             if decided is not None and decided.batch_id >= batch_id:
@@ -158,14 +157,14 @@ class Driver:
 
     # Steps ---------------------------------------------------------------------------------------------------------
 
-    def _strays(self, client: Client, identity: ProducerIdentity, left: Iterable[Decision]) -> list[str]:
-        """The ids under which earlier attempts have left something open that nobody will decide any more.
+    def _orphaned(self, client: Client, identity: ProducerIdentity, left: Iterable[Decision]) -> list[str]:
+        """The transactional ids of task attempts whose open transactions belong to no decision.
 
-        Whoever has fenced this driver may already have tasks, whose transactions are no strays: that nobody has is
-        asked after the list was made.
+        A driver that has fenced this one may already have tasks, whose transactions must not be aborted: so the
+        epoch of the driver's transactional id is read after the open transactions were listed.
 
         Raises:
-            UndecidedError: somebody has.
+            UndecidedError: this driver is fenced.
         """
         from tagwire.client import Admin
 
@@ -176,13 +175,13 @@ class Driver:
                 listed = admin.list_transactions(states=[_ONGOING])
             except UnsupportedVersionError:
                 return []  # before Kafka 3.0 nobody can ask; their time will be up
-            strays = {one.transactional_id for one in listed if one.transactional_id.startswith(prefix)} - decided
-            if strays:
-                own = decisions_id(self._own_id)
-                now = admin.describe_transactions([own])[own]
+            orphaned = {one.transactional_id for one in listed if one.transactional_id.startswith(prefix)} - decided
+            if orphaned:
+                driver_id = decisions_id(self._own_id)
+                now = admin.describe_transactions([driver_id])[driver_id]
                 if (now.producer_id, now.producer_epoch) != (identity.producer_id, identity.epoch):
-                    raise self._overtaken()
-        return sorted(strays)
+                    raise self._fenced_error()
+        return sorted(orphaned)
 
     def _check(self, client: Client, prepared: Prepared, decision: Decision) -> None:
         """Every transaction is open as its task left it, and will stay so for as long as it may take to end it."""
@@ -217,7 +216,7 @@ class Driver:
             producer.flush()
         except KafkaError as error:
             if error.error in _FENCED:
-                raise self._overtaken() from error
+                raise self._fenced_error() from error
             raise
         if check is not None:
             try:
@@ -248,7 +247,7 @@ class Driver:
                 log.error("transaction %s of micro-batch %d: %s", transaction, decision.batch_id, error)
                 lost.append(transaction)
         name = f"{decision.query_id}/{decision.batch_id}"
-        if lost and name != self._settled:
+        if lost and name != self._settled_batch:
             raise LostTransactionError(
                 f"micro-batch {decision.batch_id} of query {decision.query_id} was decided, but of its "
                 f"{len(decision.transactions)} transactions {len(lost)} were aborted: {', '.join(map(str, lost))}. "
@@ -256,12 +255,12 @@ class Driver:
             )
         self._write(producer, decision.carried_out())
 
-    def _overtaken(self) -> UndecidedError:
+    def _fenced_error(self) -> UndecidedError:
         return UndecidedError(f"another driver of query {self._own_id} has begun")
 
     @contextmanager
-    def _own_producer(self, client: Client, timeout_ms: int) -> Iterator[Producer]:
-        """The producer of the own id. What it leaves open stays open: closing ends nothing.
+    def _driver_producer(self, client: Client, timeout_ms: int) -> Iterator[Producer]:
+        """The producer of the driver's transactional id. Closing it does not end its transaction.
 
         Args:
             timeout_ms: of the tasks' transactions.
@@ -287,13 +286,13 @@ def _decision_timeout(timeout_ms: int) -> float:
     return min(DECISION_TIMEOUT, timeout_ms / 1000 / 4)
 
 
-def _fence(client: Client, strays: list[str]) -> None:
+def _fence(client: Client, orphaned: list[str]) -> None:
     """Ends what the ids have open, and shuts out whoever still writes there."""
     from tagwire.client import Admin
 
-    if strays:
+    if orphaned:
         with Admin(client) as admin:
-            admin.fence_producers(strays)
+            admin.fence_producers(orphaned)
 
 
 def _end(client: Client, transaction: TaskTransaction, *, commit: bool) -> None:

@@ -19,14 +19,14 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError
-from tagwire.spark.failure import causes_alone
-from tagwire.spark.settling import settle
-from tagwire.spark.sink.attempts import write_transaction
+from tagwire.spark.failure import without_tracebacks
+from tagwire.spark.gc_freeze import freeze_gc
+from tagwire.spark.sink.client_cache import cached_client
 from tagwire.spark.sink.decisions import Decision, TaskTransaction
 from tagwire.spark.sink.driver import Driver, Prepared, UndecidedError
 from tagwire.spark.sink.options import SinkOptions
-from tagwire.spark.sink.rows import Rows
-from tagwire.spark.sink.workers import shared_client
+from tagwire.spark.sink.record_projection import RecordProjection
+from tagwire.spark.sink.task_transactions import write_transaction
 from tagwire.spark.sink.writers import send
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Written(WriterCommitMessage):
     transaction: TaskTransaction | None = None
 
 
-@causes_alone
+@without_tracebacks
 class ExactlyOnceWriter(DataSourceStreamArrowWriter):
     """A streaming write, exactly once.
 
@@ -65,7 +65,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType, prepared: Prepared | None = None) -> None:
         self._options = options
         self._schema = schema
-        self._rows = Rows(schema, options.topic)
+        self._projection = RecordProjection(schema, options.topic)
         self._prepared = prepared
 
     def prepare(self) -> None:
@@ -76,7 +76,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
             ConfigError: the query has no name. Else as `Driver.prepare`.
         """
         if self._prepared is None:
-            self._prepared = self._driver(self._options.own_id()).prepare()
+            self._prepared = self._driver(self._options.exactly_once_id()).prepare()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ExactlyOnceWriter, (self._options, self._schema, self._prepared)
@@ -107,9 +107,9 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
             self._options.client,
             prepared,
             (query_id, batch_id),
-            lambda producer: send(self._rows, chain([first], batches), producer),
+            lambda producer: send(self._projection, chain([first], batches), producer),
         )
-        settle()
+        freeze_gc()
         return Written(prepared, query_id, transaction=transaction)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -127,7 +127,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         prepared = written[0].prepared
         if any(one.prepared != prepared for one in written):
             raise UndecidedError(f"micro-batch {batchId}: its tasks were prepared by different drivers")
-        self._driver(prepared.own_id).decide(prepared, Decision(written[0].query_id, batchId, transactions))
+        self._driver(prepared.exactly_once_id).decide(prepared, Decision(written[0].query_id, batchId, transactions))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Ends what a failed micro-batch has written, unless it turns out to be decided."""
@@ -135,11 +135,11 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         transactions = [one.transaction for one in written if one.transaction is not None]
         if transactions:
             prepared, query_id = written[0].prepared, written[0].query_id
-            self._driver(prepared.own_id).abandon(prepared, query_id, batchId, transactions)
+            self._driver(prepared.exactly_once_id).abandon(prepared, query_id, batchId, transactions)
 
-    def _driver(self, own_id: str) -> Driver:
-        client_of = partial(shared_client, self._options.client)
-        return Driver(client_of, own_id, self._timeout_ms(), self._options.settled)
+    def _driver(self, exactly_once_id: str) -> Driver:
+        client_of = partial(cached_client, self._options.client)
+        return Driver(client_of, exactly_once_id, self._timeout_ms(), self._options.settled_batch)
 
     def _timeout_ms(self) -> int | None:
         text = self._options.client.get(_TIMEOUT)

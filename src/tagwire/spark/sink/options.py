@@ -40,27 +40,27 @@ class SinkOptions:
         client: the properties of `Client.from_properties`; they set up the producer too.
         topic: where every row goes; None as the column `topic` says.
         exactly_once: whether a streaming write is exactly once.
-        given_id: option exactlyOnceId.
-        settled: option exactlyOnceSettled, the micro-batch whose lost rows are written by other means.
+        given_exactly_once_id: option exactlyOnceId.
+        settled_batch: option exactlyOnceSettled, the micro-batch whose lost rows were written by other means.
         checkpoint: option checkpointLocation, where Spark hands it over.
     """
 
     client: dict[str, str] = field(repr=False)
     topic: str | None = None
     exactly_once: bool = False
-    given_id: str | None = None
-    settled: str | None = None
+    given_exactly_once_id: str | None = None
+    settled_batch: str | None = None
     checkpoint: str | None = None
 
-    def own_id(self) -> str:
+    def exactly_once_id(self) -> str:
         """The name of an exactly-once query, the same whenever the query is started again: option exactlyOnceId, else
         what the query's checkpoint says.
 
         Raises:
             ConfigError: neither is there.
         """
-        if self.given_id is not None:
-            return self.given_id
+        if self.given_exactly_once_id is not None:
+            return self.given_exactly_once_id
         if self.checkpoint is not None:
             found = _checkpoint_id(self.checkpoint)
             if found is not None:
@@ -99,8 +99,8 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
         client={"bootstrap.servers": servers, **client},
         topic=given.get("topic"),
         exactly_once=flag("exactlyOnce", given, default=named is not None),
-        given_id=named,
-        settled=given.get("exactlyOnceSettled"),
+        given_exactly_once_id=named,
+        settled_batch=given.get("exactlyOnceSettled"),
         checkpoint=given.get("checkpointLocation"),
     )
 

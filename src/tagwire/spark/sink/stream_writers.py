@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from tagwire.spark.sink.writers import AtLeastOnce
+from tagwire.spark.sink.writers import AtLeastOnceWriter
 
 
-class StreamWriter(AtLeastOnce, DataSourceStreamArrowWriter):
+class StreamWriter(AtLeastOnceWriter, DataSourceStreamArrowWriter):
     """A streaming write at least once: a micro-batch that Spark runs again stands twice."""
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

@@ -1,7 +1,7 @@
-"""Writes that may be repeated: each task's rows are acknowledged before the task ends.
+"""At-least-once writes: the rows of a task are acknowledged before the task ends.
 
-A producer numbers its batches, so that what it sends again stands once. A task that Spark runs again is another
-producer: its rows stand twice. Who needs them once writes as a stream with `exactlyOnce`.
+The producer is idempotent, so its retries write nothing twice. A task that Spark runs again uses another producer: its
+rows are written again. A stream with `exactlyOnce` writes them once.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError
-from tagwire.spark.failure import causes_alone
-from tagwire.spark.settling import settle
+from tagwire.spark.failure import without_tracebacks
+from tagwire.spark.gc_freeze import freeze_gc
+from tagwire.spark.sink.client_cache import cached_producer
 from tagwire.spark.sink.options import SinkOptions
-from tagwire.spark.sink.rows import Rows
-from tagwire.spark.sink.workers import shared_producer
+from tagwire.spark.sink.record_projection import RecordProjection
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,35 +33,35 @@ class Sent(WriterCommitMessage):
     rows: int
 
 
-def send(rows: Rows, batches: Iterator[pa.RecordBatch], producer: Producer) -> int:
+def send(projection: RecordProjection, batches: Iterator[pa.RecordBatch], producer: Producer) -> int:
     """Sends the rows of a task and waits for their acknowledgement; how many there were."""
     count = 0
     for batch in batches:
-        for topic, own in rows.by_topic(batch):
+        for topic, own in projection.by_topic(batch):
             producer.send_arrow(topic, own)
         count += batch.num_rows
     producer.flush()
     return count
 
 
-@causes_alone
-class AtLeastOnce:
+@without_tracebacks
+class AtLeastOnceWriter:
     """The part of a write that runs in the workers."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._client = options.client
-        self._rows = Rows(schema, options.topic)
+        self._projection = RecordProjection(schema, options.topic)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Writes the rows of one task."""
-        with shared_producer(self._client) as producer:
-            sent = Sent(send(self._rows, iterator, producer))
-        settle()
+        with cached_producer(self._client) as producer:
+            sent = Sent(send(self._projection, iterator, producer))
+        freeze_gc()
         return sent
 
 
-@causes_alone
-class TopicWriter(AtLeastOnce, DataSourceArrowWriter):
+@without_tracebacks
+class TopicWriter(AtLeastOnceWriter, DataSourceArrowWriter):
     """A batch write. What failed tasks have written stays."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
@@ -69,4 +69,4 @@ class TopicWriter(AtLeastOnce, DataSourceArrowWriter):
             raise ConfigError("mode overwrite: a topic cannot be overwritten; use mode append")
         if options.exactly_once:
             raise ConfigError("option exactlyOnce: only for streaming writes; a batch write has nothing to resume from")
-        AtLeastOnce.__init__(self, options, schema)
+        AtLeastOnceWriter.__init__(self, options, schema)

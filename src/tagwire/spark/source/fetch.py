@@ -23,7 +23,7 @@ _clients: dict[tuple[int, frozenset[tuple[str, str]]], Client] = {}
 
 
 def read_range(
-    span: OffsetRange,
+    offset_range: OffsetRange,
     properties: dict[str, str],
     columns: tuple[str, ...],
     *,
@@ -31,7 +31,7 @@ def read_range(
     dialect: str | None = None,
     register: HeaderRegister | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The records of `span`, in order.
+    """The records of `offset_range`, in order.
 
     Args:
         properties: of `Client.from_properties`; a worker keeps one connection for each set of them.
@@ -44,14 +44,14 @@ def read_range(
     """
     from tagwire.client import Reader
 
-    at = TopicPartition(span.topic, span.partition)
-    start = span.start
-    while start < span.end:
+    at = TopicPartition(offset_range.topic, offset_range.partition)
+    start = offset_range.start
+    while start < offset_range.end:
         client = _connected(properties)
         reader = Reader(
             client,
             {at: start},
-            end_offsets={at: span.end},
+            end_offsets={at: offset_range.end},
             columns=columns,
             timestamp_unit="us",
             stop_at_end=True,
@@ -64,11 +64,11 @@ def read_range(
         except KafkaError as error:
             if fail_on_data_loss:
                 raise
-            start = _next_held(error, client, at, reader.position(at), span.end)
+            start = _next_held(error, client, at, reader.position(at), offset_range.end)
             log.warning("%s-%d: %s; going on at %d", at.topic, at.partition, error, start)
         finally:
             # A read that was cut short leaves answers under way on its connection.
-            if reader.position(at) < span.end:
+            if reader.position(at) < offset_range.end:
                 _disconnect(properties)
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tagwire.errors import ConfigError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
-from tagwire.spark.source.bounds import Offsets
+from tagwire.spark.source.offset_limits import Offsets
 
 Document = dict[str, dict[str, int]]
 """Offsets as they stand in a checkpoint: topic, partition as text, next offset."""
@@ -92,7 +92,7 @@ def outside(offsets: Offsets, option: str, earliest: Offsets, latest: Offsets) -
     return held, said
 
 
-def take(start: Offsets, latest: Offsets, earliest: Offsets, most: int | None) -> Offsets:
+def rate_limited(start: Offsets, latest: Offsets, earliest: Offsets, most: int | None) -> Offsets:
     """Where a micro-batch ends: at `latest`, or after about `most` offsets, shared by the backlog of each partition.
 
     A partition with a backlog gets at least one offset, so that a small one is never starved. A partition that `start`

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 from tagwire.errors import ConfigError
 from tagwire.partitions import EARLIEST, LATEST
 from tagwire.spark.option_values import count, dialect_of, flag, known_options, pattern, seconds
-from tagwire.spark.shape import LIFTED, ShapeOptions, shape_options
-from tagwire.spark.source.bounds import (
+from tagwire.spark.row_converter import HEADER_COLUMNS, RowOptions, row_options
+from tagwire.spark.source.offset_limits import (
     END_OPTIONS,
     START_OPTIONS,
     STRATEGY,
-    Bound,
-    end_of,
+    OffsetLimit,
+    ending_limit,
     forbid,
     object_of,
-    start_of,
+    starting_limit,
     wrong_json,
 )
 from tagwire.spark.values.formats import OPTIONS as VALUE_OPTIONS
@@ -48,7 +48,7 @@ _NAMES = (
     "maxRecordsPerPartition",
     "failOnDataLoss",
     "includeHeaders",
-    LIFTED,
+    HEADER_COLUMNS,
     *VALUE_OPTIONS,
     "filterPushdown",
     "dialect",
@@ -95,7 +95,7 @@ class TopicOptions:
         client: the properties of `Client.from_properties`.
         ending_option: what says `ending`.
         max_trigger_delay: seconds after which a micro-batch no longer waits for `min_offsets_per_trigger`.
-        filter_pushdown: see `tagwire.spark.pushdown`; None is as Spark allows without harm.
+        filter_pushdown: see `tagwire.spark.filter_pushdown`; None is as Spark allows without harm.
         dialect, register: of the records, and what names its header keys; None is Kafka's own formats.
         group: to which a stream commits its offsets; None commits nothing.
         retries, retry_seconds: how often, and after which pauses, the driver asks again where brokers are away.
@@ -103,8 +103,8 @@ class TopicOptions:
 
     selection: Selection
     client: dict[str, str] = field(repr=False)
-    starting: Bound | None = None
-    ending: Bound | None = None
+    starting: OffsetLimit | None = None
+    ending: OffsetLimit | None = None
     ending_option: str | None = None
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
@@ -112,7 +112,7 @@ class TopicOptions:
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     fail_on_data_loss: bool = True
-    shape: ShapeOptions = field(default_factory=ShapeOptions)
+    rows: RowOptions = field(default_factory=RowOptions)
     filter_pushdown: bool | None = None
     dialect: str | None = None
     register: HeaderRegister | None = None
@@ -149,8 +149,8 @@ def parse(options: Mapping[str, str]) -> TopicOptions:
     return TopicOptions(
         selection=_selection(given),
         client={"bootstrap.servers": servers, **client},
-        starting=start_of(given),
-        ending=end_of(given),
+        starting=starting_limit(given),
+        ending=ending_limit(given),
         ending_option=next((name for name in END_OPTIONS if name in given), None),
         max_offsets_per_trigger=most,
         min_offsets_per_trigger=least,
@@ -158,7 +158,7 @@ def parse(options: Mapping[str, str]) -> TopicOptions:
         min_partitions=count("minPartitions", given),
         max_records_per_partition=count("maxRecordsPerPartition", given),
         fail_on_data_loss=flag("failOnDataLoss", given, default=True),
-        shape=shape_options(given, include_headers=flag("includeHeaders", given, default=False)),
+        rows=row_options(given, include_headers=flag("includeHeaders", given, default=False)),
         filter_pushdown=flag("filterPushdown", given, default=True) if "filterPushdown" in given else None,
         dialect=dialect,
         register=register,
@@ -168,7 +168,7 @@ def parse(options: Mapping[str, str]) -> TopicOptions:
     )
 
 
-def batch_bounds(options: TopicOptions) -> tuple[Bound, Bound]:
+def batch_bounds(options: TopicOptions) -> tuple[OffsetLimit, OffsetLimit]:
     """First and end offsets of a batch read: earliest to latest unless said otherwise.
 
     Raises:
@@ -181,7 +181,7 @@ def batch_bounds(options: TopicOptions) -> tuple[Bound, Bound]:
     return starting, ending
 
 
-def stream_start(options: TopicOptions) -> Bound:
+def stream_start(options: TopicOptions) -> OffsetLimit:
     """Where a new streaming query starts: latest unless said otherwise.
 
     Raises:

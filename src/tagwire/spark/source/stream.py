@@ -1,4 +1,4 @@
-"""Streaming reads of the data source `tagwire` with limits, and of what is there now. Needs PySpark 4.2.
+"""Streaming reads of the data source `tagwire` with read limits and Trigger.AvailableNow. Needs PySpark 4.2.
 
 Source: pyspark.sql.streaming.datasource; Spark's KafkaMicroBatchStream.
 """
@@ -11,25 +11,25 @@ import time
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from tagwire.spark.failure import causes_alone
-from tagwire.spark.source.bounds import Offsets
-from tagwire.spark.source.offsets import Document, from_document, take, to_document, went_back
+from tagwire.spark.failure import without_tracebacks
+from tagwire.spark.source.offset_limits import Offsets
+from tagwire.spark.source.offsets import Document, from_document, rate_limited, to_document, went_back
 from tagwire.spark.source.options import TopicOptions
-from tagwire.spark.source.whole_stream import RefusedStreamReader, WholeStreamReader
+from tagwire.spark.source.unlimited_stream import RefusedStreamReader, UnlimitedStreamReader
 
 
-@causes_alone
+@without_tracebacks
 class RefusedTopicStreamReader(RefusedStreamReader, SupportsTriggerAvailableNow):
-    """The same where Spark asks for a stream's end first: without this it says that it cannot ask for that."""
+    """The same for Trigger.AvailableNow, where Spark asks for a stream's end first."""
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Raises the error."""
         raise self.error
 
 
-@causes_alone
-class TopicStreamReader(WholeStreamReader, SupportsTriggerAvailableNow):
-    """A streaming read with limits."""
+@without_tracebacks
+class TopicStreamReader(UnlimitedStreamReader, SupportsTriggerAvailableNow):
+    """A streaming read with read limits."""
 
     limited = True
     refused = RefusedTopicStreamReader
@@ -46,8 +46,8 @@ class TopicStreamReader(WholeStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the end of a query that reads what is there now and then stops."""
-        self.frozen = self._held()[1]
+        """Fix the end of a query with Trigger.AvailableNow."""
+        self.frozen = self._available_offsets()[1]
 
     def latestOffset(self, start: Document, limit: ReadLimit) -> Document:  # type: ignore[override]  # noqa: N802
         """Where the next micro-batch ends: `start` when there is nothing new, or not enough yet.
@@ -57,8 +57,8 @@ class TopicStreamReader(WholeStreamReader, SupportsTriggerAvailableNow):
         """
         begin = from_document(start)
         # Spark never commits the last batch of AvailableNow: what it starts from is done all the same.
-        self.cluster.commit(begin)
-        earliest, latest = self._held()
+        self.offset_reader.commit(begin)
+        earliest, latest = self._available_offsets()
         self.newest = to_document(latest)
         until = latest
         if self.frozen is not None:
@@ -68,12 +68,12 @@ class TopicStreamReader(WholeStreamReader, SupportsTriggerAvailableNow):
         if self._too_few(begin, earliest, until):
             return start
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        end = to_document(take(begin, until, earliest, most))
+        end = to_document(rate_limited(begin, until, earliest, most))
         self.planned = end, earliest, latest
         return end
 
     def reportLatestOffset(self) -> Document | None:  # noqa: N802
-        """The end of every partition when last asked, for the lag in a query's progress."""
+        """The latest offset of every partition when last asked, for the lag in a query's progress."""
         return self.newest
 
     def _too_few(self, start: Offsets, earliest: Offsets, until: Offsets) -> bool:

@@ -4,13 +4,12 @@
     table.write.format("tagwire").option("kafka.bootstrap.servers", "h:9092").option("topic", "t").mode("append").save()
 
 Options and columns are those of Spark's Kafka connector. A schema given with `.schema(...)` names the columns that are
-read; the others are not decoded. Reading in batches works from PySpark 4.0 on, streaming from 4.2 on.
+read; the others are not decoded. Reading needs PySpark 4.0, limits of streams 4.2, writing as a stream 4.1.
 Source: pyspark.sql.datasource; Spark's KafkaSourceProvider.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,32 +23,25 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError, TagwireError
-from tagwire.spark.ahead import ahead
-from tagwire.spark.failure import causes_alone
-from tagwire.spark.pushdown import Narrowing, takes_filters
-from tagwire.spark.settling import settled
-from tagwire.spark.shape import Shape
+from tagwire.spark.failure import without_tracebacks
+from tagwire.spark.filter_pushdown import PushedFilters, accept_filters
 from tagwire.spark.sink.options import parse as parse_sink
-from tagwire.spark.source.cluster import Cluster
-from tagwire.spark.source.fetch import read_range
 from tagwire.spark.source.offsets import OffsetRange, backwards, outside, plan, split
 from tagwire.spark.source.options import TopicOptions, batch_bounds, parse
+from tagwire.spark.source.partition_reader import OffsetRangePartition, PartitionReader
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
-    from tagwire.spark.source.whole_stream import WholeStreamReader
-
-_SMALL = 10_000  # offsets
+    from tagwire.spark.source.unlimited_stream import UnlimitedStreamReader
 
 
-@causes_alone
+@without_tracebacks
 class TopicDataSource(DataSource):
-    """Format `tagwire`. A wrong option is a `ConfigError` at load, a wrong column one when the read is planned.
+    """Format `tagwire`. A wrong option is a `ConfigError` at load, a wrong column when the read is planned.
 
-    Spark plans a micro-batch's write with a data source that it makes for that, and commits or aborts it with a copy of
-    one, which was pickled: so only the former's writer is prepared for tasks.
+    Spark plans the write of a micro-batch with a data source that it makes for that, and commits or aborts it with a
+    pickled copy of one: so only the writer of the former is prepared for tasks.
     """
 
     _is_copy = False
@@ -67,7 +59,7 @@ class TopicDataSource(DataSource):
         return "tagwire"
 
     def schema(self) -> StructType:
-        return self.topic_options.shape.schema()
+        return self.topic_options.rows.schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return TopicReader(self.topic_options, schema)
@@ -99,59 +91,25 @@ class TopicDataSource(DataSource):
         return writer
 
 
-def _stream_reader() -> type[WholeStreamReader]:
+def _stream_reader() -> type[UnlimitedStreamReader]:
     try:
         from tagwire.spark.source.stream import TopicStreamReader
     except ImportError:  # PySpark before 4.2
-        from tagwire.spark.source.whole_stream import WholeStreamReader
+        from tagwire.spark.source.unlimited_stream import UnlimitedStreamReader
 
-        return WholeStreamReader
+        return UnlimitedStreamReader
     return TopicStreamReader
 
 
-class TopicSlice(InputPartition):
-    """One task: a range of offsets of one partition."""
-
-    def __init__(self, span: OffsetRange) -> None:
-        super().__init__(tuple(span))
-
-
-@causes_alone
-class SliceReader:
-    """The part of a read that runs in the workers."""
-
-    def __init__(self, options: TopicOptions, schema: StructType) -> None:
-        self.options = options
-        self.shape = Shape(schema, options.shape)
-        self.cluster = Cluster(options)
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one task as Arrow batches of exactly the schema Spark asked for."""
-        if partition is None or partition.value is None:  # what Spark makes of a plan without tasks
-            return iter(())
-        span = OffsetRange(*partition.value)
-        records = read_range(
-            span,
-            self.options.client,
-            self.shape.columns,
-            fail_on_data_loss=self.options.fail_on_data_loss,
-            dialect=self.options.dialect,
-            register=self.options.register,
-        )
-        rows = self.shape.shaped(records, f"{span.topic}-{span.partition}")
-        # What fits into a batch or two is read sooner than a thread starts.
-        return settled(ahead(rows) if span.size > _SMALL else rows)
-
-
-@causes_alone
-class TopicReader(SliceReader, DataSourceReader):
+@without_tracebacks
+class TopicReader(PartitionReader, DataSourceReader):
     """A batch read: what the partitions hold between two bounds, fixed when the read is planned."""
 
     def __init__(self, options: TopicOptions, schema: StructType) -> None:
         super().__init__(options, schema)
         self.starting, self.ending = batch_bounds(options)
-        self.narrowing = Narrowing()
-        takes_filters(self, options.filter_pushdown)
+        self.pushed_filters = PushedFilters()
+        accept_filters(self, options.filter_pushdown)
 
     def partitions(self) -> list[InputPartition]:
         """The tasks of the read.
@@ -161,14 +119,14 @@ class TopicReader(SliceReader, DataSourceReader):
             KafkaError, ConnectError: as the brokers answer.
         """
         try:
-            return [TopicSlice(span) for span in self._planned()]
+            return [OffsetRangePartition(offset_range) for offset_range in self._planned()]
         finally:
-            self.cluster.close()
+            self.offset_reader.close()
 
     def _planned(self) -> list[OffsetRange]:
-        earliest, latest = self.cluster.held()
-        start = self.cluster.resolved(self.starting, "startingOffsets", earliest, latest)
-        end = self.cluster.resolved(self.ending, "endingOffsets", earliest, latest)
+        earliest, latest = self.offset_reader.available_offsets()
+        start = self.offset_reader.resolved(self.starting, "startingOffsets", earliest, latest)
+        end = self.offset_reader.resolved(self.ending, "endingOffsets", earliest, latest)
         start, early = outside(start, "startingOffsets", earliest, latest)
         end, late = outside(end, "endingOffsets", earliest, latest)
         lost = early + late
@@ -177,9 +135,9 @@ class TopicReader(SliceReader, DataSourceReader):
         wrong = backwards(start, end)
         if wrong:
             raise ConfigError(f"option startingOffsets: {'; '.join(wrong)}")
-        start, end = self.narrowing.narrowed(start, end)
-        if self.narrowing.since is not None and start:
-            since = self.cluster.since(dict.fromkeys(start, self.narrowing.since))
+        start, end = self.pushed_filters.restrict(start, end)
+        if self.pushed_filters.since is not None and start:
+            since = self.offset_reader.fetch_timestamp_offsets(dict.fromkeys(start, self.pushed_filters.since))
             start = {at: min(end[at], max(start[at], since[at])) if since[at] >= 0 else end[at] for at in start}
         held = {at: latest[at] for at in end}
         ranges, _ = plan(start, end, earliest, held)

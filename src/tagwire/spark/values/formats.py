@@ -19,13 +19,12 @@ from tagwire.errors import ConfigError, DecodeError
 from tagwire.spark.columns import arrow_schema
 from tagwire.spark.ddl import parse_schema
 from tagwire.spark.option_values import choice
+from tagwire.spark.values.modes import DROPMALFORMED, MODES, PERMISSIVE
 from tagwire.spec import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
-PERMISSIVE, DROP, FAIL = MODES
 OPTIONS = (
     "value.format",
     "value.message",
@@ -55,7 +54,7 @@ class MessageFormat:
         """The values as structs of `kind`, which names some of the fields; and which rows are no such message."""
         from tagwire.spark.values.messages import MessageForm, bad_rows
 
-        structs = MessageForm(self.home, self.version, kind.fieldNames()).decoded(values, DROP)
+        structs = MessageForm(self.home, self.version, kind.fieldNames()).decoded(values, DROPMALFORMED)
         return structs, bad_rows(values, structs)
 
     def refusal(self, value: bytes) -> str:
@@ -137,7 +136,7 @@ def value_options(given: Mapping[str, str]) -> ValueOptions | None:
     return ValueOptions(_message(given) if name == "message" else JsonFormat(_json_schema(given)), mode, corrupt)
 
 
-def settled(given: Mapping[str, str]) -> dict[str, str]:
+def resolved_options(given: Mapping[str, str]) -> dict[str, str]:
     """Options that mean the same wherever and whenever they are read: a spec's text for its path, a schema as JSON.
 
     Raises:

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 from tagwire.codec.classes import MessageObject, class_at
 from tagwire.errors import ConfigError
 from tagwire.spark.columns import arrow_schema
-from tagwire.spark.values.formats import FAIL
+from tagwire.spark.values.modes import FAILFAST
 from tagwire.spec import Message, catalog, load
 
 Spec = str | Path | Message
@@ -102,7 +102,7 @@ class MessageForm:
         Raises:
             DecodeError: names the row.
         """
-        if mode == FAIL:
+        if mode == FAILFAST:
             values = self.message.decode_many(column, self.version)
         else:
             values = self.message.decode_many(column, self.version, errors="column").field("value")
@@ -122,7 +122,7 @@ class MessageForm:
         Raises:
             EncodeError: names the row.
         """
-        if mode == FAIL:
+        if mode == FAILFAST:
             return self.message.encode_many(column, self.version)
         return self.message.encode_many(column, self.version, errors="column").field("value")
 

@@ -1,6 +1,6 @@
-"""A range of a segment, read piece by piece into memory that is bounded: whole batches, each piece with its place.
+"""A range of a segment, read in chunks of bounded size: whole record batches, each chunk with its position.
 
-Pieces are read, not mapped: a file that is cut meanwhile ends the read with an error, not the worker with a signal.
+Chunks are read, not mapped: a file that is cut meanwhile ends the read with an error, not the worker with a signal.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import NamedTuple
 from tagwire.errors import CorruptRecordError
 from tagwire.records.batch_bounds import batch_bounds, stated_size
 from tagwire.records.files.tails import tail
-from tagwire.spark.segments.plan import LogFile
+from tagwire.spark.segments.file_splits import LogFile
 
 log = logging.getLogger(__name__)
 
-WINDOW = 8 << 20
+CHUNK_BYTES = 8 << 20
 _LARGEST = 1 << 30
 
 
-class Window(NamedTuple):
+class Chunk(NamedTuple):
     """Whole batches of a segment. `position`: where the first of them stands in the file; `ends`: where each ends."""
 
     data: memoryview
@@ -28,7 +28,7 @@ class Window(NamedTuple):
     ends: list[int]
 
 
-def windows(file: LogFile, start: int, end: int, *, drop: bool) -> Iterator[Window]:
+def chunks(file: LogFile, start: int, end: int, *, drop: bool) -> Iterator[Chunk]:
     """The whole batches of a range that begins with one.
 
     Zeros at the end of a file, and a batch that is cut off at the end of a partition's last segment, are left out:
@@ -41,13 +41,13 @@ def windows(file: LogFile, start: int, end: int, *, drop: bool) -> Iterator[Wind
         CorruptRecordError: bytes that no batch can start with, or a batch that is cut off; names file and byte.
         StorageError: the file cannot be read.
     """
-    at, want = start, WINDOW
+    at, want = start, CHUNK_BYTES
     while at < end:
-        data = memoryview(file.store.read(file.path, at, min(at + want, end)))
+        data = memoryview(file.file_system.read(file.path, at, min(at + want, end)))
         ends = [position + size for position, size, _ in batch_bounds(data)]
         if ends:
-            yield Window(data[: ends[-1]], at, ends)
-            at, want = at + ends[-1], WINDOW
+            yield Chunk(data[: ends[-1]], at, ends)
+            at, want = at + ends[-1], CHUNK_BYTES
             continue
         rest = tail(data, 0)
         if rest is None or rest.kind == "zeros":

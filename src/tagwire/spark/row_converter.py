@@ -1,6 +1,6 @@
-"""From records to the rows that Spark is given: the columns of a schema, headers lifted, values decoded.
+"""From records to the rows that Spark is given: the columns of a schema, headers as columns, values decoded.
 
-Only what the schema names is decoded and built.
+Only what the schema names is decoded and built. Source: Spark's KafkaRecordToRowConverter.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ from pyspark.sql.types import BinaryType, DataType, StructField, StructType
 
 from tagwire.errors import ConfigError
 from tagwire.spark.columns import HEADERS, arrow_schema, chosen, record_name, topic_schema
-from tagwire.spark.values.formats import DROP, FAIL, ValueOptions, value_options
+from tagwire.spark.values.formats import ValueOptions, value_options
+from tagwire.spark.values.modes import DROPMALFORMED, FAILFAST
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LIFTED = "headers.columns"
+HEADER_COLUMNS = "headers.columns"
 
 
 @dataclass(frozen=True)
-class ShapeOptions:
-    """What a row has beside and instead of a topic's own columns.
+class RowOptions:
+    """The options that change the columns of a row.
 
     Attributes:
-        lifted: names of headers that are columns, binary: each a record's last header of that name.
+        header_columns: names of headers that become binary columns: the value of a record's last header of that name.
         values: how values are decoded; None leaves them bytes.
     """
 
     include_headers: bool = False
-    lifted: tuple[str, ...] = ()
+    header_columns: tuple[str, ...] = ()
     values: ValueOptions | None = None
 
     def schema(self) -> StructType:
@@ -39,58 +40,62 @@ class ShapeOptions:
         decoded = self.values.columns() if self.values else {}
         own = topic_schema(self.include_headers)
         columns: dict[str, DataType] = {field.name: decoded.get(field.name, field.dataType) for field in own.fields}
-        for name, kind in (*((name, BinaryType()) for name in self.lifted), *decoded.items()):
+        for name, kind in (*((name, BinaryType()) for name in self.header_columns), *decoded.items()):
             columns.setdefault(name, kind)
         return StructType([StructField(name, kind) for name, kind in columns.items()])
 
 
-def shape_options(given: Mapping[str, str], *, include_headers: bool) -> ShapeOptions:
-    """What the options say of the rows.
+def row_options(given: Mapping[str, str], *, include_headers: bool) -> RowOptions:
+    """The options that change the columns of a row, checked.
 
     Raises:
         ConfigError: an option has a wrong value, or two columns would have one name.
     """
-    lifted = tuple(name.strip() for name in given.get(LIFTED, "").split(",")) if LIFTED in given else ()
+    header_columns = (
+        tuple(name.strip() for name in given.get(HEADER_COLUMNS, "").split(",")) if HEADER_COLUMNS in given else ()
+    )
     values = value_options(given)
     taken = {name.lower() for name in topic_schema(True).fieldNames()}
-    for name in (*lifted, *([values.corrupt] if values and values.corrupt else [])):
+    for name in (*header_columns, *([values.corrupt] if values and values.corrupt else [])):
         if not name:
-            raise ConfigError(f"option {LIFTED}={given[LIFTED]!r}: needs names of headers, separated by commas")
+            raise ConfigError(
+                f"option {HEADER_COLUMNS}={given[HEADER_COLUMNS]!r}: needs names of headers, separated by commas"
+            )
         if name.lower() in taken:
-            raise ConfigError(f"option {LIFTED}: {name!r} would be a second column of that name")
+            raise ConfigError(f"option {HEADER_COLUMNS}: {name!r} would be a second column of that name")
         taken.add(name.lower())
-    return ShapeOptions(include_headers, lifted, values)
+    return RowOptions(include_headers, header_columns, values)
 
 
-class Shape:
-    """The rows of one read. Pickled to the workers.
+class RowConverter:
+    """Makes the rows of one read. Pickled to the workers.
 
     Attributes:
         columns: of `tagwire.records.to_arrow`: what has to be decoded.
-        schema: of the batches that Spark is given.
+        schema: Arrow's, of the batches that Spark is given.
 
     Raises:
         ConfigError: the schema names what is not there.
     """
 
-    def __init__(self, schema: StructType, options: ShapeOptions) -> None:
+    def __init__(self, schema: StructType, options: RowOptions) -> None:
         self.options = options
         self.spark = _checked(schema, options)
         self.schema = arrow_schema(self.spark)
         names = self.spark.fieldNames()
         values = options.values
         self.decodes = values is not None and (
-            "value" in names or values.corrupt in names or values.mode in (DROP, FAIL)
+            "value" in names or values.corrupt in names or values.mode in (DROPMALFORMED, FAILFAST)
         )
         own = topic_schema(True).fieldNames()
         needed = [name for name in names if name in own and not (name == "value" and self.decodes)]
         needed += ["value"] if self.decodes else []
-        needed += [HEADERS] if HEADERS not in needed and any(name in options.lifted for name in names) else []
+        needed += [HEADERS] if HEADERS not in needed and any(name in options.header_columns for name in names) else []
         needed += ["offset"] if self.decodes and "offset" not in needed else []
         self.columns = tuple(map(record_name, needed))
         self.plain = needed == names and not self.decodes
 
-    def shaped(self, batches: Iterator[pa.RecordBatch], where: str) -> Iterator[pa.RecordBatch]:
+    def converted(self, batches: Iterator[pa.RecordBatch], where: str) -> Iterator[pa.RecordBatch]:
         """Batches of `columns` as batches of `schema`; those that end up without rows are left out.
 
         Args:
@@ -117,23 +122,23 @@ class Shape:
             kind = self.spark["value"].dataType if "value" in self.spark.fieldNames() else values.format.type()
             decoded, bad = values.format.decoded(columns["value"], kind)
             if bad.true_count:
-                if values.mode == FAIL:
+                if values.mode == FAILFAST:
                     place = bad.index(True).as_py()
                     at = columns["offset"][place].as_py()
                     raise values.refuse(columns["value"][place].as_py(), f"{where}@{at}")
-                kept = _inverted(bad) if values.mode == DROP else None
+                kept = _inverted(bad) if values.mode == DROPMALFORMED else None
             if values.corrupt:
                 columns[values.corrupt] = _where(bad, columns["value"])
             columns["value"] = decoded
-        lifted = [name for name in self.options.lifted if name in self.spark.fieldNames()]
-        if lifted:
-            columns |= _last_headers(columns[HEADERS], lifted)
+        header_columns = [name for name in self.options.header_columns if name in self.spark.fieldNames()]
+        if header_columns:
+            columns |= _last_headers(columns[HEADERS], header_columns)
         arrays = [columns[record_name(field.name)] for field in self.spark.fields]
         found = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         return found if kept is None else found.filter(kept)
 
 
-def _checked(schema: StructType, options: ShapeOptions) -> StructType:
+def _checked(schema: StructType, options: RowOptions) -> StructType:
     """`schema`, once it names columns there are; of a decoded value also some of its fields."""
     if HEADERS in schema.fieldNames() and not options.include_headers:
         raise ConfigError("schema column headers: needs option includeHeaders=true")

@@ -1,11 +1,11 @@
-"""What a query's filters say about which offsets have to be read at all.
+"""Filter pushdown: which topic partitions and offsets a query's filters leave to be read.
 
-Spark hands filters down only where `spark.sql.python.filterPushdown.enabled` is true, and refuses a reader that takes
-them where it is not; `takes_filters` makes one that works with both. All filters are handed back, for Spark to apply
-again: they may only narrow what is read. Source: pyspark.sql.datasource.
+Spark pushes filters down only where `spark.sql.python.filterPushdown.enabled` is true, and refuses a reader that takes
+them where it is not; `accept_filters` makes one that works with both. All filters are handed back, for Spark to apply
+again: they only restrict what is read. Source: pyspark.sql.datasource.
 
 Spark up to 4.3 keeps what a filtered query planned for every later query on the same DataFrame, and for both sides of a
-self-join: one without that filter then misses rows. So there filters narrow only where option `filterPushdown` says
+self-join: one without that filter then misses rows. So there filters restrict only where option `filterPushdown` says
 that no such query follows.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader
 
 from tagwire.partitions import TopicPartition
-from tagwire.spark.source.bounds import Offsets
+from tagwire.spark.source.offset_limits import Offsets
 
 _ABOVE = {"EqualTo": 0, "EqualNullSafe": 0, "GreaterThanOrEqual": 0, "GreaterThan": 1}
 _BELOW = {"EqualTo": 1, "EqualNullSafe": 1, "LessThanOrEqual": 1, "LessThan": 0}
@@ -27,13 +27,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Narrowing:
-    """What all the filters together allow. None allows everything.
+class PushedFilters:
+    """All filters together. None restricts nothing.
 
     Attributes:
-        topics, partitions: those that may be wanted.
+        topics, partitions: those that may hold rows of the result.
         start_offset, end_offset: offsets from the one to before the other.
-        since: the earliest timestamp that may be wanted, in milliseconds. There is no latest: timestamps are set by
+        since: the earliest timestamp of the result, in milliseconds. There is no latest: timestamps are set by
             producers and come in any order.
     """
 
@@ -43,24 +43,24 @@ class Narrowing:
     end_offset: int | None = None
     since: int | None = None
 
-    def takes(self, at: TopicPartition) -> bool:
-        """Whether anything of a partition may be wanted."""
+    def selects(self, at: TopicPartition) -> bool:
+        """Whether a topic partition may hold rows of the result."""
         topic, index = at
         return (self.topics is None or topic in self.topics) and (self.partitions is None or index in self.partitions)
 
-    def narrowed(self, start: Offsets, end: Offsets) -> tuple[Offsets, Offsets]:
-        """Start and end of the partitions that may be wanted; where nothing is left, the start is the end."""
+    def restrict(self, start: Offsets, end: Offsets) -> tuple[Offsets, Offsets]:
+        """Start and end offsets of the partitions that are selected; where nothing is left, the start is the end."""
         until = {
             at: offset if self.end_offset is None else max(min(offset, self.end_offset), start[at])
             for at, offset in end.items()
-            if self.takes(at)
+            if self.selects(at)
         }
         return {at: min(max(start[at], self.start_offset), until[at]) for at in until}, until
 
-    def with_filter(self, name: str, column: tuple[str, ...], value: Any) -> Narrowing:
-        """What is left with one filter more: its name as PySpark calls it, the column it is about and its value."""
+    def with_filter(self, name: str, column: tuple[str, ...], value: Any) -> PushedFilters:
+        """These and one filter more: the name of its class in PySpark, its column and its value."""
         if column in (("topic",), ("partition",)):
-            return self._of_place(name, column[0], value)
+            return self._with_topic_partition(name, column[0], value)
         if column == ("offset",) and type(value) is int:
             changed = self
             if name in _ABOVE:
@@ -74,7 +74,7 @@ class Narrowing:
             return replace(self, since=since if self.since is None else max(self.since, since))
         return self
 
-    def _of_place(self, name: str, column: str, value: Any) -> Narrowing:
+    def _with_topic_partition(self, name: str, column: str, value: Any) -> PushedFilters:
         if name == "In":
             allowed = frozenset(value)
         elif name in ("EqualTo", "EqualNullSafe"):
@@ -86,14 +86,14 @@ class Narrowing:
         return replace(self, partitions=allowed if self.partitions is None else self.partitions & allowed)
 
 
-def takes_filters(reader: Any, asked: bool | None) -> None:
-    """Lets `reader`, which has an attribute `narrowing`, take filters where Spark hands them down.
+def accept_filters(reader: Any, asked: bool | None) -> None:
+    """Lets `reader`, which has an attribute `pushed_filters`, take filters where Spark pushes them down.
 
     Args:
-        asked: what the option `filterPushdown` says; None takes them where Spark keeps them to their own query.
+        asked: what the option `filterPushdown` says; None takes them where Spark does not keep them for other queries.
     """
-    of_their_own = hasattr(DataSourceReader, "pushLimit")  # came to Spark together with the mending of that
-    if hasattr(DataSourceReader, "pushFilters") and (of_their_own if asked is None else asked):
+    isolated = hasattr(DataSourceReader, "pushLimit")  # came to Spark together with the mending of that
+    if hasattr(DataSourceReader, "pushFilters") and (isolated if asked is None else asked):
         reader.pushFilters = _Push(reader)
 
 
@@ -107,7 +107,7 @@ class _Push:
     def __call__(self, filters: Iterable[Any]) -> Iterable[Any]:
         for each in filters:
             column = getattr(each, "attribute", ())
-            self.reader.narrowing = self.reader.narrowing.with_filter(
+            self.reader.pushed_filters = self.reader.pushed_filters.with_filter(
                 type(each).__name__, tuple(column), getattr(each, "value", None)
             )
             yield each

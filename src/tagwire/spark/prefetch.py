@@ -1,6 +1,6 @@
-"""Work done ahead of its use: an iterator that runs in a thread, a few items ahead of whoever takes them.
+"""Prefetching: an iterator that runs in a thread, a few items ahead of its consumer.
 
-Fetching, checksums and decoding let go of the interpreter's lock, so they go on while Spark's worker writes rows out.
+Fetching, checksums and decoding release the interpreter's lock, so they go on while the worker writes rows to the JVM.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _END = object()
 _LOOK_AGAIN = 0.1
 
 
-def ahead(items: Iterator[Item], most: int = 2) -> Iterator[Item]:
+def prefetched(items: Iterator[Item], most: int = 2) -> Iterator[Item]:
     """The same items, at most `most` of them made before they are asked for.
 
     What `items` raises is raised after the items before it. When this iterator is closed, the thread closes `items` and
@@ -47,7 +47,7 @@ def ahead(items: Iterator[Item], most: int = 2) -> Iterator[Item]:
                 close()
         put((_END, error))
 
-    thread = threading.Thread(target=run, name="tagwire-ahead", daemon=True)
+    thread = threading.Thread(target=run, name="tagwire-prefetch", daemon=True)
     thread.start()
     try:
         while True:

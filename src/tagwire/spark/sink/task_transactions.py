@@ -1,9 +1,9 @@
-"""What an attempt of a task does in an exactly-once query: writes in a transaction of its own, and leaves it open.
+"""The transaction of a task attempt in an exactly-once query: it writes, and leaves the transaction open.
 
-A worker keeps transactional ids for each cluster and query, and uses one again only when a driver has said that the
-micro-batch it served is done, and its coordinator that what it wrote then was committed. Each use begins with
-InitProducerId, so that id, producer id and epoch name exactly one transaction, whoever else may still believe to have
-the id. An id under which something was left open or aborted is never used again: a driver that has seen it open may end
+A worker keeps a pool of transactional ids for each cluster and query. It uses one again only when a driver has said
+that the micro-batch it served is done, and the coordinator that its last transaction was committed. Each use begins
+with InitProducerId, so that transactional id, producer id and epoch name exactly one transaction, even to a zombie
+driver. An id whose transaction was aborted or left open is never used again: a driver that has seen it open may abort
 it at any time later.
 """
 
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tagwire.errors import Error, KafkaError, TransactionStateError, UnsupportedVersionError
+from tagwire.spark.sink.client_cache import cached_client
 from tagwire.spark.sink.decisions import TaskTransaction
-from tagwire.spark.sink.ids import new_task_id
-from tagwire.spark.sink.workers import shared_client
+from tagwire.spark.sink.transactional_ids import new_task_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,8 +31,8 @@ _COMMITTED: Final = ("PrepareCommit", "CompleteCommit")
 
 
 @dataclass
-class _Held:
-    """An id of this worker, and the micro-batch it serves."""
+class _PooledId:
+    """A transactional id of this worker, and the micro-batch it served last."""
 
     transactional_id: str
     query_id: str
@@ -42,7 +42,7 @@ class _Held:
         return decided.get(self.query_id, -1) >= self.batch_id
 
 
-_pools: dict[_PoolKey, list[_Held]] = {}
+_pools: dict[_PoolKey, list[_PooledId]] = {}
 
 
 def write_transaction(
@@ -60,7 +60,7 @@ def write_transaction(
         TagwireError: something was not acknowledged, or the producer is no longer the one that began: the attempt has
             failed, and what it has written will be aborted.
     """
-    with shared_client(properties) as client:
+    with cached_client(properties) as client:
         transactional_id = _take_id(client, properties, prepared, batch)
         producer = _producer(client, transactional_id, prepared.timeout_ms)
         try:
@@ -81,12 +81,12 @@ def write_transaction(
 
 def _take_id(client: Client, properties: Mapping[str, str], prepared: Prepared, batch: tuple[str, int]) -> str:
     """An id that no other attempt uses: one whose micro-batch is done, or a new one."""
-    pool = _pools.setdefault((os.getpid(), tuple(sorted(properties.items())), prepared.own_id), [])
-    while (held := next((one for one in pool if one.is_free(prepared.decided)), None)) is not None:
-        pool.remove(held)
-        if _is_committed(client, held.transactional_id):
+    pool = _pools.setdefault((os.getpid(), tuple(sorted(properties.items())), prepared.exactly_once_id), [])
+    while (pooled := next((one for one in pool if one.is_free(prepared.decided)), None)) is not None:
+        pool.remove(pooled)
+        if _is_committed(client, pooled.transactional_id):
             break
-    taken = _Held(new_task_id(prepared.own_id) if held is None else held.transactional_id, *batch)
+    taken = _PooledId(new_task_id(prepared.exactly_once_id) if pooled is None else pooled.transactional_id, *batch)
     pool.append(taken)
     return taken.transactional_id
 

@@ -1,4 +1,4 @@
-"""What of a table's rows is written where."""
+"""From rows to records: which columns are written, to which topic. Source: Spark's KafkaRowWriter."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TYPES: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
 }
 
 
-class Rows:
+class RecordProjection:
     """How rows of a schema become records: the columns key, value, headers, partition, topic and timestamp, of which
     only value is needed, and topic where the option does not name one. Other columns are not looked at.
 

@@ -18,8 +18,8 @@ from tagwire.records.files.names import offset_of
 from tagwire.records.files.offset_index import OffsetEntry, read_offset_index
 from tagwire.records.files.opening import strange_kind
 from tagwire.records.files.transaction_index import AbortedTransaction, read_transaction_index
+from tagwire.spark.file_systems import FileInfo, FileSystem, LocalFileSystem, file_system_of
 from tagwire.spark.segments.options import SegmentOptions
-from tagwire.spark.stores import Entry, LocalStore, Store, store_of
 
 _HEADER_SIZE = 61
 _MAGIC_AT = 16
@@ -29,7 +29,7 @@ _MAGIC_AT = 16
 class LogFile:
     """A segment. `last`: whether its partition's log ends with it, so that its end may be half written."""
 
-    store: Store
+    file_system: FileSystem
     path: str
     size: int
     base_offset: int
@@ -48,7 +48,7 @@ class PartitionLog:
     topic: str | None
     partition: int | None
     files: tuple[LogFile, ...]
-    beside: dict[str, Entry] = field(default_factory=dict)
+    beside: dict[str, FileInfo] = field(default_factory=dict)
 
     def within(self, start: int, end: int | None) -> PartitionLog:
         """The log with those of its files alone that may hold offsets from `start` to before `end` (None: all)."""
@@ -68,11 +68,11 @@ class PartitionLog:
 
     def read(self, name: str) -> bytes:
         """A file beside the segments. Raises StorageError."""
-        return self.files[0].store.read(self.beside[name].path)
+        return self.files[0].file_system.read(self.beside[name].path)
 
 
 @dataclass(frozen=True)
-class Slice:
+class FileSplit:
     """Bytes of a segment, whole batches: what one task reads."""
 
     topic: str | None
@@ -91,20 +91,20 @@ def partition_logs(options: SegmentOptions) -> list[PartitionLog]:
     """
     found: list[PartitionLog] = []
     for path in options.paths:
-        store, path = store_of(path, dict(options.settings))
-        there = [log for entry in store.entries(path) for log in _logs_at(store, entry)]
+        file_system, path = file_system_of(path, dict(options.settings))
+        there = [log for entry in file_system.get_info(path) for log in _logs_at(file_system, entry)]
         if not there:
             raise StorageError(f"{path}: neither a segment nor a directory of Kafka's")
         found += there
     return sorted(found, key=lambda log: (log.topic or "", log.partition or 0))
 
 
-def slices(logs: Iterable[PartitionLog], split_bytes: int, dialect: str | None = None) -> Iterator[Slice]:
+def file_splits(logs: Iterable[PartitionLog], split_bytes: int, dialect: str | None = None) -> Iterator[FileSplit]:
     """The tasks of a read: ranges of about `split_bytes`. Raises StorageError."""
     for log in logs:
         for file in log.files:
             for start, end in _ranges(log, file, split_bytes, dialect):
-                yield Slice(log.topic, log.partition, file, start, end)
+                yield FileSplit(log.topic, log.partition, file, start, end)
 
 
 def start_before(log: PartitionLog, file: LogFile, position: int) -> int:
@@ -112,45 +112,51 @@ def start_before(log: PartitionLog, file: LogFile, position: int) -> int:
     return max(_indexed_starts(log, file, [position]), default=0)
 
 
-def _logs_at(store: Store, entry: Entry) -> Iterator[PartitionLog]:
+def _logs_at(file_system: FileSystem, entry: FileInfo) -> Iterator[PartitionLog]:
     if not entry.is_directory:
         parent = PurePosixPath(entry.path.replace("\\", "/")).parent
         named = partition_name(parent.name)
         topic, partition = (named.topic, named.partition) if named else (None, None)
         if kind_of(entry.name) in ("log", "snapshot") or ".log" in entry.name:
-            yield PartitionLog(topic, partition, (_log_file(store, entry),), _beside(store, entry, str(parent)))
+            yield PartitionLog(
+                topic, partition, (_log_file(file_system, entry),), _beside(file_system, entry, str(parent))
+            )
         return
-    here = store.children(entry.path)
+    here = file_system.list_directory(entry.path)
     itself = partition_name(entry.name)
     if itself or any(kind_of(each.name) == "log" for each in here):
         topic, partition = (itself.topic, itself.partition) if itself else (None, None)
-        yield from _partition(store, here, topic, partition)
+        yield from _partition(file_system, here, topic, partition)
         return
     for each in here:
         named = partition_name(each.name) if each.is_directory else None
         if named and named.state is None:
-            yield from _partition(store, store.children(each.path), named.topic, named.partition)
+            yield from _partition(file_system, file_system.list_directory(each.path), named.topic, named.partition)
 
 
-def _partition(store: Store, here: list[Entry], topic: str | None, partition: int | None) -> Iterator[PartitionLog]:
-    files = [_log_file(store, each) for each in here if kind_of(each.name) == "log"]
+def _partition(
+    file_system: FileSystem, here: list[FileInfo], topic: str | None, partition: int | None
+) -> Iterator[PartitionLog]:
+    files = [_log_file(file_system, each) for each in here if kind_of(each.name) == "log"]
     if files:
         files = [*(replace(file, last=False) for file in files[:-1]), files[-1]]
         beside = {each.name: each for each in here if not each.is_directory}
         yield PartitionLog(topic, partition, tuple(files), beside)
 
 
-def _log_file(store: Store, entry: Entry) -> LogFile:
-    if isinstance(store, LocalStore) and (kind := strange_kind(entry.path)):  # it has no size, and would seem empty
+def _log_file(file_system: FileSystem, entry: FileInfo) -> LogFile:
+    if isinstance(file_system, LocalFileSystem) and (
+        kind := strange_kind(entry.path)
+    ):  # it has no size, and would seem empty
         raise StorageError(f"{entry.path}: {kind}, where a segment should be")
-    return LogFile(store, entry.path, entry.size, offset_of(entry.name) or 0)
+    return LogFile(file_system, entry.path, entry.size, offset_of(entry.name) or 0)
 
 
-def _beside(store: Store, entry: Entry, parent: str) -> dict[str, Entry]:
+def _beside(file_system: FileSystem, entry: FileInfo, parent: str) -> dict[str, FileInfo]:
     """The indexes of a segment that was named by itself."""
     stem = entry.name.split(".", 1)[0]
     try:
-        return {each.name: each for each in store.children(parent) if each.name.startswith(f"{stem}.")}
+        return {each.name: each for each in file_system.list_directory(parent) if each.name.startswith(f"{stem}.")}
     except StorageError:
         return {}
 
@@ -159,7 +165,7 @@ def _ranges(log: PartitionLog, file: LogFile, split_bytes: int, dialect: str | N
     parts = -(-file.size // split_bytes)
     if parts <= 1:
         return [(0, file.size)] if file.size else []
-    if isinstance(file.store, LocalStore):
+    if isinstance(file.file_system, LocalFileSystem):
         with Segment(file.path, dialect=dialect) as segment:
             return segment.split(parts)
     starts = {0, *_indexed_starts(log, file, [file.size * part // parts for part in range(1, parts)])}
@@ -177,7 +183,7 @@ def _indexed_starts(log: PartitionLog, file: LogFile, wanted: list[int]) -> set[
 
 
 def _holds(file: LogFile, entry: OffsetEntry) -> bool:
-    data = memoryview(file.store.read(file.path, entry.position, entry.position + _HEADER_SIZE))
+    data = memoryview(file.file_system.read(file.path, entry.position, entry.position + _HEADER_SIZE))
     if len(data) < _HEADER_SIZE or data[_MAGIC_AT] != 2:
         return False
     try:

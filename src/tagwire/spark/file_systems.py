@@ -1,6 +1,6 @@
 """Where files are read from: this machine, or anything that fsspec opens by a URL, such as s3://bucket/kafka.
 
-A store lists directories and reads ranges of bytes. It is pickled to the workers, where it opens the place anew.
+A file system lists directories and reads ranges of bytes. It is pickled to the workers, where it is opened anew.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tagwire.errors import ConfigError, StorageError
 from tagwire.records.files.opening import open_file
 
 
-class Entry(NamedTuple):
-    """A file or a directory. `path` is what the store takes; `size` in bytes, 0 of a directory."""
+class FileInfo(NamedTuple):
+    """A file or a directory. `path` is what the file system takes; `size` in bytes, 0 of a directory."""
 
     path: str
     name: str
@@ -26,21 +26,21 @@ class Entry(NamedTuple):
     is_directory: bool
 
 
-class LocalStore:
+class LocalFileSystem:
     """Files of this machine: every worker has to see them under the same path."""
 
-    def entries(self, path: str) -> list[Entry]:
+    def get_info(self, path: str) -> list[FileInfo]:
         """What stands at `path`, which may hold `*`, `?` and `[]`. Raises StorageError where there is nothing."""
         with _storage(path):
             found = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
             if not found:
                 raise StorageError(f"{path}: no file or directory has such a name")
-            return [_local_entry(Path(each)) for each in found]
+            return [_local_info(Path(each)) for each in found]
 
-    def children(self, path: str) -> list[Entry]:
+    def list_directory(self, path: str) -> list[FileInfo]:
         """What a directory holds, by name. Raises StorageError."""
         with _storage(path):
-            return sorted(map(_local_entry, Path(path).iterdir()), key=lambda entry: entry.name)
+            return sorted(map(_local_info, Path(path).iterdir()), key=lambda entry: entry.name)
 
     def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         """The bytes of a file from `start` to before `end` (None: all), fewer where it ends. Raises StorageError."""
@@ -49,7 +49,7 @@ class LocalStore:
             return BufferedReader(file).read(-1 if end is None else max(0, end - start))
 
 
-class RemoteStore:
+class FsspecFileSystem:
     """What fsspec opens by a URL. `settings` go to its file system: keys, endpoints. They are kept out of the repr."""
 
     def __init__(self, url: str, settings: Mapping[str, Any]) -> None:
@@ -60,21 +60,21 @@ class RemoteStore:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}
 
-    def entries(self, path: str) -> list[Entry]:
-        """As `LocalStore.entries`, of the store's own URL."""
+    def get_info(self, path: str) -> list[FileInfo]:
+        """As `LocalFileSystem.get_info`, of the file system's own URL."""
         files, root = self._open()
         with _storage(path):
             if not glob.has_magic(root):
-                return [_remote_entry(files.info(root))]
+                return [_remote_info(files.info(root))]
             found = files.glob(root, detail=True)
         if not found:
             raise StorageError(f"{path}: no file or directory has such a name")
-        return [_remote_entry(found[name]) for name in sorted(found)]
+        return [_remote_info(found[name]) for name in sorted(found)]
 
-    def children(self, path: str) -> list[Entry]:
+    def list_directory(self, path: str) -> list[FileInfo]:
         """What a directory holds, by name. Raises StorageError."""
         with _storage(path):
-            found = map(_remote_entry, self._open()[0].ls(path, detail=True))
+            found = map(_remote_info, self._open()[0].ls(path, detail=True))
             return sorted((each for each in found if each.name), key=lambda entry: entry.name)
 
     def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
@@ -95,27 +95,29 @@ class RemoteStore:
         return self._opened  # type: ignore[no-any-return]
 
 
-Store = LocalStore | RemoteStore
+FileSystem = LocalFileSystem | FsspecFileSystem
 
 
-def store_of(path: str, settings: Mapping[str, Any]) -> tuple[Store, str]:
-    """The store of a path, and the path as the store takes it. `file:` URLs are paths of this machine."""
+def file_system_of(path: str, settings: Mapping[str, Any]) -> tuple[FileSystem, str]:
+    """The file system of a path, and the path as the file system takes it. `file:` URLs are paths of this machine."""
     if path.startswith("file:"):
         path = "/" + path.removeprefix("file:").lstrip("/")
     if "://" in path or "::" in path:
-        return RemoteStore(path, settings), path
-    return LocalStore(), path
+        return FsspecFileSystem(path, settings), path
+    return LocalFileSystem(), path
 
 
-def _local_entry(path: Path) -> Entry:
+def _local_info(path: Path) -> FileInfo:
     is_directory = path.is_dir()
-    return Entry(str(path), path.resolve().name, 0 if is_directory else path.stat().st_size, is_directory)
+    return FileInfo(str(path), path.resolve().name, 0 if is_directory else path.stat().st_size, is_directory)
 
 
-def _remote_entry(info: Mapping[str, Any]) -> Entry:
+def _remote_info(info: Mapping[str, Any]) -> FileInfo:
     path = str(info["name"])
     is_directory = info["type"] == "directory"
-    return Entry(path, os.path.basename(path.rstrip("/")), 0 if is_directory else int(info["size"] or 0), is_directory)
+    return FileInfo(
+        path, os.path.basename(path.rstrip("/")), 0 if is_directory else int(info["size"] or 0), is_directory
+    )
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""What a read asks the brokers while it is planned: which partitions there are, and which offsets they hold."""
+"""What the driver asks the brokers while it plans a read: which partitions there are, and which offsets they hold.
+
+Source: Spark's KafkaOffsetReaderAdmin.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tagwire.errors import ConfigError, ConnectError, ConnectionLostError, Error, KafkaError, RequestTimeoutError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
-from tagwire.spark.source.bounds import Bound, Offsets, Times
+from tagwire.spark.source.offset_limits import OffsetLimit, Offsets, TimestampLimit
 from tagwire.spark.source.offsets import named, resolve
 from tagwire.spark.source.options import TopicOptions
 
@@ -19,12 +22,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
-_AWAY = (ConnectError, ConnectionLostError, RequestTimeoutError)
+_UNREACHABLE = (ConnectError, ConnectionLostError, RequestTimeoutError)
 _NO_RECORD = -1
 
 
-class Cluster:
-    """The brokers of one read. Connects when first asked; a pickled copy connects anew."""
+class OffsetReader:
+    """The offsets of one read. Connects when first asked; a pickled copy connects anew."""
 
     def __init__(self, options: TopicOptions) -> None:
         self._options = options
@@ -35,10 +38,10 @@ class Cluster:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_client": None}
 
-    def held(self, *, missing_ok: bool = False) -> tuple[Offsets, Offsets]:
-        """First offset kept and next offset to be written, of every selected partition.
+    def available_offsets(self, *, missing_ok: bool = False) -> tuple[Offsets, Offsets]:
+        """Earliest and latest offset of every selected partition.
 
-        Readers of committed records have for the latter where the oldest open transaction begins.
+        With isolation.level=read_committed the latest is the last stable offset.
 
         Args:
             missing_ok: leaves out topics and partitions that are named and do not exist, with a warning.
@@ -52,18 +55,18 @@ class Cluster:
             partitions = self._partitions(missing_ok)
             return self._offsets(dict.fromkeys(partitions, EARLIEST)), self._offsets(dict.fromkeys(partitions, LATEST))
 
-        return self._patiently(ask)
+        return self._with_retries(ask)
 
-    def resolved(self, bound: Bound, option: str, earliest: Offsets, latest: Offsets) -> Offsets:
+    def resolved(self, bound: OffsetLimit, option: str, earliest: Offsets, latest: Offsets) -> Offsets:
         """The offset that `bound` means for each partition: see `resolve`.
 
         Raises:
             ConfigError: also where a partition has no record at or after a time and that is to be an error.
         """
-        if not isinstance(bound, Times):
+        if not isinstance(bound, TimestampLimit):
             return resolve(bound, option, earliest, latest)
         times = bound.at if isinstance(bound.at, dict) else dict.fromkeys(latest, bound.at)
-        found = self.since(resolve(times, bound.option, times, latest))
+        found = self.fetch_timestamp_offsets(resolve(times, bound.option, times, latest))
         missing = sorted(at for at, offset in found.items() if offset == _NO_RECORD)
         if missing and not bound.else_latest:
             raise ConfigError(
@@ -72,9 +75,9 @@ class Cluster:
             )
         return {at: latest[at] if offset == _NO_RECORD else offset for at, offset in found.items()}
 
-    def since(self, times: Mapping[TopicPartition, int]) -> Offsets:
+    def fetch_timestamp_offsets(self, times: Mapping[TopicPartition, int]) -> Offsets:
         """The first record at or after a time (milliseconds) in each partition; -1 where there is none."""
-        return self._patiently(lambda: self._offsets(times))
+        return self._with_retries(lambda: self._offsets(times))
 
     def commit(self, offsets: Offsets) -> None:
         """Commits `offsets` to the group of the options, if there is one and it does not stand there already.
@@ -95,7 +98,7 @@ class Cluster:
             self._committed = dict(offsets)
 
     def close(self) -> None:
-        """Close the connections; the next question opens new ones."""
+        """Close the connections; the next request opens new ones."""
         if self._client is not None:
             self._client.close()
             self._client = None
@@ -136,11 +139,11 @@ class Cluster:
             return {}
         return self._connected().list_offsets(dict(wanted))
 
-    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
+    def _with_retries(self, ask: Callable[[], Answer]) -> Answer:
         for left in range(self._options.retries, 0, -1):
             try:
                 return ask()
-            except _AWAY as error:
+            except _UNREACHABLE as error:
                 log.warning("%s; asking again, %d more times at most", error, left)
                 self.close()
                 time.sleep(self._options.retry_seconds)

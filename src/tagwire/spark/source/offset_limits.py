@@ -1,5 +1,7 @@
-"""Where a read starts and ends, as the options of Spark's Kafka connector say it: offsets or times, JSON to checked
-values. Source: Spark's KafkaSourceProvider."""
+"""Where a read starts and ends, as the options of Spark's Kafka connector say it: offsets or timestamps.
+
+Source: Spark's KafkaOffsetRangeLimit, KafkaSourceProvider.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ Offsets = dict[TopicPartition, int]
 
 
 @dataclass(frozen=True)
-class Times:
-    """The first record at or after a time, in milliseconds.
+class TimestampLimit:
+    """The first record at or after a timestamp, in milliseconds.
 
     Attributes:
         at: for all partitions, or for each.
@@ -31,7 +33,7 @@ class Times:
     else_latest: bool
 
 
-Bound = int | Offsets | Times
+OffsetLimit = int | Offsets | TimestampLimit
 """Where a read starts or ends: `EARLIEST` or `LATEST` for all partitions, an offset (or -2, -1) for each, or times."""
 
 STRATEGY = "startingOffsetsByTimestampStrategy"
@@ -40,20 +42,20 @@ END_OPTIONS = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 """Which option counts where several are given: the first."""
 
 
-def start_of(given: Mapping[str, str]) -> Bound | None:
+def starting_limit(given: Mapping[str, str]) -> OffsetLimit | None:
     """The start that the options say; None where none does. Raises ConfigError."""
     else_latest = choice(STRATEGY, given, ("error", "latest")) == "latest"
     return _bound(START_OPTIONS, given, else_latest)
 
 
-def end_of(given: Mapping[str, str]) -> Bound | None:
+def ending_limit(given: Mapping[str, str]) -> OffsetLimit | None:
     """The end that the options say; None where none does. Without a record that late, it is the partition's end."""
     return _bound(END_OPTIONS, given, else_latest=True)
 
 
-def forbid(option: str, bound: Bound, forbidden: int, why: str) -> None:
+def forbid(option: str, bound: OffsetLimit, forbidden: int, why: str) -> None:
     """Raises ConfigError where `bound` says `forbidden` of any partition."""
-    if not isinstance(bound, Times) and forbidden in (bound.values() if isinstance(bound, dict) else (bound,)):
+    if not isinstance(bound, TimestampLimit) and forbidden in (bound.values() if isinstance(bound, dict) else (bound,)):
         raise ConfigError(f"option {option}: {why}")
 
 
@@ -98,7 +100,7 @@ _ALLOWED = {
 }
 
 
-def _bound(options: tuple[str, str, str], given: Mapping[str, str], else_latest: bool) -> Bound | None:
+def _bound(options: tuple[str, str, str], given: Mapping[str, str], else_latest: bool) -> OffsetLimit | None:
     option = next((name for name in options if name in given), None)
     if option is None:
         return None
@@ -106,8 +108,8 @@ def _bound(options: tuple[str, str, str], given: Mapping[str, str], else_latest:
     if option == options[0]:
         if not re.fullmatch(r"[0-9]{1,19}", text) or int(text) > MAX_OFFSET:
             raise ConfigError(f"option {option}={given[option]!r}: needs milliseconds since 1970 as a whole number")
-        return Times(int(text), option, else_latest)
+        return TimestampLimit(int(text), option, else_latest)
     if option == options[1]:
-        return Times(parse_offsets(text, option, least=0), option, else_latest)
+        return TimestampLimit(parse_offsets(text, option, least=0), option, else_latest)
     named = OFFSET_NAMES.get(text.lower())
     return parse_offsets(given[option], option) if named is None else named

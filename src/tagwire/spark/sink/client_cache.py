@@ -1,7 +1,7 @@
-"""What a Python worker keeps between tasks, and the driver's between micro-batches: connections, and producers' ids.
+"""Clients and producers that a worker keeps between tasks, and the driver between micro-batches.
 
-Workers are forked from one process and used again; what they keep is checked by process id, since a fork inherits
-objects, but not their threads and not the right to their sockets.
+Workers are forked from one process and reused. The caches are keyed by process id, since a fork inherits objects, but
+neither their threads nor the right to use their sockets. Source: Spark's InternalKafkaProducerPool.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _clients: dict[_Key, Client] = {}
 
 
 @contextmanager
-def shared_client(properties: Mapping[str, str]) -> Iterator[Client]:
-    """A client of this process, set up like this, for one piece of work. After a failure it is not used again."""
+def cached_client(properties: Mapping[str, str]) -> Iterator[Client]:
+    """A client with these properties, alone for this block. It is closed after a failure, else kept."""
     from tagwire.client import Client
 
     key = _key(properties)
@@ -36,8 +36,8 @@ def shared_client(properties: Mapping[str, str]) -> Iterator[Client]:
 
 
 @contextmanager
-def shared_producer(properties: Mapping[str, str]) -> Iterator[Producer]:
-    """A producer of this worker that is set up like this, for one task. After a failure it is not used again."""
+def cached_producer(properties: Mapping[str, str]) -> Iterator[Producer]:
+    """A producer with these properties, alone for this block. It is closed after a failure, else kept."""
     from tagwire.client import Client, Producer
 
     key = _key(properties)

@@ -1,7 +1,7 @@
-"""The streaming side of the data source `tagwire`, as every PySpark has it: offsets, and what to do about lost records.
+"""Streaming reads of the data source `tagwire` without limits, as every PySpark has them: offsets, and data loss.
 
-Offsets in the checkpoint have the shape that Spark's Kafka connector writes, so its checkpoints can be taken over.
-`tagwire.spark.source.stream` adds limits, and the end of a query that reads what is there now.
+The checkpoint holds the JSON that Spark's Kafka connector writes, so its checkpoints can be taken over.
+`tagwire.spark.source.stream` adds read limits and Trigger.AvailableNow.
 Source: pyspark.sql.datasource; Spark's KafkaMicroBatchStream.
 """
 
@@ -16,11 +16,11 @@ from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError, Error, KafkaError, TagwireError
 from tagwire.partitions import LATEST
-from tagwire.spark.failure import causes_alone
-from tagwire.spark.source.bounds import Offsets
+from tagwire.spark.failure import without_tracebacks
+from tagwire.spark.source.offset_limits import Offsets
 from tagwire.spark.source.offsets import Document, from_document, outside, plan, split, to_document, went_back
 from tagwire.spark.source.options import TopicOptions, stream_start
-from tagwire.spark.source.topic import SliceReader, TopicSlice
+from tagwire.spark.source.partition_reader import OffsetRangePartition, PartitionReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,11 +30,11 @@ log = logging.getLogger(__name__)
 _NAMED = 5
 
 
-@causes_alone
+@without_tracebacks
 class RefusedStreamReader(DataSourceStreamReader):
-    """A stream that cannot be read as its options say: whatever is asked of it, it raises why.
+    """Stands in for a stream reader whose options are wrong: every method raises the error.
 
-    Of a reader that cannot be made Spark says, on top of the cause or instead of it, that it could not be stopped.
+    When making a reader raises, Spark reports that it could not stop it, on top of the cause or instead of it.
     """
 
     def __init__(self, error: TagwireError) -> None:
@@ -57,8 +57,8 @@ class RefusedStreamReader(DataSourceStreamReader):
         raise self.error
 
 
-@causes_alone
-class WholeStreamReader(SliceReader, DataSourceStreamReader):
+@without_tracebacks
+class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
     """A streaming read whose micro-batches take all that there is: PySpark before 4.2 asks for no less.
 
     One instance lives on the driver for the life of a query and keeps its connection.
@@ -81,10 +81,10 @@ class WholeStreamReader(SliceReader, DataSourceStreamReader):
                 raise ConfigError(f"option {option}: needs PySpark 4.2 or newer; older ones ask for all that there is")
 
     limited = False
-    """Whether Spark says from where it asks for more, and how much."""
+    """Whether Spark hands over a start and a read limit when it asks for the latest offset."""
 
     refused = RefusedStreamReader
-    """What stands in for a reader that cannot be made."""
+    """What stands in for a reader whose options are wrong."""
 
     def initialOffset(self) -> Document:  # noqa: N802
         """Where a query without a checkpoint starts.
@@ -92,8 +92,8 @@ class WholeStreamReader(SliceReader, DataSourceStreamReader):
         Raises:
             ConfigError: startingOffsets does not fit the partitions, or the broker does not hold it (failOnDataLoss).
         """
-        earliest, latest = self.cluster.held()
-        start = self.cluster.resolved(self.starting, "startingOffsets", earliest, latest)
+        earliest, latest = self.offset_reader.available_offsets()
+        start = self.offset_reader.resolved(self.starting, "startingOffsets", earliest, latest)
         start, lost = outside(start, "startingOffsets", earliest, latest)
         if lost and self.options.fail_on_data_loss:
             raise ConfigError(f"option {'; '.join(lost)} (failOnDataLoss=false starts at what there is)")
@@ -103,7 +103,7 @@ class WholeStreamReader(SliceReader, DataSourceStreamReader):
 
     def latestOffset(self) -> Document:  # noqa: N802
         """Where the next micro-batch ends."""
-        earliest, latest = self._held()
+        earliest, latest = self._available_offsets()
         end = to_document(latest)
         self.planned = end, earliest, latest
         return end
@@ -119,22 +119,22 @@ class WholeStreamReader(SliceReader, DataSourceStreamReader):
             return []
         # What was asked for this end a moment ago is not asked again: a range that is lost meanwhile fails its task.
         planned, self.planned = self.planned, None
-        held = planned[1:] if planned is not None and planned[0] == end else self._held()
+        held = planned[1:] if planned is not None and planned[0] == end else self._available_offsets()
         ranges, lost = plan(begin, until, *held)
         self._judge(lost if self.limited else went_back(begin, until) + lost)
-        spans = split(ranges, self.options.min_partitions, self.options.max_records_per_partition)
-        return [TopicSlice(span) for span in spans]
+        splits = split(ranges, self.options.min_partitions, self.options.max_records_per_partition)
+        return [OffsetRangePartition(offset_range) for offset_range in splits]
 
     def commit(self, end: Document) -> None:
-        """What is done up to `end` shows in the group that `groupId` names."""
-        self.cluster.commit(from_document(end))
+        """Commits `end` to the group of option `groupId`, if there is one."""
+        self.offset_reader.commit(from_document(end))
 
     def stop(self) -> None:
         """Close the driver's connection."""
-        self.cluster.close()
+        self.offset_reader.close()
 
     def _say_left_out(self, earliest: Offsets, latest: Offsets) -> None:
-        """Says once that a new query starts behind what there is: who did not mean that sees no other sign of it."""
+        """Warns once that a new query leaves out the records that are there: nothing else shows it."""
         left_out = sum(latest[at] - earliest[at] for at in latest)
         if not left_out or self.said_left_out:
             return
@@ -148,8 +148,8 @@ class WholeStreamReader(SliceReader, DataSourceStreamReader):
             " unless it is set" if self.options.starting is None else "",
         )
 
-    def _held(self) -> tuple[Offsets, Offsets]:
-        return self.cluster.held(missing_ok=not self.options.fail_on_data_loss)
+    def _available_offsets(self) -> tuple[Offsets, Offsets]:
+        return self.offset_reader.available_offsets(missing_ok=not self.options.fail_on_data_loss)
 
     def _judge(self, lost: list[str]) -> None:
         if not lost:
