@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from difflib import get_close_matches
 
@@ -59,6 +58,7 @@ def row_batches(
     partitioner: TopicPartitioner,
     partition: int | None,
     batch_bytes: int,
+    now: int,
     dialect: str | None = None,
     register: records.HeaderRegister | None = None,
 ) -> Iterator[tuple[TopicPartition, bytes]]:
@@ -67,9 +67,10 @@ def row_batches(
     Args:
         partition: where all of them go; None as their columns say. See `Producer.send_arrow`, also for errors.
         batch_bytes: of records before compression, at most; one record alone may be longer.
+        now: the timestamp of rows without one, milliseconds since 1970 UTC.
         dialect, register: of `tagwire.records.from_arrow`.
     """
-    for piece in _pieces(_timed(rows)):
+    for piece in _pieces(_timed(rows, now)):
         for number, own in [(partition, piece)] if partition is not None else _spread(piece, partitioner):
             for data in records.batches_from_arrow(
                 own,
@@ -83,13 +84,12 @@ def row_batches(
                 yield tp, data
 
 
-def _timed(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
-    """The rows with a time for each: now, where there is none."""
+def _timed(rows: pa.RecordBatch | pa.Table, now: int) -> pa.RecordBatch | pa.Table:
+    """The rows with a timestamp for each: `now`, where there is none."""
     position = rows.schema.get_field_index("timestamp")
     column = None if position < 0 else rows.column(position)
     if column is not None and not column.null_count:
         return rows
-    now = time.time_ns() // 1_000_000
     if column is None or column.null_count == rows.num_rows:
         times = pa.repeat(pa.scalar(now, pa.int64()), rows.num_rows)
     else:

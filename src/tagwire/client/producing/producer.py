@@ -18,6 +18,7 @@ from tagwire.client.client import Client
 from tagwire.client.config import Bootstrap, ProduceSettings, of_type, seconds, wrong
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.owning import ClientOwner
+from tagwire.client.producing.blocking_accumulator import BlockingAccumulator
 from tagwire.client.producing.delivery import Delivery, RowsDelivery
 from tagwire.client.producing.idempotence import Idempotent, NonIdempotent
 from tagwire.client.producing.partitioner import TopicPartitioner
@@ -129,9 +130,12 @@ class Producer(ClientOwner):
         self._prepares = bool(interceptors) or header_serdes is not None or register is not None
         driver = BlockingDriver()
         network = self._network.core.sibling(driver)
+        self._now = driver.now
         self._metadata = ProducerMetadata(network, settings)
         tasks = Tasks()
-        self._accumulator = RecordAccumulator(settings, lambda: thread.wakeup(), lambda: thread.require_waitable())
+        self._accumulator = BlockingAccumulator(
+            settings, driver.now, lambda: thread.wakeup(), lambda: thread.require_waitable()
+        )
         self._idempotence = _idempotence(network, settings, self._accumulator)
         self._sender = Sender(network, tasks, settings, self._metadata, self._accumulator, self._idempotence)
         self._thread = thread = ProducerThread(self._sender, tasks, driver)
@@ -194,7 +198,7 @@ class Producer(ClientOwner):
             EncodeError: `data` is not exactly one record batch, or `partition` no number. Else as `send`.
         """
         tp = self._topic(topic).checked(whole_number("partition", partition))
-        batch = self._encoded(tp, data, is_unsplittable=True)
+        batch = self._accumulator.encoded(tp, data, is_unsplittable=True)
         self._accumulator.append_batch(batch)
         return Delivery(batch, 0)
 
@@ -222,9 +226,9 @@ class Producer(ClientOwner):
         batches: list[ProducerBatch] = []
         partitioner = self._topic(topic)
         size = max(self._settings.batch_bytes, MAX_BATCH_BYTES)
-        dialect = self._settings.dialect
-        for tp, data in row_batches(rows, partitioner, partition, size, dialect, self._register):
-            batch = self._encoded(tp, data)
+        dialect, now = self._settings.dialect, time.time_ns() // 1_000_000
+        for tp, data in row_batches(rows, partitioner, partition, size, now, dialect, self._register):
+            batch = self._accumulator.encoded(tp, data)
             self._accumulator.append_batch(batch)
             batches.append(batch)
         return RowsDelivery(rows.num_rows, batches)
@@ -242,7 +246,7 @@ class Producer(ClientOwner):
         """
         seconds("timeout", timeout)
         self._thread.require_waitable()
-        self._accumulator.flush(NEVER if timeout is None else time.monotonic() + timeout)
+        self._accumulator.flush(NEVER if timeout is None else self._now() + timeout)
 
     def close(self, timeout: float | None = None, *, abort: bool = True) -> None:
         """Flushes, ends the thread and closes its connections.
@@ -385,7 +389,7 @@ class Producer(ClientOwner):
         self._thread.require_waitable()
         number = transactions.begin_abort()
         self._thread.wakeup()
-        self._accumulator.await_completion(NEVER if timeout is None else time.monotonic() + timeout)
+        self._accumulator.await_completion(NEVER if timeout is None else self._now() + timeout)
         self._call(lambda deadline: transactions.end(number, commit=False, deadline=deadline), timeout)
 
     @contextmanager
@@ -420,11 +424,6 @@ class Producer(ClientOwner):
 
     # Parts ---------------------------------------------------------------------------------------------------------
 
-    def _encoded(self, tp: TopicPartition, data: bytes, *, is_unsplittable: bool = False) -> ProducerBatch:
-        completion, dialect = self._accumulator.completion, self._settings.dialect
-        now = time.monotonic()
-        return ProducerBatch.encoded(tp, completion, now, data, dialect=dialect, is_unsplittable=is_unsplittable)
-
     def _prepared(self, topic: str, record: Record) -> Record:
         """What is to be encoded, after the interceptors and the headers' serializers."""
         record = before_encoding(topic, record, self._interceptors)
@@ -444,7 +443,7 @@ class Producer(ClientOwner):
         """Lets the thread run what `function` begins, with its deadline."""
         seconds("timeout", timeout)
         limit = self._settings.max_block if timeout is None else timeout
-        deadline = time.monotonic() + min(limit, _LONGEST_WAIT)
+        deadline = self._now() + min(limit, _LONGEST_WAIT)
         return self._thread.call(lambda: function(deadline), deadline)
 
 
@@ -455,7 +454,7 @@ async def _at_once(function: Callable[..., Result], *arguments: Any) -> Result:
 def _idempotence(network: NetworkClient, settings: ProduceSettings, accumulator: RecordAccumulator) -> NonIdempotent:
     if settings.transactional_id is not None:
         timeout_ms = int(settings.transaction_timeout * 1000)
-        return TransactionManager(network, accumulator, settings.transactional_id, timeout_ms)
+        return TransactionManager(network, accumulator, settings.transactional_id, timeout_ms, threading.RLock())
     return Idempotent(network) if settings.idempotence else NonIdempotent()
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
-from typing import Final
+from contextlib import AbstractContextManager
+from typing import Final, Protocol
 
 from tagwire import records
 from tagwire.client.producing.producer_id import NO_PRODUCER_ID, ProducerIdAndEpoch
@@ -19,17 +19,23 @@ NO_OFFSET: Final = -1
 NO_SEQUENCE: Final = -1
 
 
-class BatchCompletion(threading.Condition):
-    """Notified whenever a batch is complete: delivered, or failed.
+class Completion(AbstractContextManager[object], Protocol):
+    """What is held while batches change hands, and tells whoever waits that some are complete: delivered, or failed.
 
-    Args:
-        lock: what is held meanwhile.
-        require_waitable: raises TagwireError where waiting for that would not end.
+    Attributes:
+        lock: the same to hold, faster to enter.
     """
 
-    def __init__(self, lock: threading.Lock, require_waitable: Callable[[], None]) -> None:
-        super().__init__(lock)
-        self.require_waitable = require_waitable
+    lock: AbstractContextManager[object]
+
+    def notify_all(self) -> None:
+        """Some batches are complete."""
+
+    def wait(self, timeout: float | None) -> object:
+        """Lets go until then, or for `timeout` seconds."""
+
+    def require_waitable(self) -> None:
+        """Raises TagwireError where waiting would not end."""
 
 
 class ProducerBatch:
@@ -37,14 +43,14 @@ class ProducerBatch:
 
     Attributes:
         size: bytes the records take before compression, at most.
-        created: `time.monotonic` of the first record.
+        created: when its first record came, seconds of the driver's clock.
         data: the encoded batch, once it is closed; with a base sequence, exactly as it is sent.
         producer, base_sequence: under which producer id and epoch it is sent, and from which sequence number on
             (`sequence_numbers`); `NO_PRODUCER_ID` and `NO_SEQUENCE` before.
         may_be_appended: whether it was sent, and nobody knows whether the leader has appended it.
         is_unsplittable: whether it is sent as the caller has encoded it, or not at all.
         order: its position among the batches of its partition; parts of one that was split share its position.
-        attempts: how often it could not be delivered. retry_at: `time.monotonic` before which it is not tried again.
+        attempts: how often it could not be delivered. retry_at: before which it is not tried again.
         last_error: why it was not delivered when it was last sent. error: why it was failed.
         is_done: whether it is complete: delivered, or failed.
         parts: what a batch that was too large was split into; they are completed instead of it.
@@ -79,7 +85,7 @@ class ProducerBatch:
     def __init__(
         self,
         topic_partition: TopicPartition,
-        completion: BatchCompletion,
+        completion: Completion,
         now: float,
         compression: str = "none",
         dialect: str | None = None,
@@ -111,7 +117,7 @@ class ProducerBatch:
     def encoded(
         cls,
         topic_partition: TopicPartition,
-        completion: BatchCompletion,
+        completion: Completion,
         now: float,
         data: bytes,
         *,

@@ -1,19 +1,18 @@
 """What callers append and the sending thread drains: a batch per partition, closed when it is full or old.
 
-The bytes of all incomplete batches are bounded (`buffer_memory`; BufferPool in Kafka): `append` waits for room.
+The bytes of all incomplete batches are bounded (`buffer_memory`; BufferPool in Kafka). Nothing here waits: the
+accumulator of callers that do is in `blocking_accumulator`.
 """
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from tagwire.client.config import ProduceSettings
 from tagwire.client.producing.delivery import Delivery
 from tagwire.client.producing.partitioner import TopicPartitioner
-from tagwire.client.producing.producer_batch import BatchCompletion, ProducerBatch
+from tagwire.client.producing.producer_batch import Completion, ProducerBatch
 from tagwire.errors import RequestTimeoutError, TagwireError
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
@@ -25,24 +24,29 @@ class RecordAccumulator:
     """Open and closed batches (Kafka's RecordAccumulator); every method is for any thread.
 
     Attributes:
-        completion: notified whenever a batch is complete: delivered, or failed.
+        completion: held while batches change; notified whenever one is complete: delivered, or failed.
         refusal: what `append` raises; None while it is allowed.
 
     Args:
-        wake: lets the sending thread look for something to do.
-        require_waitable: raises TagwireError where waiting for that thread would not end.
+        now: the driver's clock, seconds.
+        wakeup: lets the sending thread look for something to do.
     """
 
     def __init__(
-        self, settings: ProduceSettings, wake: Callable[[], None], require_waitable: Callable[[], None]
+        self,
+        settings: ProduceSettings,
+        completion: Completion,
+        now: Callable[[], float],
+        wakeup: Callable[[], None],
     ) -> None:
-        self._lock = threading.Lock()  # of `completion`, which takes longer to enter
-        self.completion = BatchCompletion(self._lock, require_waitable)
+        self.completion = completion
         self.refusal: TagwireError | None = None
+        self._lock = completion.lock
         self._settings = settings
         self._batch_bytes = settings.batch_bytes
         self._memory = settings.buffer_memory
-        self._wake = wake
+        self._now = now
+        self._wakeup = wakeup
         self._open: dict[TopicPartition, tuple[ProducerBatch, TopicPartitioner]] = {}
         self._closed: list[ProducerBatch] = []
         self._incomplete: dict[ProducerBatch, None] = {}
@@ -57,12 +61,12 @@ class RecordAccumulator:
             partition: where it goes; None as its key says.
 
         Raises:
-            TagwireError: `refusal`. RequestTimeoutError: there was no room for `max_block` seconds.
+            TagwireError: `refusal`. RequestTimeoutError: there is no room.
             KafkaError: the topic has no such partition.
         """
         with self._lock:
             if self.refusal is not None or self._bytes + size > self._memory:
-                self._wait_for_room(size)
+                self._make_room(size)
             tp = partitioner.partition_for(record.key, partition)
             found = self._open.get(tp)
             if found is not None and found[0].size + size > self._batch_bytes:
@@ -79,7 +83,7 @@ class RecordAccumulator:
     def append_batch(self, batch: ProducerBatch) -> None:
         """Adds an encoded batch, which is sent after what its partition was given before. Raises as `append`."""
         with self.completion:
-            self._wait_for_room(batch.size)
+            self._make_room(batch.size)
             found = self._open.get(batch.topic_partition)
             if found is not None:
                 self._close(found[0], is_full=True)
@@ -87,6 +91,13 @@ class RecordAccumulator:
             self._incomplete[batch] = None
             self._closed.append(batch)
             self._wake_by(0.0)
+
+    def encoded(self, tp: TopicPartition, data: bytes, *, is_unsplittable: bool = False) -> ProducerBatch:
+        """A batch of its own of what is encoded already. Takes and raises what `ProducerBatch.encoded` does."""
+        dialect = self._settings.dialect
+        return ProducerBatch.encoded(
+            tp, self.completion, self._now(), data, dialect=dialect, is_unsplittable=is_unsplittable
+        )
 
     def drain(self, now: float, *, everything: bool = False) -> Sequence[ProducerBatch]:
         """The batches that are to be sent, each partition's in order; `everything`: also those that linger."""
@@ -99,7 +110,7 @@ class RecordAccumulator:
             return drained
 
     def ready_at(self) -> float:
-        """When `drain` will have something (`time.monotonic`); the thread sleeps until then or until it is woken."""
+        """When `drain` will have something (the driver's clock); the thread sleeps until then or until it is woken."""
         with self.completion:
             first = min((batch.created for batch, _ in self._open.values()), default=NEVER)
             self._sleeps_until = 0.0 if self._closed else first + self._settings.linger
@@ -140,36 +151,13 @@ class RecordAccumulator:
         """Remembers a failure for the next `flush`."""
         self._error = self._error or error
 
-    def flush(self, deadline: float) -> None:
-        """Waits until every batch is complete.
-
-        Raises:
-            TagwireError: the first failure since the last call. RequestTimeoutError: the deadline came first.
-        """
-        error = self.await_completion(deadline)
-        if error is not None:
-            raise error
-
-    def await_completion(self, deadline: float) -> TagwireError | None:
-        """`flush`, which returns the first failure since the last call. Raises RequestTimeoutError alone."""
-        with self.completion:
-            self.close_batches()
-            for batch in list(self._incomplete):
-                while not all(leaf.is_done for leaf in batch.leaves()):
-                    left = deadline - time.monotonic()
-                    if left <= 0:
-                        raise RequestTimeoutError(f"{len(self._incomplete)} batches were not delivered in time")
-                    self.completion.wait(min(left, threading.TIMEOUT_MAX))
-            error, self._error = self._error, None
-            return error
-
     def close_batches(self) -> None:
         """Lets every batch be drained; `completion` is held."""
         for batch, _ in list(self._open.values()):
             self._close(batch, is_full=False)
 
     def _new_batch(self, tp: TopicPartition, partitioner: TopicPartitioner) -> ProducerBatch:
-        now = time.monotonic()
+        now = self._now()
         batch = ProducerBatch(tp, self.completion, now, partitioner.compression, self._settings.dialect)
         self._wake_by(now + self._settings.linger)
         self._open[tp] = batch, partitioner
@@ -186,21 +174,23 @@ class RecordAccumulator:
         """Wakes the thread if it would sleep past then. A caller that is interrupted meanwhile has left nothing behind:
         the next one wakes it."""
         if at < self._sleeps_until:
-            self._wake()
+            self._wakeup()
             self._sleeps_until = at
 
-    def _wait_for_room(self, size: int) -> None:
-        """One record may be larger than all the room there is, if nothing else is there."""
-        until = time.monotonic() + self._settings.max_block
-        while self.refusal is None and self._bytes and self._bytes + size > self._memory:
-            self.completion.require_waitable()
-            self.close_batches()  # what waits for more records would wait in vain
-            left = until - time.monotonic()
-            if left <= 0:
-                raise RequestTimeoutError(
-                    f"{self._bytes} bytes of records are not delivered yet, and buffer_memory allows {self._memory}; "
-                    f"there was no room for {size} more within {self._settings.max_block:g} s"
-                )
-            self.completion.wait(min(left, threading.TIMEOUT_MAX))
+    def has_room(self, size: int) -> bool:
+        """Whether a record of `size` bytes may be appended: one that is larger than all the room, if nothing is there
+        beside it."""
+        return not self._bytes or self._bytes + size <= self._memory
+
+    def _make_room(self, size: int) -> None:
+        """Raises `refusal`, or RequestTimeoutError where there is no room; `completion` is held."""
         if self.refusal is not None:
             raise self.refusal
+        if not self.has_room(size):
+            raise self._no_room(size, 0.0)
+
+    def _no_room(self, size: int, waited: float) -> RequestTimeoutError:
+        return RequestTimeoutError(
+            f"{self._bytes} bytes of records are not delivered yet, and buffer_memory allows {self._memory}; "
+            f"there was no room for {size} more within {waited:g} s"
+        )

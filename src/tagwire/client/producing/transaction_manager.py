@@ -11,9 +11,9 @@ transaction gives the producer a new epoch, so that nothing late can land in the
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeVar
@@ -97,12 +97,20 @@ class TransactionManager(NonIdempotent):
     Attributes:
         state: where it is. last_error: why that is `ABORTABLE_ERROR` or `FATAL_ERROR`.
         transaction_version: of the current transaction, 1 or 2.
+
+    Args:
+        lock: held from looking at the state until the next one is entered, also by one who holds it already.
     """
 
     max_in_flight = MAX_IN_FLIGHT
 
     def __init__(
-        self, network: NetworkClient, accumulator: RecordAccumulator, transactional_id: str, timeout_ms: int
+        self,
+        network: NetworkClient,
+        accumulator: RecordAccumulator,
+        transactional_id: str,
+        timeout_ms: int,
+        lock: AbstractContextManager[object],
     ) -> None:
         self.transactional_id: str = transactional_id
         self.state = TransactionState.UNINITIALIZED
@@ -118,7 +126,7 @@ class TransactionManager(NonIdempotent):
         self._is_started = False
         self._may_be_started = False  # nobody knows whether the coordinator did what was requested
         self._epoch_bump_required = False
-        self._lock = threading.RLock()  # from looking at a state until the next one is entered
+        self._lock = lock
         self._number = 0  # of the transaction that is open, or was last
         self._was_committed = False
         self.transition_to(TransactionState.UNINITIALIZED)

@@ -1,0 +1,82 @@
+"""The client's core holds no sockets, threads or clocks: it is given bytes and times, and gives bytes and deadlines."""
+
+from __future__ import annotations
+
+import ast
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+import tagwire.client
+from tagwire.client.config import ProduceSettings
+from tagwire.client.metadata import PartitionMetadata, TopicMetadata
+from tagwire.client.producing.partitioner import TopicPartitioner
+from tagwire.client.producing.record_accumulator import RecordAccumulator
+from tagwire.errors import RequestTimeoutError
+from tagwire.records import Record
+
+OUTSIDE = {"asyncio", "concurrent", "select", "selectors", "socket", "threading", "time"}
+
+# the driver that blocks, and what callers' threads wait in
+BLOCKING = {
+    "blocking_driver.py",
+    "producing/blocking_accumulator.py",
+    "producing/delivery.py",
+    "producing/producer.py",
+    "producing/thread.py",
+}
+
+
+def imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name.split(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def test_only_what_blocks_knows_of_sockets_threads_and_clocks() -> None:
+    (room,) = map(Path, tagwire.client.__path__)
+    knowing = {str(path.relative_to(room)) for path in room.rglob("*.py") if imported(path) & OUTSIDE}
+    assert knowing == BLOCKING
+
+
+class NobodyWaits(nullcontext[object]):
+    """The completion of batches where there is one thread."""
+
+    lock = nullcontext()
+
+    def notify_all(self) -> None:
+        return
+
+    def wait(self, timeout: float | None) -> object:
+        raise AssertionError("nothing waits here")
+
+    def require_waitable(self) -> None:
+        raise AssertionError("nothing waits here")
+
+
+def test_the_accumulator_goes_by_the_time_it_is_given_and_never_waits() -> None:
+    now = 1000.0
+    woken: list[float] = []
+    settings = ProduceSettings(linger=5.0, buffer_memory=100, batch_bytes=60)
+    accumulator = RecordAccumulator(settings, NobodyWaits(), lambda: now, lambda: woken.append(now))
+    topic = TopicMetadata("t", partitions={0: PartitionMetadata(0, 1)})
+    partitioner = TopicPartitioner(topic, "none", settings.batch_bytes)
+
+    first = accumulator.append(partitioner, Record(None, b"v"), 40, None)
+    assert (accumulator.ready_at(), list(accumulator.drain(now))) == (1005.0, [])
+    now += 5
+    (batch,) = accumulator.drain(now)
+    assert (batch.count, batch.created, accumulator.ready_at()) == (1, 1000.0, float("inf"))
+    accumulator.append(partitioner, Record(None, b"w"), 60, None)
+    assert accumulator.ready_at() == 0.0  # it is full
+    with pytest.raises(RequestTimeoutError, match="buffer_memory allows 100"):
+        accumulator.append(partitioner, Record(None, b"x"), 1, None)
+    accumulator.complete([(batch, 7, None)])
+    assert first.result(0).offset == 7
+    accumulator.append(partitioner, Record(None, b"x"), 40, None)
+    assert woken == [1000.0, 1005.0, 1005.0]  # a batch was begun; another was, and was full
