@@ -81,7 +81,7 @@ WRONG = [
     ('Reader("a:1", "t", end_offsets=5)', 'Argument "end_offsets" to "Reader" has incompatible type'),
     ('Admin("a:1", timeout=5)', 'Unexpected keyword argument "timeout" for "Admin"'),
     ('Admin("a:1").create_topic("t")', '"Admin" has no attribute "create_topic"'),
-    ('Admin("a:1").delete_topics(5)', 'Argument 1 to "delete_topics" of "Topics" has incompatible type "int"'),
+    ('Admin("a:1").delete_topics(5)', 'Argument 1 to "delete_topics" of "Admin" has incompatible type "int"'),
     ('Admin("a:1").alter_configs({"t": {}})', "alter_configs"),
     ('NewTopic("t", partitions=3)', 'Unexpected keyword argument "partitions" for "NewTopic"; did you mean'),
     ('Producer("a:1").send("t", "text")', 'Argument 2 to "send" of "Producer" has incompatible type "str"'),

@@ -30,7 +30,7 @@ def test_a_batch_larger_than_the_topic_allows_is_refused_with_its_partition(clie
         with pytest.raises(KafkaError, match=r"MESSAGE_TOO_LARGE .* for narrow-0") as caught:
             producer.flush()
     assert caught.value.error is Error.MESSAGE_TOO_LARGE
-    assert delivery.error is caught.value
+    assert delivery.exception() is caught.value
 
 
 def test_what_does_not_exist_is_named(bootstrap: str) -> None:

@@ -342,7 +342,7 @@ def test_what_calls_are_given_is_named_too(client: Client) -> None:
             next(reader.records(interceptors=print))  # type: ignore[arg-type]
         with pytest.raises(ConfigError, match="offsets='x': allowed is a dict by topic"):
             reader.commit("x")  # type: ignore[arg-type]
-        with pytest.raises(ConfigError, match="at='orders': allowed is a topic and a partition"):
+        with pytest.raises(ConfigError, match="partition='orders': allowed is a topic and a partition"):
             reader.seek("orders", 0)  # type: ignore[arg-type]
 
 
@@ -403,7 +403,7 @@ TELLS_ADMINS: list[tuple[Callable[[Admin], object], str]] = [
     (lambda a: a.alter_group_offsets("g", {"orders": -7}), "offsets: orders-0=-7: allowed is an offset from 0 on"),
     (lambda a: a.alter_group_offsets("g", {"orders": OffsetAndMetadata(-1)}), "orders-0=-1: allowed is an offset from"),
     (lambda a: a.alter_group_offsets("g", [5]), r"""offsets=<list>: allowed is a dict by topic"""),  # type: ignore[arg-type]
-    (lambda a: a.alter_group_offsets("g", {"orders": "5"}), "offsets: orders-0='5': .*, or a OffsetAndMetadata"),  # type: ignore[dict-item]
+    (lambda a: a.alter_group_offsets("g", {"orders": "5"}), "offsets: orders-0='5': .*, or an OffsetAndMetadata"),  # type: ignore[dict-item]
     (lambda a: a.delete_records({"orders": 5}), r"a key of before='orders': allowed is a dict by topic and part"),  # type: ignore[arg-type]
     (lambda a: a.delete_records({("orders", 0): "5"}), "before: orders-0='5': allowed is an offset, or -1"),  # type: ignore[dict-item]
     (lambda a: a.describe_log_dirs("0"), "brokers='0': allowed is a number"),  # type: ignore[arg-type]

@@ -102,7 +102,7 @@ class Walks:
         sent = [_row(number) for number in range(2000)]
         with Producer(walk.client, compression=compression, batch_bytes=4000) as producer:
             told = [producer.send(topic, value, key, headers, time) for key, value, headers, time in sent]
-        expected = {(each.partition, each.offset): row for each, row in zip(told, sent)}
+        expected = {(each.partition, each.result().offset): row for each, row in zip(told, sent)}
         assert len(expected) == 2000
         assert dict(_of_columns(walk.read(topic, 3))) == expected
         objects = walk.read(topic, 3).records()
@@ -116,7 +116,7 @@ class Walks:
         rows = pa.record_batch({"key": [b"a", b"b", None], "value": [b"1", None, b"3"], "timestamp": [1, 2, 3]})
         with Producer(walk.client) as producer:
             delivery = producer.send_batch(topic, 0, records.from_arrow(rows, compression="zstd"))
-        assert delivery.offset == 0
+        assert delivery.result().offset == 0
         read = next(walk.read(topic, columns=("key", "value")))
         assert read.to_pydict() == {"key": [b"a", b"b", None], "value": [b"1", None, b"3"]}
 

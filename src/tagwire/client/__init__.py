@@ -24,8 +24,8 @@ from tagwire.client.admin import (
 )
 from tagwire.client.client import Client
 from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
+from tagwire.client.offset_ranges import Committed, Lag, Position
 from tagwire.client.offset_spec import AtTimestamp
-from tagwire.client.positions import Committed, Lag, Position
 from tagwire.client.producing import (
     Delivery,
     GroupMetadata,

@@ -7,7 +7,7 @@ one of them may be a password.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from numbers import Real
@@ -117,13 +117,9 @@ def by_topic_partition(option: str, given: object, example: str) -> dict[TopicPa
     return found
 
 
-def topic_partitions(option: str, given: object, partitions: Callable[[str], Iterable[int]]) -> list[TopicPartition]:
-    """The partitions in `given`: a topic, which stands for all of its own, a pair, or several of either; the keys of a
-    dict where all of them are pairs. Raises ConfigError, and as `partitions` does.
-
-    Args:
-        partitions: tells those of a topic.
-    """
+def topics_or_partitions(option: str, given: object) -> list[str | TopicPartition]:
+    """The topics and partitions in `given`, which is one of either, or several; the keys of a dict where all of them
+    are pairs. Raises ConfigError."""
     shape = f'a topic, such as "orders", {_PAIR}, or a list of these'
     if isinstance(given, str) or _is_pair(given):
         given = [given]
@@ -133,19 +129,37 @@ def topic_partitions(option: str, given: object, partitions: Callable[[str], Ite
     if found is None:
         raise wrong(option, shown(given), shape)
     # A list of two is a pair too: JSON has no others.
-    places = ((tuple(each) if isinstance(each, list) else each, None) for each in found)
-    return list(_spread(option, places, partitions, shape))
+    return [_topic_or_partition(option, tuple(each) if isinstance(each, list) else each, shape) for each in found]
 
 
-def by_topic_or_partition(
-    option: str, given: object, partitions: Callable[[str], Iterable[int]], example: str
-) -> dict[TopicPartition, object]:
-    """The entries of a mapping whose keys are topics, each for all of its partitions, or partitions, which come before
-    their topic. Raises ConfigError, and as `partitions` does."""
+def by_topic_or_partition(option: str, given: object, example: str) -> list[tuple[str | TopicPartition, object]]:
+    """The entries of a mapping whose keys are topics or partitions. Raises ConfigError.
+
+    Args:
+        example: a value, as it would be written.
+    """
     shape = f'a dict by topic or by partition, {{"orders": {example}}} or {{("orders", 0): {example}}}'
     if not isinstance(given, Mapping):
         raise wrong(option, shown(given), shape)
-    return _spread(option, given.items(), partitions, shape)
+    return [(_topic_or_partition(option, key, shape), value) for key, value in given.items()]
+
+
+def expanded(
+    entries: Iterable[tuple[str | TopicPartition, ValueT]], partitions: Mapping[str, Iterable[int]]
+) -> dict[TopicPartition, ValueT]:
+    """The entries with each topic as all of its partitions; a value of a partition's own comes before its topic's.
+
+    Args:
+        partitions: by topic.
+    """
+    found: dict[TopicPartition, ValueT] = {}
+    for key, value in entries:
+        if isinstance(key, TopicPartition):
+            found[key] = value
+        else:
+            for partition in partitions[key]:
+                found.setdefault(TopicPartition(key, partition), value)
+    return found
 
 
 def offset_spec(option: str, given: object, also: str = "") -> int | AtTimestamp:
@@ -164,8 +178,8 @@ def offset_spec(option: str, given: object, also: str = "") -> int | AtTimestamp
 
 
 def timestamp(option: str, given: object) -> int:
-    """What ListOffsets is asked for: milliseconds since 1970 UTC, or a number below 0 that means something else, such
-    as `EARLIEST`. Raises ConfigError."""
+    """The timestamp of a ListOffsets request: milliseconds since 1970 UTC, or a number below 0 that means something
+    else, such as `EARLIEST`. Raises ConfigError."""
     number = whole(given)
     if number is not None:
         return number
@@ -206,19 +220,12 @@ def _timed(option: str, given: object) -> int | AtTimestamp | None:
     return None
 
 
-def _spread(
-    option: str, given: Iterable[tuple[object, object]], partitions: Callable[[str], Iterable[int]], shape: str
-) -> dict[TopicPartition, object]:
-    found: dict[TopicPartition, object] = {}
-    for key, value in given:
-        if isinstance(key, str):
-            for partition in partitions(key):
-                found.setdefault(TopicPartition(key, partition), value)
-        elif _is_pair(key):
-            found[topic_partition(option, key)] = value
-        else:
-            raise wrong(f"one of {option}", shown(key), shape)
-    return found
+def _topic_or_partition(option: str, given: object, shape: str) -> str | TopicPartition:
+    if isinstance(given, str):
+        return given
+    if _is_pair(given):
+        return topic_partition(option, given)
+    raise wrong(f"one of {option}", shown(given), shape)
 
 
 def _is_pair(given: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Final, Self, Unpack
+from typing import Any, Self, Unpack
 
 from tagwire.client import arguments
 from tagwire.client.blocking_network_client import BlockingNetworkClient
@@ -23,7 +23,7 @@ from tagwire.client.config import (
 from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.metadata import ClusterMetadata, TopicMetadata
 from tagwire.client.offset_spec import OffsetSpec
-from tagwire.client.offsets import list_offsets
+from tagwire.client.offsets import offsets_of
 from tagwire.client.security import SecurityOptions, security_of
 from tagwire.client.unclosed import warn_unclosed
 from tagwire.client.versions import policy, speakable
@@ -33,8 +33,6 @@ from tagwire.partitions import TopicPartition
 from tagwire.rpc import Api, BrokerFeatures, Features, Range, Usability, api_name
 
 _NOTHING: Mapping[str, str] = {}
-
-_LATEST: Final = '"latest"'
 
 
 class Client:
@@ -228,13 +226,8 @@ class Client:
             RemoteProtocolError: the broker tells an offset that none can be, or of what was not asked for.
             ConfigError: there is no such isolation, or `partitions` means nothing.
         """
-        network = self.network
-        deadline = network.deadline()
-        places = arguments.by_topic_or_partition(
-            "partitions", partitions, lambda name: network.topic(name, deadline).partitions, _LATEST
-        )
-        wanted = {at: arguments.timestamp(f"partitions: {at}", given) for at, given in places.items()}
-        return network.run(list_offsets(network.core, wanted, deadline, isolation or self.fetch_settings.isolation))
+        isolation = isolation or self.fetch_settings.isolation
+        return self.network.run(offsets_of(self.network.core, partitions, isolation))
 
     def _connection(self, node: int | None) -> BrokerConnection:
         return self.network.connection(node, self.network.deadline())

@@ -48,7 +48,7 @@ MAX_INT: Final = 2**31 - 1
 Bootstrap = str | Sequence[str] | Mapping[str, Any]
 """Where to start: "HOST:PORT,HOST:PORT", a list of such addresses, or a dict of Kafka's client properties."""
 
-# A broker may answer with one batch more than was asked for; the sum stays below what the client takes as one frame.
+# A response may hold one batch more than was wanted; the sum stays below what the client takes as one frame.
 MAX_FRAME_BYTES: Final = 256 * 1024 * 1024
 MAX_FETCH_BYTES: Final = MAX_FRAME_BYTES // 2
 
@@ -66,7 +66,7 @@ OFFSET_RESETS: Final = (NO_RESET, "earliest", "latest")
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
-    """How a reader asks: sizes in bytes, wait in milliseconds.
+    """How a reader fetches: sizes in bytes, wait in milliseconds.
 
     A partition gives 2 MiB at once: what is larger leaves the processor's caches between being received and being
     decoded, what is smaller waits for a broker more often.

@@ -1,25 +1,26 @@
-"""Fetch sessions (KIP-227), without the connection: a broker remembers what is asked of it, and is told only changes.
+"""Fetch sessions (KIP-227), without the connection: a broker remembers what is fetched, and is told only changes.
 
-A session begins with a full request (epoch 0). Where the broker keeps one, its answer has an id; later requests name
+A session begins with a full request (epoch 0). Where the broker keeps one, its response has an id; later requests name
 the id and the next epoch, the partitions that are new or wanted from another offset, and those no longer wanted, and
-answers hold only the partitions with something to tell. A broker that keeps no sessions, or is too old for them,
-answers with id 0: every request is a full one then. For a single partition no session is begun: it would save nothing,
-and take the place of another reader's.
+responses hold only the partitions with something to tell. A broker that keeps no sessions, or is too old for them,
+responds with id 0: every request is a full one then. For a single partition no session is begun: it would save nothing,
+and keep another reader from having one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from tagwire import messages
+from tagwire.client.config import ISOLATIONS, FetchSettings
 from tagwire.client.metadata import NO_TOPIC_ID
 from tagwire.errors import Error, RemoteProtocolError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import FETCH_TOPIC_IDS
 
-# From this version on requests and answers name topics by their ids alone (KIP-516).
+Entry = TypeVar("Entry")
 
 NO_SESSION: Final = 0
 FIRST_EPOCH: Final = 0
@@ -33,7 +34,7 @@ REFUSALS: Final = frozenset(
 
 
 class Wanted(NamedTuple):
-    """What is asked of one partition: from which offset on, by which knowledge of its topic and leader."""
+    """What is wanted of one partition: from which offset on, by which knowledge of its topic and leader."""
 
     offset: int
     leader_epoch: int = -1
@@ -41,7 +42,10 @@ class Wanted(NamedTuple):
 
 
 class FetchSession:
-    """The session with one broker: `request`, then `take` its answer, in turn; `lost` where there is no answer."""
+    """The session with one broker: `request`, then `take` its response, in turn; `lost` where there is none.
+
+    Kafka's FetchSessionHandler is the model.
+    """
 
     def __init__(self) -> None:
         self._id = NO_SESSION
@@ -60,13 +64,12 @@ class FetchSession:
         return self._epoch == FIRST_EPOCH
 
     def request(
-        self, wanted: Mapping[TopicPartition, Wanted], version: int, max_partition_bytes: int, **fields: Any
-    ) -> Any:
+        self, wanted: Mapping[TopicPartition, Wanted], version: int, settings: FetchSettings
+    ) -> messages.FetchRequest:
         """The request for all of `wanted`, in this order.
 
         Args:
             version: that it will be sent at.
-            fields: the other fields of the request.
         """
         by_id = version >= FETCH_TOPIC_IDS
         if by_id != self._by_id:
@@ -85,35 +88,40 @@ class FetchSession:
         self._known = dict(wanted)
         epoch = self._epoch if self.is_open or len(wanted) > 1 else LAST_EPOCH
 
-        def partition(at: TopicPartition, one: Wanted) -> Any:
+        def partition(at: TopicPartition, one: Wanted) -> messages.FetchRequest.FetchPartition:
             return kind.FetchPartition(
                 partition=at.partition,
                 fetch_offset=one.offset,
                 current_leader_epoch=one.leader_epoch,
-                partition_max_bytes=max_partition_bytes,
+                partition_max_bytes=settings.max_partition_bytes,
             )
 
         return kind(
+            max_wait_ms=settings.max_wait_ms,
+            min_bytes=settings.min_bytes,
+            max_bytes=settings.max_bytes,
+            isolation_level=ISOLATIONS[settings.isolation],
             session_id=self._id,
             session_epoch=epoch,
             topics=[
-                kind.FetchTopic(**name, partitions=partitions)
-                for name, partitions in self._by_topic(changed, partition)
+                kind.FetchTopic(topic=name, topic_id=topic_id, partitions=partitions)
+                for (name, topic_id), partitions in self._by_topic(changed, partition).items()
             ],
             forgotten_topics_data=[
-                kind.ForgottenTopic(**name, partitions=partitions)
-                for name, partitions in self._by_topic(gone, lambda at, _: at.partition)
+                kind.ForgottenTopic(topic=name, topic_id=topic_id, partitions=partitions)
+                for (name, topic_id), partitions in self._by_topic(gone, lambda at, _: at.partition).items()
             ],
-            **fields,
         )
 
-    def take(self, response: Any) -> list[tuple[TopicPartition, Any]]:
-        """The partitions of an answer without an error code.
+    def take(
+        self, response: messages.FetchResponse
+    ) -> list[tuple[TopicPartition, messages.FetchResponse.PartitionData]]:
+        """The partitions of a response without an error code.
 
-        Raises RemoteProtocolError: one was not asked for, or is told of twice; the session is lost then.
+        Raises RemoteProtocolError: one was not requested, or is told of twice; the session is lost then.
         """
         names = {one.topic_id: at.topic for at, one in self._known.items()} if self._by_id else {}
-        found: list[tuple[TopicPartition, Any]] = []
+        found: list[tuple[TopicPartition, messages.FetchResponse.PartitionData]] = []
         told: set[TopicPartition] = set()
         for topic in response.responses:
             name = names.get(topic.topic_id, str(topic.topic_id)) if self._by_id else topic.topic
@@ -121,13 +129,13 @@ class FetchSession:
                 at = TopicPartition(name, partition.partition_index)
                 if at not in self._known or at in told:
                     self.lost()
-                    raise RemoteProtocolError(f"{at}, which was not asked for, or twice")
+                    raise RemoteProtocolError(f"{at} twice, or not requested")
                 told.add(at)
                 found.append((at, partition))
         if self.is_new:
             self._id = response.session_id
             whole = len(told) == len(self._known)
-            # Of a partition that a full answer leaves out, a session would never tell again.
+            # Of a partition that a full response leaves out, a session would never tell again.
             self._epoch = FIRST_EPOCH + 1 if self.is_open and whole else FIRST_EPOCH
         elif response.session_id != self._id:
             self._id, self._epoch = NO_SESSION, FIRST_EPOCH
@@ -145,16 +153,17 @@ class FetchSession:
         """Nobody knows what the broker has taken: the next request ends the session and begins another one."""
         self._epoch = FIRST_EPOCH
 
-    def end(self, **fields: Any) -> Any:
+    def end(self) -> messages.FetchRequest:
         """The request that ends the session without beginning another one."""
         session, self._id, self._epoch = self._id, NO_SESSION, FIRST_EPOCH
-        return messages.FetchRequest(session_id=session, session_epoch=LAST_EPOCH, **fields)
+        return messages.FetchRequest(session_id=session, session_epoch=LAST_EPOCH)
 
     def _by_topic(
-        self, partitions: Mapping[TopicPartition, Wanted], entry: Callable[[TopicPartition, Wanted], Any]
-    ) -> list[tuple[dict[str, Any], list[Any]]]:
-        """(the fields that name a topic, its entries), in the order in which the topics come first."""
-        topics: dict[Any, list[Any]] = {}
+        self, partitions: Mapping[TopicPartition, Wanted], entry: Callable[[TopicPartition, Wanted], Entry]
+    ) -> dict[tuple[str, UUID], list[Entry]]:
+        """The entries by what names their topic, its name or its id, in the order in which the topics come first."""
+        topics: dict[tuple[str, UUID], list[Entry]] = {}
         for at, one in partitions.items():
-            topics.setdefault(one.topic_id if self._by_id else at.topic, []).append(entry(at, one))
-        return [({"topic_id" if self._by_id else "topic": name}, entries) for name, entries in topics.items()]
+            topic = ("", one.topic_id) if self._by_id else (at.topic, NO_TOPIC_ID)
+            topics.setdefault(topic, []).append(entry(at, one))
+        return topics

@@ -1,7 +1,8 @@
-"""Fetch: record batches of assigned partitions as they arrive, one request on its way to each leader.
+"""Fetch: record batches of assigned partitions as they arrive, one request in flight to each leader.
 
-A partition whose leader is away or has moved is asked again, with pauses, until the client's timeout has passed without
-an answer. What an answer tells of a new leader (KIP-951) is followed at once.
+A partition whose leader is away or has moved is fetched again, with pauses, until the client's timeout has passed
+without a response. What a response tells of a new leader (KIP-951) is followed at once. Everything here is of the
+client's core: what may have to wait is a coroutine.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple
 
-from tagwire import records
-from tagwire.client.blocking_network_client import BlockingNetworkClient
+from tagwire import messages, records
 from tagwire.client.broker_connection import BrokerConnection
-from tagwire.client.config import ISOLATIONS, NO_RESET, READ_COMMITTED, FetchSettings
+from tagwire.client.config import NO_RESET, READ_COMMITTED, FetchSettings
+from tagwire.client.fetch_positions import UNKNOWN, CompletedFetch, FetchPosition, at_offset
 from tagwire.client.fetch_sessions import REFUSALS, FetchSession, Wanted
 from tagwire.client.in_flight_request import InFlightRequest
 from tagwire.client.metadata import NO_TOPIC_ID, nodes_of
+from tagwire.client.network_client import NetworkClient
 from tagwire.client.offsets import list_offsets
-from tagwire.client.spans import UNKNOWN, Chunk, Span, broken
+from tagwire.client.scheduling import Wait
 from tagwire.errors import (
     CorruptRecordError,
     DecodeError,
@@ -40,228 +42,246 @@ from tagwire.spec.api_keys import ApiKey
 
 logger = logging.getLogger("tagwire.client")
 
-MAX_OFFSET = 2**63 - 1
+MAX_OFFSET: Final = 2**63 - 1
 
 
-class _Asked(NamedTuple):
-    """A Fetch on its way: what was asked, of whom."""
+class _FetchInFlight(NamedTuple):
+    """A Fetch request in flight.
+
+    Attributes:
+        positions: of the partitions it is about. wanted: what it wants of each.
+        began: whether it was to begin a session, or was to be without one.
+    """
 
     connection: BrokerConnection
-    pending: InFlightRequest[Any]
-    spans: dict[TopicPartition, Span]
+    request: InFlightRequest[messages.FetchResponse]
+    positions: dict[TopicPartition, FetchPosition]
     wanted: Mapping[TopicPartition, Wanted]
     session: FetchSession
-    began: bool  # whether the request was to begin a session, or was to be without one
+    began: bool
 
 
 class Fetcher:
-    """Keeps one Fetch on its way to each leader of `spans`."""
+    """Keeps one Fetch request in flight to each leader of the partitions of `positions`."""
 
     def __init__(
-        self, network: BlockingNetworkClient, spans: Iterable[Span], settings: FetchSettings, dialect: str | None = None
+        self,
+        network: NetworkClient,
+        positions: Iterable[FetchPosition],
+        settings: FetchSettings,
+        dialect: str | None = None,
     ) -> None:
         self._network = network
         self._dialect = dialect
         self._settings = settings
         self._committed = settings.isolation == READ_COMMITTED
-        self._spans = list(spans)
-        self._under_way: dict[int, _Asked] = {}
+        self._positions = list(positions)
+        self._in_flight: dict[int, _FetchInFlight] = {}
         self._sessions: dict[int, FetchSession] = defaultdict(FetchSession)
-        self._failure: TagwireError | None = None  # found in an answer that also brought data, which goes first
+        self._failure: TagwireError | None = None  # found in a response that also brought records, which go first
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to ask for."""
-        return all(span.done for span in self._spans)
+        """Whether nothing is left to fetch."""
+        return all(position.done for position in self._positions)
 
     @property
-    def more_is_there(self) -> bool:
-        """Whether the next answer is likely to hold data at once."""
-        return any(span.more_is_there for span in self._spans)
+    def has_more(self) -> bool:
+        """Whether the next response is likely to hold records at once."""
+        return any(position.has_more for position in self._positions)
 
-    def start(self) -> None:
-        """Sends a Fetch to every leader that has none to answer. Raises what no later attempt would mend."""
-        now = self._network.now()
-        busy = {id(span) for asked in self._under_way.values() for span in asked.spans.values()}
-        waiting: dict[int, list[Span]] = defaultdict(list)
-        for span in self._spans:
-            if not span.done and id(span) not in busy and span.retry_at <= now:
+    async def send(self) -> None:
+        """Sends a Fetch to every leader that has none in flight. Raises what no later attempt would mend."""
+        network = self._network
+        now = network.now()
+        busy = {id(position) for fetch in self._in_flight.values() for position in fetch.positions.values()}
+        waiting: dict[int, list[FetchPosition]] = defaultdict(list)
+        for position in self._positions:
+            if not position.done and id(position) not in busy and position.retry_at <= now:
                 try:
-                    waiting[self._network.leader(span.at, self._network.deadline())].append(span)
+                    known = network.known_partition(position.partition) or await network.partition(
+                        position.partition, network.deadline()
+                    )
+                    waiting[known.leader].append(position)
                 except TagwireError as error:
                     if isinstance(error, KafkaError) and error.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
                         raise  # it was waited for already
-                    span.failed(error, self._network.timeout, self._network.driver)
-        for node, spans in waiting.items():
-            if node not in self._under_way:
-                self._send(node, spans)
+                    position.failed(error, network.timeout, network.driver)
+        for node, positions in waiting.items():
+            if node not in self._in_flight:
+                await self._send_to(node, positions)
 
-    def next(self) -> list[Chunk]:
-        """What the next answer brings; empty when it brings nothing.
+    async def next(self) -> list[CompletedFetch]:
+        """What the next response brings; empty when it brings nothing.
 
         Raises:
             KafkaError: naming the partition; for OFFSET_OUT_OF_RANGE also the offsets that it holds.
             CorruptRecordError: a batch header contradicts itself; named by partition and offset.
-            RequestTimeoutError: no answer, or no data up to an end that the partition should have.
+            RequestTimeoutError: no response, or no records up to an end that the partition should have.
             ConnectError, ConnectionLostError, ...: a leader stayed away.
         """
         if self._failure is not None:
             raise self._failure
         started = self._network.now()
-        self.start()
-        answered = self._answered()
-        while answered is None:
-            self._wait(started)
-            self.start()
-            answered = self._answered()
-        asked = self._under_way.pop(answered)
+        await self.send()
+        node = self._answered()
+        while node is None:
+            await self._wait(started)
+            await self.send()
+            node = self._answered()
+        fetch = self._in_flight.pop(node)
         try:
-            response = asked.pending.result()
+            response = fetch.request.result()
             if response.error_code:
-                raise KafkaError(response.error_code, f"fetch from {asked.connection.broker}")
+                raise KafkaError(response.error_code, f"fetch from {fetch.connection.broker}")
         except TagwireError as error:
-            self._unanswered(asked, error)
+            self._unanswered(fetch, error)
             return []
-        chunks = self._take(asked, response)
-        if not chunks and self._failure is None:
-            self._check_idle(asked.spans.values(), self._network.now() - started)
-        return chunks
+        completed = await self._take(fetch, response)
+        if not completed and self._failure is None:
+            self._check_idle(fetch.positions.values(), self._network.now() - started)
+        return completed
 
     def abandon(self) -> None:
-        """Ends the connections on which answers are under way, of which nobody knows how far they were read."""
-        for asked in self._under_way.values():
-            asked.connection.close()
-            asked.session.lost()
-        self._under_way.clear()
+        """Ends the connections on which responses are due, of which nobody knows how far they were read."""
+        for fetch in self._in_flight.values():
+            fetch.connection.close()
+            fetch.session.lost()
+        self._in_flight.clear()
 
     def close(self) -> None:
         """Ends the sessions that brokers keep, as far as that can be told them at once."""
         sessions, self._sessions = self._sessions, defaultdict(FetchSession)
         for node, session in sessions.items():
-            try:
-                connection = self._network.ready_connection(node)
-                if connection is not None and session.is_open and connection.quiet_until <= self._network.now():
-                    self._network.put(connection, session.end(), self._network.deadline())
-            except TagwireError:
-                continue  # a broker forgets what nobody asks about
+            connection = self._network.ready_connection(node)
+            if connection is None or not session.is_open:
+                continue
+            if connection.has_room and connection.quiet_until <= self._network.now():
+                try:
+                    self._network.send(connection, session.end())
+                except TagwireError:
+                    continue  # a broker forgets the session that nobody names
 
-    def _send(self, node: int, spans: list[Span]) -> None:
-        deadline = self._network.deadline()
-        session, settings = self._sessions[node], self._settings
+    async def _send_to(self, node: int, positions: list[FetchPosition]) -> None:
+        network = self._network
+        deadline = network.deadline()
+        session = self._sessions[node]
         began = session.is_new
         try:
-            connection = self._network.connection(node, deadline)
+            connection = await network.connection(node, deadline)
             if connection.pause("Fetch", deadline):
-                for span in spans:
-                    span.retry_at = connection.quiet_until
+                for position in positions:
+                    position.retry_at = connection.quiet_until
                 return
-            wanted = {span.at: self._wanted(span, deadline) for span in spans}
+            wanted = {position.partition: await self._wanted(position, deadline) for position in positions}
             version = connection.version(ApiKey.FETCH)
             if version >= FETCH_TOPIC_IDS and any(one.topic_id == NO_TOPIC_ID for one in wanted.values()):
                 version = connection.version(ApiKey.FETCH, highest=FETCH_TOPIC_IDS - 1)
-            request = session.request(
-                wanted,
-                version,
-                settings.max_partition_bytes,
-                max_wait_ms=settings.max_wait_ms,
-                min_bytes=settings.min_bytes,
-                max_bytes=settings.max_bytes,
-                isolation_level=ISOLATIONS[settings.isolation],
-            )
-            say_dialect(request, self._dialect, ApiKey.FETCH, version)
-            pending = self._network.put(connection, request, deadline, version)
+            message = session.request(wanted, version, self._settings)
+            say_dialect(message, self._dialect, ApiKey.FETCH, version)
+            request = await network.put(connection, message, deadline, version)
         except TagwireError as error:
             session.lost()
-            self._postpone(spans, error)
+            self._postpone(positions, error)
         else:
-            self._under_way[node] = _Asked(
-                connection, pending, {span.at: span for span in spans}, wanted, session, began
-            )
+            by_partition = {position.partition: position for position in positions}
+            self._in_flight[node] = _FetchInFlight(connection, request, by_partition, wanted, session, began)
 
-    def _wanted(self, span: Span, deadline: float) -> Wanted:
-        epoch = self._network.partition(span.at, deadline).leader_epoch
-        return Wanted(span.next, epoch, self._network.topic(span.at.topic, deadline).topic_id)
+    async def _wanted(self, position: FetchPosition, deadline: float) -> Wanted:
+        network, at = self._network, position.partition
+        partition = network.known_partition(at) or await network.partition(at, deadline)
+        topic = network.known_topic(at.topic) or await network.topic(at.topic, deadline)
+        return Wanted(position.offset, partition.leader_epoch, topic.topic_id)
 
     def _answered(self) -> int | None:
-        return next((node for node, asked in self._under_way.items() if asked.pending.done), None)
+        return next((node for node, fetch in self._in_flight.items() if fetch.request.done), None)
 
-    def _wait(self, started: float) -> None:
+    async def _wait(self, started: float) -> None:
         now = self._network.now()
         patience = self._network.timeout + self._settings.max_wait_ms / 1000
-        put_off = [span.retry_at for span in self._spans if not span.done and span.retry_at > now]
+        put_off = [one.retry_at for one in self._positions if not one.done and one.retry_at > now]
         until = min([started + patience, *put_off])
-        if not self._under_way:
-            self._network.sleep(until)
-        elif not self._network.wait_until(lambda: self._answered() is not None, until) and until not in put_off:
-            late = next(iter(self._under_way.values()))
-            self._under_way.clear()
+        await Wait(lambda: self._answered() is not None, until)
+        if self._in_flight and self._answered() is None and until not in put_off:
+            late = next(iter(self._in_flight.values()))
+            self._in_flight.clear()
             late.connection.close()
             raise RequestTimeoutError(
-                f"{late.connection.broker} did not answer {late.pending.name} within {patience:.1f} s"
+                f"{late.connection.broker} did not answer {late.request.name} within {patience:.1f} s"
             )
 
-    def _unanswered(self, asked: _Asked, error: TagwireError) -> None:
-        """There is no answer about the partitions. What is said of a session alone costs no pause, once."""
+    def _unanswered(self, fetch: _FetchInFlight, error: TagwireError) -> None:
+        """Nothing is said of the partitions. What is said of a session alone costs no pause, once."""
         if not isinstance(error, KafkaError) or error.error not in REFUSALS:
-            asked.session.lost()
-            self._postpone(asked.spans.values(), error)
+            fetch.session.lost()
+            self._postpone(fetch.positions.values(), error)
             return
-        asked.session.refused(error.error)
+        fetch.session.refused(error.error)
         if error.error is Error.FETCH_SESSION_TOPIC_ID_ERROR:
-            self._network.forget({at.topic for at in asked.spans})
-        if asked.began:
-            self._put_off(asked.spans.values(), error)
+            self._network.forget({at.topic for at in fetch.positions})
+        if fetch.began:
+            self._put_off(fetch.positions.values(), error)
 
-    def _postpone(self, spans: Collection[Span], error: TagwireError) -> None:
-        self._network.forget({span.at.topic for span in spans})
-        self._put_off(spans, error)
+    def _postpone(self, positions: Collection[FetchPosition], error: TagwireError) -> None:
+        self._network.forget({position.partition.topic for position in positions})
+        self._put_off(positions, error)
 
-    def _put_off(self, spans: Collection[Span], error: TagwireError) -> None:
-        for span in spans:
-            span.failed(error, self._network.timeout, self._network.driver)
-        again = max(span.retry_at for span in spans)
-        for span in spans:  # what failed together is asked for together
-            span.retry_at = again
+    def _put_off(self, positions: Collection[FetchPosition], error: TagwireError) -> None:
+        for position in positions:
+            position.failed(error, self._network.timeout, self._network.driver)
+        again = max(position.retry_at for position in positions)
+        for position in positions:  # what failed together is fetched together
+            position.retry_at = again
 
-    def _take(self, asked: _Asked, response: Any) -> list[Chunk]:
+    async def _take(self, fetch: _FetchInFlight, response: messages.FetchResponse) -> list[CompletedFetch]:
         try:
-            answers = asked.session.take(response)
+            told = fetch.session.take(response)
         except RemoteProtocolError as error:
-            self._failure = RemoteProtocolError(f"{asked.connection.broker} sent {error}")
+            self._failure = RemoteProtocolError(f"{fetch.connection.broker} sent {error}")
             return []
-        chunks: list[Chunk] = []
-        for at, partition in answers:
-            span = asked.spans[at]
-            if span.next != asked.wanted[at].offset:
-                continue  # it was moved by hand meanwhile
+        completed: list[CompletedFetch] = []
+        for at, data in told:
+            position = fetch.positions[at]
+            if position.offset != fetch.wanted[at].offset:
+                continue  # `seek` was called meanwhile
             try:
-                chunk = self._partition(span, partition, asked, response)
+                if data.error_code:
+                    found = await self._refused(position, data, response)
+                else:
+                    found = self._completed(position, data, fetch.connection.broker)
             except TagwireError as error:
                 self._failure = self._failure or error
             else:
-                chunks += [chunk] if chunk else []
-        if len(asked.spans) > 1 and chunks:
-            self._give_turns([chunk.span for chunk in chunks])
-        return chunks
+                completed += [found] if found else []
+        if len(fetch.positions) > 1 and completed:
+            self._give_turns([one.position for one in completed])
+        return completed
 
-    def _partition(self, span: Span, partition: Any, asked: _Asked, response: Any) -> Chunk | None:
-        if partition.error_code:
-            return self._refused(span, partition, response)
-        # A high watermark may be unknown, which costs no more than to ask for it; what is committed has to be known.
-        name, end, least = "high watermark", partition.high_watermark, UNKNOWN
+    def _completed(
+        self, position: FetchPosition, data: messages.FetchResponse.PartitionData, broker: str
+    ) -> CompletedFetch | None:
+        # A high watermark may be unknown, which costs no more than another request; what is committed has to be known.
+        name, end, least = "high watermark", data.high_watermark, UNKNOWN
         if self._committed:
-            name, end, least = "last stable offset", partition.last_stable_offset, 0
+            name, end, least = "last stable offset", data.last_stable_offset, 0
         if end < least:
-            raise RemoteProtocolError(f"{asked.connection.broker} told {end} as the {name} of {span.at}")
-        span.succeeded()
-        span.log_end = end
-        return self._chunk(span, partition) if partition.records else None
+            raise RemoteProtocolError(f"{broker} told {end} as the {name} of {position.partition}")
+        position.succeeded()
+        position.readable_end = end
+        if not data.records:
+            return None
+        aborted = data.aborted_transactions if self._committed else None
+        return self._whole_batches(
+            position, memoryview(data.records), [(one.producer_id, one.first_offset) for one in aborted or ()]
+        )
 
-    def _chunk(self, span: Span, partition: Any) -> Chunk | None:
-        data = partition.records
+    def _whole_batches(
+        self, position: FetchPosition, data: memoryview, aborted: list[tuple[int, int]]
+    ) -> CompletedFetch | None:
         # Of what lies beyond the last stable offset nobody knows yet what becomes.
-        limit = span.log_end if self._committed else MAX_OFFSET
-        size, rows, after = (0, 0, span.next) if self._dialect else pass_batches(data, span.next, limit)
+        limit = position.readable_end if self._committed else MAX_OFFSET
+        start = position.offset
+        size, count, after = (0, 0, start) if self._dialect else pass_batches(data, start, limit)
         failure: TagwireError | None = None
         try:
             for header in records.batch_headers(data, self._dialect, start=size, max_decompressed=MAX_DECOMPRESSED):
@@ -271,19 +291,18 @@ class Fetcher:
                     if not size:
                         return None
                     break
-                rows, size, after = rows + header.count, header.position + header.size, header.next_offset
+                count, size, after = count + header.count, header.position + header.size, header.next_offset
         except (DecodeError, UnsupportedVersionError) as error:
-            failure = broken(span.at, after, error)
+            failure = at_offset(position.partition, after, error)
         if not size:
-            raise failure or RemoteProtocolError(f"{span.at}@{span.next}: {self._partial(data)}")
+            raise failure or RemoteProtocolError(f"{position.partition}@{start}: {self._partial(data)}")
         self._failure = self._failure or failure
-        start, span.next, span.idle = span.next, after, 0.0
-        aborted = partition.aborted_transactions if self._committed else None
-        return Chunk(span, start, data[:size], rows, [(one.producer_id, one.first_offset) for one in aborted or ()])
+        position.offset, position.idle = after, 0.0
+        return CompletedFetch(position, start, data[:size], count, aborted)
 
     def _partial(self, data: memoryview) -> str:
-        """Why an answer holds the beginning of a batch and no whole one. A broker gives a partition's first batch
-        whole, however large (KIP-74), unless its log ends inside it: then nothing that a client asks makes it more."""
+        """Why a response holds the beginning of a batch and no whole one. A broker gives a partition's first batch
+        whole, however large (KIP-74), unless its log ends inside it: then no request makes it more."""
         most = self._settings.max_partition_bytes
         if len(data) >= most:
             return f"{len(data)} bytes hold no whole record batch; fetch more than {most} bytes of a partition at once"
@@ -294,46 +313,47 @@ class Fetcher:
             "`tagwire log --verify` on its disk tells more, and a read goes on from a later offset"
         )
 
-    def _refused(self, span: Span, partition: Any, response: Any) -> Chunk | None:
-        error = KafkaError(partition.error_code, f"fetch of {span.at} at offset {span.next}")
+    async def _refused(
+        self, position: FetchPosition, data: messages.FetchResponse.PartitionData, response: messages.FetchResponse
+    ) -> CompletedFetch | None:
+        at = position.partition
+        error = KafkaError(data.error_code, f"fetch of {at} at offset {position.offset}")
         if error.error is Error.OFFSET_OUT_OF_RANGE:
-            return self._out_of_range(span)
-        told = partition.current_leader
-        span.failed(error, self._network.timeout, self._network.driver)
-        if told.leader_id >= 0 and self._network.moved(
-            span.at, told.leader_id, told.leader_epoch, nodes_of(response.node_endpoints)
+            return await self._out_of_range(position)
+        leader = data.current_leader
+        position.failed(error, self._network.timeout, self._network.driver)
+        if leader.leader_id >= 0 and self._network.moved(
+            at, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)
         ):
-            span.retry_at = 0.0  # an epoch is news once, so this does not go on for ever
+            position.retry_at = 0.0  # an epoch is news once, so this does not go on for ever
         else:
-            self._network.forget({span.at.topic})
+            self._network.forget({at.topic})
         return None
 
-    def _out_of_range(self, span: Span) -> Chunk:
+    async def _out_of_range(self, position: FetchPosition) -> CompletedFetch:
         """Raises KafkaError, or goes on at the end of the partition that the settings say."""
-        isolation, deadline = self._settings.isolation, self._network.deadline()
-        first, last = (
-            self._network.run(list_offsets(self._network.core, {span.at: bound}, deadline, isolation))[span.at]
-            for bound in (EARLIEST, LATEST)
-        )
+        isolation, deadline, at = self._settings.isolation, self._network.deadline(), position.partition
+        first = (await list_offsets(self._network, {at: EARLIEST}, deadline, isolation))[at]
+        last = (await list_offsets(self._network, {at: LATEST}, deadline, isolation))[at]
         held = f"offsets {first} to {last - 1}" if first < last else f"no records, its next offset is {last}"
-        error = KafkaError(Error.OFFSET_OUT_OF_RANGE, f"{span.at}: no offset {span.next}; the partition holds {held}")
+        error = KafkaError(Error.OFFSET_OUT_OF_RANGE, f"{at}: no offset {position.offset}; the partition holds {held}")
         if self._settings.offset_reset == NO_RESET:
             raise error
         offset = {"earliest": first, "latest": last}[self._settings.offset_reset]
         logger.warning("%s; going on at %d", error, offset)
-        span.next = offset
-        return Chunk(span, offset, memoryview(b""), 0)
+        position.offset = offset
+        return CompletedFetch(position, offset, memoryview(b""), 0)
 
-    def _give_turns(self, served: list[Span]) -> None:
-        """Brokers fill an answer in the order of the request (KIP-74): who got data goes to the back."""
-        last = {id(span) for span in served}
-        self._spans.sort(key=lambda span: id(span) in last)
+    def _give_turns(self, served: list[FetchPosition]) -> None:
+        """Brokers fill a response in the order of the request (KIP-74): what got records goes to the back."""
+        last = {id(position) for position in served}
+        self._positions.sort(key=lambda position: id(position) in last)
 
-    def _check_idle(self, spans: Iterable[Span], waited: float) -> None:
-        for span in spans:
-            span.idle += waited
-            if span.end is not None and not span.done and span.idle >= self._network.timeout:
+    def _check_idle(self, positions: Iterable[FetchPosition], waited: float) -> None:
+        for one in positions:
+            one.idle += waited
+            if one.end_offset is not None and not one.done and one.idle >= self._network.timeout:
                 raise RequestTimeoutError(
-                    f"{span.at}: no data at offset {span.next} within {span.idle:.1f} s; the read ends at {span.end}, "
-                    f"the partition at {span.log_end}"
+                    f"{one.partition}: no data at offset {one.offset} within {one.idle:.1f} s; the read ends at "
+                    f"{one.end_offset}, the partition at {one.readable_end}"
                 )

@@ -29,7 +29,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """A partition's place in the cluster.
+    """A partition, its leader and its replicas.
 
     Attributes:
         leader: node id, -1 where there is none at the moment.
@@ -64,13 +64,13 @@ class TopicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadata:
-    """One answer to Metadata.
+    """What one Metadata response says.
 
     Attributes:
         cluster_id: None where the broker does not tell.
         controller_id: the node that takes changes of topics, -1 where none is known.
         brokers: by node id.
-        topics: those asked for, by name; all of them where none was named.
+        topics: the requested ones, by name; all of them where none was named.
     """
 
     cluster_id: str | None
@@ -87,7 +87,7 @@ def metadata_request(topics: Iterable[str] | None, *, allow_auto_create: bool = 
 
 
 def cluster_metadata(response: Any) -> ClusterMetadata:
-    """What a MetadataResponse says. Topics without a name, which only answers by topic id have, are left out.
+    """What a MetadataResponse says. Topics without a name, which only responses by topic id have, are left out.
 
     Raises RemoteProtocolError: a broker, topic or partition is told of twice, or under a number that none has.
     """
@@ -102,17 +102,17 @@ def cluster_metadata(response: Any) -> ClusterMetadata:
 
 
 def each_once(found: Iterable[int | str], what: str) -> None:
-    """Raises RemoteProtocolError where an answer tells of something twice, or under a negative number."""
+    """Raises RemoteProtocolError where a response tells of something twice, or under a negative number."""
     known: set[int | str] = set()
     for one in found:
         if one in known or (isinstance(one, int) and one < 0):
             problem = "told twice" if one in known else "which none can be"
-            raise RemoteProtocolError(f"the answer tells of {what} {one!r}, {problem}")
+            raise RemoteProtocolError(f"the response tells of {what} {one!r}, {problem}")
         known.add(one)
 
 
 def nodes_of(entries: Iterable[Any]) -> list[Node]:
-    """The brokers that a list in an answer tells of, whichever answer it is."""
+    """The brokers that a list in a response tells of, whichever response it is."""
     return [Node(entry.node_id, entry.host, entry.port) for entry in entries]
 
 

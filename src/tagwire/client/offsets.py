@@ -7,27 +7,40 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tagwire import messages
+from tagwire.client import arguments
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import ISOLATIONS, isolation_of
 from tagwire.client.in_flight_request import InFlightRequest
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.retry import is_retriable
 from tagwire.client.scheduling import sleep
+from tagwire.client.topic_expansion import by_partition
 from tagwire.errors import Error, KafkaError, RemoteProtocolError, RequestTimeoutError, TagwireError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 
 NO_OFFSET: Final = -1
+
+_LATEST: Final = '"latest"'
+
+
+async def offsets_of(network: NetworkClient, given: object, isolation: str) -> dict[TopicPartition, int]:
+    """As `Client.list_offsets`."""
+    deadline = network.deadline()
+    entries = arguments.by_topic_or_partition("partitions", given, _LATEST)
+    specs = await by_partition(network, entries, deadline)
+    timestamps = {at: arguments.timestamp(f"partitions: {at}", spec) for at, spec in specs.items()}
+    return await list_offsets(network, timestamps, deadline, isolation)
 
 
 async def list_offsets(
     network: NetworkClient, timestamps: Mapping[TopicPartition, int], deadline: float, isolation: str
 ) -> dict[TopicPartition, int]:
     """The offset of each partition at a timestamp: `EARLIEST`, `LATEST`, or milliseconds since 1970 UTC, -1 where no
-    record is as late. Partitions whose leader has moved are asked about again until the deadline.
+    record is as late. What is about a partition whose leader has moved is sent again until the deadline.
 
     Raises:
         KafkaError: naming the partition. RemoteProtocolError: a leader tells an offset that none can be, or of a
-            partition that it was not asked about.
+            partition that was not requested.
         ConfigError: there is no such isolation. ConnectError, RequestTimeoutError, ...: a leader stays away.
     """
     left = dict(timestamps)
@@ -41,6 +54,15 @@ async def list_offsets(
         network.forget({at.topic for at in left})
         missing = KafkaError(Error.UNKNOWN_SERVER_ERROR, f"no offset of {next(iter(left))} in the response")
         await sleep(retry.pause_until(failed or missing))
+
+
+async def list_offsets_or_end(
+    network: NetworkClient, timestamps: Mapping[TopicPartition, int], deadline: float, isolation: str
+) -> dict[TopicPartition, int]:
+    """As `list_offsets`; the end of the partition where no record is as late."""
+    found = await list_offsets(network, timestamps, deadline, isolation)
+    without = [at for at, offset in found.items() if offset == NO_OFFSET]
+    return found | await list_offsets(network, dict.fromkeys(without, LATEST), deadline, isolation)
 
 
 async def _ask_leaders(
@@ -57,15 +79,15 @@ async def _ask_leaders(
     for node, partitions in (await by_leader(network, timestamps, deadline)).items():
         try:
             connection = await network.connection(node, deadline)
-            asked = {at: timestamps[at] for at in partitions}
+            wanted = {at: timestamps[at] for at in partitions}
             sent.append(
-                (connection, asked, await network.put(connection, list_offsets_request(asked, level), deadline))
+                (connection, wanted, await network.put(connection, list_offsets_request(wanted, level), deadline))
             )
         except TagwireError as error:
             failed = _retriable(error)
-    for connection, asked, pending in sent:
+    for connection, wanted, pending in sent:
         try:
-            failed = _take(await network.response(pending, deadline), asked, found, connection.broker) or failed
+            failed = _take(await network.response(pending, deadline), wanted, found, connection.broker) or failed
         except TagwireError as error:
             failed = _retriable(error)
     return failed
@@ -91,7 +113,7 @@ async def by_leader(
                 missing = error
                 await sleep(retry.pause_until(error))
             except RequestTimeoutError as error:
-                raise missing or error from None  # the time was up while it was asked about once more
+                raise missing or error from None  # the time was up while its leader was looked for once more
     return found
 
 
@@ -114,7 +136,7 @@ def list_offsets_request(timestamps: Mapping[TopicPartition, int], level: int) -
 
 def _take(
     response: messages.ListOffsetsResponse,
-    asked: Mapping[TopicPartition, int],
+    wanted: Mapping[TopicPartition, int],
     found: dict[TopicPartition, int],
     broker: str,
 ) -> TagwireError | None:
@@ -122,10 +144,10 @@ def _take(
     for topic in response.topics:
         for partition in topic.partitions:
             at = TopicPartition(topic.name, partition.partition_index)
-            if at not in asked or at in found:
-                raise RemoteProtocolError(f"{broker} told an offset of {at}, which was not asked for, or twice")
+            if at not in wanted or at in found:
+                raise RemoteProtocolError(f"{broker} told an offset of {at} twice, or not requested")
             # Every partition has a first and a next offset; a record of some age it may have none.
-            least = 0 if asked[at] in (EARLIEST, LATEST) else NO_OFFSET
+            least = 0 if wanted[at] in (EARLIEST, LATEST) else NO_OFFSET
             if not partition.error_code and partition.offset < least:
                 raise RemoteProtocolError(f"{broker} told offset {partition.offset} of {at}, which none can be")
             if partition.error_code:

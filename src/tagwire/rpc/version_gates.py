@@ -42,6 +42,9 @@ FIND_COORDINATOR_KEYS: Final = 4
 OFFSET_FETCH_GROUPS: Final = 8
 """Several keys, or groups, in one request (KIP-699, KIP-709)."""
 
+OFFSET_FETCH_REQUIRE_STABLE: Final = 7
+"""Offsets that an open transaction would replace can be waited for (KIP-447)."""
+
 JOIN_GROUP_REBALANCE_TIMEOUT: Final = 1
 """The rebalance has a timeout of its own (KIP-62)."""
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from tagwire import messages
-from tagwire.client.admin.asking import Asker, Outcome
+from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
 from tagwire.client.metadata import Node, each_once
 
 _ADDS_FENCED_FROM = 2
@@ -31,35 +29,29 @@ class ClusterDescription:
     brokers: dict[int, BrokerDescription]
 
 
-class Cluster(Asker):
+class Cluster(AdminApi):
     """The cluster itself."""
 
-    def describe_cluster(self) -> ClusterDescription:
-        """The cluster's id, controller and brokers, fenced ones included where brokers tell of them.
+    async def describe_cluster(self) -> ClusterDescription:
+        """As `Admin.describe_cluster`."""
 
-        Brokers before Kafka 2.8 have no DescribeCluster; Metadata says the same of them.
-
-        Raises:
-            KafkaError: the question is refused. ConnectError, ...: nobody can be asked.
-        """
-
-        def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            connection = self._network.connection(None, deadline)
+        async def send(left: list[str], deadline: float) -> ApiResults[str, ClusterDescription]:
+            connection = await self._network.connection(None, deadline)
             kind = messages.DescribeClusterRequest
             if kind.api_key not in connection.ranges:
-                known = self._network.refresh([], deadline)
+                known = await self._network.refresh([], deadline)
                 brokers = {node.id: BrokerDescription(node) for node in known.brokers.values()}
-                yield Outcome("cluster", 0, value=ClusterDescription(known.cluster_id, known.controller_id, brokers))
+                yield ApiResult("cluster", 0, value=ClusterDescription(known.cluster_id, known.controller_id, brokers))
                 return
             fenced = connection.version(kind.api_key) >= _ADDS_FENCED_FROM
-            answer: Any = self._exchange(connection, kind(include_fenced_brokers=fenced), deadline)
-            each_once((each.broker_id for each in answer.brokers), "broker")
+            request = kind(include_fenced_brokers=fenced)
+            response: messages.DescribeClusterResponse = await self._network.request(connection, request, deadline)
+            each_once((each.broker_id for each in response.brokers), "broker")
             brokers = {
                 each.broker_id: BrokerDescription(Node(each.broker_id, each.host, each.port), each.rack, each.is_fenced)
-                for each in answer.brokers
+                for each in response.brokers
             }
-            found = ClusterDescription(answer.cluster_id, answer.controller_id, brokers)
-            yield Outcome("cluster", answer.error_code, answer.error_message, found)
+            found = ClusterDescription(response.cluster_id, response.controller_id, brokers)
+            yield ApiResult("cluster", response.error_code, response.error_message, found)
 
-        found: ClusterDescription = self._settle(["cluster"], ask, "describe")["cluster"]
-        return found
+        return (await self._drive(["cluster"], send, "describe"))["cluster"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 from tagwire import messages
 from tagwire.client import arguments
-from tagwire.client.admin.asking import Asker, Outcome
+from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
 from tagwire.client.config import wrong
 from tagwire.errors import ConfigError
 
@@ -68,7 +68,7 @@ class ConfigResource(NamedTuple):
 
     @property
     def node(self) -> int | None:
-        """The broker that must be asked; None where any will do. Raises ConfigError for a broker without a number."""
+        """The broker that must get the request; None where any will do. Raises ConfigError for one without a number."""
         if self.kind not in ("broker", "broker_logger") or not self.name:
             return None
         if not (self.name.isascii() and self.name.isdigit()):
@@ -96,23 +96,18 @@ class ConfigEntry:
         return self.source == "default"
 
 
-class Configs(Asker):
+class Configs(AdminApi):
     """Configs of a cluster."""
 
-    def describe_configs(
+    async def describe_configs(
         self, resources: tuple[str, str] | Sequence[tuple[str, str]] | Set[tuple[str, str]]
     ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
-        """What resources are set to, by config name; defaults included.
-
-        Args:
-            resources: (kind, name) pairs, such as ("topic", "flights") or ("broker", "1"), or one.
-
-        Raises:
-            ConfigError: no such kind, or no pairs. KafkaError: naming the resource.
-        """
+        """As `Admin.describe_configs`."""
         kind = messages.DescribeConfigsRequest
 
-        def ask(left: list[ConfigResource], deadline: float) -> Iterator[Outcome]:
+        async def send(
+            left: list[ConfigResource], deadline: float
+        ) -> ApiResults[ConfigResource, dict[str, ConfigEntry]]:
             for node, own in _by_node(left).items():
                 request = kind(
                     resources=[
@@ -122,32 +117,24 @@ class Configs(Asker):
                         for at in own
                     ]
                 )
-                for result in self._exchange(self._network.connection(node, deadline), request, deadline).results:
-                    yield _outcome(result, _entries(result.configs))
+                response: messages.DescribeConfigsResponse = await self._request(node, request, deadline)
+                for result in response.results:
+                    at = _resource_of(result.resource_type, result.resource_name)
+                    yield ApiResult(at, result.error_code, result.error_message, _entries(result.configs))
 
-        return self._settle(_checked(resources), ask, "describe configs of")
+        return await self._drive(_checked(resources), send, "describe configs of")
 
-    def alter_configs(
+    async def alter_configs(
         self,
         changes: Mapping[ResourceT, Mapping[str, Change]],
         *,
         validate_only: bool = False,
     ) -> None:
-        """Sets configs, and leaves the others of a resource as they are.
-
-        Args:
-            changes: {(kind, name): {config: value}}; None takes a config back to its default, `Append` and `Subtract`
-                change one that is a list.
-            validate_only: only ask whether it could be done.
-
-        Raises:
-            ConfigError: no such kind, or `changes` means nothing. KafkaError: naming the resource.
-            UnsupportedVersionError: a broker before Kafka 2.3 cannot change one config alone.
-        """
+        """As `Admin.alter_configs`."""
         kind = messages.IncrementalAlterConfigsRequest
         wanted = _changes(changes)
 
-        def ask(left: list[ConfigResource], deadline: float) -> Iterator[Outcome]:
+        async def send(left: list[ConfigResource], deadline: float) -> ApiResults[ConfigResource, None]:
             for node, own in _by_node(left).items():
                 request = kind(
                     resources=[
@@ -160,16 +147,21 @@ class Configs(Asker):
                     ],
                     validate_only=validate_only,
                 )
-                connection = (
-                    self._network.controller(deadline) if node is None else self._network.connection(node, deadline)
+                if node is None:
+                    connection = await self._network.controller(deadline)
+                else:
+                    connection = await self._network.connection(node, deadline)
+                response: messages.IncrementalAlterConfigsResponse = await self._network.request(
+                    connection, request, deadline
                 )
-                for result in self._exchange(connection, request, deadline).responses:
-                    yield _outcome(result)
+                for result in response.responses:
+                    at = _resource_of(result.resource_type, result.resource_name)
+                    yield ApiResult(at, result.error_code, result.error_message)
 
-        self._settle(list(wanted), ask, "alter configs of", changes=True)
+        await self._drive(list(wanted), send, "alter configs of", changes=True)
 
 
-def _altered(name: str, change: Change) -> Any:
+def _altered(name: str, change: Change) -> messages.IncrementalAlterConfigsRequest.AlterableConfig:
     kind = messages.IncrementalAlterConfigsRequest.AlterableConfig
     match change:
         case None:
@@ -223,12 +215,13 @@ def _by_node(resources: Iterable[ConfigResource]) -> dict[int | None, list[Confi
     return dict(found)
 
 
-def _outcome(result: Any, value: Any = None) -> Outcome:
-    at = ConfigResource(_NAMES.get(result.resource_type, str(result.resource_type)), result.resource_name)
-    return Outcome(at, result.error_code, result.error_message, value)
+def _resource_of(resource_type: int, name: str) -> ConfigResource:
+    return ConfigResource(_NAMES.get(resource_type, str(resource_type)), name)
 
 
-def _entries(configs: Iterable[Any]) -> dict[str, ConfigEntry]:
+def _entries(
+    configs: Iterable[messages.DescribeConfigsResponse.DescribeConfigsResourceResult],
+) -> dict[str, ConfigEntry]:
     return {
         config.name: ConfigEntry(
             config.name,

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from tagwire import messages
 from tagwire.client import arguments
-from tagwire.client.admin.asking import Asker, Outcome, by_topic
+from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults, by_topic
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import wrong
 from tagwire.client.coordinators import GROUP
 from tagwire.client.offset_spec import AtTimestamp, OffsetSpec
+from tagwire.client.offsets import list_offsets_or_end
+from tagwire.client.topic_expansion import by_partition
 from tagwire.errors import Error, KafkaError, RemoteProtocolError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
-from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS
+from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS, OFFSET_FETCH_REQUIRE_STABLE
 
 NO_OFFSET: Final = -1
 NO_EPOCH: Final = -1
+
+# What a response says of a group and of a topic, before and since it may be about several groups (KIP-709).
+OffsetsOfGroup = messages.OffsetFetchResponse | messages.OffsetFetchResponse.OffsetFetchResponseGroup
+OffsetsOfTopic = (
+    messages.OffsetFetchResponse.OffsetFetchResponseTopic | messages.OffsetFetchResponse.OffsetFetchResponseTopics
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,90 +38,76 @@ class OffsetAndMetadata:
     metadata: str = ""
 
 
-class GroupOffsets(Asker):
+class GroupOffsets(AdminApi):
     """Committed offsets of a cluster's groups."""
 
-    def group_offsets(
+    async def group_offsets(
         self, group: str, partitions: arguments.TopicsOrPartitions | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What a group has committed. Partitions without an offset are left out; so is a group that does not exist.
-
-        Args:
-            partitions: a topic's name stands for all of its partitions; None asks for all that there are.
-
-        Raises:
-            KafkaError: naming the group or the partition. ConfigError: `group` or `partitions` mean nothing.
-        """
+        """As `Admin.group_offsets`."""
         arguments.name("group", group)
-        places = None if partitions is None else set(self._places("partitions", partitions))
-        wanted = None if places is None else by_topic(places)
+        assigned = None if partitions is None else set(await self._partitions("partitions", partitions))
+        wanted = None if assigned is None else by_topic(assigned)
         found: dict[TopicPartition, OffsetAndMetadata] = {}
 
-        def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            for connection, _ in self._by_coordinator(left, GROUP, deadline):
-                answer = self._exchange(connection, _fetch_request(connection, group, wanted), deadline)
-                # From that version on the answer names its groups, and the outer fields mean nothing.
-                several = connection.version(messages.OffsetFetchRequest.api_key) >= OFFSET_FETCH_GROUPS
-                for each in answer.groups if several else [answer]:
+        async def send(left: list[str], deadline: float) -> ApiResults[str, None]:
+            for node, _ in await self._by_coordinator(left, GROUP, deadline):
+                connection = await self._network.connection(node, deadline)
+                request = _fetch_request(connection, group, wanted)
+                response: messages.OffsetFetchResponse = await self._network.request(connection, request, deadline)
+                # From that version on the response names its groups, and the outer fields mean nothing.
+                several = connection.version(request.api_key) >= OFFSET_FETCH_GROUPS
+                named: list[tuple[str, OffsetsOfGroup]] = [(each.group_id, each) for each in response.groups]
+                for name, each in named if several else [(group, response)]:
                     error = each.error_code
                     if error in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
                         if not error:
-                            check_told(each.topics, places, group)
+                            check_told(each.topics, assigned, group)
                         error = _take(each.topics, found)
-                    yield Outcome(each.group_id if several else group, error)
+                    yield ApiResult(name, error)
 
-        self._settle([group], ask, "offsets of group")
+        await self._drive([group], send, "offsets of group")
         return dict(sorted(found.items()))
 
-    def alter_group_offsets(
+    async def alter_group_offsets(
         self, group: str, offsets: arguments.ByTopicOrPartition[OffsetSpec | OffsetAndMetadata]
     ) -> None:
-        """Commits offsets for a group that has no members now; a group that does not exist begins with them.
-
-        Args:
-            offsets: {(topic, partition): the offset to read next}, or "earliest", "latest" or a time; a topic's name
-                stands for all of its partitions.
-
-        Raises:
-            KafkaError: UNKNOWN_MEMBER_ID while the group has members; otherwise naming the partition.
-            ConfigError: `group` or `offsets` mean nothing.
-        """
+        """As `Admin.alter_group_offsets`."""
         kind = messages.OffsetCommitRequest
         arguments.name("group", group)
-        placed = self._committable(offsets)
+        committed = await self._committable(offsets)
 
-        def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
-            for connection, _ in self._by_coordinator([group], GROUP, deadline):
+        async def send(left: list[TopicPartition], deadline: float) -> ApiResults[TopicPartition, None]:
+            for node, _ in await self._by_coordinator([group], GROUP, deadline):
                 topics = [
                     kind.OffsetCommitRequestTopic(
                         name=topic,
                         partitions=[
                             kind.OffsetCommitRequestPartition(
                                 partition_index=index,
-                                committed_offset=placed[TopicPartition(topic, index)].offset,
-                                committed_leader_epoch=placed[TopicPartition(topic, index)].leader_epoch,
-                                committed_metadata=placed[TopicPartition(topic, index)].metadata,
+                                committed_offset=committed[TopicPartition(topic, index)].offset,
+                                committed_leader_epoch=committed[TopicPartition(topic, index)].leader_epoch,
+                                committed_metadata=committed[TopicPartition(topic, index)].metadata,
                             )
                             for index in indexes
                         ],
                     )
                     for topic, indexes in by_topic(left).items()
                 ]
-                answer = self._exchange(connection, kind(group_id=group, topics=topics), deadline)
-                yield from _outcomes(answer.topics)
+                request = kind(group_id=group, topics=topics)
+                response: messages.OffsetCommitResponse = await self._request(node, request, deadline)
+                for told in response.topics:
+                    for each in told.partitions:
+                        yield ApiResult(TopicPartition(told.name, each.partition_index), each.error_code)
 
-        self._settle(list(placed), ask, f"commit offset of group {group!r} in partition")
+        await self._drive(list(committed), send, f"commit offset of group {group!r} in partition")
 
-    def delete_group_offsets(self, group: str, partitions: arguments.TopicsOrPartitions) -> None:
-        """Forgets what a group has committed in partitions. A topic's name stands for all of its own.
-
-        Raises:
-            KafkaError: GROUP_SUBSCRIBED_TO_TOPIC while a member reads the topic; otherwise naming the partition.
-        """
+    async def delete_group_offsets(self, group: str, partitions: arguments.TopicsOrPartitions) -> None:
+        """As `Admin.delete_group_offsets`."""
         kind = messages.OffsetDeleteRequest
 
-        def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
-            for connection, _ in self._by_coordinator([group], GROUP, deadline):
+        async def send(left: list[TopicPartition], deadline: float) -> ApiResults[TopicPartition, None]:
+            for node, _ in await self._by_coordinator([group], GROUP, deadline):
                 topics = [
                     kind.OffsetDeleteRequestTopic(
                         name=topic,
@@ -121,29 +115,38 @@ class GroupOffsets(Asker):
                     )
                     for topic, indexes in by_topic(left).items()
                 ]
-                answer = self._exchange(connection, kind(group_id=group, topics=topics), deadline)
-                if answer.error_code:
-                    yield from (Outcome(at, answer.error_code) for at in left)
-                else:
-                    yield from _outcomes(answer.topics)
+                request = kind(group_id=group, topics=topics)
+                response: messages.OffsetDeleteResponse = await self._request(node, request, deadline)
+                if response.error_code:
+                    for at in left:
+                        yield ApiResult(at, response.error_code)
+                    return
+                for told in response.topics:
+                    for each in told.partitions:
+                        yield ApiResult(TopicPartition(told.name, each.partition_index), each.error_code)
 
         arguments.name("group", group)
-        self._settle(
-            self._places("partitions", partitions), ask, f"delete offset of group {group!r} in partition", changes=True
+        await self._drive(
+            await self._partitions("partitions", partitions),
+            send,
+            f"delete offset of group {group!r} in partition",
+            changes=True,
         )
 
-    def _committable(self, given: object) -> dict[TopicPartition, OffsetAndMetadata]:
+    async def _committable(self, given: object) -> dict[TopicPartition, OffsetAndMetadata]:
         """Offsets to commit, words and times for them resolved. Raises ConfigError, and as `Client.list_offsets`."""
         deadline = self._network.deadline()
-        places = arguments.by_topic_or_partition(
-            "offsets", given, lambda topic: self._network.topic(topic, deadline).partitions, '"earliest"'
-        )
-        found = {at: _offset(at, offset) for at, offset in places.items()}
-        times = {at: offset for at, offset in found.items() if not isinstance(offset, OffsetAndMetadata)}
-        told = self._client.list_offsets(times)
-        told.update(self._client.list_offsets({at: LATEST for at, offset in told.items() if offset < 0}))
+        entries = arguments.by_topic_or_partition("offsets", given, '"earliest"')
+        by_at = await by_partition(self._network, entries, deadline)
+        found = {at: _offset(at, offset) for at, offset in by_at.items()}
+        times = {
+            at: arguments.timestamp(f"offsets: {at}", offset)
+            for at, offset in found.items()
+            if not isinstance(offset, OffsetAndMetadata)
+        }
+        listed = await list_offsets_or_end(self._network, times, deadline, self._isolation)
         return {
-            at: offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(told[at])
+            at: offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(listed[at])
             for at, offset in found.items()
         }
 
@@ -154,7 +157,7 @@ def _offset(at: TopicPartition, given: object) -> OffsetAndMetadata | int | AtTi
     number = arguments.whole(given)
     if number is not None and number not in (EARLIEST, LATEST):
         return committable(at, number)
-    return arguments.offset_spec(f"offsets: {at}", given, "a OffsetAndMetadata")
+    return arguments.offset_spec(f"offsets: {at}", given, "an OffsetAndMetadata")
 
 
 def committable(at: TopicPartition, offset: int) -> OffsetAndMetadata:
@@ -164,37 +167,42 @@ def committable(at: TopicPartition, offset: int) -> OffsetAndMetadata:
     return OffsetAndMetadata(offset)
 
 
-def _fetch_request(connection: BrokerConnection, group: str, wanted: dict[str, list[int]] | None) -> Any:
+def _fetch_request(
+    connection: BrokerConnection, group: str, wanted: Mapping[str, list[int]] | None
+) -> messages.OffsetFetchRequest:
     kind = messages.OffsetFetchRequest
-    several = connection.version(kind.api_key) >= OFFSET_FETCH_GROUPS
-    entry: Any = kind.OffsetFetchRequestTopics if several else kind.OffsetFetchRequestTopic
-    topics: Any = None
-    if wanted is not None:
-        topics = [entry(name=name, partition_indexes=indexes) for name, indexes in wanted.items()]
-    if several:
-        return kind(groups=[kind.OffsetFetchRequestGroup(group_id=group, topics=topics)], require_stable=True)
-    return kind(group_id=group, topics=topics)
+    version = connection.version(kind.api_key)
+    if version >= OFFSET_FETCH_GROUPS:
+        topics = [
+            kind.OffsetFetchRequestTopics(name=name, partition_indexes=own) for name, own in (wanted or {}).items()
+        ]
+        entry = kind.OffsetFetchRequestGroup(group_id=group, topics=None if wanted is None else topics)
+        return kind(groups=[entry], require_stable=True)
+    older = [kind.OffsetFetchRequestTopic(name=name, partition_indexes=own) for name, own in (wanted or {}).items()]
+    return kind(
+        group_id=group, topics=None if wanted is None else older, require_stable=version >= OFFSET_FETCH_REQUIRE_STABLE
+    )
 
 
-def check_told(topics: list[Any], places: set[TopicPartition] | None, group: str) -> None:
-    """Raises RemoteProtocolError where an answer leaves out a partition that was asked for, tells of another or of one
+def check_told(topics: Iterable[OffsetsOfTopic], assigned: set[TopicPartition] | None, group: str) -> None:
+    """Raises RemoteProtocolError where a response leaves out a partition that was requested, tells of another or of one
     twice, or tells an offset that none can be."""
     told: set[TopicPartition] = set()
     for topic in topics:
         for each in topic.partitions:
             at = TopicPartition(topic.name, each.partition_index)
-            if at in told or at.partition < 0 or (places is not None and at not in places):
-                raise RemoteProtocolError(f"offsets of group {group!r}: {at} is told, and not asked for, or twice")
+            if at in told or at.partition < 0 or (assigned is not None and at not in assigned):
+                raise RemoteProtocolError(f"offsets of group {group!r}: {at} is told twice, or was not requested")
             if each.committed_offset < NO_OFFSET or each.committed_leader_epoch < NO_EPOCH:
                 told_of = f"offset {each.committed_offset} of leader epoch {each.committed_leader_epoch}"
                 raise RemoteProtocolError(f"offsets of group {group!r}: {at} is told to stand at {told_of}")
             told.add(at)
-    if silent := (places or set()) - told:
+    if silent := (assigned or set()) - told:
         missing = ", ".join(map(str, sorted(silent)))
-        raise RemoteProtocolError(f"offsets of group {group!r}: no word of {missing} in the answer")
+        raise RemoteProtocolError(f"offsets of group {group!r}: {missing} is missing in the response")
 
 
-def _take(topics: list[Any], found: dict[TopicPartition, OffsetAndMetadata]) -> int:
+def _take(topics: Iterable[OffsetsOfTopic], found: dict[TopicPartition, OffsetAndMetadata]) -> int:
     """Fills `found`; returns a code that is worth another attempt, or 0."""
     later = 0
     for topic in topics:
@@ -210,9 +218,3 @@ def _take(topics: list[Any], found: dict[TopicPartition, OffsetAndMetadata]) -> 
                     partition.committed_offset, partition.committed_leader_epoch, partition.metadata or ""
                 )
     return later
-
-
-def _outcomes(topics: list[Any]) -> Iterator[Outcome]:
-    for topic in topics:
-        for partition in topic.partitions:
-            yield Outcome(TopicPartition(topic.name, partition.partition_index), partition.error_code)

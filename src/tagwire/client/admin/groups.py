@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from tagwire import messages
 from tagwire.client import arguments
-from tagwire.client.admin.asking import Asker, Outcome
+from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.coordinators import GROUP
+from tagwire.client.scheduling import gather
 from tagwire.errors import DecodeError, Error
 from tagwire.partitions import TopicPartition
-
-# The APIs that describe the groups of newer protocols, and how brokers list the type of those.
-_CONSUMER: Final = 69
-_SHARE: Final = 77
-_TYPES: Final = {_CONSUMER: "consumer", _SHARE: "share"}
+from tagwire.spec.api_keys import ApiKey
 
 # What is said of a group of another protocol. Kafka 3.9 lists ConsumerGroupDescribe, and refuses it as long as the
 # protocol of KIP-848 is not switched on.
 _OF_ANOTHER: Final = (Error.GROUP_ID_NOT_FOUND, Error.UNSUPPORTED_VERSION)
 
-# From these versions on ListGroups can be asked for some groups alone.
+# From these versions on ListGroups has filters.
 _STATES_FROM: Final = 4
 _TYPES_FROM: Final = 5
 
@@ -74,107 +71,96 @@ class GroupDescription:
     members: tuple[GroupMember, ...] = ()
 
 
-class Groups(Asker):
+_Describe = Callable[[BrokerConnection, list[str], float], Awaitable[list[ApiResult[str, GroupDescription]]]]
+
+
+class Groups(AdminApi):
     """Groups of a cluster."""
 
-    def list_groups(self, *, states: arguments.Names = (), types: arguments.Names = ()) -> list[GroupListing]:
-        """Every group, by name.
-
-        Args:
-            states: only groups in these states, such as "Empty"; needs Kafka 2.6.
-            types: only groups of these types, "classic", "consumer", "share"; needs Kafka 3.8.
-
-        Raises:
-            KafkaError: a broker refuses. UnsupportedVersionError: a broker is too old for what is asked.
-        """
+    async def list_groups(self, *, states: arguments.Names = (), types: arguments.Names = ()) -> list[GroupListing]:
+        """As `Admin.list_groups`."""
         request = messages.ListGroupsRequest(
             states_filter=arguments.names("states", states), types_filter=arguments.names("types", types)
         )
         found: dict[str, GroupListing] = {}
 
-        def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            async def listed(node: int) -> tuple[int, Any]:
-                connection = await self._network.core.connection(node, deadline)
+        async def send(left: list[str], deadline: float) -> ApiResults[str, None]:
+            async def listed(node: int) -> tuple[int, messages.ListGroupsResponse]:
+                connection = await self._network.connection(node, deadline)
                 if states or types:
                     self._require(connection, request.api_key, _TYPES_FROM if types else _STATES_FROM)
-                return node, await self._network.core.request(connection, request, deadline)
+                return node, await self._network.request(connection, request, deadline)
 
-            for told in self._network.gather(map(listed, self._network.refresh([], deadline).brokers)):
+            brokers = (await self._network.refresh([], deadline)).brokers
+            for told in await gather(map(listed, brokers), self._network.now):
                 if isinstance(told, Exception):
                     raise told
-                node, answer = told
-                if answer.error_code:
-                    yield Outcome("groups", answer.error_code)
+                node, response = told
+                if response.error_code:
+                    yield ApiResult("groups", response.error_code)
                     return
-                for group in answer.groups:
+                for group in response.groups:
                     found[group.group_id] = GroupListing(
                         group.group_id, group.protocol_type, group.group_state, group.group_type, node
                     )
-            yield Outcome("groups", 0)
+            yield ApiResult("groups", 0)
 
-        self._settle(["groups"], ask, "list")
+        await self._drive(["groups"], send, "list")
         return [found[name] for name in sorted(found)]
 
-    def describe_groups(self, groups: arguments.Names) -> dict[str, GroupDescription]:
-        """Groups and their members: classic ones, those of KIP-848, share groups (KIP-932).
+    async def describe_groups(self, groups: arguments.Names) -> dict[str, GroupDescription]:
+        """As `Admin.describe_groups`."""
 
-        Raises:
-            KafkaError: GROUP_ID_NOT_FOUND naming a group that does not exist, or another refusal.
-        """
-
-        def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            for connection, unknown in self._by_coordinator(left, GROUP, deadline):
-                for describe in self._describers(connection, deadline):
+        async def send(left: list[str], deadline: float) -> ApiResults[str, GroupDescription]:
+            for node, unknown in await self._by_coordinator(left, GROUP, deadline):
+                connection = await self._network.connection(node, deadline)
+                for describe in self._describers(connection):
                     if unknown:
-                        outcomes = list(describe(unknown))
-                        unknown = [found.key for found in outcomes if found.error in _OF_ANOTHER]
-                        yield from (found for found in outcomes if found.error not in _OF_ANOTHER)
-                yield from (Outcome(group, Error.GROUP_ID_NOT_FOUND) for group in unknown)
+                        results = await describe(connection, unknown, deadline)
+                        unknown = [result.key for result in results if result.error in _OF_ANOTHER]
+                        for result in results:
+                            if result.error not in _OF_ANOTHER:
+                                yield result
+                for group in unknown:
+                    yield ApiResult(group, Error.GROUP_ID_NOT_FOUND)
 
-        return self._settle(arguments.names("groups", groups), ask, "describe group")
+        return await self._drive(arguments.names("groups", groups), send, "describe group")
 
-    def delete_groups(self, groups: arguments.Names) -> None:
-        """Deletes groups and the offsets they committed.
+    async def delete_groups(self, groups: arguments.Names) -> None:
+        """As `Admin.delete_groups`."""
 
-        Raises:
-            KafkaError: NON_EMPTY_GROUP for one that has members, GROUP_ID_NOT_FOUND for one that does not exist; the
-            text tells all refusals. The others are gone.
-        """
-
-        def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            for connection, own in self._by_coordinator(left, GROUP, deadline):
+        async def send(left: list[str], deadline: float) -> ApiResults[str, None]:
+            for node, own in await self._by_coordinator(left, GROUP, deadline):
                 request = messages.DeleteGroupsRequest(groups_names=own)
-                for result in self._exchange(connection, request, deadline).results:
-                    yield Outcome(result.group_id, result.error_code, result.error_message)
+                response: messages.DeleteGroupsResponse = await self._request(node, request, deadline)
+                for result in response.results:
+                    yield ApiResult(result.group_id, result.error_code, result.error_message)
 
-        self._settle(arguments.names("groups", groups), ask, "delete group", changes=True)
+        await self._drive(arguments.names("groups", groups), send, "delete group", changes=True)
 
-    def _describers(
-        self, connection: BrokerConnection, deadline: float
-    ) -> list[Callable[[list[str]], Iterator[Outcome]]]:
-        """What can be asked about groups on this connection: of a group of another protocol each says that it is not
-        there."""
-        found: list[Callable[[list[str]], Iterator[Outcome]]] = [
-            lambda groups: self._describe_classic(connection, groups, deadline)
-        ]
-        if _CONSUMER in connection.ranges:
-            found.insert(0, lambda groups: self._describe_newer(connection, _CONSUMER, groups, deadline))
-        if _SHARE in connection.ranges:
-            found.append(lambda groups: self._describe_newer(connection, _SHARE, groups, deadline))
+    def _describers(self, connection: BrokerConnection) -> list[_Describe]:
+        """The requests about groups that can be sent on this connection: each response says of a group of another
+        protocol that it does not exist."""
+        found: list[_Describe] = [self._describe_classic]
+        if ApiKey.CONSUMER_GROUP_DESCRIBE in connection.ranges:
+            found.insert(0, self._describe_consumer)
+        if ApiKey.SHARE_GROUP_DESCRIBE in connection.ranges:
+            found.append(self._describe_share)
         return found
 
-    def _describe_newer(
-        self, connection: BrokerConnection, api: int, groups: list[str], deadline: float
-    ) -> Iterator[Outcome]:
-        kind: Any = messages.request(api)
-        type_ = _TYPES[api]
-        for group in self._exchange(connection, kind(group_ids=groups), deadline).groups:
+    async def _describe_consumer(
+        self, connection: BrokerConnection, groups: list[str], deadline: float
+    ) -> list[ApiResult[str, GroupDescription]]:
+        request = messages.ConsumerGroupDescribeRequest(group_ids=groups)
+        response: messages.ConsumerGroupDescribeResponse = await self._network.request(connection, request, deadline)
+        results = []
+        for group in response.groups:
             members = tuple(
                 GroupMember(
                     member.member_id,
                     member.client_id,
                     member.client_host,
-                    member.instance_id if api == _CONSUMER else None,
+                    member.instance_id,
                     tuple(
                         TopicPartition(topic.topic_name, index)
                         for topic in member.assignment.topic_partitions
@@ -184,16 +170,55 @@ class Groups(Asker):
                 for member in group.members
             )
             found = GroupDescription(
-                group.group_id, group.group_state, type_, type_, group.assignor_name, connection.node, members
+                group.group_id,
+                group.group_state,
+                "consumer",
+                "consumer",
+                group.assignor_name,
+                connection.node,
+                members,
             )
-            yield Outcome(group.group_id, group.error_code, group.error_message, found)
+            results.append(ApiResult(group.group_id, group.error_code, group.error_message, found))
+        return results
 
-    def _describe_classic(self, connection: BrokerConnection, groups: list[str], deadline: float) -> Iterator[Outcome]:
-        for group in self._exchange(connection, messages.DescribeGroupsRequest(groups=groups), deadline).groups:
+    async def _describe_share(
+        self, connection: BrokerConnection, groups: list[str], deadline: float
+    ) -> list[ApiResult[str, GroupDescription]]:
+        request = messages.ShareGroupDescribeRequest(group_ids=groups)
+        response: messages.ShareGroupDescribeResponse = await self._network.request(connection, request, deadline)
+        results = []
+        for group in response.groups:
+            members = tuple(
+                GroupMember(
+                    member.member_id,
+                    member.client_id,
+                    member.client_host,
+                    None,
+                    tuple(
+                        TopicPartition(topic.topic_name, index)
+                        for topic in member.assignment.topic_partitions
+                        for index in topic.partitions
+                    ),
+                )
+                for member in group.members
+            )
+            found = GroupDescription(
+                group.group_id, group.group_state, "share", "share", group.assignor_name, connection.node, members
+            )
+            results.append(ApiResult(group.group_id, group.error_code, group.error_message, found))
+        return results
+
+    async def _describe_classic(
+        self, connection: BrokerConnection, groups: list[str], deadline: float
+    ) -> list[ApiResult[str, GroupDescription]]:
+        request = messages.DescribeGroupsRequest(groups=groups)
+        response: messages.DescribeGroupsResponse = await self._network.request(connection, request, deadline)
+        results: list[ApiResult[str, GroupDescription]] = []
+        for group in response.groups:
             # Before version 6 a group that does not exist is "Dead", and no error.
             error = group.error_code or (Error.GROUP_ID_NOT_FOUND if group.group_state == "Dead" else 0)
             if error:
-                yield Outcome(group.group_id, error, group.error_message)
+                results.append(ApiResult(group.group_id, error, group.error_message))
                 continue
             members = tuple(
                 GroupMember(
@@ -214,7 +239,8 @@ class Groups(Asker):
                 connection.node,
                 members,
             )
-            yield Outcome(group.group_id, 0, value=found)
+            results.append(ApiResult(group.group_id, 0, value=found))
+        return results
 
 
 def _assigned(data: bytes) -> tuple[TopicPartition, ...]:
@@ -224,7 +250,7 @@ def _assigned(data: bytes) -> tuple[TopicPartition, ...]:
         return ()
     version = min(int.from_bytes(data[:2], "big", signed=True), kind.valid_versions.highest)
     try:
-        assignment: Any = kind.decode(data[2:], max(version, 0), lenient=True)
+        assignment = kind.decode(data[2:], max(version, 0), lenient=True)
     except DecodeError:
         return ()
     return tuple(

@@ -1,7 +1,8 @@
 """How far groups are behind: what they have committed beside where partitions end, for all groups at once.
 
-Coordinators are asked about many groups in one request and leaders about many partitions, all brokers beside each
-other. What cannot be told of one group or partition is said in its place and keeps nothing else from being told.
+One request to a coordinator is about many groups, one to a leader about many partitions, and those to all brokers are
+in flight at once. What cannot be told of one group or partition is said in its row and keeps nothing else from being
+told.
 Sources: OffsetFetch from version 8 on (KIP-709), DescribeShareGroupOffsets (KIP-932), ListOffsets.
 """
 
@@ -10,17 +11,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tagwire import messages
 from tagwire.client import arguments
-from tagwire.client.admin.asking import by_topic
-from tagwire.client.admin.group_offsets import NO_OFFSET, check_told
+from tagwire.client.admin.group_offsets import NO_OFFSET, OffsetsOfGroup, check_told
 from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMember, Groups
-from tagwire.client.config import ISOLATIONS, isolation_of
+from tagwire.client.config import ISOLATIONS
 from tagwire.client.coordinators import GROUP, coordinators
 from tagwire.client.metadata import NO_NODE, ClusterMetadata
+from tagwire.client.offsets import list_offsets_request
 from tagwire.client.retry import is_retriable
+from tagwire.client.scheduling import Work, gather, sleep
 from tagwire.errors import Error, KafkaError, RemoteProtocolError, TagwireError
 from tagwire.partitions import LATEST, TopicPartition
 from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS
@@ -31,7 +33,7 @@ _SHARE_OFFSETS: Final = messages.DescribeShareGroupOffsetsRequest.api_key
 # The types of groups that `describe_groups` knows; brokers before Kafka 3.8 tell none.
 _DESCRIBED: Final = ("", "classic", "consumer", SHARE)
 
-# Groups in one request: an answer stays small beside what a client takes, whatever they have committed.
+# Groups in one request: a response stays small beside what a client takes, whatever they have committed.
 _AT_ONCE: Final = 250
 
 # Seconds in which a partition that has just lost its leader may get another; one without a leader for longer is told
@@ -56,7 +58,7 @@ class PartitionLag:
         lag: records between the two, by their offsets; None where one of them is.
         leader_epoch: -1 where it is not known.
         note: why something is None; "" where nothing is.
-        member: who has the partition now, where members were asked for.
+        member: who has the partition now, where members were wanted.
     """
 
     topic: str
@@ -77,7 +79,7 @@ class GroupLag:
     Attributes:
         state: such as "Stable"; "" where the broker is too old to tell. `type` likewise.
         partitions: those it has committed in, and those that its members have, in order.
-        members: empty where they were not asked for.
+        members: empty where they were not wanted.
         note: why nothing of the group could be told; "" where something could.
     """
 
@@ -99,6 +101,10 @@ class GroupLag:
         return max((each.lag or 0 for each in self.partitions), default=0)
 
 
+_OfShareGroup = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
+_OfGroup = OffsetsOfGroup | _OfShareGroup
+
+
 @dataclass(slots=True)
 class _Committed:
     """What is known of a group's offsets: the broker's rows, each with what it refuses, or why there are none."""
@@ -110,32 +116,18 @@ class _Committed:
 class Lags(Groups):
     """The lag of a cluster's groups."""
 
-    def group_lags(
+    async def group_lags(
         self, groups: arguments.Names | None = None, *, topics: arguments.Names = (), members: bool = False
     ) -> list[GroupLag]:
-        """How far groups are behind, by name: classic ones, those of KIP-848 and, from their start offsets, share
-        groups.
-
-        An offset counts as soon as it is committed, also one that an open transaction would replace. Partitions end
-        where the client's isolation says.
-
-        Args:
-            groups: one or several; None takes all; a group that is deleted meanwhile is left out.
-            topics: only of these; none takes all.
-            members: whether to ask who has which partition; partitions without an offset are then told of too.
-
-        Raises:
-            KafkaError: GROUP_ID_NOT_FOUND naming a group that does not exist; brokers cannot list groups.
-            ConnectError, ...: a broker cannot be asked which groups it has.
-        """
+        """As `Admin.group_lags`."""
         known: Sequence[GroupListing | GroupDescription]
         topics = arguments.names("topics", topics)
         if groups is not None:
-            known = list(self.describe_groups(groups).values())
+            known = list((await self.describe_groups(groups)).values())
         else:
-            known = self.list_groups()
-            known = self._described(known) if members else known
-        committed = self._committed(known)
+            known = await self.list_groups()
+            known = await self._described(known) if members else known
+        committed = await self._committed(known)
         found: dict[str, dict[TopicPartition, PartitionLag]] = {}
         for group in known:
             rows = {at: row for at, row in committed[group.group].rows.items() if not topics or at.topic in topics}
@@ -144,7 +136,7 @@ class Lags(Groups):
                     if not topics or at.topic in topics:
                         rows[at] = _held(rows.get(at), at, member)
             found[group.group] = rows
-        ends = self.partition_ends({at for rows in found.values() for at in rows})
+        ends = await self.partition_ends({at for rows in found.values() for at in rows})
         return [
             GroupLag(
                 group.group,
@@ -158,46 +150,44 @@ class Lags(Groups):
             for rows in [found[group.group]]
         ]
 
-    def partition_ends(self, partitions: arguments.TopicsOrPartitions) -> dict[TopicPartition, PartitionEnd]:
-        """Where partitions end, in the client's isolation; of those that nobody can tell it of, why.
-
-        Raises:
-            ConnectError, ...: no broker tells which topics there are.
-        """
-        left = set(self._places("partitions", partitions))
+    async def partition_ends(self, partitions: arguments.TopicsOrPartitions) -> dict[TopicPartition, PartitionEnd]:
+        """As `Admin.partition_ends`."""
+        left = set(await self._partitions("partitions", partitions))
         if not left:
             return {}
         deadline = self._network.deadline()
         retry = self._network.retry(min(deadline, self._network.now() + _LEADER_PATIENCE))
         found: dict[TopicPartition, PartitionEnd] = {}
         while True:
-            failed = self._ask_leaders(self._client.metadata({at.topic for at in left}), left, found, deadline)
+            known = await self._network.refresh({at.topic for at in left}, deadline)
+            failed = await self._request_ends(known, left, found, deadline)
             if not failed:
                 return found
             try:
-                self._network.pause(retry, next(iter(failed.values())))
+                await sleep(retry.pause_until(next(iter(failed.values()))))
             except TagwireError:
                 return found | {at: PartitionEnd(None, _said(error)) for at, error in failed.items()}
             left = set(failed)
 
     # What groups have committed ------------------------------------------------------------------------------------
 
-    def _described(self, listed: Sequence[GroupListing]) -> list[GroupListing | GroupDescription]:
-        """The groups with their members, where there is a way to ask for those of their type. Those that are gone since
+    async def _described(self, listed: Sequence[GroupListing]) -> list[GroupListing | GroupDescription]:
+        """The groups with their members, where there is an API for those of their type. Those that are gone since
         they were listed are left out."""
         while True:
-            asked = [group.group for group in listed if group.type.lower() in _DESCRIBED]
+            known = [group.group for group in listed if group.type.lower() in _DESCRIBED]
             try:
-                return [*self.describe_groups(asked).values(), *(one for one in listed if one.group not in asked)]
+                described = await self.describe_groups(known)
+                return [*described.values(), *(one for one in listed if one.group not in known)]
             except KafkaError as error:
                 if error.error is not Error.GROUP_ID_NOT_FOUND:
                     raise
-                still = self.list_groups()
-                if {group.group for group in still} >= {*asked}:
+                still = await self.list_groups()
+                if {group.group for group in still} >= {*known}:
                     raise
                 listed = still
 
-    def _committed(self, groups: Sequence[GroupListing | GroupDescription]) -> dict[str, _Committed]:
+    async def _committed(self, groups: Sequence[GroupListing | GroupDescription]) -> dict[str, _Committed]:
         """What each group has committed; coordinators that have moved are looked for until the deadline."""
         deadline = self._network.deadline()
         retry = self._network.retry(deadline)
@@ -206,25 +196,29 @@ class Lags(Groups):
         homes = {group.group: group.coordinator for group in groups}
         while homes:
             later: dict[str, TagwireError] = {}
-            asked = [
-                self._ask_coordinator(node, is_share, some, found, later, deadline)
+            works = [
+                self._request_offsets(node, is_share, some, found, later, deadline)
                 for (node, is_share), own in _by_coordinator(homes, types).items()
                 for some in _parts(own)
             ]
-            for error in self._network.gather(asked):
-                if isinstance(error, Exception):
-                    raise error
+            await self._all(works)
             if not later:
                 break
             try:
-                self._network.pause(retry, next(iter(later.values())))
-                homes = self._network.run(coordinators(self._network.core, later, GROUP, deadline))
+                await sleep(retry.pause_until(next(iter(later.values()))))
+                homes = await coordinators(self._network, later, GROUP, deadline)
             except TagwireError as error:
                 found |= {group: _Committed(note=_said(later[group], error)) for group in later}
                 break
         return found
 
-    async def _ask_coordinator(
+    async def _all(self, works: Iterable[Work[None]]) -> None:
+        """Runs them beside each other. Raises the first error among theirs."""
+        for error in await gather(works, self._network.now):
+            if isinstance(error, Exception):
+                raise error
+
+    async def _request_offsets(
         self,
         node: int,
         is_share: bool,
@@ -234,20 +228,20 @@ class Lags(Groups):
         deadline: float,
     ) -> None:
         """Fills `found`, and `later` with what is worth another attempt."""
-        network = self._network.core
+        network = self._network
         try:
             connection = await network.connection(node, deadline)
+            told: Mapping[str, _OfGroup]
             if is_share:
                 told = _told(groups, await network.request(connection, _share_request(groups), deadline))
             elif connection.version(messages.OffsetFetchRequest.api_key) >= OFFSET_FETCH_GROUPS:
                 told = _told(groups, await network.request(connection, _several_request(groups), deadline))
-            else:  # an answer is about one group, and does not name it
-                told = {
-                    group: await network.request(
-                        connection, messages.OffsetFetchRequest(group_id=group, topics=None), deadline
-                    )
-                    for group in groups
-                }
+            else:  # a response is about one group, and does not name it
+                older: dict[str, _OfGroup] = {}
+                for group in groups:
+                    request = messages.OffsetFetchRequest(group_id=group, topics=None)
+                    older[group] = await network.request(connection, request, deadline)
+                told = older
         except RemoteProtocolError:
             raise
         except TagwireError as error:
@@ -258,10 +252,11 @@ class Lags(Groups):
                     found[group] = _Committed(note=_said(error))
             return
         for group in groups:
-            answer = told[group]
-            refusal = KafkaError(answer.error_code, f"offsets of group {group!r}")
-            if not answer.error_code or refusal.error is Error.GROUP_ID_NOT_FOUND:
-                found[group] = _Committed(dict(_share_rows(answer) if is_share else _rows(group, answer)))
+            of_group = told[group]
+            refusal = KafkaError(of_group.error_code, f"offsets of group {group!r}")
+            if not of_group.error_code or refusal.error is Error.GROUP_ID_NOT_FOUND:
+                rows = _share_rows(of_group) if isinstance(of_group, _OfShareGroup) else _rows(group, of_group)
+                found[group] = _Committed(dict(rows))
             elif refusal.retriable:
                 later[group] = refusal
             else:
@@ -269,31 +264,28 @@ class Lags(Groups):
 
     # Where partitions end ------------------------------------------------------------------------------------------
 
-    def _ask_leaders(
+    async def _request_ends(
         self,
         known: ClusterMetadata,
         wanted: Iterable[TopicPartition],
         found: dict[TopicPartition, PartitionEnd],
         deadline: float,
     ) -> dict[TopicPartition, TagwireError]:
-        """One question to each leader. Fills `found`; returns what is worth another attempt, with the error."""
+        """One request to each leader. Fills `found`; returns what is worth another attempt, with the error."""
         failed: dict[TopicPartition, TagwireError] = {}
         leaders: dict[int, list[TopicPartition]] = defaultdict(list)
         for at in sorted(wanted):
-            place = _placed(known, at)
-            if isinstance(place, int):
-                leaders[place].append(at)
-            elif isinstance(place, KafkaError):
-                failed[at] = place
+            leader = _leader_of(known, at)
+            if isinstance(leader, int):
+                leaders[leader].append(at)
+            elif isinstance(leader, KafkaError):
+                failed[at] = leader
             else:
-                found[at] = place
-        asked = [self._ask_leader(node, own, found, failed, deadline) for node, own in leaders.items()]
-        for error in self._network.gather(asked):
-            if isinstance(error, Exception):
-                raise error
+                found[at] = leader
+        await self._all([self._request_ends_of(node, own, found, failed, deadline) for node, own in leaders.items()])
         return failed
 
-    async def _ask_leader(
+    async def _request_ends_of(
         self,
         node: int,
         partitions: list[TopicPartition],
@@ -301,23 +293,10 @@ class Lags(Groups):
         failed: dict[TopicPartition, TagwireError],
         deadline: float,
     ) -> None:
-        kind = messages.ListOffsetsRequest
-        request = kind(
-            replica_id=-1,
-            isolation_level=ISOLATIONS[isolation_of(self._client.fetch_settings.isolation)],
-            topics=[
-                kind.ListOffsetsTopic(
-                    name=topic,
-                    partitions=[
-                        kind.ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in indexes
-                    ],
-                )
-                for topic, indexes in by_topic(partitions).items()
-            ],
-        )
+        request = list_offsets_request(dict.fromkeys(partitions, LATEST), ISOLATIONS[self._isolation])
         try:
-            connection = await self._network.core.connection(node, deadline)
-            answer: Any = await self._network.core.request(connection, request, deadline)
+            connection = await self._network.connection(node, deadline)
+            response: messages.ListOffsetsResponse = await self._network.request(connection, request, deadline)
         except RemoteProtocolError:
             raise
         except TagwireError as error:
@@ -328,11 +307,11 @@ class Lags(Groups):
                     found[at] = PartitionEnd(None, _said(error))
             return
         left = set(partitions)
-        for topic in answer.topics:
+        for topic in response.topics:
             for told in topic.partitions:
                 at = TopicPartition(topic.name, told.partition_index)
                 if at not in left:
-                    raise RemoteProtocolError(f"{connection.broker} told an offset of {at}, not asked for, or twice")
+                    raise RemoteProtocolError(f"{connection.broker} told an offset of {at} twice, or not requested")
                 left.remove(at)
                 refusal = KafkaError(told.error_code, f"end of partition {at}")
                 if told.error_code and refusal.retriable:
@@ -346,11 +325,13 @@ class Lags(Groups):
                 else:
                     found[at] = PartitionEnd(told.offset)
         for at in left:
-            failed[at] = KafkaError(Error.UNKNOWN_SERVER_ERROR, f"no end of {at} in the answer of {connection.broker}")
+            failed[at] = KafkaError(
+                Error.UNKNOWN_SERVER_ERROR, f"no end of {at} in the response of {connection.broker}"
+            )
 
 
 def _by_coordinator(homes: Mapping[str, int], types: Mapping[str, str]) -> dict[tuple[int, bool], list[str]]:
-    """The groups of each broker, share groups apart: they are asked about in another way."""
+    """The groups of each broker, share groups apart: their offsets have an API of their own."""
     found: dict[tuple[int, bool], list[str]] = defaultdict(list)
     for group, node in homes.items():
         found[node, types[group].lower() == SHARE].append(group)
@@ -362,32 +343,34 @@ def _parts(groups: list[str]) -> Iterator[list[str]]:
         yield groups[start : start + _AT_ONCE]
 
 
-def _several_request(groups: list[str]) -> Any:
+def _several_request(groups: list[str]) -> messages.OffsetFetchRequest:
     kind = messages.OffsetFetchRequest
     return kind(groups=[kind.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups])
 
 
-def _share_request(groups: list[str]) -> Any:
+def _share_request(groups: list[str]) -> messages.DescribeShareGroupOffsetsRequest:
     kind = messages.DescribeShareGroupOffsetsRequest
     return kind(groups=[kind.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None) for group in groups])
 
 
-def _told(groups: list[str], answer: Any) -> dict[str, Any]:
-    """{group: what the answer says of it}. Raises RemoteProtocolError: not each of them is told of, once."""
-    found: dict[str, Any] = {}
-    for each in answer.groups:
+def _told(
+    groups: list[str], response: messages.OffsetFetchResponse | messages.DescribeShareGroupOffsetsResponse
+) -> dict[str, _OfGroup]:
+    """{group: what the response says of it}. Raises RemoteProtocolError: not each of them is told of, once."""
+    found: dict[str, _OfGroup] = {}
+    for each in response.groups:
         if each.group_id in found:
             raise RemoteProtocolError(f"offsets of group {each.group_id!r}: told twice")
         found[each.group_id] = each
     for group in {*groups} ^ {*found}:
-        raise RemoteProtocolError(f"offsets of group {group!r}: not asked for, or no word of it in the answer")
+        raise RemoteProtocolError(f"offsets of group {group!r}: not requested, or missing in the response")
     return found
 
 
-def _rows(group: str, answer: Any) -> Iterator[tuple[TopicPartition, PartitionLag]]:
-    if not answer.error_code:
-        check_told(answer.topics, None, group)
-    for topic in answer.topics:
+def _rows(group: str, told: OffsetsOfGroup) -> Iterator[tuple[TopicPartition, PartitionLag]]:
+    if not told.error_code:
+        check_told(told.topics, None, group)
+    for topic in told.topics:
         for each in topic.partitions:
             at = TopicPartition(topic.name, each.partition_index)
             if each.error_code:
@@ -398,9 +381,9 @@ def _rows(group: str, answer: Any) -> Iterator[tuple[TopicPartition, PartitionLa
                 yield at, PartitionLag(*at, each.committed_offset, None, None, epoch, metadata)
 
 
-def _share_rows(answer: Any) -> Iterator[tuple[TopicPartition, PartitionLag]]:
+def _share_rows(told: _OfShareGroup) -> Iterator[tuple[TopicPartition, PartitionLag]]:
     """Rows of a share group: where it starts in each partition, with the lag where its coordinator counts that."""
-    for topic in answer.topics:
+    for topic in told.topics:
         for each in topic.partitions:
             at = TopicPartition(topic.topic_name, each.partition_index)
             if each.error_code:
@@ -432,7 +415,7 @@ def _compared(row: PartitionLag, end: PartitionEnd) -> PartitionLag:
     )
 
 
-def _placed(known: ClusterMetadata, at: TopicPartition) -> int | PartitionEnd | KafkaError:
+def _leader_of(known: ClusterMetadata, at: TopicPartition) -> int | PartitionEnd | KafkaError:
     """The node that leads a partition; or why there is none, which may last or not."""
     topic = known.topics.get(at.topic)
     if topic is None or topic.error is Error.UNKNOWN_TOPIC_OR_PARTITION:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from tagwire import messages
 from tagwire.client import arguments
-from tagwire.client.admin.asking import Asker, Outcome, by_topic
+from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults, by_topic
 from tagwire.errors import Error
 from tagwire.partitions import TopicPartition
 
@@ -44,39 +43,32 @@ class LogDir:
     replicas: dict[TopicPartition, Replica] = field(default_factory=dict)
 
 
-class LogDirs(Asker):
+class LogDirs(AdminApi):
     """Log directories of a cluster."""
 
-    def describe_log_dirs(
+    async def describe_log_dirs(
         self, brokers: int | Iterable[int] | None = None, partitions: arguments.TopicsOrPartitions | None = None
     ) -> dict[int, list[LogDir]]:
-        """The log directories of brokers, by node id. One that is broken tells so in its `error`.
-
-        Args:
-            brokers: node ids, or one; None asks all.
-            partitions: only replicas of these; a topic's name stands for all of its own, None for all that there are.
-
-        Raises:
-            KafkaError: naming the broker. UnsupportedVersionError: it is older than Kafka 1.0.
-        """
+        """As `Admin.describe_log_dirs`."""
         kind = messages.DescribeLogDirsRequest
         wanted = None
         if partitions is not None:
-            topics = by_topic(self._places("partitions", partitions))
+            topics = by_topic(await self._partitions("partitions", partitions))
             wanted = [kind.DescribableLogDirTopic(topic=name, partitions=own) for name, own in topics.items()]
         if brokers is None:
-            brokers = list(self._network.refresh([], self._network.deadline()).brokers)
+            brokers = list((await self._network.refresh([], self._network.deadline())).brokers)
         nodes = arguments.numbers("brokers", brokers)
 
-        def ask(left: list[int], deadline: float) -> Iterator[Outcome]:
+        async def send(left: list[int], deadline: float) -> ApiResults[int, list[LogDir]]:
             for node in left:
-                answer = self._exchange(self._network.connection(node, deadline), kind(topics=wanted), deadline)
-                yield Outcome(node, answer.error_code, value=[_log_dir(found) for found in answer.results])
+                request = kind(topics=wanted)
+                response: messages.DescribeLogDirsResponse = await self._request(node, request, deadline)
+                yield ApiResult(node, response.error_code, value=[_log_dir(found) for found in response.results])
 
-        return self._settle(nodes, ask, "describe log directories of broker")
+        return await self._drive(nodes, send, "describe log directories of broker")
 
 
-def _log_dir(found: Any) -> LogDir:
+def _log_dir(found: messages.DescribeLogDirsResponse.DescribeLogDirsResult) -> LogDir:
     replicas = {
         TopicPartition(topic.name, each.partition_index): Replica(
             each.partition_size, each.offset_lag, each.is_future_key

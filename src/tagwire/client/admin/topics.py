@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from tagwire import messages
 from tagwire.client import arguments
-from tagwire.client.admin.asking import Asker, Outcome
-from tagwire.client.broker_connection import BrokerConnection
+from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
 from tagwire.client.config import wrong
 from tagwire.client.metadata import NO_NODE, TopicMetadata
 from tagwire.client.retry import FIRST_PAUSE
+from tagwire.client.scheduling import sleep
+from tagwire.errors import TagwireError
 from tagwire.rpc.version_gates import DELETE_TOPICS_IDS
 
 # Seconds that a new topic is waited for: brokers learn of it one after the other.
 SETTLE_TIME: Final = 5.0
-
-# From this version on DeleteTopics names a topic by a struct, before it by a string.
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,31 +32,26 @@ class NewTopic:
     configs: Mapping[str, arguments.ConfigValue] = field(default_factory=dict)
 
 
-Ask = Callable[[list[str], float], Iterator[Outcome]]
+_Send = Callable[[list[str], float], ApiResults[str, None]]
+_Result = ApiResult[str, None]
 
 
-class Topics(Asker):
+class Topics(AdminApi):
     """Topics of a cluster."""
 
-    def list_topics(self) -> list[TopicMetadata]:
-        """Every topic, internal ones too, by name. Raises as `Client.metadata`."""
-        return sorted(self._client.metadata().topics.values(), key=lambda topic: topic.name)
+    async def list_topics(self) -> list[TopicMetadata]:
+        """As `Admin.list_topics`."""
+        known = await self._network.refresh(None, self._network.deadline())
+        return sorted(known.topics.values(), key=lambda topic: topic.name)
 
-    def create_topics(self, topics: NewTopic | str | Sequence[NewTopic | str], *, validate_only: bool = False) -> None:
-        """Creates topics, and waits a moment until the cluster knows them.
-
-        Args:
-            topics: one or several; a name alone is a topic of one partition.
-            validate_only: only ask whether it could be done.
-
-        Raises:
-            KafkaError: with the code of the first topic that was refused; the text tells all of them. The others exist.
-            ConfigError: `topics` are none.
-        """
+    async def create_topics(
+        self, topics: NewTopic | str | Sequence[NewTopic | str], *, validate_only: bool = False
+    ) -> None:
+        """As `Admin.create_topics`."""
         kind = messages.CreateTopicsRequest
         wanted = _new_topics(topics)
 
-        def ask(names: list[str], deadline: float) -> Iterator[Outcome]:
+        async def send(names: list[str], deadline: float) -> ApiResults[str, None]:
             created = [
                 kind.CreatableTopic(
                     name=topic.name,
@@ -70,81 +65,79 @@ class Topics(Asker):
                 if topic.name in names
             ]
             request = kind(topics=created, timeout_ms=self._timeout_ms, validate_only=validate_only)
-            yield from _outcomes(self._from_controller(lambda connection: request, deadline).topics)
+            controller = await self._network.controller(deadline)
+            response: messages.CreateTopicsResponse = await self._network.request(controller, request, deadline)
+            for topic in response.topics:
+                yield _Result(topic.name, topic.error_code, topic.error_message)
 
-        self._change_topics({topic.name: topic.num_partitions for topic in wanted}, ask, "create", validate_only)
+        await self._change_topics({topic.name: topic.num_partitions for topic in wanted}, send, "create", validate_only)
 
-    def create_partitions(self, totals: Mapping[str, int], *, validate_only: bool = False) -> None:
-        """Gives topics more partitions, and waits a moment until the cluster knows them.
-
-        Args:
-            totals: {topic: how many partitions it is to have in all}.
-            validate_only: only ask whether it could be done.
-
-        Raises:
-            KafkaError: as `create_topics`; INVALID_PARTITIONS where a topic has as many already.
-            ConfigError: `totals` means nothing.
-        """
+    async def create_partitions(self, totals: Mapping[str, int], *, validate_only: bool = False) -> None:
+        """As `Admin.create_partitions`."""
         kind = messages.CreatePartitionsRequest
         totals = _totals(totals)
 
-        def ask(names: list[str], deadline: float) -> Iterator[Outcome]:
+        async def send(names: list[str], deadline: float) -> ApiResults[str, None]:
             grown = [kind.CreatePartitionsTopic(name=name, count=totals[name], assignments=None) for name in names]
             request = kind(topics=grown, timeout_ms=self._timeout_ms, validate_only=validate_only)
-            yield from _outcomes(self._from_controller(lambda connection: request, deadline).results)
+            controller = await self._network.controller(deadline)
+            response: messages.CreatePartitionsResponse = await self._network.request(controller, request, deadline)
+            for topic in response.results:
+                yield _Result(topic.name, topic.error_code, topic.error_message)
 
-        self._change_topics(totals, ask, "add partitions to", validate_only)
+        await self._change_topics(totals, send, "add partitions to", validate_only)
 
-    def delete_topics(self, names: arguments.Names) -> None:
-        """Deletes topics, or the one that is named, with all their records.
-
-        Raises:
-            KafkaError: with the code of the first topic that was refused; the text tells all of them. The others are
-            gone.
-            ConfigError: `names` are none.
-        """
+    async def delete_topics(self, names: arguments.Names) -> None:
+        """As `Admin.delete_topics`."""
         kind = messages.DeleteTopicsRequest
         doomed = arguments.names("names", names)
 
-        def ask(names: list[str], deadline: float) -> Iterator[Outcome]:
-            def request(connection: BrokerConnection) -> Any:
-                if connection.version(kind.api_key) >= DELETE_TOPICS_IDS:
-                    return kind(
-                        topics=[kind.DeleteTopicState(name=name) for name in names], timeout_ms=self._timeout_ms
-                    )
-                return kind(topic_names=names, timeout_ms=self._timeout_ms)
-
-            yield from _outcomes(self._from_controller(request, deadline).responses)
+        async def send(names: list[str], deadline: float) -> ApiResults[str, None]:
+            controller = await self._network.controller(deadline)
+            if controller.version(kind.api_key) >= DELETE_TOPICS_IDS:
+                topics = [kind.DeleteTopicState(name=name) for name in names]
+                request = kind(topics=topics, timeout_ms=self._timeout_ms)
+            else:
+                request = kind(topic_names=names, timeout_ms=self._timeout_ms)
+            response: messages.DeleteTopicsResponse = await self._network.request(controller, request, deadline)
+            for topic in response.responses:  # which tell no reason before version 5, and no name only by topic id
+                yield _Result(topic.name or str(topic.topic_id), topic.error_code, topic.error_message)
 
         try:
-            self._settle(doomed, ask, "delete topic", changes=True, moves=False)
+            await self._drive(doomed, send, "delete topic", changes=True, moves=False)
         finally:
             self._network.forget(doomed)
 
-    def _change_topics(self, totals: Mapping[str, int], ask: Ask, verb: str, validate_only: bool) -> None:
+    async def _change_topics(self, totals: Mapping[str, int], send: _Send, verb: str, validate_only: bool) -> None:
         """Changes how many partitions topics have, and waits for those that were changed, refused others or not."""
         changed: dict[str, int] = {}
 
-        def noted(names: list[str], deadline: float) -> Iterator[Outcome]:
-            for outcome in ask(names, deadline):
-                if not outcome.error:
-                    changed[outcome.key] = totals.get(outcome.key, 1)
-                yield outcome
+        async def noted(names: list[str], deadline: float) -> ApiResults[str, None]:
+            async with aclosing(send(names, deadline)) as results:
+                async for result in results:
+                    if not result.error:
+                        changed[result.key] = totals.get(result.key, 1)
+                    yield result
 
+        refused: TagwireError | None = None
         try:
-            self._settle(list(totals), noted, f"{verb} topic", changes=True, moves=False)
+            await self._drive(list(totals), noted, f"{verb} topic", changes=True, moves=False)
+        except TagwireError as error:
+            refused = error
         finally:
             self._network.forget(totals)
-            if changed and not validate_only:
-                self._await(changed)
+        if changed and not validate_only:
+            await self._until_known(changed)
+        if refused is not None:
+            raise refused
 
-    def _await(self, totals: Mapping[str, int]) -> None:
+    async def _until_known(self, totals: Mapping[str, int]) -> None:
         until = self._network.now() + min(SETTLE_TIME, self._network.timeout)
         while self._network.now() < until:
-            topics = self._client.metadata(list(totals)).topics
+            topics = (await self._network.refresh(list(totals), self._network.deadline())).topics
             if all(_usable(topics.get(name), total) for name, total in totals.items()):
                 return
-            self._network.sleep(self._network.now() + FIRST_PAUSE)
+            await sleep(self._network.now() + FIRST_PAUSE)
 
 
 def _new_topics(given: object) -> list[NewTopic]:
@@ -174,12 +167,6 @@ def _count(option: str, topic: str, given: object) -> int:
     if count is None:
         raise wrong(f"{option} of {topic!r}", arguments.shown(given), "a whole number")
     return count
-
-
-def _outcomes(results: Sequence[Any]) -> Iterator[Outcome]:
-    # DeleteTopics tells no reason before its version 5.
-    for result in results:
-        yield Outcome(result.name, result.error_code, result.error_message)
 
 
 def _usable(topic: TopicMetadata | None, total: int) -> bool:

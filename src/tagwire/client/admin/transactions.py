@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Final
 
 from tagwire import messages
 from tagwire.client import arguments
-from tagwire.client.admin.asking import Asker, Outcome
+from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
 from tagwire.client.config import of_type
 from tagwire.client.coordinators import TRANSACTION
 from tagwire.partitions import TopicPartition
@@ -17,7 +17,7 @@ from tagwire.partitions import TopicPartition
 # How long a fenced producer's next transaction might take; nobody begins one with the epoch that fencing takes.
 _FENCING_TIMEOUT_MS: Final = 60_000
 
-# From this version on ListTransactions can be asked for long ones alone.
+# From this version on ListTransactions has a filter for long ones.
 _DURATION_FROM: Final = 1
 
 
@@ -67,22 +67,13 @@ class ProducerState:
     transaction_start: int
 
 
-class Transactions(Asker):
+class Transactions(AdminApi):
     """Transactions of a cluster."""
 
-    def list_transactions(
+    async def list_transactions(
         self, *, states: arguments.Names = (), producer_ids: int | Sequence[int] = (), longer_than_ms: int = -1
     ) -> list[TransactionListing]:
-        """Every transactional id, by name.
-
-        Args:
-            states: only those in these states, such as "Ongoing".
-            producer_ids: only those of these producers.
-            longer_than_ms: only transactions that have been open for longer; needs Kafka 3.8.
-
-        Raises:
-            KafkaError: a broker refuses. UnsupportedVersionError: a broker is too old for what is asked.
-        """
+        """As `Admin.list_transactions`."""
         of_type("longer_than_ms", longer_than_ms, Integral, "a number of milliseconds")
         request = messages.ListTransactionsRequest(
             state_filters=arguments.names("states", states),
@@ -91,34 +82,32 @@ class Transactions(Asker):
         )
         found: dict[str, TransactionListing] = {}
 
-        def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            for connection in self._every_broker(deadline):
+        async def send(left: list[str], deadline: float) -> ApiResults[str, None]:
+            for node in (await self._network.refresh([], deadline)).brokers:
+                connection = await self._network.connection(node, deadline)
                 if longer_than_ms >= 0:
                     self._require(connection, request.api_key, _DURATION_FROM)
-                answer = self._exchange(connection, request, deadline)
-                if answer.error_code:
-                    yield Outcome("transactions", answer.error_code)
+                response: messages.ListTransactionsResponse = await self._network.request(connection, request, deadline)
+                if response.error_code:
+                    yield ApiResult("transactions", response.error_code)
                     return
-                for each in answer.transaction_states:
+                for each in response.transaction_states:
                     found[each.transactional_id] = TransactionListing(
                         each.transactional_id, each.producer_id, each.transaction_state
                     )
-            yield Outcome("transactions", 0)
+            yield ApiResult("transactions", 0)
 
-        self._settle(["transactions"], ask, "list")
+        await self._drive(["transactions"], send, "list")
         return [found[name] for name in sorted(found)]
 
-    def describe_transactions(self, transactional_ids: arguments.Names) -> dict[str, TransactionDescription]:
-        """Transactional ids and the partitions of their open transactions.
+    async def describe_transactions(self, transactional_ids: arguments.Names) -> dict[str, TransactionDescription]:
+        """As `Admin.describe_transactions`."""
 
-        Raises:
-            KafkaError: TRANSACTIONAL_ID_NOT_FOUND naming one that does not exist, or another refusal.
-        """
-
-        def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            for connection, own in self._by_coordinator(left, TRANSACTION, deadline):
+        async def send(left: list[str], deadline: float) -> ApiResults[str, TransactionDescription]:
+            for node, own in await self._by_coordinator(left, TRANSACTION, deadline):
                 request = messages.DescribeTransactionsRequest(transactional_ids=own)
-                for each in self._exchange(connection, request, deadline).transaction_states:
+                response: messages.DescribeTransactionsResponse = await self._request(node, request, deadline)
+                for each in response.transaction_states:
                     partitions = tuple(
                         TopicPartition(topic.topic, index) for topic in each.topics for index in topic.partitions
                     )
@@ -131,25 +120,23 @@ class Transactions(Asker):
                         each.transaction_start_time_ms,
                         partitions,
                     )
-                    yield Outcome(each.transactional_id, each.error_code, value=found)
+                    yield ApiResult(each.transactional_id, each.error_code, value=found)
 
-        return self._settle(arguments.names("transactional_ids", transactional_ids), ask, "describe transaction")
+        return await self._drive(arguments.names("transactional_ids", transactional_ids), send, "describe transaction")
 
-    def describe_producers(self, partitions: arguments.TopicsOrPartitions) -> dict[TopicPartition, list[ProducerState]]:
-        """The producers that partitions know, which tells whose transaction holds readers up. A topic's name stands
-        for all of its partitions.
-
-        Raises:
-            KafkaError: naming the partition.
-        """
+    async def describe_producers(
+        self, partitions: arguments.TopicsOrPartitions
+    ) -> dict[TopicPartition, list[ProducerState]]:
+        """As `Admin.describe_producers`."""
         kind = messages.DescribeProducersRequest
 
-        def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
-            for connection, topics in self._by_leader(left, deadline):
+        async def send(left: list[TopicPartition], deadline: float) -> ApiResults[TopicPartition, list[ProducerState]]:
+            for node, topics in await self._by_leader(left, deadline):
                 request = kind(
                     topics=[kind.TopicRequest(name=name, partition_indexes=own) for name, own in topics.items()]
                 )
-                for topic in self._exchange(connection, request, deadline).topics:
+                response: messages.DescribeProducersResponse = await self._request(node, request, deadline)
+                for topic in response.topics:
                     for found in topic.partitions:
                         producers = [
                             ProducerState(
@@ -163,26 +150,21 @@ class Transactions(Asker):
                             for each in found.active_producers
                         ]
                         at = TopicPartition(topic.name, found.partition_index)
-                        yield Outcome(at, found.error_code, found.error_message, producers)
+                        yield ApiResult(at, found.error_code, found.error_message, producers)
 
-        return self._settle(self._places("partitions", partitions), ask, "describe producers of partition")
+        return await self._drive(
+            await self._partitions("partitions", partitions), send, "describe producers of partition"
+        )
 
-    def abort_transaction(
+    async def abort_transaction(
         self, partition: tuple[str, int], producer_id: int, producer_epoch: int, coordinator_epoch: int = 0
     ) -> None:
-        """Ends a transaction that hangs in one partition: its coordinator knows nothing of it any more.
-
-        The three numbers are those of `describe_producers`; a `coordinator_epoch` of -1 there is 0 here. A transaction
-        that its coordinator does know is ended by `fence_producers`.
-
-        Raises:
-            KafkaError: naming the partition; INVALID_PRODUCER_EPOCH for a producer that has moved on.
-        """
+        """As `Admin.abort_transaction`."""
         kind = messages.WriteTxnMarkersRequest
         at = arguments.topic_partition("partition", partition)
 
-        def ask(left: list[TopicPartition], deadline: float) -> Iterator[Outcome]:
-            for connection, topics in self._by_leader(left, deadline):
+        async def send(left: list[TopicPartition], deadline: float) -> ApiResults[TopicPartition, None]:
+            for node, topics in await self._by_leader(left, deadline):
                 marker = kind.WritableTxnMarker(
                     producer_id=producer_id,
                     producer_epoch=producer_epoch,
@@ -192,27 +174,26 @@ class Transactions(Asker):
                         kind.WritableTxnMarkerTopic(name=name, partition_indexes=own) for name, own in topics.items()
                     ],
                 )
-                for answer in self._exchange(connection, kind(markers=[marker]), deadline).markers:
-                    for topic in answer.topics:
+                request = kind(markers=[marker])
+                response: messages.WriteTxnMarkersResponse = await self._request(node, request, deadline)
+                for written in response.markers:
+                    for topic in written.topics:
                         for found in topic.partitions:
-                            yield Outcome(TopicPartition(topic.name, found.partition_index), found.error_code)
+                            yield ApiResult(TopicPartition(topic.name, found.partition_index), found.error_code)
 
-        self._settle([at], ask, f"abort the transaction of producer {producer_id} in partition")
+        await self._drive([at], send, f"abort the transaction of producer {producer_id} in partition")
 
-    def fence_producers(self, transactional_ids: arguments.Names) -> None:
-        """Aborts the open transactions of transactional ids, and shuts out the producers that opened them.
+    async def fence_producers(self, transactional_ids: arguments.Names) -> None:
+        """As `Admin.fence_producers`."""
 
-        Raises:
-            KafkaError: naming the transactional id.
-        """
-
-        def ask(left: list[str], deadline: float) -> Iterator[Outcome]:
-            for connection, own in self._by_coordinator(left, TRANSACTION, deadline):
+        async def send(left: list[str], deadline: float) -> ApiResults[str, None]:
+            for node, own in await self._by_coordinator(left, TRANSACTION, deadline):
                 for name in own:
                     request = messages.InitProducerIdRequest(
                         transactional_id=name, transaction_timeout_ms=_FENCING_TIMEOUT_MS
                     )
-                    yield Outcome(name, self._exchange(connection, request, deadline).error_code)
+                    response: messages.InitProducerIdResponse = await self._request(node, request, deadline)
+                    yield ApiResult(name, response.error_code)
 
         names = arguments.names("transactional_ids", transactional_ids)
-        self._settle(names, ask, "fence the producer of transactional id")
+        await self._drive(names, send, "fence the producer of transactional id")

@@ -1,0 +1,301 @@
+"""Admin: looks after a cluster, one blocking call after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+
+from tagwire.client import arguments
+from tagwire.client.admin.cluster import ClusterDescription
+from tagwire.client.admin.configs import Change, ConfigEntry, ConfigResource, ResourceT
+from tagwire.client.admin.core import AdminCore
+from tagwire.client.admin.group_offsets import OffsetAndMetadata
+from tagwire.client.admin.groups import GroupDescription, GroupListing
+from tagwire.client.admin.lags import GroupLag, PartitionEnd
+from tagwire.client.admin.log_dirs import LogDir
+from tagwire.client.admin.topics import NewTopic
+from tagwire.client.admin.transactions import ProducerState, TransactionDescription, TransactionListing
+from tagwire.client.client import Client
+from tagwire.client.config import Bootstrap
+from tagwire.client.metadata import TopicMetadata
+from tagwire.client.offset_spec import OffsetSpec
+from tagwire.client.owning import ClientOwner
+from tagwire.partitions import TopicPartition
+
+
+class Admin(ClientOwner):
+    """Looks after a cluster, for one thread.
+
+    Each call speaks the highest version that the broker and tagwire share; what a broker is too old for is an
+    UnsupportedVersionError that names the API, both ranges, the broker and the releases that would do. What may
+    succeed later is tried again until the client's timeout; a change whose response was lost is not.
+
+        with Admin("kafka-1:9092") as admin:
+            admin.create_topics([NewTopic("flights", num_partitions=4)])
+            admin.alter_configs({("topic", "flights"): {"retention.ms": "-1"}})
+
+    Args:
+        client: a client, which stays open, or bootstrap addresses, "HOST:PORT,HOST:PORT".
+    """
+
+    def __init__(self, client: Client | Bootstrap) -> None:
+        super().__init__(client)
+        self._core = AdminCore(self._network.core, self._client.fetch_settings.isolation)
+
+    def list_topics(self) -> list[TopicMetadata]:
+        """Every topic, internal ones too, by name. Raises as `Client.metadata`."""
+        return self._network.run(self._core.list_topics())
+
+    def create_topics(self, topics: NewTopic | str | Sequence[NewTopic | str], *, validate_only: bool = False) -> None:
+        """Creates topics, and waits a moment until the cluster knows them.
+
+        Args:
+            topics: one or several; a name alone is a topic of one partition.
+            validate_only: checks whether it could be done, and changes nothing.
+
+        Raises:
+            KafkaError: with the code of the first topic that was refused; the text tells all of them. The others exist.
+            ConfigError: `topics` are none.
+        """
+        self._network.run(self._core.create_topics(topics, validate_only=validate_only))
+
+    def create_partitions(self, totals: Mapping[str, int], *, validate_only: bool = False) -> None:
+        """Gives topics more partitions, and waits a moment until the cluster knows them.
+
+        Args:
+            totals: {topic: how many partitions it is to have in all}.
+            validate_only: checks whether it could be done, and changes nothing.
+
+        Raises:
+            KafkaError: as `create_topics`; INVALID_PARTITIONS where a topic has as many already.
+            ConfigError: `totals` means nothing.
+        """
+        self._network.run(self._core.create_partitions(totals, validate_only=validate_only))
+
+    def delete_topics(self, names: arguments.Names) -> None:
+        """Deletes topics, or the one that is named, with all their records.
+
+        Raises:
+            KafkaError: with the code of the first topic that was refused; the text tells all of them. The others are
+            gone.
+            ConfigError: `names` are none.
+        """
+        self._network.run(self._core.delete_topics(names))
+
+    def delete_records(self, before: Mapping[arguments.PartitionT, int]) -> dict[TopicPartition, int]:
+        """Deletes the records before an offset; -1 all that there are.
+
+        Args:
+            before: {(topic, partition): offset}.
+
+        Returns:
+            The first offset that each partition holds now.
+
+        Raises:
+            KafkaError: naming the partition; OFFSET_OUT_OF_RANGE for an offset that it has not reached.
+            ConfigError: `before` means nothing.
+        """
+        return self._network.run(self._core.delete_records(before))
+
+    def describe_configs(
+        self, resources: tuple[str, str] | Sequence[tuple[str, str]] | Set[tuple[str, str]]
+    ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+        """What resources are set to, by config name; defaults included.
+
+        Args:
+            resources: (kind, name) pairs, such as ("topic", "flights") or ("broker", "1"), or one.
+
+        Raises:
+            ConfigError: no such kind, or no pairs. KafkaError: naming the resource.
+        """
+        return self._network.run(self._core.describe_configs(resources))
+
+    def alter_configs(
+        self,
+        changes: Mapping[ResourceT, Mapping[str, Change]],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Sets configs, and leaves the others of a resource as they are.
+
+        Args:
+            changes: {(kind, name): {config: value}}; None takes a config back to its default, `Append` and `Subtract`
+                change one that is a list.
+            validate_only: checks whether it could be done, and changes nothing.
+
+        Raises:
+            ConfigError: no such kind, or `changes` means nothing. KafkaError: naming the resource.
+            UnsupportedVersionError: a broker before Kafka 2.3 cannot change one config alone.
+        """
+        self._network.run(self._core.alter_configs(changes, validate_only=validate_only))
+
+    def list_groups(self, *, states: arguments.Names = (), types: arguments.Names = ()) -> list[GroupListing]:
+        """Every group, by name.
+
+        Args:
+            states: only groups in these states, such as "Empty"; needs Kafka 2.6.
+            types: only groups of these types, "classic", "consumer", "share"; needs Kafka 3.8.
+
+        Raises:
+            KafkaError: a broker refuses. UnsupportedVersionError: a broker is too old for the filter.
+        """
+        return self._network.run(self._core.list_groups(states=states, types=types))
+
+    def describe_groups(self, groups: arguments.Names) -> dict[str, GroupDescription]:
+        """Groups and their members: classic ones, those of KIP-848, share groups (KIP-932).
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND naming a group that does not exist, or another refusal.
+        """
+        return self._network.run(self._core.describe_groups(groups))
+
+    def delete_groups(self, groups: arguments.Names) -> None:
+        """Deletes groups and the offsets they committed.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP for one that has members, GROUP_ID_NOT_FOUND for one that does not exist; the
+            text tells all refusals. The others are gone.
+        """
+        self._network.run(self._core.delete_groups(groups))
+
+    def group_offsets(
+        self, group: str, partitions: arguments.TopicsOrPartitions | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What a group has committed. Partitions without an offset are left out; so is a group that does not exist.
+
+        Args:
+            partitions: a topic's name stands for all of its partitions; None is for all that there are.
+
+        Raises:
+            KafkaError: naming the group or the partition. ConfigError: `group` or `partitions` mean nothing.
+        """
+        return self._network.run(self._core.group_offsets(group, partitions))
+
+    def alter_group_offsets(
+        self, group: str, offsets: arguments.ByTopicOrPartition[OffsetSpec | OffsetAndMetadata]
+    ) -> None:
+        """Commits offsets for a group that has no members now; a group that does not exist begins with them.
+
+        Args:
+            offsets: {(topic, partition): the offset to read next}, or "earliest", "latest" or a time; a topic's name
+                stands for all of its partitions.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID while the group has members; otherwise naming the partition.
+            ConfigError: `group` or `offsets` mean nothing.
+        """
+        self._network.run(self._core.alter_group_offsets(group, offsets))
+
+    def delete_group_offsets(self, group: str, partitions: arguments.TopicsOrPartitions) -> None:
+        """Forgets what a group has committed in partitions. A topic's name stands for all of its own.
+
+        Raises:
+            KafkaError: GROUP_SUBSCRIBED_TO_TOPIC while a member reads the topic; otherwise naming the partition.
+        """
+        self._network.run(self._core.delete_group_offsets(group, partitions))
+
+    def group_lags(
+        self, groups: arguments.Names | None = None, *, topics: arguments.Names = (), members: bool = False
+    ) -> list[GroupLag]:
+        """How far groups are behind, by name: classic ones, those of KIP-848 and, from their start offsets, share
+        groups.
+
+        An offset counts as soon as it is committed, also one that an open transaction would replace. Partitions end
+        where the client's isolation says.
+
+        Args:
+            groups: one or several; None takes all; a group that is deleted meanwhile is left out.
+            topics: only of these; none takes all.
+            members: whether to find who has which partition; partitions without an offset are then told of too.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND naming a group that does not exist; brokers cannot list groups.
+            ConnectError, ...: a broker does not tell which groups it has.
+        """
+        return self._network.run(self._core.group_lags(groups, topics=topics, members=members))
+
+    def partition_ends(self, partitions: arguments.TopicsOrPartitions) -> dict[TopicPartition, PartitionEnd]:
+        """Where partitions end, in the client's isolation; of those that nobody can tell it of, why.
+
+        Raises:
+            ConnectError, ...: no broker tells which topics there are.
+        """
+        return self._network.run(self._core.partition_ends(partitions))
+
+    def list_transactions(
+        self, *, states: arguments.Names = (), producer_ids: int | Sequence[int] = (), longer_than_ms: int = -1
+    ) -> list[TransactionListing]:
+        """Every transactional id, by name.
+
+        Args:
+            states: only those in these states, such as "Ongoing".
+            producer_ids: only those of these producers.
+            longer_than_ms: only transactions that have been open for longer; needs Kafka 3.8.
+
+        Raises:
+            KafkaError: a broker refuses. UnsupportedVersionError: a broker is too old for the filter.
+        """
+        return self._network.run(
+            self._core.list_transactions(states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms)
+        )
+
+    def describe_transactions(self, transactional_ids: arguments.Names) -> dict[str, TransactionDescription]:
+        """Transactional ids and the partitions of their open transactions.
+
+        Raises:
+            KafkaError: TRANSACTIONAL_ID_NOT_FOUND naming one that does not exist, or another refusal.
+        """
+        return self._network.run(self._core.describe_transactions(transactional_ids))
+
+    def describe_producers(self, partitions: arguments.TopicsOrPartitions) -> dict[TopicPartition, list[ProducerState]]:
+        """The producers that partitions know, which tells whose transaction holds readers up. A topic's name stands
+        for all of its partitions.
+
+        Raises:
+            KafkaError: naming the partition.
+        """
+        return self._network.run(self._core.describe_producers(partitions))
+
+    def abort_transaction(
+        self, partition: tuple[str, int], producer_id: int, producer_epoch: int, coordinator_epoch: int = 0
+    ) -> None:
+        """Ends a transaction that hangs in one partition: its coordinator knows nothing of it any more.
+
+        The three numbers are those of `describe_producers`; a `coordinator_epoch` of -1 there is 0 here. A transaction
+        that its coordinator does know is ended by `fence_producers`.
+
+        Raises:
+            KafkaError: naming the partition; INVALID_PRODUCER_EPOCH for a producer that has moved on.
+        """
+        self._network.run(self._core.abort_transaction(partition, producer_id, producer_epoch, coordinator_epoch))
+
+    def fence_producers(self, transactional_ids: arguments.Names) -> None:
+        """Aborts the open transactions of transactional ids, and shuts out the producers that opened them.
+
+        Raises:
+            KafkaError: naming the transactional id.
+        """
+        self._network.run(self._core.fence_producers(transactional_ids))
+
+    def describe_cluster(self) -> ClusterDescription:
+        """The cluster's id, controller and brokers, fenced ones included where brokers tell of them.
+
+        Brokers before Kafka 2.8 have no DescribeCluster; Metadata says the same of them.
+
+        Raises:
+            KafkaError: the request is refused. ConnectError, ...: no broker can be reached.
+        """
+        return self._network.run(self._core.describe_cluster())
+
+    def describe_log_dirs(
+        self, brokers: int | Iterable[int] | None = None, partitions: arguments.TopicsOrPartitions | None = None
+    ) -> dict[int, list[LogDir]]:
+        """The log directories of brokers, by node id. One that is broken tells so in its `error`.
+
+        Args:
+            brokers: node ids, or one; None is for all.
+            partitions: only replicas of these; a topic's name stands for all of its own, None for all that there are.
+
+        Raises:
+            KafkaError: naming the broker. UnsupportedVersionError: it is older than Kafka 1.0.
+        """
+        return self._network.run(self._core.describe_log_dirs(brokers, partitions))

@@ -1,0 +1,166 @@
+"""How every call of an administrator is driven: which broker gets the request, how often, and what becomes of refusals.
+
+Kafka's AdminApiDriver is the model. Everything here is a coroutine of the client's core.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Sequence
+from contextlib import aclosing
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from tagwire.client import arguments
+from tagwire.client.broker_connection import BrokerConnection
+from tagwire.client.coordinators import coordinators
+from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient
+from tagwire.client.offsets import by_leader
+from tagwire.client.scheduling import sleep
+from tagwire.client.topic_expansion import partitions_of
+from tagwire.client.versions import range_of
+from tagwire.errors import ConnectError, ConnectionLostError, Error, KafkaError, RemoteProtocolError
+from tagwire.escaping import told
+from tagwire.partitions import TopicPartition
+from tagwire.rpc import choose
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class ApiResult(NamedTuple, Generic[K, V]):
+    """What a response says of one key. `error` is a code, 0 for none, `message` the broker's text to it; `value` is set
+    where there is no error."""
+
+    key: K
+    error: int
+    message: str | None = None
+    value: V | None = None
+
+
+ApiResults = AsyncGenerator[ApiResult[K, V], None]
+"""What the responses to one round of requests say."""
+
+
+class AdminApi:
+    """What the subjects of `AdminCore` build on.
+
+    Args:
+        isolation: the end of a partition: see `tagwire.client.config.ISOLATIONS`.
+    """
+
+    def __init__(self, network: NetworkClient, isolation: str) -> None:
+        self._network = network
+        self._isolation = isolation
+
+    async def _drive(
+        self,
+        keys: Sequence[K],
+        send: Callable[[list[K], float], ApiResults[K, V]],
+        verb: str,
+        *,
+        changes: bool = False,
+        moves: bool = True,
+    ) -> dict[K, V]:
+        """Sends requests until there is a result for every key; what may succeed later is sent again until the
+        deadline, and what is about an unknown topic or partition for as long as `NetworkClient.topic` waits for one.
+
+        Args:
+            send: one round of requests, about the keys that are left, with a deadline.
+            verb: with a key, how errors call the request: "delete group 'g'".
+            changes: whether requests change something: then they are not sent again when a response was lost.
+            moves: whether errors that call for fresh metadata are worth another attempt.
+
+        Raises:
+            KafkaError: with the code of the first refusal; the text tells all of them. The others have succeeded.
+            RemoteProtocolError: a response leaves out a key, or tells of another.
+        """
+        network = self._network
+        deadline = network.deadline()
+        missing_until = network.now() + UNKNOWN_TOPIC_PATIENCE
+        found: dict[K, Any] = {}
+        refused: dict[K, KafkaError] = {}
+        left, retry = list(dict.fromkeys(keys)), network.retry(deadline)
+        while left:
+            later: dict[K, KafkaError] = {}
+            silent = set(left)
+            try:
+                async with aclosing(send(left, deadline)) as results:
+                    async for result in results:
+                        if result.key not in silent:
+                            raise RemoteProtocolError(
+                                f"{_told(verb, result.key, result.message)}: twice in a response, or not requested"
+                            )
+                        silent.remove(result.key)
+                        if not result.error:
+                            found[result.key] = result.value
+                            continue
+                        refusal = KafkaError(result.error, _told(verb, result.key, result.message))
+                        again = refusal.retriable and (moves or not refusal.refreshes_metadata)
+                        if refusal.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+                            again = again and network.now() < missing_until
+                        (later if again else refused)[result.key] = refusal
+            except (ConnectError, ConnectionLostError) as error:
+                is_sent = isinstance(error, ConnectionLostError)
+                if is_sent and changes:
+                    raise
+                await sleep(retry.pause_until(error))
+                if not is_sent:
+                    await network.refresh([], deadline)
+                # Other brokers have responded: a change that was made cannot be made again.
+                left = [key for key in left if key in silent or key in later]
+                continue
+            if silent:
+                raise RemoteProtocolError(f"{_told(verb, silent.pop())}: missing in the response")
+            left = [key for key in left if key in later]
+            if left:
+                await sleep(retry.pause_until(later[left[0]]))
+                network.forget(key.topic for key in left if isinstance(key, TopicPartition))
+                await network.refresh([], deadline)
+        if refused:
+            first, *others = refused.values()
+            raise KafkaError(first.code, "; ".join([first.message, *(str(other) for other in others)]))
+        return found
+
+    async def _request(self, node: int | None, message: Any, deadline: float) -> Any:
+        """The response of a broker, None for any. Raises as `NetworkClient.connection` and `NetworkClient.request`."""
+        return await self._network.request(await self._network.connection(node, deadline), message, deadline)
+
+    def _require(self, connection: BrokerConnection, api: int, since: int) -> None:
+        """Raises UnsupportedVersionError where the broker does not serve the API from version `since` on."""
+        choose(api, {api: (since, range_of(api)[1])}, connection.ranges, broker=connection.broker)
+
+    async def _by_coordinator(self, keys: Iterable[str], kind: int, deadline: float) -> list[tuple[int, list[str]]]:
+        """The keys by the node that coordinates them."""
+        nodes: dict[int, list[str]] = defaultdict(list)
+        for key, node in (await coordinators(self._network, keys, kind, deadline)).items():
+            nodes[node].append(key)
+        return list(nodes.items())
+
+    async def _by_leader(
+        self, partitions: Iterable[TopicPartition], deadline: float
+    ) -> list[tuple[int, dict[str, list[int]]]]:
+        """{topic: partitions} by the node that leads them."""
+        leaders = await by_leader(self._network, partitions, deadline)
+        return [(node, by_topic(own)) for node, own in leaders.items()]
+
+    async def _partitions(self, option: str, given: object) -> list[TopicPartition]:
+        """The partitions that a caller means, as `arguments.topics_or_partitions` has it."""
+        named = arguments.topics_or_partitions(option, given)
+        return await partitions_of(self._network, named, self._network.deadline())
+
+    @property
+    def _timeout_ms(self) -> int:
+        return int(self._network.timeout * 1000)
+
+
+def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """{topic: its partitions}."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in partitions:
+        found[topic].append(partition)
+    return dict(found)
+
+
+def _told(verb: str, key: Hashable, message: str | None = None) -> str:
+    name = repr(key) if isinstance(key, str) else str(key)
+    return f"{verb} {name}{f': {told(message)}' if message else ''}"
