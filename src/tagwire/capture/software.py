@@ -1,7 +1,8 @@
 """Published clients other than Kafka's own: how they are told from each other, and which of their releases work.
 
-The table beside this file is written by tests/interop/try_clients.py, which runs each release against real brokers:
-produce, consume in a group, commit, and all but librdkafka create a topic.
+Of the tables beside this file, tried.json is written by tests/interop/try_clients.py, which runs each release against
+real brokers: produce, consume in a group, commit, and all but librdkafka create a topic. seen.json is written by
+tests/interop/see_clients.py, which does the same on the embedded broker, and says which versions they used.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tagwire.capture.census import Client
 from tagwire.spec import releases
 
 _TABLE: Final = Path(__file__).with_name("tried.json")
+_SEEN: Final = Path(__file__).with_name("seen.json")
 _NAMES: Final = {"kafka-python": "kafka-python", "kgo": "franz-go", "librdkafka": "librdkafka", "sarama": "sarama"}
 """{the name that a client tells: as people call it}."""
 
@@ -69,6 +71,13 @@ def works_with(software: str, version: str, target: str) -> bool | None:
         return True
     broken = [_number(tried) for tried, works in _table().get(software, {}).items() if _works(works, target) is False]
     return False if broken and _number(version) <= max(broken) else None
+
+
+@cache
+def seen() -> dict[str, dict[str, dict[str, dict[str, list[int]]]]]:
+    """Which versions clients were seen to use: {software: {version: {release of the broker: {API: versions}}}}."""
+    found: dict[str, dict[str, dict[str, dict[str, list[int]]]]] = json.loads(_SEEN.read_text(encoding="utf-8"))
+    return found
 
 
 def _oldest(software: str, target: str) -> str | None:

@@ -16,7 +16,7 @@ from uuid import UUID
 from tagwire.codec import message_class
 from tagwire.codec.annotate import Span, annotate
 from tagwire.codec.classes import MessageObject
-from tagwire.spec import Absent, Field, Message, Struct
+from tagwire.spec import Field, Message, Struct
 from tagwire.spec.model import INTEGER_RANGES
 
 _BY_ENTITY: Final[dict[str, Any]] = {
@@ -125,8 +125,8 @@ def primitive(field: Field, chance: random.Random) -> Any:
 
 def _number(field: Field, kind: str, chance: random.Random) -> int:
     lowest, highest = INTEGER_RANGES[kind]
-    if isinstance(field.default, int) and not isinstance(field.default, Absent) and field.default > 1:
-        return field.default
+    if field.tag is None and isinstance(field.default, int) and field.default > 1:
+        return field.default  # in a tag it would not be written
     name = field.name
     if name.endswith("Ms"):
         number = 500 * chance.randrange(1, 60)

@@ -70,7 +70,7 @@ def front(subjects: Sequence[Subject]) -> Page:
 def _about(subject: Subject) -> str:
     if not subject.is_kafkas:
         return ", ".join(message.name for message in subject.messages.values())
-    return notes.purpose(subject.name) or (f"A record of {subject.topic}." if subject.topic else "")
+    return notes.purpose(subject.path) or (f"A record of {subject.topic}." if subject.topic else "")
 
 
 def errors() -> Page:
@@ -121,7 +121,7 @@ def kips(subjects: Sequence[Subject]) -> Page:
         if not subject.is_kafkas:
             continue
         for version in subject.versions:
-            for kip in notes.reason(subject.name, version).kips:
+            for kip in notes.reason(subject.path, version).kips:
                 links = made.setdefault(kip, [])
                 links += [", "] if links else []
                 links.append(Link(f"{subject.name} v{version}", subject.path, f"v{version}"))

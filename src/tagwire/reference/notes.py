@@ -39,14 +39,14 @@ class Answer:
     advice: str
 
 
-def purpose(name: str) -> str:
-    """What an API, a record type or another message of Kafka's is for; "" for what is none."""
-    return str(_read("purposes").get(name, ""))
+def purpose(path: str) -> str:
+    """What a subject of Kafka's is for, by the path of its page; "" for what is none."""
+    return str(_read("purposes").get(path, ""))
 
 
-def reason(name: str, version: int) -> Reason:
-    """Why `version` of an API or message was made, as far as it is known."""
-    found = _read("versions").get(name, {}).get(str(version), {})
+def reason(path: str, version: int) -> Reason:
+    """Why `version` of a subject was made, as far as it is known."""
+    found = _read("versions").get(path, {}).get(str(version), {})
     return Reason(tuple(found.get("kips", ())), found.get("text", ""))
 
 

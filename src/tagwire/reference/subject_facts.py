@@ -22,7 +22,7 @@ def subject_facts(subject: Subject, version: int | None = None) -> dict[str, Any
         "kind": subject.kind,
         "api_key": subject.api_key if subject.api_key >= 0 else None,
         "topic": subject.topic or None,
-        "purpose": notes.purpose(subject.name) if subject.is_kafkas else None,
+        "purpose": notes.purpose(subject.path) if subject.is_kafkas else None,
         "versions": str(subject.versions),
         "messages": [
             {
@@ -62,7 +62,8 @@ def subject_facts(subject: Subject, version: int | None = None) -> dict[str, Any
             for one in notes.answers(subject.name)
         ]
         found["clients"] = [
-            {"client": one.name, "versions": one.versions, "note": one.note} for one in speakers(subject.api_key)
+            {"client": one.name, "versions": one.versions, "was_seen": one.was_seen}
+            for one in speakers(subject.api_key, subject.name)
         ]
     found["details"] = [_version_facts(subject, each, with_bytes=version is not None) for each in shown]
     return found
@@ -85,7 +86,7 @@ def _field_facts(row: FieldRow) -> dict[str, Any]:
 
 
 def _version_facts(subject: Subject, version: int, *, with_bytes: bool) -> dict[str, Any]:
-    why = notes.reason(subject.name, version) if subject.is_kafkas else notes.Reason()
+    why = notes.reason(subject.path, version) if subject.is_kafkas else notes.Reason()
     found: dict[str, Any] = {"version": version, "kips": list(why.kips), "note": why.text or None}
     if subject.kind == "api" and subject.is_kafkas:
         life = next(lives(subject.api_key, Versions(version, version)))

@@ -25,7 +25,7 @@ from tagwire.reference.fields import changes, dialect, field_rows
 from tagwire.reference.frames import encoded, header_version
 from tagwire.reference.release_pages import spans
 from tagwire.reference.served import AT_THE_LATEST, Life, eras, lives
-from tagwire.reference.speakers import speakers
+from tagwire.reference.speakers import brokers_releases, is_of_brokers, speakers
 from tagwire.reference.subject_facts import subject_facts
 from tagwire.reference.subjects import Subject
 from tagwire.spec import Message, Versions
@@ -57,7 +57,7 @@ def page(subject: Subject, version: int | None = None) -> Page:
 
 def _summary(subject: Subject) -> Text:
     if subject.is_kafkas:
-        return notes.purpose(subject.name)
+        return notes.purpose(subject.path)
     return f"{', '.join(message.name for message in subject.messages.values())}, of a spec of yours."
 
 
@@ -207,11 +207,22 @@ def _fate(deprecated: str | None, spared: str | None, removed: str | None) -> It
 
 
 def _clients(subject: Subject) -> Iterator[Block]:
-    rows = [Row([one.name, one.versions, one.note]) for one in speakers(subject.api_key)]
-    if rows:
-        yield Table(f"Who speaks which versions of {subject.name}", ("client", "versions", "note"), rows)
-    else:
+    if is_of_brokers(subject.api_key):
+        yield Paragraph("Brokers and controllers ask it of each other; a client has no use for it.")
+        return
+    found = speakers(subject.api_key, subject.name)
+    if not found:
         yield Paragraph("No client that was tried uses it.")
+        return
+    brokers = brokers_releases()
+    rows = [Row([one.name, *(one.versions.get(release, "-") for release in brokers)]) for one in found]
+    titles = ("client", *(f"to Kafka {release}" for release in brokers))
+    yield Table(f"Versions of {subject.name} that clients use, by the release of the broker", titles, rows)
+    yield Paragraph(
+        "Up to: what tagwire and Kafka's own client can. The others are what clients were seen to use on the embedded"
+        " broker as it stands in for that release, while they produced, consumed in a group and, most of them,"
+        " created a topic."
+    )
 
 
 def _errors(subject: Subject) -> Iterator[Block]:
@@ -245,7 +256,7 @@ def _version(subject: Subject, version: int) -> Iterator[Block]:
         life = next(lives(subject.api_key, Versions(version, version)))
         if life.since is not None:
             yield Paragraph(list(_life(life)))
-    why = notes.reason(subject.name, version) if subject.is_kafkas else notes.Reason()
+    why = notes.reason(subject.path, version) if subject.is_kafkas else notes.Reason()
     lines: list[Text] = list(_marks(subject, version))
     if why.kips:
         lines.append(["Made by ", *_linked(why.kips), "."])
