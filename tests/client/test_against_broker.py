@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tagwire import records
 from tagwire.broker import Broker
 from tagwire.client import EARLIEST, Admin, Client, NewTopic, Producer, Reader
 from tagwire.errors import ConnectError, Error, KafkaError
+from tagwire.records import Record
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +64,20 @@ def test_a_stopped_broker_is_unreachable_and_a_restarted_one_is_not(tmp_path: ob
     with Broker(str(tmp_path)) as broker:
         batch = next(Reader(broker.bootstrap, {("kept", 0): EARLIEST}, stop_at_end=True))
         assert batch.column("value").to_pylist() == [b"v"]
+
+
+def test_a_partition_that_the_topic_has_got_meanwhile_is_written_to(client: Client) -> None:
+    import pyarrow as pa
+
+    admin = Admin(client)
+    admin.create_topics([NewTopic("growing")])
+    with Producer(client) as producer:
+        assert producer.send("growing", b"v", partition=0).result().offset == 0
+        admin.create_partitions({"growing": 2})
+        assert producer.send("growing", b"v", partition=1).result().offset == 0
+        admin.create_partitions({"growing": 3})
+        assert producer.send_arrow("growing", pa.table({"value": [b"v"], "partition": [2]})).result().rows == 1
+        admin.create_partitions({"growing": 4})
+        assert producer.send_batch("growing", 3, records.write([Record(None, b"v")])).result().offset == 0
+        with pytest.raises(KafkaError, match="partition growing-4: topic 'growing' has 4 partitions"):
+            producer.send("growing", b"v", partition=4)

@@ -53,6 +53,15 @@ def check_rows(rows: object) -> None:
         )
 
 
+def greatest_partition(rows: pa.RecordBatch | pa.Table) -> int | None:
+    """The greatest number in the column `partition`; None where no row has one."""
+    position = rows.schema.get_field_index("partition")
+    if position < 0 or not pa.types.is_integer(rows.column(position).type):
+        return None
+    found: int | None = pc.max(rows.column(position)).as_py()
+    return found
+
+
 def row_batches(
     rows: pa.RecordBatch | pa.Table,
     partitioner: TopicPartitioner,

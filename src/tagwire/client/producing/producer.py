@@ -185,7 +185,10 @@ class Producer(ClientOwner):
             if not -1 <= timestamp <= _LATEST_TIMESTAMP:
                 raise EncodeError(f"timestamp {timestamp} of a record is out of range")
             size = size_of(key, value, pairs, self._header_keys)
-            return self._accumulator.append(self._metadata.get(topic) or self._topic(topic), record, size, partition)
+            partitioner = self._metadata.get(topic)
+            if partitioner is None or (partition is not None and partition >= len(partitioner)):
+                partitioner = self._topic(topic, partition)
+            return self._accumulator.append(partitioner, record, size, partition)
         except TypeError:
             check_destination(topic, partition)
             raise
@@ -197,7 +200,8 @@ class Producer(ClientOwner):
         Raises:
             EncodeError: `data` is not exactly one record batch, or `partition` no number. Else as `send`.
         """
-        tp = self._topic(topic).checked(whole_number("partition", partition))
+        partition = whole_number("partition", partition)
+        tp = self._topic(topic, partition).checked(partition)
         batch = self._accumulator.encoded(tp, data, is_unsplittable=True)
         self._accumulator.append_batch(batch)
         return Delivery(batch, 0)
@@ -218,13 +222,13 @@ class Producer(ClientOwner):
                 a column is of another type, or a row cannot be written: rows before it may be sent.
             KafkaError: the topic or a partition does not exist. Else as `send`.
         """
-        from tagwire.client.producing.arrow_rows import MAX_BATCH_BYTES, check_rows, row_batches
+        from tagwire.client.producing.arrow_rows import MAX_BATCH_BYTES, check_rows, greatest_partition, row_batches
 
         check_rows(rows)
         if partition is not None:
             partition = whole_number("partition", partition)
         batches: list[ProducerBatch] = []
-        partitioner = self._topic(topic)
+        partitioner = self._topic(topic, greatest_partition(rows) if partition is None else partition)
         size = max(self._settings.batch_bytes, MAX_BATCH_BYTES)
         dialect, now = self._settings.dialect, time.time_ns() // 1_000_000
         for tp, data in row_batches(rows, partitioner, partition, size, now, dialect, self._register):
@@ -433,11 +437,14 @@ class Producer(ClientOwner):
             record = record.replace(headers=self._register.to_ints(record.headers, of=f"record for {topic}"))
         return record
 
-    def _topic(self, name: str) -> TopicPartitioner:
+    def _topic(self, name: str, partition: int | None = None) -> TopicPartitioner:
+        """The partitioner of a topic; if it lacks `partition`, as the cluster has it now."""
         if not isinstance(name, str):
             raise EncodeError(f'topic of a record must be text, such as "orders", not {type(name).__name__}')
         known: TopicPartitioner | None = self._metadata.get(name)
-        return known or self._call(lambda deadline: self._metadata.fetch(name, deadline), None)
+        if known is not None and (partition is None or partition < len(known)):
+            return known
+        return self._call(lambda deadline: self._metadata.fetch(name, deadline, partition), None)
 
     def _call(self, function: Callable[[float], Work[Result]], timeout: float | None) -> Result:
         """Lets the thread run what `function` begins, with its deadline."""

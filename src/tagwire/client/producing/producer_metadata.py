@@ -32,9 +32,18 @@ class ProducerMetadata:
     def is_refresh_due(self) -> bool:
         return self._network.now() >= self._next_refresh
 
-    async def fetch(self, name: str, deadline: float) -> TopicPartitioner:
-        """The partitioner of a topic, which is created where brokers do that. Raises as `NetworkClient.topic`."""
-        return self._remember(await self._network.topic(name, deadline, allow_auto_create=True))
+    async def fetch(self, name: str, deadline: float, partition: int | None = None) -> TopicPartitioner:
+        """The partitioner of a topic, which is created where brokers do that. Raises as `NetworkClient.topic`.
+
+        Args:
+            partition: one that is wanted: where the topic lacks it as last heard, the cluster is asked again, once.
+        """
+        was_known = self._network.known_topic(name) is not None
+        topic = await self._network.topic(name, deadline, allow_auto_create=True)
+        if was_known and partition is not None and partition >= len(topic.partitions):
+            self._network.forget([name])
+            topic = await self._network.topic(name, deadline)
+        return self._remember(topic)
 
     async def refresh(self) -> None:
         """Asks for the partitions of all topics again; what is known of them is used meanwhile. Raises as
