@@ -12,6 +12,7 @@ import typer
 from tagwire.cli import completing
 from tagwire.cli.options import Json, check_alone
 from tagwire.cli.spec_check import print_checked, reasons
+from tagwire.cli.spec_derive import print_derived
 from tagwire.cli.spec_files import messages_in, revision
 from tagwire.cli.spec_releases import is_release, print_messages, print_release_diff
 from tagwire.cli.suggestions import did_you_mean
@@ -121,6 +122,42 @@ def show(
         described = _described(field, version)
         rows.append((path, described["type"], described["versions"], _marks(described), described["about"]))
     print_rows(("field", "type", "versions", "", "about"), rows)
+
+
+@app.command()
+def derive(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", show_default=False)],
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", file_okay=False, help="Where the new specs are written.")],
+    dialect: Annotated[
+        Literal["optional", "tagged"],
+        typer.Option(help="What messages get that have neither: the draft's optional fields, or tagged fields."),
+    ] = "optional",
+    field: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--field", metavar="NAME:TYPE[:TAG]", help="A field for every message, such as TraceId:string; repeatable."
+        ),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--every", help="A new version also of messages that have such fields already.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over files.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make the next version of every message of a directory, with optional fields on.
+
+    A message that has optional or tagged fields already keeps its versions, and takes the fields that are given in all
+    versions that have them: that is what they are for. What is written is checked, and compared with what was there:
+    exit code 1 where it would break somebody. Headers, a coordinator's keys and APIs that are gone stay as they are.
+
+    \b
+    Examples:
+      tagwire spec derive specs/ --to next/
+      tagwire spec derive specs/ --to next/ --field TraceId:string --dialect tagged
+      tagwire spec derive specs/ --to next/ --field TraceId:string:0x0100 --json
+    """
+    if print_derived(directory, to, dialect, field or [], every=every, force=force, as_json=as_json):
+        raise typer.Exit(1)
 
 
 @app.command()

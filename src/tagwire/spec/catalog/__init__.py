@@ -25,6 +25,11 @@ def contains(name: str) -> bool:
 @cache
 def message(name: str) -> Message:
     """The message called `name`. Raises KeyError where the catalog has none."""
+    return load(path(name))
+
+
+def path(name: str) -> Path:
+    """The file of the message called `name`. Raises KeyError where the catalog has none."""
     if not contains(name):
         raise KeyError(name)
-    return load(_DIRECTORY / f"{name}.json")
+    return _DIRECTORY / f"{name}.json"
