@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from tagwire.client.config import MAX_FRAME_BYTES
 from tagwire.client.connection_settings import ConnectionSettings, ConnectionState, ResolvedAddress
+from tagwire.client.connection_setup import ConnectionSetup
 from tagwire.client.in_flight_request import InFlightRequest
 from tagwire.client.metadata import NO_NODE
 from tagwire.client.scheduling import NEVER, Wait
@@ -29,10 +30,8 @@ from tagwire.errors import (
 from tagwire.rpc import (
     CLOSED,
     NEED_DATA,
-    Authentication,
     BrokerFeatures,
     Connection,
-    Handshake,
     Limits,
     Range,
     Response,
@@ -125,7 +124,8 @@ class BrokerConnection:
         self._tls: Tls | None = None
         self._ciphertext = memoryview(b"")
         self._encrypted = 0  # plaintext bytes that `_ciphertext` holds
-        self._setup: Generator[tuple[str, bytes], _Event, None] | None = None
+        self._setup: ConnectionSetup | None = None
+        self._setup_requests: Generator[tuple[str, bytes], _Event, None] | None = None
         self._setup_request: InFlightRequest[Any] | None = None
         self._in_flight: deque[InFlightRequest[Any]] = deque()
         self._unwritten: deque[tuple[memoryview, InFlightRequest[Any]]] = deque()
@@ -382,44 +382,26 @@ class BrokerConnection:
         return self.state is not ConnectionState.TLS
 
     def _begin_setup(self) -> None:
-        self._setup = self._exchanges()
-        self._go_on(None)
+        self._setup = ConnectionSetup(
+            self._protocol, self._settings, broker=self.broker, assumed=self._assumed, identity=self._identity
+        )
+        self._setup_requests = self._setup.requests()
+        self._go_on(self._setup, None)
 
-    def _go_on(self, event: _Event | None) -> None:
+    def _go_on(self, setup: ConnectionSetup, event: _Event | None) -> None:
         """Sends the next request of the setup; where none is left, the connection is ready."""
-        assert self._setup is not None
+        assert self._setup_requests is not None
         try:
-            name, data = self._setup.send(event)  # type: ignore[arg-type]
+            name, data = self._setup_requests.send(event)  # type: ignore[arg-type]
         except StopIteration:
-            self._setup = self._setup_request = None
+            self._setup = self._setup_requests = self._setup_request = None
+            self.ranges, self.features = setup.ranges, setup.features
             self.state = ConnectionState.READY
             self._on_ready(self)
         else:
+            self.state = setup.state
             self._setup_request = self.request(name)
             self._put(data, self._setup_request)
-
-    def _exchanges(self) -> Generator[tuple[str, bytes], _Event, None]:
-        """What is requested first, one request at a time."""
-        if self._assumed is None:
-            yield from self._negotiate()
-        else:
-            self.ranges = dict(self._assumed)
-        security = self._settings.security
-        if security.uses_sasl:
-            self.state = ConnectionState.AUTHENTICATING
-            excluded = self._versions.excluded
-            mechanism = security.mechanism()
-            exchange = Authentication(self._protocol, mechanism, self.ranges, broker=self.broker, excluded=excluded)
-            yield from _requests("SaslAuthenticate", exchange)
-            if self._assumed is None:
-                yield from self._negotiate()  # a broker may tell more to somebody it knows
-
-    def _negotiate(self) -> Generator[tuple[str, bytes], _Event, None]:
-        self.state = ConnectionState.API_VERSIONS
-        excluded = self._versions.excluded
-        handshake = Handshake(self._protocol, broker=self.broker, excluded=excluded, identity=self._identity)
-        yield from _requests("ApiVersions", handshake)
-        self.ranges, self.features = handshake.ranges, handshake.features
 
     def _fall_back(self, error: ConnectionLostError) -> TagwireError | None:
         """Where the broker ended the connection before it was ready: begins again with the versions to take for granted
@@ -488,7 +470,7 @@ class BrokerConnection:
     def _take_events(self) -> None:
         while not self.closed and (event := self._next_event()) is not None:
             if self._setup is not None:
-                self._go_on(event)
+                self._go_on(self._setup, event)
                 continue
             request = self._in_flight.popleft()
             if isinstance(event, Unsupported):
@@ -529,11 +511,3 @@ class BrokerConnection:
             request.settle(error=error)
         self._notify(self)
         return error
-
-
-def _requests(name: str, exchange: Handshake | Authentication) -> Generator[tuple[str, bytes], _Event, None]:
-    """One request at a time until the exchange is done."""
-    data = exchange.request()
-    while not exchange.done:
-        event = yield name, data
-        data = exchange.answer(event)

@@ -1,0 +1,193 @@
+"""A network in memory, with a clock of its own: the client's core runs over it without a socket, a thread or a wait.
+
+What is to happen stands in one queue by time; running it takes the next event, sets the clock, and resumes whatever is
+over by then. The same seed gives the same run. Behind the addresses answers a `FakeCluster` that was never started.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from itertools import count
+from random import Random
+
+from tagwire import messages
+from tagwire.client.broker_connection import BrokerConnection
+from tagwire.client.connection_settings import ConnectionState, ResolvedAddress
+from tagwire.client.scheduling import NEVER, Result, Work
+from tagwire.rpc import CLOSED, NEED_DATA, Connection, Gate, Request, api_name
+
+from .fake_broker import Close, FakeCluster, Late, Silence
+
+# Seconds that bytes take, and the most of them that arrive at once.
+LATENCY = 0.001
+MOST_AT_ONCE = 100
+
+# More events than any test needs: what goes round in circles ends.
+MOST_EVENTS = 100_000
+
+
+class MemoryDriver:
+    """A `Driver`: its clock stands still until everything that is to happen now has happened."""
+
+    def __init__(self, cluster: FakeCluster, seed: int = 1) -> None:
+        self.random = Random(seed)
+        self.trace: list[tuple[float, str]] = []
+        self.unreachable: set[str] = set()  # hosts that swallow what is sent to them
+        self.unknown: set[str] = set()  # hosts that no name server knows
+        self._cluster = cluster
+        self._clock = 1000.0
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+        self._peers: dict[BrokerConnection, _Peer] = {}
+        for broker in cluster.brokers:
+            broker.port = 9092 + broker.node
+
+    def now(self) -> float:
+        return self._clock
+
+    def register(self, connection: BrokerConnection) -> None:
+        connection.attach(self._changed)
+
+    def run(self, work: Work[Result]) -> Result:
+        """What a coroutine gives or raises, in no time."""
+        try:
+            while True:
+                wait = work.send(None)
+                while not wait.is_over(self._clock):
+                    self._step(wait.until)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        finally:
+            work.close()
+
+    def after(self, seconds: float, happens: Callable[[], None]) -> None:
+        """Has something happen later."""
+        heapq.heappush(self._events, (self._clock + seconds, next(self._numbers), happens))
+
+    def drop(self, node: int) -> None:
+        """Ends every connection to a broker, as one that goes down does."""
+        for connection, peer in list(self._peers.items()):
+            if peer.node == node and not connection.closed:
+                self.after(0, lambda connection=connection: connection.lost("Connection reset by peer"))  # type: ignore[misc]
+
+    def _step(self, until: float) -> None:
+        """The next event, or the time that somebody waits for."""
+        deadline = min((one.deadline for one in self._peers if not one.closed), default=NEVER)
+        at = self._events[0][0] if self._events else NEVER
+        self._clock = max(self._clock, min(at, deadline, until))
+        assert self._clock != NEVER, "everybody waits, and nothing is to happen"
+        assert next(self._numbers) < MOST_EVENTS
+        if at <= self._clock:
+            heapq.heappop(self._events)[2]()
+        for connection in list(self._peers):
+            connection.expire_setup()
+
+    def _changed(self, connection: BrokerConnection) -> None:
+        peer = self._peers.setdefault(connection, _Peer(self, self._cluster))
+        if connection.attempt != peer.attempt or connection.closed:
+            peer.attempt = connection.attempt
+            self._begin(connection)
+        elif not peer.is_writing:
+            peer.is_writing = True
+            self.after(0, lambda: self._write(connection, peer))
+
+    def _begin(self, connection: BrokerConnection) -> None:
+        attempt, self_name = connection.attempt, f"{connection.host}:{connection.port}"
+        self.trace.append((self._clock, f"{connection.state.name} {self_name}"))
+
+        def go_on(happens: Callable[[], None]) -> Callable[[], None]:
+            return lambda: happens() if connection.attempt == attempt and not connection.closed else None
+
+        if connection.state is ConnectionState.RESOLVING:
+            if connection.host in self.unknown:
+                self.after(LATENCY, go_on(lambda: connection.not_resolved("Name or service not known")))
+            else:
+                address = ResolvedAddress(0, (connection.host, connection.port))
+                self.after(LATENCY, go_on(lambda: connection.resolved([address])))
+        elif connection.state is ConnectionState.CONNECTING and connection.host not in self.unreachable:
+            known = [broker.node for broker in self._cluster.brokers if broker.port == connection.port]
+            if known:
+                peer = self._peers[connection] = _Peer(self, self._cluster, known[0])
+                peer.attempt = attempt
+                self._cluster.brokers[known[0]].connections += 1
+                self.after(LATENCY, go_on(connection.connected))
+            else:
+                self.after(LATENCY, go_on(lambda: connection.not_connected("Connection refused")))
+
+    def _write(self, connection: BrokerConnection, peer: _Peer) -> None:
+        """Some of what is to be written; the rest a little later."""
+        data = connection.output()
+        peer.is_writing = False
+        if not data:
+            return
+        taken = self.random.randint(1, min(len(data), MOST_AT_ONCE))
+        sent = bytes(data[:taken])
+        connection.written(taken)
+        if not peer.is_writing:
+            peer.is_writing = True
+            self.after(0, lambda: self._write(connection, peer))
+        peer.arrives_at = max(peer.arrives_at, self._clock + LATENCY)
+        self.after(peer.arrives_at - self._clock, lambda: peer.receive(connection, sent))
+
+
+class _Peer:
+    """A broker's end of a connection."""
+
+    def __init__(self, driver: MemoryDriver, cluster: FakeCluster, node: int = -1) -> None:
+        self.node = node
+        self.attempt = -1
+        self.is_writing = False
+        self.arrives_at = 0.0
+        self._driver = driver
+        self._cluster = cluster
+        self._protocol = Connection("broker", served=cluster.served)
+        self._gate = None if cluster.sasl is None else Gate(cluster.sasl)
+
+    def receive(self, connection: BrokerConnection, data: bytes) -> None:
+        if connection.closed or self._driver._peers.get(connection) is not self:
+            return
+        self._protocol.receive(data)
+        while (event := self._protocol.next_event()) not in (NEED_DATA, CLOSED):
+            assert isinstance(event, Request)
+            response, delay = self._answer(event)
+            if response is None:
+                self._driver.after(LATENCY, lambda: self._arrive(connection, b""))
+                return
+            if response:
+                self._driver.after(LATENCY + delay, lambda data=response: self._arrive(connection, data))  # type: ignore[misc]
+
+    def _answer(self, event: Request) -> tuple[bytes | None, float]:
+        """The bytes of the response, None to end the connection; and how long they take."""
+        cluster, api = self._cluster, api_name(event.api_key)
+        message = event.decode()
+        cluster.seen.append((self.node, api, event.version, message))
+        if self._gate is not None and event.api_key != 18 and not self._gate.username:
+            if isinstance(message, messages.SaslHandshakeRequest):
+                return self._protocol.send_response(event, self._gate.handshake(message)), 0.0
+            assert isinstance(message, messages.SaslAuthenticateRequest)
+            return self._protocol.send_response(event, self._gate.authenticate(message)), 0.0
+        action = cluster.next_action(api)
+        if isinstance(action, Close):
+            return None, 0.0
+        if isinstance(action, Silence):
+            self._protocol.send_response(event, None)
+            return b"", 0.0
+        delay = action.seconds if isinstance(action, Late) else 0.0
+        answer = action(message) if callable(action) else cluster.answer(api, message, self.node)
+        return self._protocol.send_response(event, answer), delay
+
+    def _arrive(self, connection: BrokerConnection, data: bytes) -> None:
+        """Bytes for the client, in pieces; none end the connection."""
+        if connection.closed or self._driver._peers.get(connection) is not self:
+            return
+        if not data:
+            connection.received(0)
+            return
+        while data and not connection.closed:
+            space = connection.space()
+            taken = min(len(space), len(data), self._driver.random.randint(1, MOST_AT_ONCE))
+            space[:taken] = data[:taken]
+            connection.received(taken)
+            data = data[taken:]

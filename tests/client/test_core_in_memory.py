@@ -1,0 +1,216 @@
+"""The client's core without sockets, threads or waiting: over a network in memory, by a clock that is made up."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from tagwire import messages, records
+from tagwire.client.connection_settings import ConnectionSettings
+from tagwire.client.network_client import NetworkClient
+from tagwire.client.scheduling import gather
+from tagwire.client.security import Security
+from tagwire.codec import MessageObject
+from tagwire.errors import AuthenticationError, ConnectError, ConnectionLostError, RequestTimeoutError, TagwireError
+from tagwire.partitions import TopicPartition
+from tagwire.records import Record
+from tagwire.rpc import ScramServer, scram_credential
+
+from .fake_broker import Close, FakeCluster, Late, Silence
+from .memory_network import LATENCY, MemoryDriver
+
+TIMEOUT = 30.0
+
+
+@pytest.fixture(autouse=True)
+def no_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here may open a socket, begin a thread, wait or look at a clock of the system's."""
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise AssertionError("the core called the system")
+
+    monkeypatch.setattr(socket, "socket", refused)
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    monkeypatch.setattr(time, "sleep", refused)
+
+
+def network(
+    cluster: FakeCluster, seed: int = 1, bootstrap: str = "kafka-0", **settings: Any
+) -> tuple[MemoryDriver, NetworkClient]:
+    driver = MemoryDriver(cluster, seed)
+    addresses = [(bootstrap, broker.port) for broker in cluster.brokers]
+    return driver, NetworkClient(addresses, ConnectionSettings("core", **settings), TIMEOUT, driver)
+
+
+def produce(data: bytes) -> messages.ProduceRequest:
+    kind = messages.ProduceRequest
+    partition = kind.PartitionProduceData(index=0, records=data)
+    return kind(acks=-1, timeout_ms=1000, topic_data=[kind.TopicProduceData(name="t", partition_data=[partition])])
+
+
+def fetch(offset: int) -> messages.FetchRequest:
+    kind = messages.FetchRequest
+    partition = kind.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    return kind(max_bytes=1 << 20, topics=[kind.FetchTopic(topic="t", partitions=[partition])])
+
+
+async def produce_and_fetch(client: NetworkClient, value: bytes) -> list[bytes | None]:
+    deadline = client.deadline()
+    leader = (await client.partition(TopicPartition("t", 0), deadline)).leader
+    connection = await client.connection(leader, deadline)
+    written = await client.request(connection, produce(records.write([Record(None, value)])), deadline, 12)
+    assert written.responses[0].partition_responses[0].error_code == 0
+    found = await client.request(connection, fetch(0), deadline, 12)
+    data = found.responses[0].partitions[0].records
+    return [record.value for batch in records.read(data) for record in batch.records()]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_records_are_written_and_read_without_the_system(seed: int) -> None:
+    cluster = FakeCluster(2)
+    cluster.topic("t")
+    driver, client = network(cluster, seed)
+    began = driver.now()
+    assert driver.run(produce_and_fetch(client, b"x" * 5000)) == [b"x" * 5000]
+    assert 4 * LATENCY < driver.now() - began < 1
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    def run() -> tuple[list[tuple[float, str]], float]:
+        cluster = FakeCluster(2)
+        cluster.topic("t")
+        cluster.script("Metadata", Close(), Close(), Close())
+        driver, client = network(cluster, 7)
+        driver.run(client.connection(None, client.deadline()))
+        driver.run(produce_and_fetch(client, b"v"))
+        return driver.trace, driver.now()
+
+    assert run() == run()
+
+
+def test_metadata_is_asked_again_after_a_lost_connection_with_a_pause_by_the_made_up_clock() -> None:
+    cluster = FakeCluster()
+    driver, client = network(cluster)
+    driver.run(client.refresh([], client.deadline()))
+    cluster.script("Metadata", Close(), Close())
+    before = driver.now()
+    assert driver.run(client.refresh([], client.deadline())).cluster_id == "fake"
+    assert 0.05 * 0.8 + 0.1 * 0.8 < driver.now() - before < 1
+    assert cluster.brokers[0].connections == 3
+
+
+def test_a_broker_that_goes_down_between_requests_is_connected_to_anew() -> None:
+    cluster = FakeCluster()
+    driver, client = network(cluster)
+    driver.run(client.refresh([], client.deadline()))
+    driver.drop(0)
+    assert driver.run(client.refresh([], client.deadline())).cluster_id == "fake"
+    assert cluster.brokers[0].connections == 2
+
+
+def test_a_request_without_a_response_is_given_up_at_its_deadline_and_not_before() -> None:
+    cluster = FakeCluster()
+    driver, client = network(cluster)
+    connection = driver.run(client.connection(None, client.deadline()))
+    cluster.script("Metadata", Silence())
+    before = driver.now()
+    with pytest.raises(RequestTimeoutError, match=r"did not answer Metadata v12 within 30\.0 s"):
+        driver.run(client.request(connection, messages.MetadataRequest(topics=None), before + TIMEOUT))
+    assert driver.now() == before + TIMEOUT
+    assert connection.closed
+
+
+def test_a_response_that_comes_before_the_deadline_counts_whatever_came_of_another_one() -> None:
+    cluster = FakeCluster()
+    driver, client = network(cluster)
+    connection = driver.run(client.connection(None, client.deadline()))
+    cluster.script("Metadata", Late(5.0))
+    request = connection.send(messages.MetadataRequest(topics=None))
+    with pytest.raises(RequestTimeoutError):
+        driver.run(request.response(driver.now() + 1))
+    with pytest.raises(RequestTimeoutError):
+        request.result()  # its connection is closed: what comes later is nobody's
+    assert driver.run(client.refresh([], client.deadline())).cluster_id == "fake"
+
+
+def test_a_host_that_swallows_packets_is_given_up_after_the_setup_timeout_and_the_next_one_tried() -> None:
+    cluster = FakeCluster(2)
+    driver, client = network(cluster)
+    driver.unreachable.add("kafka-0")
+    with pytest.raises(ConnectError, match=r"kafka-0:9092 \(timed out\), kafka-0:9093 \(timed out\)"):
+        driver.run(client.connection(None, client.deadline()))
+    assert driver.now() - 1000 == pytest.approx(20, abs=0.1)
+
+
+def test_a_broker_that_accepts_and_says_nothing_is_told_by_the_request_that_it_does_not_answer() -> None:
+    cluster = FakeCluster()
+    driver, client = network(cluster)
+    cluster.script("ApiVersions", Silence())
+    with pytest.raises(RequestTimeoutError, match="did not answer ApiVersions within"):
+        driver.run(client.connection(None, driver.now() + 5))
+    assert driver.now() == pytest.approx(1005)
+
+
+def test_a_silent_broker_holds_up_nobody_who_waits_for_another() -> None:
+    cluster = FakeCluster(2)
+    driver, client = network(cluster)
+    driver.run(client.refresh([], client.deadline()))
+    for node in (0, 1):
+        driver.run(client.connection(node, client.deadline()))
+    cluster.script("ListOffsets", Silence())
+    ended: list[tuple[int, float]] = []
+
+    async def ask(node: int, message: MessageObject) -> None:
+        deadline = client.deadline()
+        try:
+            await client.request(await client.connection(node, deadline), message, deadline)
+        finally:
+            ended.append((node, driver.now()))
+
+    asked = [ask(0, messages.ListOffsetsRequest(topics=[])), ask(1, messages.MetadataRequest(topics=None))]
+    silent, other = driver.run(gather(asked, driver.now))
+    assert isinstance(silent, RequestTimeoutError)
+    assert other is None
+    assert ended[0][0] == 1
+    assert ended[0][1] < 1001
+    assert ended[1][1] - ended[0][1] > 29
+
+
+def test_a_name_that_nobody_knows_is_told() -> None:
+    cluster = FakeCluster()
+    driver, client = network(cluster, bootstrap="nowhere.test")
+    driver.unknown.add("nowhere.test")
+    with pytest.raises(ConnectError, match=r"nowhere.test:9092 \(Name or service not known\)"):
+        driver.run(client.connection(None, client.deadline()))
+
+
+@pytest.mark.parametrize(("password", "kind"), [("secret", None), ("wrong", AuthenticationError)])
+def test_sasl_runs_without_the_system(password: str, kind: type[TagwireError] | None) -> None:
+    credential = scram_credential("SCRAM-SHA-256", "secret")
+    cluster = FakeCluster(sasl={"SCRAM-SHA-256": lambda: ScramServer("SCRAM-SHA-256", {"alice": credential}.get)})
+    security = Security(
+        "SASL_PLAINTEXT",
+        sasl_mechanism="SCRAM-SHA-256",
+        sasl_plain_username="alice",
+        sasl_plain_password=password,
+    )
+    driver, client = network(cluster, security=security)
+    if kind is None:
+        assert driver.run(client.refresh([], client.deadline())).cluster_id == "fake"
+    else:
+        with pytest.raises(kind):
+            driver.run(client.refresh([], client.deadline()))
+
+
+def test_what_a_connection_was_interrupted_in_is_settled_with_an_error() -> None:
+    cluster = FakeCluster()
+    driver, client = network(cluster)
+    connection = driver.run(client.connection(None, client.deadline()))
+    request = connection.send(messages.MetadataRequest(topics=None))
+    connection.interrupted()
+    with pytest.raises(ConnectionLostError, match="interrupted"):
+        request.result()
