@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from tagwire import messages, records
 from tagwire.client import Client, Producer, RecordMetadata, partition_of
+from tagwire.client.producing import producer_metadata
 from tagwire.errors import (
     ConfigError,
     ConnectError,
@@ -24,7 +26,7 @@ from tagwire.records import Record
 
 from .fake_broker import SERVED, Close, FakeCluster, Late, LostAnswer, Silence
 from .produce_answers import refusing
-from .stored import stored_in, values_in
+from .stored import headers_in, stored_in, values_in
 
 
 @pytest.fixture
@@ -406,3 +408,27 @@ def test_send_waits_when_too_much_is_on_its_way(cluster: FakeCluster) -> None:
 def test_a_wrong_option_is_refused(option: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(option))):
         Producer("127.0.0.1:1", **option)
+
+
+def test_a_topic_that_is_not_sent_to_any_more_is_not_asked_for_for_ever(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer_metadata, "MAX_AGE", 0.05)
+    monkeypatch.setattr(producer_metadata, "MAX_IDLE", 0.5)
+    (old,), _ = cluster.topic("old"), cluster.topic("t")
+    with Producer(cluster.bootstrap, linger=0) as producer:
+        producer.send("old", b"0").result(10)
+
+        def asked() -> list[list[str]]:
+            return [[topic.name for topic in message.topics] for message in cluster.asked("Metadata")]
+
+        until = time.monotonic() + 30
+        while not (["old", "t"] in asked() and asked()[-1] == ["t"]) and time.monotonic() < until:
+            producer.send("t", b"v").result(10)
+        before = len(asked())
+        while len(asked()) < before + 3:
+            producer.send("t", b"v").result(10)
+        assert asked()[before:][:3] == [["t"]] * 3
+        producer.send("old", b"1").result(10)
+    assert values_in(old) == [b"0", b"1"]
+    assert [header.base_sequence for header in headers_in(old)] == [0, 1]

@@ -14,6 +14,11 @@ from tagwire.client.producing.partitioner import TopicPartitioner
 MAX_AGE: Final = 300.0
 
 
+# A topic that nothing was sent to for as many seconds is asked for no longer, until something is again
+# (metadata.max.idle.ms of Kafka's clients).
+MAX_IDLE: Final = 300.0
+
+
 class ProducerMetadata:
     """Kafka's class of this name. `get` is for any thread, the rest for the sending thread.
 
@@ -25,12 +30,17 @@ class ProducerMetadata:
         self._network = network
         self._settings = settings
         self._known: dict[str, TopicPartitioner] = {}
+        self._used_at: dict[str, float] = {}
         self.get = self._known.get
         self._next_refresh = 0.0
 
     @property
     def is_refresh_due(self) -> bool:
         return self._network.now() >= self._next_refresh
+
+    def used(self, name: str) -> None:
+        """Something is sent to the topic."""
+        self._used_at[name] = self._network.now()
 
     async def fetch(self, name: str, deadline: float, partition: int | None = None) -> TopicPartitioner:
         """The partitioner of a topic, which is created where brokers do that. Raises as `NetworkClient.topic`.
@@ -43,16 +53,23 @@ class ProducerMetadata:
         if was_known and partition is not None and partition >= len(topic.partitions):
             self._network.forget([name])
             topic = await self._network.topic(name, deadline)
+        self.used(name)
         return self._remember(topic)
 
     async def refresh(self) -> None:
-        """Asks for the partitions of all topics again; what is known of them is used meanwhile. Raises as
-        `NetworkClient.refresh`."""
-        self._next_refresh = self._network.now() + MAX_AGE
+        """Asks for the partitions of all topics again, but for those that are not used any more; what is known of them
+        is used meanwhile. Raises as `NetworkClient.refresh`."""
+        now = self._network.now()
+        self._next_refresh = now + MAX_AGE
+        idle = [name for name, used_at in self._used_at.items() if now - used_at >= MAX_IDLE]
+        for name in idle:
+            del self._used_at[name]
+            self._known.pop(name, None)
+        self._network.forget(idle)
         names = list(self._known)
         if names:
             await self._network.refresh(names, self._network.deadline())
-        for name in names:
+        for name in self._known.keys() & names:
             known = self._network.known_topic(name)
             if known is not None:
                 self._remember(known)

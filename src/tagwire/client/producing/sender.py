@@ -98,6 +98,7 @@ class Sender:
         abort_reason = self._idempotence.abort_reason
         for batch in self._accumulator.drain(self._network.now(), everything=abort_reason is not None):
             self._queue(batch.topic_partition).append(batch)
+            self._metadata.used(batch.topic_partition.topic)
         if abort_reason is not None:
             self._abort_undrained(abort_reason)
         self._fail_expired()
