@@ -35,8 +35,10 @@ def test_kafka_properties_pass_without_their_prefix():
     assert parse({**FLIGHTS, "kafka.client.id": "me"}).client["client.id"] == "me"
 
 
-def test_a_path_from_load_is_left_to_spark():
-    assert parse({**FLIGHTS, "path": "somewhere"}) == parse(FLIGHTS)
+@pytest.mark.parametrize("options", [{"path": "/lake/flights"}, {"paths": '["a","b"]'}])
+def test_a_path_of_load_is_refused_since_a_topic_has_none(options):
+    with pytest.raises(ConfigError, match=r"^option paths?='.*': the format tagwire has no paths; subscribe, "):
+        parse({**FLIGHTS, **options})
 
 
 def test_assigned_partitions_are_sorted():
@@ -96,6 +98,8 @@ def test_secrets_of_the_client_are_not_shown():
         (BROKER, "assign or subscribe or subscribePattern: missing"),
         ({**FLIGHTS, "assign": '{"t":[0]}'}, "assign and subscribe: set together"),
         ({**FLIGHTS, "startingOfsets": "latest"}, "startingOfsets: unknown; nearest are startingOffsets,"),
+        ({**FLIGHTS, "provider": "tagwire"}, "option provider: comes from CREATE TABLE ... USING"),
+        ({**FLIGHTS, "dialect": "int-headers", "register": "/no/such.toml"}, "/no/such.toml: No such file"),
         ({**FLIGHTS, "includeHeaders": "yes"}, "includeHeaders='yes': needs true or false"),
         ({**FLIGHTS, "failOnDataLoss": ""}, "failOnDataLoss='': needs true or false"),
         ({**FLIGHTS, "maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger='0': needs a whole number above 0"),

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from tagwire.records import HeaderRegister
 
 MAX_OFFSET = 2**63 - 1
-SPARKS_OWN = frozenset({"path", "paths"})
-"""Options that Spark adds by itself."""
+_PATHS = ("path", "paths")
+"""Options that Spark makes of what load(), save() and start() are given."""
 
 
 def count(option: str, given: Mapping[str, str], *, least: int = 1) -> int | None:
@@ -48,7 +48,7 @@ def dialect_of(given: Mapping[str, str]) -> tuple[str | None, HeaderRegister | N
     """The options `dialect` and `register`: the format of the records, and the names of its header keys.
 
     Raises:
-        ConfigError, HeaderRegisterError: one is wrong. OSError: the register's file cannot be read.
+        ConfigError, HeaderRegisterError: one is wrong, or the file of the register cannot be read.
     """
     dialect, path = given.get("dialect"), given.get("register")
     if dialect not in (None, "int-headers"):
@@ -59,7 +59,10 @@ def dialect_of(given: Mapping[str, str]) -> tuple[str | None, HeaderRegister | N
         raise ConfigError("option register: needs option dialect=int-headers, whose header keys it names")
     from tagwire.records import HeaderRegister
 
-    return dialect, HeaderRegister.load(*(each.strip() for each in path.split(",")))
+    try:
+        return dialect, HeaderRegister.load(*(each.strip() for each in path.split(",")))
+    except OSError as error:
+        raise ConfigError(f"option register={path!r}: {error.filename}: {error.strerror or error}") from None
 
 
 def pattern(option: str, given: Mapping[str, str]) -> str:
@@ -106,6 +109,17 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return keys
 
 
+def refuse_path(options: Mapping[str, str], instead: str) -> None:
+    """Raises ConfigError where load(), save() or start() was given a path, of a format that has none.
+
+    Args:
+        instead: what says it, for the error.
+    """
+    for name in _PATHS:
+        if options.get(name):
+            raise ConfigError(f"option {name}={options[name]!r}: the format tagwire has no paths; {instead}")
+
+
 def known_options(
     options: Mapping[str, str], names: Sequence[str], prefixes: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
@@ -123,7 +137,12 @@ def known_options(
             prefixed[prefix][lower.removeprefix(prefix)] = value
         elif lower in known:
             given[known[lower]] = value
-        elif lower not in SPARKS_OWN:
+        elif lower == "provider":
+            raise ConfigError(
+                "option provider: comes from CREATE TABLE ... USING, whose options Spark hands to no data source in "
+                "Python; use CREATE TEMPORARY VIEW ... USING ... OPTIONS (...)"
+            )
+        elif lower not in _PATHS:
             from difflib import get_close_matches
 
             near = get_close_matches(lower, known, 3, 0)

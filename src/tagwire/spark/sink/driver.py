@@ -97,7 +97,7 @@ class Driver:
         settled_batch: str | None = None,
     ) -> None:
         self._client_of = client_of
-        self._own_id = exactly_once_id
+        self._exactly_once_id = exactly_once_id
         self._timeout_ms = timeout_ms
         self._settled_batch = settled_batch
 
@@ -115,14 +115,14 @@ class Driver:
             timeout_ms = self._timeout_ms or _max_timeout(client)
             with self._driver_producer(client, timeout_ms) as producer:
                 producer.init_transactions()
-                decided = last_decisions(client, self._own_id, time.monotonic() + PATIENCE)
+                decided = last_decisions(client, self._exactly_once_id, time.monotonic() + PATIENCE)
                 left = [one for one in decided.values() if not one.done]
                 orphaned = self._orphaned(client, producer.identity, left)
                 for decision in left:
                     self._carry_out(client, producer, decision)
                 _fence(client, orphaned)
                 batches = {query_id: decision.batch_id for query_id, decision in decided.items()}
-                return Prepared(self._own_id, producer.identity, batches, timeout_ms, at)
+                return Prepared(self._exactly_once_id, producer.identity, batches, timeout_ms, at)
 
     def decide(self, prepared: Prepared, decision: Decision) -> None:
         """Commits a micro-batch: see `_check` for what has to hold. It is committed once the transaction that writes
@@ -145,7 +145,7 @@ class Driver:
         the decision out."""
         with self._client_of() as client, self._driver_producer(client, prepared.timeout_ms) as producer:
             producer.init_transactions()
-            decided = last_decisions(client, self._own_id, time.monotonic() + PATIENCE).get(query_id)
+            decided = last_decisions(client, self._exactly_once_id, time.monotonic() + PATIENCE).get(query_id)
             if decided is not None and decided.batch_id >= batch_id:
                 return
             for transaction in written:
@@ -169,7 +169,7 @@ class Driver:
         from tagwire.client import Admin
 
         decided = {one.transactional_id for decision in left for one in decision.transactions}
-        prefix = task_prefix(self._own_id)
+        prefix = task_prefix(self._exactly_once_id)
         with Admin(client) as admin:
             try:
                 listed = admin.list_transactions(states=[_ONGOING])
@@ -177,7 +177,7 @@ class Driver:
                 return []  # before Kafka 3.0 nobody can ask; their time will be up
             orphaned = {one.transactional_id for one in listed if one.transactional_id.startswith(prefix)} - decided
             if orphaned:
-                driver_id = decisions_id(self._own_id)
+                driver_id = decisions_id(self._exactly_once_id)
                 now = admin.describe_transactions([driver_id])[driver_id]
                 if (now.producer_id, now.producer_epoch) != (identity.producer_id, identity.epoch):
                     raise self._fenced_error()
@@ -211,7 +211,7 @@ class Driver:
         from tagwire.client.retry import is_retriable
 
         producer.begin_transaction()
-        producer.send(TOPIC, decision.encode(), key=decision.key(self._own_id), partition=PARTITION)
+        producer.send(TOPIC, decision.encode(), key=decision.key(self._exactly_once_id), partition=PARTITION)
         try:
             producer.flush()
         except KafkaError as error:
@@ -256,7 +256,7 @@ class Driver:
         self._write(producer, decision.carried_out())
 
     def _fenced_error(self) -> UndecidedError:
-        return UndecidedError(f"another driver of query {self._own_id} has begun")
+        return UndecidedError(f"another driver of query {self._exactly_once_id} has begun")
 
     @contextmanager
     def _driver_producer(self, client: Client, timeout_ms: int) -> Iterator[Producer]:
@@ -269,7 +269,7 @@ class Driver:
 
         producer = Producer(
             client,
-            transactional_id=decisions_id(self._own_id),
+            transactional_id=decisions_id(self._exactly_once_id),
             transaction_timeout=_decision_timeout(timeout_ms),
             acks="all",
             compression="zstd",  # a decision lists every task

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _BATCH = "streaming.sql.batchId"
 _QUERY = "sql.streaming.queryId"
-_TIMEOUT = "transaction.timeout.ms"
 
 
 @dataclass(frozen=True)
@@ -139,11 +138,8 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
 
     def _driver(self, exactly_once_id: str) -> Driver:
         client_of = partial(cached_client, self._options.client)
-        return Driver(client_of, exactly_once_id, self._timeout_ms(), self._options.settled_batch)
-
-    def _timeout_ms(self) -> int | None:
-        text = self._options.client.get(_TIMEOUT)
-        return None if text is None else int(text)
+        options = self._options
+        return Driver(client_of, exactly_once_id, options.transaction_timeout_ms, options.settled_batch)
 
 
 def _written(messages: list[WriterCommitMessage | None]) -> list[Written]:

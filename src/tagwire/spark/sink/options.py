@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tagwire.errors import ConfigError
-from tagwire.spark.option_values import flag, known_options
+from tagwire.spark.option_values import count, flag, known_options, refuse_path
 
 _PREFIX: Final = "kafka."
 _NAMES: Final = (
@@ -24,6 +24,8 @@ _NAMES: Final = (
     "queryName",
 )
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_SETTLED: Final = re.compile(r"[^/\s]+/[0-9]{1,19}")
+_TIMEOUT: Final = "kafka.transaction.timeout.ms"
 _OURS_TO_SET: Final = {
     "key.serializer": "keys are bytes or text",
     "value.serializer": "values are bytes or text",
@@ -42,6 +44,7 @@ class SinkOptions:
         exactly_once: whether a streaming write is exactly once.
         given_exactly_once_id: option exactlyOnceId.
         settled_batch: option exactlyOnceSettled, the micro-batch whose lost rows were written by other means.
+        transaction_timeout_ms: option kafka.transaction.timeout.ms; None is the broker's maximum.
         checkpoint: option checkpointLocation, where Spark hands it over.
     """
 
@@ -50,6 +53,7 @@ class SinkOptions:
     exactly_once: bool = False
     given_exactly_once_id: str | None = None
     settled_batch: str | None = None
+    transaction_timeout_ms: int | None = None
     checkpoint: str | None = None
 
     def exactly_once_id(self) -> str:
@@ -80,6 +84,7 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
     """
     from tagwire.client.config import check_name  # not before it is needed: PySpark looks at every data source
 
+    refuse_path(options, "option topic or a column topic says where rows go")
     given, prefixed = known_options(options, _NAMES, (_PREFIX,))
     client = prefixed[_PREFIX]
     for name in client:
@@ -95,12 +100,24 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
     named = given.get("exactlyOnceId")
     if named is not None and not _ID.fullmatch(named):
         raise ConfigError(f"option exactlyOnceId={named!r}: needs letters, digits, - and _, at most 200 of them")
+    exactly_once = flag("exactlyOnce", given, default=named is not None)
+    settled = given.get("exactlyOnceSettled")
+    if settled is not None and not (exactly_once and _SETTLED.fullmatch(settled)):
+        wrong = (
+            "needs QUERY/BATCH as the error about lost rows names them" if exactly_once else "needs exactlyOnce=true"
+        )
+        raise ConfigError(f"option exactlyOnceSettled={settled!r}: {wrong}")
+    if exactly_once and client.get("acks", "all").strip().lower() not in ("all", "-1"):
+        raise ConfigError(f"option kafka.acks={client['acks']!r}: exactlyOnce needs all")
     return SinkOptions(
         client={"bootstrap.servers": servers, **client},
         topic=given.get("topic"),
-        exactly_once=flag("exactlyOnce", given, default=named is not None),
+        exactly_once=exactly_once,
         given_exactly_once_id=named,
-        settled_batch=given.get("exactlyOnceSettled"),
+        settled_batch=settled,
+        transaction_timeout_ms=count(_TIMEOUT, {_TIMEOUT: client["transaction.timeout.ms"]})
+        if "transaction.timeout.ms" in client
+        else None,
         checkpoint=given.get("checkpointLocation"),
     )
 

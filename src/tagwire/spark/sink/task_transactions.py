@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tagwire.errors import Error, KafkaError, TransactionStateError, UnsupportedVersionError
+from tagwire.errors import ConfigError, Error, KafkaError, TransactionStateError, UnsupportedVersionError
 from tagwire.spark.sink.client_cache import cached_client
 from tagwire.spark.sink.decisions import TaskTransaction
 from tagwire.spark.sink.transactional_ids import new_task_id
@@ -64,7 +64,7 @@ def write_transaction(
         transactional_id = _take_id(client, properties, prepared, batch)
         producer = _producer(client, transactional_id, prepared.timeout_ms)
         try:
-            producer.init_transactions()
+            _init(producer, prepared.timeout_ms)
             begun = producer.identity
             producer.begin_transaction()
             rows = send(producer)
@@ -77,6 +77,17 @@ def write_transaction(
             return TaskTransaction(transactional_id, begun.producer_id, begun.epoch, begun.transaction_version, rows)
         finally:
             producer.close(0, abort=False)
+
+
+def _init(producer: Producer, timeout_ms: int) -> None:
+    try:
+        producer.init_transactions()
+    except KafkaError as error:
+        if error.error is Error.INVALID_TRANSACTION_TIMEOUT:
+            raise ConfigError(
+                f"option kafka.transaction.timeout.ms={timeout_ms}: the brokers allow less (transaction.max.timeout.ms)"
+            ) from error
+        raise
 
 
 def _take_id(client: Client, properties: Mapping[str, str], prepared: Prepared, batch: tuple[str, int]) -> str:

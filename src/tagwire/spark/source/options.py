@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tagwire.errors import ConfigError
 from tagwire.partitions import EARLIEST, LATEST
-from tagwire.spark.option_values import count, dialect_of, flag, known_options, pattern, seconds
+from tagwire.spark.option_values import count, dialect_of, flag, known_options, pattern, refuse_path, seconds
 from tagwire.spark.row_converter import HEADER_COLUMNS, RowOptions, row_options
 from tagwire.spark.source.offset_limits import (
     END_OPTIONS,
@@ -130,6 +130,9 @@ def parse(options: Mapping[str, str]) -> TopicOptions:
     Raises:
         ConfigError: an option is unknown, missing, contradicts another or has a wrong value; the text names it.
     """
+    refuse_path(
+        options, "subscribe, subscribePattern or assign names the topics (of Kafka's files: format tagwire-segments)"
+    )
     given, prefixed = known_options(options, _NAMES, (_PREFIX,))
     client = {_client_property(name): value for name, value in prefixed[_PREFIX].items()}
     servers = given.get("kafka.bootstrap.servers", "")
