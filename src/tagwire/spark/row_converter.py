@@ -123,9 +123,9 @@ class RowConverter:
             decoded, bad = values.format.decoded(columns["value"], kind)
             if bad.true_count:
                 if values.mode == FAILFAST:
-                    place = bad.index(True).as_py()
-                    at = columns["offset"][place].as_py()
-                    raise values.refuse(columns["value"][place].as_py(), f"{where}@{at}")
+                    row = bad.index(True).as_py()
+                    at = columns["offset"][row].as_py()
+                    raise values.refuse(columns["value"][row].as_py(), f"{where}@{at}")
                 kept = _inverted(bad) if values.mode == DROPMALFORMED else None
             if values.corrupt:
                 columns[values.corrupt] = _where(bad, columns["value"])
@@ -164,9 +164,9 @@ def _last_headers(headers: pa.Array, names: list[str]) -> dict[str, pa.Array]:
     rows = pc.list_parent_indices(headers).to_numpy()
     found = {}
     for name in names:
-        places = np.flatnonzero(pc.equal(keys, name).to_numpy(zero_copy_only=False))
+        found_at = np.flatnonzero(pc.equal(keys, name).to_numpy(zero_copy_only=False))
         taken = np.full(len(headers), -1, np.int64)
-        taken[rows[places]] = places  # of several, the last one stays
+        taken[rows[found_at]] = found_at  # of several, the last one stays
         found[name] = values.take(pa.array(taken, mask=taken < 0))
     return found
 

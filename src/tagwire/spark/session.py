@@ -31,7 +31,7 @@ SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.shuffle.partitions": "16",
 }
-"""What a job needs of its session, whoever started it."""
+"""Settings that a job needs, of its own session or one that it is given."""
 
 _CONTEXT = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -75,7 +75,7 @@ def session(log: Path, given: SparkSession | None = None) -> Iterator[SparkSessi
         _set(spark)
         yield spark
     except KeyboardInterrupt:
-        # In the middle of a question to Java: what is asked next would get the answer to that.
+        # In the middle of a call to the JVM: the next call would get its result.
         if running is None:
             _leave_java()
             context = None

@@ -19,11 +19,11 @@ _CLIENT = ("software_name", "software_version", "client_id", "principal", "addre
 
 
 def gather(spark: SparkSession, paths: Sequence[str], *, bodies: bool = False) -> tuple[Census, Losses]:
-    """Reads captures with all of Spark's tasks: who asked what, and what of them was not understood.
+    """Reads captures with all of Spark's tasks: which client sent which requests, and what of them was not understood.
 
     Args:
         paths: files, directories and patterns, which every worker can open.
-        bodies: whether the bodies of captured answers are decoded, for their error codes.
+        bodies: whether the bodies of captured responses are decoded, for their error codes.
 
     Raises:
         CaptureError: a path names nothing.

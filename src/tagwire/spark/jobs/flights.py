@@ -81,7 +81,7 @@ def fill(bootstrap: str, *, on_progress: Callable[[int], None] = lambda records:
 
     Raises:
         ConfigError: the data is not installed, or is not the data this was written for.
-        KafkaError, ConnectError, ...: as the broker answers.
+        KafkaError, ConnectError, ...: as the brokers respond.
     """
     from tagwire.client import LATEST, Admin, Client, NewTopic, Producer, partition_of
 
@@ -98,14 +98,14 @@ def fill(bootstrap: str, *, on_progress: Callable[[int], None] = lambda records:
         present = {at.partition: offset for at, offset in there.items()}
         if sum(present.values()) >= DEPARTURES:
             return 0
-        places: dict[bytes, int] = {}
+        partitions: dict[bytes, int] = {}
         written = gone_through = 0
         with Producer(client, compression="lz4") as producer:
             for record in departures():
-                place = places.setdefault(record.key, partition_of(record.key, count))
+                partition = partitions.setdefault(record.key, partition_of(record.key, count))
                 gone_through += 1
-                if present[place] > 0:
-                    present[place] -= 1
+                if present[partition] > 0:
+                    present[partition] -= 1
                 else:
                     producer.send(
                         TOPIC,
@@ -113,7 +113,7 @@ def fill(bootstrap: str, *, on_progress: Callable[[int], None] = lambda records:
                         key=record.key,
                         headers=record.headers,
                         timestamp=record.timestamp,
-                        partition=place,
+                        partition=partition,
                     )
                     written += 1
                 if gone_through % _REPORT_EVERY == 0:

@@ -42,7 +42,7 @@ def lag_of_cluster(spark: SparkSession, properties: Mapping[str, str]) -> DataFr
         properties: of the client, `bootstrap.servers` among them.
 
     Raises:
-        ConnectError, KafkaError, ...: as the brokers answer.
+        ConnectError, KafkaError, ...: as the brokers respond.
     """
     from pyspark.sql import functions as F  # noqa: N812
 

@@ -75,7 +75,7 @@ def land(
         ConfigError: an argument is wrong, or there is no Java or PySpark.
         SpecError, UnsupportedVersionError: `table.values` names no message.
         StorageError: `to` or `checkpoint` is not ours, does not fit or is in use, or the disk fails.
-        ConnectError, KafkaError, CorruptRecordError: as the brokers answer.
+        ConnectError, KafkaError, CorruptRecordError: as the brokers respond.
         DecodeError: a value cannot be decoded, with mode FAILFAST.
         TagwireError: Spark failed; its reason in one line.
     """
@@ -202,7 +202,7 @@ class _Run:
         return self.progress
 
     def _committed(self, query: StreamingQuery) -> None:
-        """Tells of the micro-batches that Spark has told of since it was asked last."""
+        """Reports the micro-batches that are new in the query's recent progress."""
         last: Any = query.lastProgress
         recent: list[Any] = list(query.recentProgress) if last is not None and last.batchId in self.published else []
         for told in recent:

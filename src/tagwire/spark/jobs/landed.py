@@ -31,7 +31,7 @@ class Landed:
 
 @dataclass(frozen=True)
 class Batch:
-    """One micro-batch that stands in the table.
+    """One micro-batch of the table.
 
     Attributes:
         files, bytes: Parquet files that it became, and their size.

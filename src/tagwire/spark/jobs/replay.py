@@ -122,7 +122,7 @@ def replay(
 
     Raises:
         ConfigError: an argument is wrong, a column is missing, or the topic lacks a partition that rows are for.
-        KafkaError, ConnectError, ...: as the brokers answer.
+        KafkaError, ConnectError, ...: as the brokers respond.
     """
     for name, pace in (("rate", rate), ("speed", speed)):
         if pace is not None and not 0 < pace < math.inf:
@@ -152,11 +152,11 @@ def replay(
 
 def landed_table(out: str | Path) -> tuple[Table, Identity]:
     """The table that `land` made in `out`, and whose it is. Raises StorageError: `land` began none there."""
-    place = Table(out)
-    known = place.identity()
+    table = Table(out)
+    known = table.identity()
     if known is None:
-        raise StorageError(f"{place.out}: holds no table that `tagwire land` began")
-    return place, known
+        raise StorageError(f"{table.out}: holds no table that `tagwire land` began")
+    return table, known
 
 
 def landed_rows(spark: SparkSession, out: str | Path) -> DataFrame:
@@ -170,9 +170,9 @@ def landed_rows(spark: SparkSession, out: str | Path) -> DataFrame:
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    place, known = landed_table(out)
+    landed, known = landed_table(out)
     try:
-        table = spark.read.parquet(f"file://{place.out}")
+        table = spark.read.parquet(f"file://{landed.out}")
     except Exception as error:
         raise reason(error) from error
     value = F.col("value").cast("binary") if known.corrupt is None else _written(known.values)
@@ -201,9 +201,9 @@ def _written(values: Mapping[str, str]) -> Column:
 
 def _ordered(rows: DataFrame) -> DataFrame:
     """Each partition's rows in one task, in their order."""
-    places = [name for name in ("topic", "partition") if name in rows.columns]
+    topic_partition = [name for name in ("topic", "partition") if name in rows.columns]
     tasks = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    return rows.repartition(tasks, *places).sortWithinPartitions(*places, "offset")
+    return rows.repartition(tasks, *topic_partition).sortWithinPartitions(*topic_partition, "offset")
 
 
 def _as_they_came(rows: DataFrame) -> DataFrame:
@@ -211,12 +211,12 @@ def _as_they_came(rows: DataFrame) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
-    places = [name for name in ("topic", "partition") if name in rows.columns]
+    topic_partition = [name for name in ("topic", "partition") if name in rows.columns]
     due = F.lit(0).cast("bigint")
     if "timestamp" in rows.columns:
-        before = Window.partitionBy(*places).orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
+        before = Window.partitionBy(*topic_partition).orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
         due = F.coalesce(F.max(F.unix_millis("timestamp")).over(before), due)
-    return rows.withColumn(_DUE, due).repartition(1).sortWithinPartitions(_DUE, *places, "offset")
+    return rows.withColumn(_DUE, due).repartition(1).sortWithinPartitions(_DUE, *topic_partition, "offset")
 
 
 def _columns(rows: DataFrame, times: str | int) -> list[Column]:

@@ -15,9 +15,9 @@ checkpoint says it is done; before it is written again whatever it, or a later o
 the table holds each batch once, wherever the job was killed. A batch appears in the table when its files and Spark's
 plan of it are on the disk, and before Spark is told: the table is never behind its checkpoint, nor unknown to it.
 
-A table that lost its files while its checkpoint stayed is refused: the query would go on behind rows that nobody has.
-What is removed on purpose is not missed as long as it can be told from a loss: a directory of dates, or files beside
-which somebody else's stand, such as a compacted one.
+A table that lost its files while its checkpoint stayed is refused: the query would go on behind rows that are lost.
+What is removed on purpose is not missed as far as it differs from a loss: the directory of a date, or files beside which
+there is one of somebody else's, such as a compacted one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Identity:
     """What a table was begun with. A later run has to agree with it.
 
     Attributes:
-        id: unique; stands in the table and in its checkpoint.
+        id: unique; written into the table and into its checkpoint.
         cluster_id: of the brokers, as they name themselves; "" when they do not.
         headers: names of the headers that are columns.
         text: whether key and value are strings.

@@ -49,7 +49,7 @@ def target_of(
 
     Raises:
         ConfigError: the topic has, or would get, fewer partitions than the rows name, or not `partitions`.
-        KafkaError, ConnectError, ...: as the brokers answer. TagwireError: Spark cannot read the rows.
+        KafkaError, ConnectError, ...: as the brokers respond. TagwireError: Spark cannot read the rows.
     """
     from tagwire.client import Client
 
@@ -74,7 +74,7 @@ def create(target: Target, properties: Mapping[str, str]) -> None:
 
     Raises:
         ConfigError: somebody has created it meanwhile, with fewer partitions. KafkaError, ConnectError, ...: as the
-            brokers answer.
+            brokers respond.
     """
     from tagwire.client import Admin, Client, NewTopic
 

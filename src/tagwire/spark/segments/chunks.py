@@ -21,7 +21,7 @@ _LARGEST = 1 << 30
 
 
 class Chunk(NamedTuple):
-    """Whole batches of a segment. `position`: where the first of them stands in the file; `ends`: where each ends."""
+    """Whole batches of a segment. `position`: of the first of them in the file; `ends`: where each ends."""
 
     data: memoryview
     position: int

@@ -98,7 +98,7 @@ SCHEMAS: Mapping[str, StructType] = {
 """The columns of each view. `document`: the messages in Kafka's JSON form, secrets left out. Times are microseconds."""
 
 EndOf = Callable[[str, int], int | None]
-"""Where the log of a topic's partition ends; None where nobody knows."""
+"""The log end offset of a topic partition; None where it is not known."""
 
 
 def rows_of(view: str, partition: PartitionLog, end_of: EndOf, *, drop: bool) -> Iterator[dict[str, Any]]:

@@ -139,7 +139,7 @@ def _decoded(
 def _one_by_one(
     split: FileSplit, chunk: Chunk, hiding: AbortedTransactions | None, options: dict[str, Any], drop: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a chunk apart from each other, so that a broken one is known by its place."""
+    """The batches of a chunk apart from each other, so that a broken one is known by its position."""
     from tagwire.records.arrow import arrow_chunks
 
     start = 0

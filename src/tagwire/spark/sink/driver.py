@@ -44,7 +44,7 @@ PATIENCE: Final = 180.0
 """Seconds that a step goes on asking brokers that are away, or busy with the same transaction."""
 
 DEFAULT_MAX_TIMEOUT_MS: Final = 900_000
-"""transaction.max.timeout.ms, where the broker may not be asked for it."""
+"""transaction.max.timeout.ms, where the broker does not tell: it needs permission to describe configs."""
 
 _MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
 _ONGOING: Final = "Ongoing"
@@ -131,7 +131,7 @@ class Driver:
         Raises:
             UndecidedError: it is not committed: another driver of the query has begun, a transaction is not as it was
                 left, or too much time has gone by.
-            RequestTimeoutError, ProducerFencedError, ...: whether it is committed nobody knows; the next driver finds
+            RequestTimeoutError, ProducerFencedError, ...: whether it is committed is not known; the next driver finds
                 out.
             LostTransactionError: it is committed, and a transaction was aborted.
         """
@@ -174,7 +174,7 @@ class Driver:
             try:
                 listed = admin.list_transactions(states=[_ONGOING])
             except UnsupportedVersionError:
-                return []  # before Kafka 3.0 nobody can ask; their time will be up
+                return []  # before Kafka 3.0 they cannot be listed; they time out
             orphaned = {one.transactional_id for one in listed if one.transactional_id.startswith(prefix)} - decided
             if orphaned:
                 driver_id = decisions_id(self._exactly_once_id)
@@ -202,7 +202,7 @@ class Driver:
                 )
 
     def _write(self, producer: Producer, decision: Decision, check: Callable[[], None] | None = None) -> None:
-        """Writes a decision; its commit is asked for until somebody answers.
+        """Writes a decision; the request to commit it is repeated until a coordinator responds.
 
         Args:
             check: called when all but the commit is done, which then has to come within `_decision_timeout`: of a
@@ -287,7 +287,7 @@ def _decision_timeout(timeout_ms: int) -> float:
 
 
 def _fence(client: Client, orphaned: list[str]) -> None:
-    """Ends what the ids have open, and shuts out whoever still writes there."""
+    """Aborts the open transactions of these ids, and fences their producers."""
     from tagwire.client import Admin
 
     if orphaned:
@@ -312,7 +312,7 @@ def _end(client: Client, transaction: TaskTransaction, *, commit: bool) -> None:
 def _described(
     client: Client, transactions: Iterable[TaskTransaction]
 ) -> Iterator[tuple[TaskTransaction, tuple[str, int, int]]]:
-    """State, producer and epoch of each transaction now; nothing where brokers cannot be asked (before Kafka 3.0)."""
+    """State, producer and epoch of each transaction now; nothing where brokers have no DescribeTransactions (before Kafka 3.0)."""
     from tagwire.client import Admin
 
     listed = {one.transactional_id: one for one in transactions}

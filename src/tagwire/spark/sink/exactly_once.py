@@ -2,7 +2,7 @@
 
 Spark makes a writer before the tasks of a micro-batch and pickles it for them, twice; and makes another, in another
 process, for each `commit` and `abort`. What has to happen before the tasks is a step of its own, `prepare`, which the
-data source takes where Spark plans a micro-batch. Making a writer, copying one and pickling one ask nobody anything.
+data source takes where Spark plans a micro-batch. Making, copying and pickling a writer send no request.
 This module needs PySpark 4.1.
 """
 

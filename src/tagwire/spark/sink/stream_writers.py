@@ -8,7 +8,7 @@ from tagwire.spark.sink.writers import AtLeastOnceWriter
 
 
 class StreamWriter(AtLeastOnceWriter, DataSourceStreamArrowWriter):
-    """A streaming write at least once: a micro-batch that Spark runs again stands twice."""
+    """A streaming write at least once: a micro-batch that Spark runs again is written again."""
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Nothing is left to do: each task's rows were acknowledged before it ended."""

@@ -1,4 +1,4 @@
-"""Reading one range of one partition in a Spark worker, as Arrow batches of the asked columns."""
+"""Reading one range of one partition in a Spark worker, as Arrow batches of the columns that are needed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read_range(
             start = _next_held(error, client, at, reader.position(at), offset_range.end)
             log.warning("%s-%d: %s; going on at %d", at.topic, at.partition, error, start)
         finally:
-            # A read that was cut short leaves answers under way on its connection.
+            # A read that was cut short leaves requests in flight on its connection.
             if reader.position(at) < offset_range.end:
                 _disconnect(properties)
 

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 _UNREACHABLE = (ConnectError, ConnectionLostError, RequestTimeoutError)
 _NO_RECORD = -1
 
 
 class OffsetReader:
-    """The offsets of one read. Connects when first asked; a pickled copy connects anew."""
+    """The offsets of one read. Connects with the first request; a pickled copy connects anew."""
 
     def __init__(self, options: TopicOptions) -> None:
         self._options = options
@@ -51,11 +51,11 @@ class OffsetReader:
             ConnectError, ...: brokers were away for as often as the options say.
         """
 
-        def ask() -> tuple[Offsets, Offsets]:
+        def request() -> tuple[Offsets, Offsets]:
             partitions = self._partitions(missing_ok)
             return self._offsets(dict.fromkeys(partitions, EARLIEST)), self._offsets(dict.fromkeys(partitions, LATEST))
 
-        return self._with_retries(ask)
+        return self._with_retries(request)
 
     def resolved(self, bound: OffsetLimit, option: str, earliest: Offsets, latest: Offsets) -> Offsets:
         """The offset that `bound` means for each partition: see `resolve`.
@@ -82,7 +82,7 @@ class OffsetReader:
     def commit(self, offsets: Offsets) -> None:
         """Commits `offsets` to the group of the options, if there is one and it does not stand there already.
 
-        That it fails is told, not raised: the checkpoint says where the query stands, the group only shows it.
+        A failure is logged, not raised: the query goes on from its checkpoint, the group only shows its progress.
         """
         group = self._options.group
         if group is None or offsets == self._committed or not offsets:
@@ -139,15 +139,15 @@ class OffsetReader:
             return {}
         return self._connected().list_offsets(dict(wanted))
 
-    def _with_retries(self, ask: Callable[[], Answer]) -> Answer:
+    def _with_retries(self, request: Callable[[], Result]) -> Result:
         for left in range(self._options.retries, 0, -1):
             try:
-                return ask()
+                return request()
             except _UNREACHABLE as error:
-                log.warning("%s; asking again, %d more times at most", error, left)
+                log.warning("%s; trying again, %d more times at most", error, left)
                 self.close()
                 time.sleep(self._options.retry_seconds)
-        return ask()
+        return request()
 
     def _connected(self) -> Client:
         if self._client is None:

@@ -43,7 +43,7 @@ class PartitionReader:
         self.offset_reader = OffsetReader(options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one task as Arrow batches of exactly the schema Spark asked for."""
+        """The records of one task as Arrow batches of exactly the schema of the read."""
         if partition is None or partition.value is None:  # what Spark makes of a plan without tasks
             return iter(())
         offset_range = OffsetRange(*partition.value)

@@ -116,7 +116,7 @@ class TopicReader(PartitionReader, DataSourceReader):
 
         Raises:
             ConfigError: the bounds do not fit the partitions, or the broker does not hold them (failOnDataLoss).
-            KafkaError, ConnectError: as the brokers answer.
+            KafkaError, ConnectError: as the brokers respond.
         """
         try:
             return [OffsetRangePartition(offset_range) for offset_range in self._planned()]

@@ -59,7 +59,7 @@ class RefusedStreamReader(DataSourceStreamReader):
 
 @without_tracebacks
 class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
-    """A streaming read whose micro-batches take all that there is: PySpark before 4.2 asks for no less.
+    """A streaming read whose micro-batches take all that there is: PySpark before 4.2 has no read limits.
 
     One instance lives on the driver for the life of a query and keeps its connection.
 
@@ -117,7 +117,7 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
         begin, until = from_document(start), from_document(end)
         if begin == until:
             return []
-        # What was asked for this end a moment ago is not asked again: a range that is lost meanwhile fails its task.
+        # The offsets behind this end are not requested again: a range that is lost meanwhile fails its task.
         planned, self.planned = self.planned, None
         held = planned[1:] if planned is not None and planned[0] == end else self._available_offsets()
         ranges, lost = plan(begin, until, *held)
