@@ -16,8 +16,8 @@ the table holds each batch once, wherever the job was killed. A batch appears in
 plan of it are on the disk, and before Spark is told: the table is never behind its checkpoint, nor unknown to it.
 
 A table that lost its files while its checkpoint stayed is refused: the query would go on behind rows that are lost.
-What is removed on purpose is not missed as far as it differs from a loss: the directory of a date, or files beside which
-there is one of somebody else's, such as a compacted one.
+What is removed on purpose is not missed, as far as that differs from a loss: the directory of a date, or files beside
+which there is one of somebody else's, such as a compacted one.
 """
 
 from __future__ import annotations

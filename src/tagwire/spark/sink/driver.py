@@ -312,7 +312,7 @@ def _end(client: Client, transaction: TaskTransaction, *, commit: bool) -> None:
 def _described(
     client: Client, transactions: Iterable[TaskTransaction]
 ) -> Iterator[tuple[TaskTransaction, tuple[str, int, int]]]:
-    """State, producer and epoch of each transaction now; nothing where brokers have no DescribeTransactions (before Kafka 3.0)."""
+    """State, producer and epoch of each transaction; nothing before Kafka 3.0, which has no DescribeTransactions."""
     from tagwire.client import Admin
 
     listed = {one.transactional_id: one for one in transactions}

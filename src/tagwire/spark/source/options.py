@@ -98,7 +98,7 @@ class TopicOptions:
         filter_pushdown: see `tagwire.spark.filter_pushdown`; None is as Spark allows without harm.
         dialect, register: of the records, and what names its header keys; None is Kafka's own formats.
         group: to which a stream commits its offsets; None commits nothing.
-        retries, retry_seconds: how often, and after which pauses, the driver repeats a request while brokers are unreachable.
+        retries, retry_seconds: how often, and after which pauses, the driver repeats a request that reaches no broker.
     """
 
     selection: Selection
