@@ -9,6 +9,9 @@ classes read. (0.8.2's client knew JoinGroup and Heartbeat, which its broker ref
     python scripts/rebuild_releases.py            writes the table
     python scripts/rebuild_releases.py --check    exit code 1 if the jars say something else than the table
 
+The catalog is not touched: its marks of deprecated versions, and of those not to be used, are stated there by hand. A
+test compares the deprecated ones with the table.
+
 A jar that cannot be fetched is named as NOT RUN: `--check` then takes the table's word for it.
 """
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 import uuid
+from pathlib import Path
 
 import pytest
 
+import tagwire
 from tagwire import messages
 from tagwire.client import Client
 from tagwire.codec.annotate import annotate
@@ -93,6 +99,49 @@ def test_a_field_of_the_header_that_is_no_value_of_its_type_is_refused():
 def test_header_fields_are_a_dict():
     with pytest.raises(ConfigError, match="header_fields"):
         Client("kafka-1:9092", header_fields=["client_instance_id"])
+
+
+PROGRAM = """
+import sys, uuid
+from tagwire import cli, messages
+from tagwire.broker import Broker
+from tagwire.client import Client
+from tagwire.rpc import RequestHeader, api_of, encode_request_header
+
+me = uuid.UUID(int=7)
+request, response = messages.OffsetDeleteRequest, messages.OffsetDeleteResponse
+with Broker() as broker:
+    broker.register((request, response), lambda call: response(error_code=call.header.fields["client_instance_id"].int))
+    with Client(broker.bootstrap, header_fields={"client_instance_id": me}, apis=api_of(request, response)) as client:
+        assert client.request(request(group_id="g")).error_code == 7
+        assert client.metadata().brokers
+header = encode_request_header(RequestHeader(47, 1, 3, "me", fields={"client_instance_id": me}))
+frame = header + request(group_id="g").encode(1)
+sys.argv = ["tagwire", "decode", "--frame", "--annotate", "--hex", (len(frame).to_bytes(4, "big") + frame).hex()]
+sys.exit(cli.main())
+"""
+
+
+def test_in_the_catalog_two_changed_files_are_a_new_header_version_and_nothing_else_is(tmp_path):
+    package = Path(tagwire.__file__).parent
+    shutil.copytree(package, tmp_path / "tagwire", ignore=shutil.ignore_patterns("__pycache__", "*.c"))
+    catalog = tmp_path / "tagwire" / "spec" / "catalog"
+    (catalog / "RequestHeader.json").write_text(HEADER.replace('"1-3"', '"0-3"'))
+    for name, headers in (
+        ("OffsetDeleteRequest", '{ "0": "1", "1+": "3" }'),
+        ("OffsetDeleteResponse", '{ "0+": "0" }'),
+    ):
+        text = (catalog / f"{name}.json").read_text().replace('"validVersions": "0"', '"validVersions": "0-1"')
+        stated = f'"headerVersions": {headers}, "flexibleVersions": "none"'
+        (catalog / f"{name}.json").write_text(text.replace('"flexibleVersions": "none"', stated))
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, cwd=tmp_path, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "header.client_instance_id" in ran.stdout
+    assert "00000000-0000-0000-0000-000000000007" in ran.stdout
+    assert "body.group_id" in ran.stdout
 
 
 WRONG = [

@@ -10,8 +10,8 @@ from tagwire.spec import Message, load
 from tagwire.spec.module import contradictions
 
 
-def spec(name: str, kind: str, key: int | None = None) -> Message:
-    document = {"type": kind, "name": name, "validVersions": "0", "flexibleVersions": "none", "fields": []}
+def spec(name: str, kind: str, key: int | None = None, **more: str) -> Message:
+    document = {"type": kind, "name": name, "validVersions": "0", "flexibleVersions": "none", "fields": []} | more
     return load(json.dumps(document if key is None else document | {"apiKey": key}))
 
 
@@ -26,6 +26,12 @@ def test_pairs_and_records_of_the_same_number_and_messages_without_one_stand_tog
     assert contradictions({f"{message.name}.json": message for message in messages}) == []
 
 
+def test_a_response_may_deprecate_what_its_request_does_or_say_nothing() -> None:
+    request = spec("FooRequest", "request", 1, deprecatedVersions="0")
+    for response in (RESPONSE, spec("FooResponse", "response", 1, deprecatedVersions="0")):
+        assert contradictions({"a.json": request, "b.json": response}) == []
+
+
 @pytest.mark.parametrize(
     ("messages", "said"),
     [
@@ -34,6 +40,10 @@ def test_pairs_and_records_of_the_same_number_and_messages_without_one_stand_tog
         ([KEY], "0.json: apiKey 1 has a coordinator-key and no coordinator-value"),
         ([VALUE], "0.json: apiKey 1 has a coordinator-value and no coordinator-key"),
         ([REQUEST, spec("BarResponse", "response", 2)], "1.json: apiKey 2 has a response and no request"),
+        (
+            [REQUEST, spec("FooResponse", "response", 1, deprecatedVersions="0")],
+            "1.json: deprecatedVersions 0 are not those of FooRequest, none",
+        ),
         ([REQUEST, RESPONSE, spec("BarRequest", "request", 1)], "2.json: the request of apiKey 1 is already in 0.json"),
         (
             [KEY, VALUE, spec("BarValue", "coordinator-value", 1)],

@@ -27,8 +27,8 @@ def contradictions(messages: Mapping[str, Message]) -> list[str]:
     """What is wrong with `messages`, {file name: message}, as a whole; one line each: file, then rule.
 
     A name describes one message; an api key (record id, record type) has one message of each type; requests and
-    responses come in pairs, and so do a coordinator's keys and values; header versions are those of the RequestHeader
-    and the ResponseHeader among `messages`, of Kafka's where there is none.
+    responses come in pairs that deprecate the same versions, and so do a coordinator's keys and values; header versions
+    are those of the RequestHeader and the ResponseHeader among `messages`, of Kafka's where there is none.
     """
     problems = []
     names: dict[str, str] = {}
@@ -46,10 +46,20 @@ def contradictions(messages: Mapping[str, Message]) -> list[str]:
         partner = PARTNERS.get(kind)
         if partner is not None and (partner, number) not in keys:
             problems.append(f"{file}: apiKey {number} has a {kind} and no {partner}")
+        if kind == "response" and ("request", number) in keys:
+            problems += _deprecations(file, messages[file], messages[keys["request", number]])
     headers = {message.name: message for message in messages.values() if message.type == "header"}
     for file, message in messages.items():
         problems += [f"{file}: {problem}" for problem in header_problems(message, headers)]
     return problems
+
+
+def _deprecations(file: str, response: Message, request: Message) -> list[str]:
+    """Deprecated are versions of an API: a response that says so says what its request says."""
+    said, meant = response.deprecated_versions, request.deprecated_versions
+    if not said or said == meant:
+        return []
+    return [f"{file}: deprecatedVersions {said} are not those of {request.name}, {meant}"]
 
 
 def header_problems(message: Message, headers: Mapping[str, Message]) -> list[str]:
