@@ -39,6 +39,8 @@ admin.alter_group_offsets("g", {"t": "latest", ("u", 0): 5})
 assert_type(admin.group_offsets("g", ["t", ("u", 0)])[TopicPartition("u", 0)].offset, int)
 client.list_offsets({"t": "latest", ("u", 0): AtTimestamp(5)})
 client.list_offsets(dict.fromkeys([TopicPartition("t", 0)], EARLIEST))
+assert_type(client.request(messages.MetadataRequest(topics=None)), messages.MetadataResponse)
+client.request(api_of("request.json", "response.json").request(name="Ada")).greeting
 
 Reader(client, "t")
 Reader(client, ["t", ("u", 0)])
@@ -89,6 +91,7 @@ WRONG = [
     ("Broker(num_partition=3)", 'Unexpected keyword argument "num_partition" for "Broker"; did you mean'),
     ('next(Reader("a:1", "t").records()).value.decode()', 'Item "None" of "bytes | None" has no attribute "decode"'),
     ('next(Reader("a:1", "t").records()).valeu', '"Record" has no attribute "valeu"'),
+    ('Client("a:1").request(messages.MetadataRequest()).broker', '"MetadataResponse" has no attribute "broker"'),
     ("messages.MetadataRequest(topic=None)", 'Unexpected keyword argument "topic" for "MetadataRequest"'),
 ]
 

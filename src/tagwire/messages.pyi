@@ -4,7 +4,7 @@
 from typing import Any
 from uuid import UUID
 
-from tagwire.codec.classes import MessageObject, Structure
+from tagwire.codec.classes import MessageObject, RequestMessage, Structure
 
 def request(api_key: int) -> type[Any]: ...
 def response(api_key: int) -> type[Any]: ...
@@ -57,7 +57,7 @@ class AccessControlEntryRecord(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class AddOffsetsToTxnRequest(MessageObject):
+class AddOffsetsToTxnRequest(RequestMessage[AddOffsetsToTxnResponse]):
     transactional_id: str
     producer_id: int
     producer_epoch: int
@@ -83,7 +83,7 @@ class AddOffsetsToTxnResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class AddPartitionsToTxnRequest(MessageObject):
+class AddPartitionsToTxnRequest(RequestMessage[AddPartitionsToTxnResponse]):
     class AddPartitionsToTxnTopic(Structure):
         name: str
         partitions: list[int]
@@ -176,7 +176,7 @@ class AddPartitionsToTxnResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class AddRaftVoterRequest(MessageObject):
+class AddRaftVoterRequest(RequestMessage[AddRaftVoterResponse]):
     class Listener(Structure):
         name: str
         host: str
@@ -221,7 +221,7 @@ class AddRaftVoterResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class AllocateProducerIdsRequest(MessageObject):
+class AllocateProducerIdsRequest(RequestMessage[AllocateProducerIdsResponse]):
     broker_id: int
     broker_epoch: int
     def __init__(
@@ -247,7 +247,7 @@ class AllocateProducerIdsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class AlterClientQuotasRequest(MessageObject):
+class AlterClientQuotasRequest(RequestMessage[AlterClientQuotasResponse]):
     class EntityData(Structure):
         entity_type: str
         entity_name: str | None
@@ -328,7 +328,7 @@ class AlterClientQuotasResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class AlterConfigsRequest(MessageObject):
+class AlterConfigsRequest(RequestMessage[AlterConfigsResponse]):
     class AlterableConfig(Structure):
         name: str
         value: str | None
@@ -389,7 +389,7 @@ class AlterConfigsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class AlterPartitionReassignmentsRequest(MessageObject):
+class AlterPartitionReassignmentsRequest(RequestMessage[AlterPartitionReassignmentsResponse]):
     class ReassignablePartition(Structure):
         partition_index: int
         replicas: list[int] | None
@@ -465,7 +465,7 @@ class AlterPartitionReassignmentsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class AlterPartitionRequest(MessageObject):
+class AlterPartitionRequest(RequestMessage[AlterPartitionResponse]):
     class BrokerState(Structure):
         broker_id: int
         broker_epoch: int
@@ -568,7 +568,7 @@ class AlterPartitionResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class AlterReplicaLogDirsRequest(MessageObject):
+class AlterReplicaLogDirsRequest(RequestMessage[AlterReplicaLogDirsResponse]):
     class AlterReplicaLogDirTopic(Structure):
         name: str
         partitions: list[int]
@@ -632,7 +632,7 @@ class AlterReplicaLogDirsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class AlterShareGroupOffsetsRequest(MessageObject):
+class AlterShareGroupOffsetsRequest(RequestMessage[AlterShareGroupOffsetsResponse]):
     class AlterShareGroupOffsetsRequestPartition(Structure):
         partition_index: int
         start_offset: int
@@ -706,7 +706,7 @@ class AlterShareGroupOffsetsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class AlterUserScramCredentialsRequest(MessageObject):
+class AlterUserScramCredentialsRequest(RequestMessage[AlterUserScramCredentialsResponse]):
     class ScramCredentialDeletion(Structure):
         name: str
         mechanism: int
@@ -769,7 +769,7 @@ class AlterUserScramCredentialsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ApiVersionsRequest(MessageObject):
+class ApiVersionsRequest(RequestMessage[ApiVersionsResponse]):
     client_software_name: str
     client_software_version: str
     cluster_id: str | None
@@ -844,7 +844,7 @@ class ApiVersionsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class AssignReplicasToDirsRequest(MessageObject):
+class AssignReplicasToDirsRequest(RequestMessage[AssignReplicasToDirsResponse]):
     class PartitionData(Structure):
         partition_index: int
         def __init__(
@@ -934,7 +934,7 @@ class AssignReplicasToDirsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class BeginQuorumEpochRequest(MessageObject):
+class BeginQuorumEpochRequest(RequestMessage[BeginQuorumEpochResponse]):
     class PartitionData(Structure):
         partition_index: int
         voter_directory_id: UUID
@@ -1049,7 +1049,7 @@ class BeginTransactionRecord(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class BrokerHeartbeatRequest(MessageObject):
+class BrokerHeartbeatRequest(RequestMessage[BrokerHeartbeatResponse]):
     broker_id: int
     broker_epoch: int
     current_metadata_offset: int
@@ -1106,7 +1106,7 @@ class BrokerRegistrationChangeRecord(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class BrokerRegistrationRequest(MessageObject):
+class BrokerRegistrationRequest(RequestMessage[BrokerRegistrationResponse]):
     class Listener(Structure):
         name: str
         host: str
@@ -1263,7 +1263,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ConsumerGroupDescribeRequest(MessageObject):
+class ConsumerGroupDescribeRequest(RequestMessage[ConsumerGroupDescribeResponse]):
     group_ids: list[str]
     include_authorized_operations: bool
     def __init__(
@@ -1361,7 +1361,7 @@ class ConsumerGroupDescribeResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ConsumerGroupHeartbeatRequest(MessageObject):
+class ConsumerGroupHeartbeatRequest(RequestMessage[ConsumerGroupHeartbeatResponse]):
     class TopicPartitions(Structure):
         topic_id: UUID
         partitions: list[int]
@@ -1696,7 +1696,7 @@ class ControlRecordTypeSchema(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ControlledShutdownRequest(MessageObject):
+class ControlledShutdownRequest(RequestMessage[ControlledShutdownResponse]):
     broker_id: int
     broker_epoch: int
     def __init__(
@@ -1729,7 +1729,7 @@ class ControlledShutdownResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ControllerRegistrationRequest(MessageObject):
+class ControllerRegistrationRequest(RequestMessage[ControllerRegistrationResponse]):
     class Listener(Structure):
         name: str
         host: str
@@ -1787,7 +1787,7 @@ class ControllerRegistrationResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class CreateAclsRequest(MessageObject):
+class CreateAclsRequest(RequestMessage[CreateAclsResponse]):
     class AclCreation(Structure):
         resource_type: int
         resource_name: str
@@ -1839,7 +1839,7 @@ class CreateAclsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class CreateDelegationTokenRequest(MessageObject):
+class CreateDelegationTokenRequest(RequestMessage[CreateDelegationTokenResponse]):
     class CreatableRenewers(Structure):
         principal_type: str
         principal_name: str
@@ -1894,7 +1894,7 @@ class CreateDelegationTokenResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class CreatePartitionsRequest(MessageObject):
+class CreatePartitionsRequest(RequestMessage[CreatePartitionsResponse]):
     class CreatePartitionsAssignment(Structure):
         broker_ids: list[int]
         def __init__(
@@ -1953,7 +1953,7 @@ class CreatePartitionsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class CreateTopicsRequest(MessageObject):
+class CreateTopicsRequest(RequestMessage[CreateTopicsResponse]):
     class CreatableReplicaAssignment(Structure):
         partition_index: int
         broker_ids: list[int]
@@ -2090,7 +2090,7 @@ class DelegationTokenRecord(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DeleteAclsRequest(MessageObject):
+class DeleteAclsRequest(RequestMessage[DeleteAclsResponse]):
     class DeleteAclsFilter(Structure):
         resource_type_filter: int
         resource_name_filter: str | None
@@ -2169,7 +2169,7 @@ class DeleteAclsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DeleteGroupsRequest(MessageObject):
+class DeleteGroupsRequest(RequestMessage[DeleteGroupsResponse]):
     groups_names: list[str]
     def __init__(
         self,
@@ -2202,7 +2202,7 @@ class DeleteGroupsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DeleteRecordsRequest(MessageObject):
+class DeleteRecordsRequest(RequestMessage[DeleteRecordsResponse]):
     class DeleteRecordsPartition(Structure):
         partition_index: int
         offset: int
@@ -2270,7 +2270,7 @@ class DeleteRecordsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DeleteShareGroupOffsetsRequest(MessageObject):
+class DeleteShareGroupOffsetsRequest(RequestMessage[DeleteShareGroupOffsetsResponse]):
     class DeleteShareGroupOffsetsRequestTopic(Structure):
         topic_name: str
         def __init__(
@@ -2320,7 +2320,7 @@ class DeleteShareGroupOffsetsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DeleteShareGroupStateRequest(MessageObject):
+class DeleteShareGroupStateRequest(RequestMessage[DeleteShareGroupStateResponse]):
     class PartitionData(Structure):
         partition: int
         def __init__(
@@ -2384,7 +2384,7 @@ class DeleteShareGroupStateResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DeleteTopicsRequest(MessageObject):
+class DeleteTopicsRequest(RequestMessage[DeleteTopicsResponse]):
     class DeleteTopicState(Structure):
         name: str | None
         topic_id: UUID
@@ -2434,7 +2434,7 @@ class DeleteTopicsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DescribeAclsRequest(MessageObject):
+class DescribeAclsRequest(RequestMessage[DescribeAclsResponse]):
     resource_type_filter: int
     resource_name_filter: str | None
     pattern_type_filter: int
@@ -2500,7 +2500,7 @@ class DescribeAclsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DescribeClientQuotasRequest(MessageObject):
+class DescribeClientQuotasRequest(RequestMessage[DescribeClientQuotasResponse]):
     class ComponentData(Structure):
         entity_type: str
         match_type: int
@@ -2572,7 +2572,7 @@ class DescribeClientQuotasResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DescribeClusterRequest(MessageObject):
+class DescribeClusterRequest(RequestMessage[DescribeClusterResponse]):
     include_cluster_authorized_operations: bool
     endpoint_type: int
     include_fenced_brokers: bool
@@ -2625,7 +2625,7 @@ class DescribeClusterResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DescribeConfigsRequest(MessageObject):
+class DescribeConfigsRequest(RequestMessage[DescribeConfigsResponse]):
     class DescribeConfigsResource(Structure):
         resource_type: int
         resource_name: str
@@ -2717,7 +2717,7 @@ class DescribeConfigsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DescribeDelegationTokenRequest(MessageObject):
+class DescribeDelegationTokenRequest(RequestMessage[DescribeDelegationTokenResponse]):
     class DescribeDelegationTokenOwner(Structure):
         principal_type: str
         principal_name: str
@@ -2788,7 +2788,7 @@ class DescribeDelegationTokenResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DescribeGroupsRequest(MessageObject):
+class DescribeGroupsRequest(RequestMessage[DescribeGroupsResponse]):
     groups: list[str]
     include_authorized_operations: bool
     def __init__(
@@ -2852,7 +2852,7 @@ class DescribeGroupsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DescribeLogDirsRequest(MessageObject):
+class DescribeLogDirsRequest(RequestMessage[DescribeLogDirsResponse]):
     class DescribableLogDirTopic(Structure):
         topic: str
         partitions: list[int]
@@ -2930,7 +2930,7 @@ class DescribeLogDirsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DescribeProducersRequest(MessageObject):
+class DescribeProducersRequest(RequestMessage[DescribeProducersResponse]):
     class TopicRequest(Structure):
         name: str
         partition_indexes: list[int]
@@ -3006,7 +3006,7 @@ class DescribeProducersResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DescribeQuorumRequest(MessageObject):
+class DescribeQuorumRequest(RequestMessage[DescribeQuorumResponse]):
     class PartitionData(Structure):
         partition_index: int
         def __init__(
@@ -3125,7 +3125,7 @@ class DescribeQuorumResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DescribeShareGroupOffsetsRequest(MessageObject):
+class DescribeShareGroupOffsetsRequest(RequestMessage[DescribeShareGroupOffsetsResponse]):
     class DescribeShareGroupOffsetsRequestTopic(Structure):
         topic_name: str
         partitions: list[int]
@@ -3214,7 +3214,7 @@ class DescribeShareGroupOffsetsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DescribeTopicPartitionsRequest(MessageObject):
+class DescribeTopicPartitionsRequest(RequestMessage[DescribeTopicPartitionsResponse]):
     class TopicRequest(Structure):
         name: str
         def __init__(
@@ -3315,7 +3315,7 @@ class DescribeTopicPartitionsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DescribeTransactionsRequest(MessageObject):
+class DescribeTransactionsRequest(RequestMessage[DescribeTransactionsResponse]):
     transactional_ids: list[str]
     def __init__(
         self,
@@ -3369,7 +3369,7 @@ class DescribeTransactionsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class DescribeUserScramCredentialsRequest(MessageObject):
+class DescribeUserScramCredentialsRequest(RequestMessage[DescribeUserScramCredentialsResponse]):
     class UserName(Structure):
         name: str
         def __init__(
@@ -3428,7 +3428,7 @@ class DescribeUserScramCredentialsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ElectLeadersRequest(MessageObject):
+class ElectLeadersRequest(RequestMessage[ElectLeadersResponse]):
     class TopicPartitions(Structure):
         topic: str
         partitions: list[int]
@@ -3489,7 +3489,7 @@ class ElectLeadersResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class EndQuorumEpochRequest(MessageObject):
+class EndQuorumEpochRequest(RequestMessage[EndQuorumEpochResponse]):
     class ReplicaInfo(Structure):
         candidate_id: int
         candidate_directory_id: UUID
@@ -3622,7 +3622,7 @@ class EndTxnMarker(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class EndTxnRequest(MessageObject):
+class EndTxnRequest(RequestMessage[EndTxnResponse]):
     transactional_id: str
     producer_id: int
     producer_epoch: int
@@ -3652,7 +3652,7 @@ class EndTxnResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class EnvelopeRequest(MessageObject):
+class EnvelopeRequest(RequestMessage[EnvelopeResponse]):
     request_data: bytes
     request_principal: bytes | None
     client_host_address: bytes
@@ -3676,7 +3676,7 @@ class EnvelopeResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ExpireDelegationTokenRequest(MessageObject):
+class ExpireDelegationTokenRequest(RequestMessage[ExpireDelegationTokenResponse]):
     hmac: bytes
     expiry_time_period_ms: int
     def __init__(
@@ -3722,7 +3722,7 @@ class FenceBrokerRecord(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class FetchRequest(MessageObject):
+class FetchRequest(RequestMessage[FetchResponse]):
     class ReplicaState(Structure):
         replica_id: int
         replica_epoch: int
@@ -3931,7 +3931,7 @@ class FetchResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class FetchSnapshotRequest(MessageObject):
+class FetchSnapshotRequest(RequestMessage[FetchSnapshotResponse]):
     class SnapshotId(Structure):
         end_offset: int
         epoch: int
@@ -4067,7 +4067,7 @@ class FetchSnapshotResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class FindCoordinatorRequest(MessageObject):
+class FindCoordinatorRequest(RequestMessage[FindCoordinatorResponse]):
     key: str
     key_type: int
     coordinator_keys: list[str]
@@ -4120,7 +4120,7 @@ class FindCoordinatorResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class GetTelemetrySubscriptionsRequest(MessageObject):
+class GetTelemetrySubscriptionsRequest(RequestMessage[GetTelemetrySubscriptionsResponse]):
     client_instance_id: UUID
     def __init__(
         self,
@@ -4205,7 +4205,7 @@ class GroupMetadataValue(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class HeartbeatRequest(MessageObject):
+class HeartbeatRequest(RequestMessage[HeartbeatResponse]):
     group_id: str
     generation_id: int
     member_id: str
@@ -4231,7 +4231,7 @@ class HeartbeatResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class IncrementalAlterConfigsRequest(MessageObject):
+class IncrementalAlterConfigsRequest(RequestMessage[IncrementalAlterConfigsResponse]):
     class AlterableConfig(Structure):
         name: str
         config_operation: int
@@ -4294,7 +4294,7 @@ class IncrementalAlterConfigsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class InitProducerIdRequest(MessageObject):
+class InitProducerIdRequest(RequestMessage[InitProducerIdResponse]):
     transactional_id: str | None
     transaction_timeout_ms: int
     producer_id: int
@@ -4332,7 +4332,7 @@ class InitProducerIdResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class InitializeShareGroupStateRequest(MessageObject):
+class InitializeShareGroupStateRequest(RequestMessage[InitializeShareGroupStateResponse]):
     class PartitionData(Structure):
         partition: int
         state_epoch: int
@@ -4400,7 +4400,7 @@ class InitializeShareGroupStateResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class JoinGroupRequest(MessageObject):
+class JoinGroupRequest(RequestMessage[JoinGroupResponse]):
     class JoinGroupRequestProtocol(Structure):
         name: str
         metadata: bytes
@@ -4483,7 +4483,7 @@ class KRaftVersionRecord(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class LeaderAndIsrRequest(MessageObject):
+class LeaderAndIsrRequest(RequestMessage[LeaderAndIsrResponse]):
     class LeaderAndIsrPartitionState(Structure):
         topic_name: str
         partition_index: int
@@ -4626,7 +4626,7 @@ class LeaderChangeMessage(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class LeaveGroupRequest(MessageObject):
+class LeaveGroupRequest(RequestMessage[LeaveGroupResponse]):
     class MemberIdentity(Structure):
         member_id: str
         group_instance_id: str | None
@@ -4704,7 +4704,7 @@ class LegacyOffsetCommitValue(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ListConfigResourcesRequest(MessageObject):
+class ListConfigResourcesRequest(RequestMessage[ListConfigResourcesResponse]):
     resource_types: list[int]
     def __init__(
         self,
@@ -4737,7 +4737,7 @@ class ListConfigResourcesResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ListGroupsRequest(MessageObject):
+class ListGroupsRequest(RequestMessage[ListGroupsResponse]):
     states_filter: list[str]
     types_filter: list[str]
     def __init__(
@@ -4776,7 +4776,7 @@ class ListGroupsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ListOffsetsRequest(MessageObject):
+class ListOffsetsRequest(RequestMessage[ListOffsetsResponse]):
     class ListOffsetsPartition(Structure):
         partition_index: int
         current_leader_epoch: int
@@ -4858,7 +4858,7 @@ class ListOffsetsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ListPartitionReassignmentsRequest(MessageObject):
+class ListPartitionReassignmentsRequest(RequestMessage[ListPartitionReassignmentsResponse]):
     class ListPartitionReassignmentsTopics(Structure):
         name: str
         partition_indexes: list[int]
@@ -4921,7 +4921,7 @@ class ListPartitionReassignmentsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ListTransactionsRequest(MessageObject):
+class ListTransactionsRequest(RequestMessage[ListTransactionsResponse]):
     state_filters: list[str]
     producer_id_filters: list[int]
     duration_filter: int
@@ -4964,7 +4964,7 @@ class ListTransactionsResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class MetadataRequest(MessageObject):
+class MetadataRequest(RequestMessage[MetadataResponse]):
     class MetadataRequestTopic(Structure):
         topic_id: UUID
         name: str | None
@@ -5086,7 +5086,7 @@ class OffsetCommitKey(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class OffsetCommitRequest(MessageObject):
+class OffsetCommitRequest(RequestMessage[OffsetCommitResponse]):
     class OffsetCommitRequestPartition(Structure):
         partition_index: int
         committed_offset: int
@@ -5189,7 +5189,7 @@ class OffsetCommitValue(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class OffsetDeleteRequest(MessageObject):
+class OffsetDeleteRequest(RequestMessage[OffsetDeleteResponse]):
     class OffsetDeleteRequestPartition(Structure):
         partition_index: int
         def __init__(
@@ -5255,7 +5255,7 @@ class OffsetDeleteResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class OffsetFetchRequest(MessageObject):
+class OffsetFetchRequest(RequestMessage[OffsetFetchResponse]):
     class OffsetFetchRequestTopic(Structure):
         name: str
         partition_indexes: list[int]
@@ -5395,7 +5395,7 @@ class OffsetFetchResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class OffsetForLeaderEpochRequest(MessageObject):
+class OffsetForLeaderEpochRequest(RequestMessage[OffsetForLeaderEpochResponse]):
     class OffsetForLeaderPartition(Structure):
         partition: int
         current_leader_epoch: int
@@ -5529,7 +5529,7 @@ class PartitionRecord(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ProduceRequest(MessageObject):
+class ProduceRequest(RequestMessage[ProduceResponse]):
     class PartitionProduceData(Structure):
         index: int
         records: bytes | bytearray | memoryview | None
@@ -5701,7 +5701,7 @@ class ProducerSnapshot(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class PushTelemetryRequest(MessageObject):
+class PushTelemetryRequest(RequestMessage[PushTelemetryResponse]):
     client_instance_id: UUID
     subscription_id: int
     terminating: bool
@@ -5759,7 +5759,7 @@ class QuorumStateData(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ReadShareGroupStateRequest(MessageObject):
+class ReadShareGroupStateRequest(RequestMessage[ReadShareGroupStateResponse]):
     class PartitionData(Structure):
         partition: int
         leader_epoch: int
@@ -5846,7 +5846,7 @@ class ReadShareGroupStateResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ReadShareGroupStateSummaryRequest(MessageObject):
+class ReadShareGroupStateSummaryRequest(RequestMessage[ReadShareGroupStateSummaryResponse]):
     class PartitionData(Structure):
         partition: int
         leader_epoch: int
@@ -6213,7 +6213,7 @@ class RemoveDelegationTokenRecord(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class RemoveRaftVoterRequest(MessageObject):
+class RemoveRaftVoterRequest(RequestMessage[RemoveRaftVoterResponse]):
     cluster_id: str | None
     voter_id: int
     voter_directory_id: UUID
@@ -6259,7 +6259,7 @@ class RemoveUserScramCredentialRecord(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class RenewDelegationTokenRequest(MessageObject):
+class RenewDelegationTokenRequest(RequestMessage[RenewDelegationTokenResponse]):
     hmac: bytes
     renew_period_ms: int
     def __init__(
@@ -6307,7 +6307,7 @@ class ResponseHeader(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class SaslAuthenticateRequest(MessageObject):
+class SaslAuthenticateRequest(RequestMessage[SaslAuthenticateResponse]):
     auth_bytes: bytes
     def __init__(
         self,
@@ -6331,7 +6331,7 @@ class SaslAuthenticateResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class SaslHandshakeRequest(MessageObject):
+class SaslHandshakeRequest(RequestMessage[SaslHandshakeResponse]):
     mechanism: str
     def __init__(
         self,
@@ -6351,7 +6351,7 @@ class SaslHandshakeResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ShareAcknowledgeRequest(MessageObject):
+class ShareAcknowledgeRequest(RequestMessage[ShareAcknowledgeResponse]):
     class AcknowledgementBatch(Structure):
         first_offset: int
         last_offset: int
@@ -6474,7 +6474,7 @@ class ShareAcknowledgeResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ShareFetchRequest(MessageObject):
+class ShareFetchRequest(RequestMessage[ShareFetchResponse]):
     class AcknowledgementBatch(Structure):
         first_offset: int
         last_offset: int
@@ -6682,7 +6682,7 @@ class ShareGroupCurrentMemberAssignmentValue(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ShareGroupDescribeRequest(MessageObject):
+class ShareGroupDescribeRequest(RequestMessage[ShareGroupDescribeResponse]):
     group_ids: list[str]
     include_authorized_operations: bool
     def __init__(
@@ -6772,7 +6772,7 @@ class ShareGroupDescribeResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class ShareGroupHeartbeatRequest(MessageObject):
+class ShareGroupHeartbeatRequest(RequestMessage[ShareGroupHeartbeatResponse]):
     group_id: str
     member_id: str
     member_epoch: int
@@ -7089,7 +7089,7 @@ class SnapshotHeaderRecord(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class StopReplicaRequest(MessageObject):
+class StopReplicaRequest(RequestMessage[StopReplicaResponse]):
     class StopReplicaPartitionV0(Structure):
         topic_name: str
         partition_index: int
@@ -7231,7 +7231,7 @@ class StreamsGroupCurrentMemberAssignmentValue(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class StreamsGroupDescribeRequest(MessageObject):
+class StreamsGroupDescribeRequest(RequestMessage[StreamsGroupDescribeResponse]):
     group_ids: list[str]
     include_authorized_operations: bool
     include_topology_description: bool
@@ -7477,7 +7477,7 @@ class StreamsGroupDescribeResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class StreamsGroupHeartbeatRequest(MessageObject):
+class StreamsGroupHeartbeatRequest(RequestMessage[StreamsGroupHeartbeatResponse]):
     class KeyValue(Structure):
         key: str
         value: str
@@ -7872,7 +7872,7 @@ class StreamsGroupTargetAssignmentMetadataValue(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class StreamsGroupTopologyDescriptionUpdateRequest(MessageObject):
+class StreamsGroupTopologyDescriptionUpdateRequest(RequestMessage[StreamsGroupTopologyDescriptionUpdateResponse]):
     class TopologyDescriptionNode(Structure):
         name: str
         node_type: int
@@ -8109,7 +8109,7 @@ class SubscriptionInfoData(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class SyncGroupRequest(MessageObject):
+class SyncGroupRequest(RequestMessage[SyncGroupResponse]):
     class SyncGroupRequestAssignment(Structure):
         member_id: str
         assignment: bytes
@@ -8218,7 +8218,7 @@ class TransactionLogValue(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class TxnOffsetCommitRequest(MessageObject):
+class TxnOffsetCommitRequest(RequestMessage[TxnOffsetCommitResponse]):
     class TxnOffsetCommitRequestPartition(Structure):
         partition_index: int
         committed_offset: int
@@ -8326,7 +8326,7 @@ class UnregisterBrokerRecord(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class UnregisterBrokerRequest(MessageObject):
+class UnregisterBrokerRequest(RequestMessage[UnregisterBrokerResponse]):
     broker_id: int
     def __init__(
         self,
@@ -8357,7 +8357,7 @@ class UnregisterControllerRecord(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class UnregisterControllerRequest(MessageObject):
+class UnregisterControllerRequest(RequestMessage[UnregisterControllerResponse]):
     controller_id: int
     def __init__(
         self,
@@ -8379,7 +8379,7 @@ class UnregisterControllerResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class UpdateFeaturesRequest(MessageObject):
+class UpdateFeaturesRequest(RequestMessage[UpdateFeaturesResponse]):
     class FeatureUpdateKey(Structure):
         feature: str
         max_version_level: int
@@ -8435,7 +8435,7 @@ class UpdateFeaturesResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class UpdateMetadataRequest(MessageObject):
+class UpdateMetadataRequest(RequestMessage[UpdateMetadataResponse]):
     class UpdateMetadataPartitionState(Structure):
         topic_name: str
         partition_index: int
@@ -8537,7 +8537,7 @@ class UpdateMetadataResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class UpdateRaftVoterRequest(MessageObject):
+class UpdateRaftVoterRequest(RequestMessage[UpdateRaftVoterResponse]):
     class Listener(Structure):
         name: str
         host: str
@@ -8627,7 +8627,7 @@ class UserScramCredentialRecord(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class VoteRequest(MessageObject):
+class VoteRequest(RequestMessage[VoteResponse]):
     class PartitionData(Structure):
         partition_index: int
         replica_epoch: int
@@ -8778,7 +8778,7 @@ class VotersRecord(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class WriteShareGroupStateRequest(MessageObject):
+class WriteShareGroupStateRequest(RequestMessage[WriteShareGroupStateResponse]):
     class StateBatch(Structure):
         first_offset: int
         last_offset: int
@@ -8867,7 +8867,7 @@ class WriteShareGroupStateResponse(MessageObject):
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
-class WriteTxnMarkersRequest(MessageObject):
+class WriteTxnMarkersRequest(RequestMessage[WriteTxnMarkersResponse]):
     class WritableTxnMarkerTopic(Structure):
         name: str
         partition_indexes: list[int]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from tagwire.client.blocking_driver import BlockingDriver
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.in_flight_request import InFlightRequest
 from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
-from tagwire.client.network_client import Address, NetworkClient
+from tagwire.client.network_client import Address, NetworkClient, ResponseMessage
 from tagwire.client.retry import Retry
 from tagwire.client.scheduling import Result, Wait, Work, gather, sleep
+from tagwire.codec import RequestMessage
 from tagwire.errors import TagwireError
 from tagwire.partitions import TopicPartition
 
@@ -90,16 +90,26 @@ class BlockingNetworkClient:
         return self.driver.run(self.core.controller(deadline))
 
     def put(
-        self, connection: BrokerConnection, message: Any, deadline: float, version: int | None = None
-    ) -> InFlightRequest[Any]:
+        self,
+        connection: BrokerConnection,
+        message: RequestMessage[ResponseMessage],
+        deadline: float,
+        version: int | None = None,
+    ) -> InFlightRequest[ResponseMessage]:
         """As `NetworkClient.put`; `response` gives the response."""
         return self.driver.run(self.core.put(connection, message, deadline, version))
 
-    def response(self, request: InFlightRequest[Any], deadline: float) -> Any:
+    def response(self, request: InFlightRequest[ResponseMessage], deadline: float) -> ResponseMessage:
         """As `NetworkClient.response`."""
         return self.driver.run(self.core.response(request, deadline))
 
-    def request(self, connection: BrokerConnection, message: Any, deadline: float, version: int | None = None) -> Any:
+    def request(
+        self,
+        connection: BrokerConnection,
+        message: RequestMessage[ResponseMessage],
+        deadline: float,
+        version: int | None = None,
+    ) -> ResponseMessage:
         """As `NetworkClient.request`."""
         return self.driver.run(self.core.request(connection, message, deadline, version))
 

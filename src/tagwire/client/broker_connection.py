@@ -14,11 +14,11 @@ from typing import Any, Final
 from tagwire.client.config import MAX_FRAME_BYTES
 from tagwire.client.connection_settings import ConnectionSettings, ConnectionState, ResolvedAddress
 from tagwire.client.connection_setup import ConnectionSetup
-from tagwire.client.in_flight_request import InFlightRequest
+from tagwire.client.in_flight_request import InFlightRequest, ResponseMessage
 from tagwire.client.metadata import NO_NODE
 from tagwire.client.scheduling import NEVER, Wait
 from tagwire.client.tls import Tls
-from tagwire.codec import MessageObject
+from tagwire.codec import RequestMessage
 from tagwire.errors import (
     ConnectError,
     ConnectionLostError,
@@ -186,7 +186,9 @@ class BrokerConnection:
             raise RequestTimeoutError(f"{self.broker} asked to be left alone for {left:.1f} s more; {name} cannot wait")
         return max(left, 0.0)
 
-    def send(self, message: MessageObject, version: int | None = None) -> InFlightRequest[Any]:
+    def send(
+        self, message: RequestMessage[ResponseMessage], version: int | None = None
+    ) -> InFlightRequest[ResponseMessage]:
         """Puts a request on its way. It never waits: `has_room` and `pause` tell whether to send now.
 
         Raises:
@@ -197,7 +199,7 @@ class BrokerConnection:
             version = self.version(message.api_key)
         if not self.is_ready:
             raise ConnectionLostError(f"{self.broker}: the connection is closed")
-        request = self.request(f"{api_name(message.api_key)} v{version}", version)
+        request: InFlightRequest[ResponseMessage] = self.request(f"{api_name(message.api_key)} v{version}", version)
         with self._whole():
             data = self._protocol.send(message, version)
             if self._protocol.due > len(self._in_flight):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, cast, overload
 
 from tagwire.client import arguments
 from tagwire.client.blocking_network_client import BlockingNetworkClient
@@ -22,12 +22,13 @@ from tagwire.client.config import (
 )
 from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.metadata import ClusterMetadata, TopicMetadata
+from tagwire.client.network_client import ResponseMessage
 from tagwire.client.offset_spec import OffsetSpec
 from tagwire.client.offsets import offsets_of
 from tagwire.client.security import SecurityOptions, security_of
 from tagwire.client.unclosed import warn_unclosed
 from tagwire.client.versions import policy, speakable
-from tagwire.codec import MessageObject
+from tagwire.codec import MessageObject, RequestMessage
 from tagwire.errors import EncodeError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc import Api, BrokerFeatures, Features, Range, Usability, api_name
@@ -126,6 +127,12 @@ class Client:
 
     # Requests ------------------------------------------------------------------------------------------------------
 
+    @overload
+    def request(
+        self, message: RequestMessage[ResponseMessage], *, node: int | None = None, version: int | None = None
+    ) -> ResponseMessage: ...
+    @overload
+    def request(self, message: MessageObject, *, node: int | None = None, version: int | None = None) -> Any: ...
     def request(self, message: Any, *, node: int | None = None, version: int | None = None) -> Any:
         """Sends one request and waits for its answer. It is sent once: what to do about an error is the caller's to
         say.
@@ -150,7 +157,8 @@ class Client:
             )
         network = self.network
         deadline = network.deadline()
-        return network.request(network.connection(node, deadline), message, deadline, version)
+        request = cast("RequestMessage[MessageObject]", message)
+        return network.request(network.connection(node, deadline), request, deadline, version)
 
     def versions(self, node: int | None = None) -> dict[int, Range]:
         """{API key: (lowest, highest)} as the broker answered, APIs that tagwire does not know included."""

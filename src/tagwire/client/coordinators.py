@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from tagwire import messages
 from tagwire.client.network_client import NetworkClient
@@ -54,11 +54,11 @@ async def _ask(network: NetworkClient, keys: list[str], kind: int, deadline: flo
     """(key, node id, error code) of each."""
     request = messages.FindCoordinatorRequest
     connection = await network.connection(None, deadline)
-    if connection.version(request.api_key) >= FIND_COORDINATOR_KEYS:  # one question may be about several keys
-        answer: Any = await network.request(connection, request(key_type=kind, coordinator_keys=keys), deadline)
-        return [(found.key, found.node_id, found.error_code) for found in answer.coordinators]
-    answers = []
+    if connection.version(request.api_key) >= FIND_COORDINATOR_KEYS:  # one request may be about several keys
+        response = await network.request(connection, request(key_type=kind, coordinator_keys=keys), deadline)
+        return [(found.key, found.node_id, found.error_code) for found in response.coordinators]
+    found = []
     for key in keys:
-        answer = await network.request(connection, request(key=key, key_type=kind), deadline)
-        answers.append((key, answer.node_id, answer.error_code))
-    return answers
+        response = await network.request(connection, request(key=key, key_type=kind), deadline)
+        found.append((key, response.node_id, response.error_code))
+    return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from tagwire.client.broker_connection import CONNECT_TIMEOUT, BrokerConnection
 from tagwire.client.connection_settings import ConnectionSettings
@@ -26,6 +26,7 @@ from tagwire.client.metadata import (
 from tagwire.client.metadata_cache import MetadataCache
 from tagwire.client.retry import Retry
 from tagwire.client.scheduling import Wait, sleep
+from tagwire.codec import RequestMessage
 from tagwire.errors import (
     ConnectError,
     ConnectionLostError,
@@ -45,6 +46,7 @@ UNKNOWN_TOPIC_PATIENCE: Final = 2.0
 SILENCE_PATIENCE: Final = 1.0
 
 Address = tuple[str, int]
+ResponseMessage = TypeVar("ResponseMessage")
 
 
 class NetworkClient:
@@ -147,7 +149,9 @@ class NetworkClient:
 
     # Requests ------------------------------------------------------------------------------------------------------
 
-    def send(self, connection: BrokerConnection, message: Any, version: int | None = None) -> InFlightRequest[Any]:
+    def send(
+        self, connection: BrokerConnection, message: RequestMessage[ResponseMessage], version: int | None = None
+    ) -> InFlightRequest[ResponseMessage]:
         """Sends on a connection now, remembering the version. Raises as `BrokerConnection.send`."""
         request = connection.send(message, version)
         lowest = self.negotiated.get(message.api_key, request.version)
@@ -155,8 +159,12 @@ class NetworkClient:
         return request
 
     async def put(
-        self, connection: BrokerConnection, message: Any, deadline: float, version: int | None = None
-    ) -> InFlightRequest[Any]:
+        self,
+        connection: BrokerConnection,
+        message: RequestMessage[ResponseMessage],
+        deadline: float,
+        version: int | None = None,
+    ) -> InFlightRequest[ResponseMessage]:
         """Sends on a connection when the broker wants to hear of the client, and takes what it was sent before.
 
         Raises:
@@ -171,7 +179,7 @@ class NetworkClient:
             raise connection.expire(waiting)
         return self.send(connection, message, version)
 
-    async def response(self, request: InFlightRequest[Any], deadline: float) -> Any:
+    async def response(self, request: InFlightRequest[ResponseMessage], deadline: float) -> ResponseMessage:
         """The response to a request that was sent; None for one that has none.
 
         Raises:
@@ -182,12 +190,18 @@ class NetworkClient:
         return await request.response(deadline)
 
     async def request(
-        self, connection: BrokerConnection, message: Any, deadline: float, version: int | None = None
-    ) -> Any:
+        self,
+        connection: BrokerConnection,
+        message: RequestMessage[ResponseMessage],
+        deadline: float,
+        version: int | None = None,
+    ) -> ResponseMessage:
         """Sends on a connection; the response. Raises as `put` and `response`."""
         return await self.response(await self.put(connection, message, deadline, version), deadline)
 
-    async def request_any(self, message: Any, deadline: float) -> tuple[BrokerConnection, Any]:
+    async def request_any(
+        self, message: RequestMessage[ResponseMessage], deadline: float
+    ) -> tuple[BrokerConnection, ResponseMessage]:
         """The response of any broker, and its connection. One that keeps silent is not waited for alone: another is
         asked too.
 
@@ -339,8 +353,8 @@ class NetworkClient:
     async def _ask_too(
         self,
         address: Address,
-        message: Any,
-        asked: dict[BrokerConnection, InFlightRequest[Any]],
+        message: RequestMessage[ResponseMessage],
+        asked: dict[BrokerConnection, InFlightRequest[ResponseMessage]],
         is_answered: Callable[[], bool],
         deadline: float,
     ) -> None:

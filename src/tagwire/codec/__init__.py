@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tagwire.codec.classes import DynamicMessage, MessageObject, Structure, message_class
+from tagwire.codec.classes import DynamicMessage, MessageObject, RequestMessage, Structure, message_class
 from tagwire.codec.schema import Field, Schema
 
-__all__ = ["DynamicMessage", "Field", "MessageObject", "Schema", "Structure", "message_class"]
+__all__ = ["DynamicMessage", "Field", "MessageObject", "RequestMessage", "Schema", "Structure", "message_class"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar, cast
 
 from tagwire.codec import json_form
 from tagwire.codec.program import Buffer, checked_version, program_of
@@ -158,7 +158,16 @@ class MessageObject(Structure):
         return json_form.from_json(cls.spec, doc, checked_version(cls, version), cls._classes)  # type: ignore[no-any-return]
 
 
+ResponseMessage = TypeVar("ResponseMessage", covariant=True)
+
 if TYPE_CHECKING:
+
+    class RequestMessage(MessageObject, Generic[ResponseMessage]):
+        """A request of the catalog, by the class of its response: to a type checker alone, which then knows what a
+        client is given for it."""
+
+        @property
+        def _response(self) -> ResponseMessage: ...
 
     class _AnyStruct(type):
         def __getattr__(cls, name: str) -> Any: ...
@@ -171,7 +180,7 @@ if TYPE_CHECKING:
         def __setattr__(self, name: str, value: Any) -> None: ...
 
 else:
-    DynamicMessage = MessageObject
+    DynamicMessage = RequestMessage = MessageObject
 
 
 def message_class(spec: Message | Path | str) -> type[DynamicMessage]:

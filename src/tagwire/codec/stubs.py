@@ -20,7 +20,7 @@ HEADER = '''\
 from typing import Any
 from uuid import UUID
 
-from tagwire.codec.classes import MessageObject, Structure
+from tagwire.codec.classes import MessageObject, RequestMessage, Structure
 
 def request(api_key: int) -> type[Any]: ...
 def response(api_key: int) -> type[Any]: ...
@@ -57,7 +57,10 @@ def stubs() -> str:
 
 
 def _message(message: Message) -> Iterator[str]:
-    yield f"class {message.name}(MessageObject):"
+    base = "MessageObject"
+    if message.type == "request":
+        base = f"RequestMessage[{message.name.removesuffix('Request')}Response]"
+    yield f"class {message.name}({base}):"
     for struct in message.structs:
         yield f"    class {struct.name}(Structure):"
         yield from _members(message, struct, "        ")

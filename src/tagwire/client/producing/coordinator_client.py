@@ -9,7 +9,7 @@ from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.coordinators import coordinators
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.scheduling import sleep
-from tagwire.codec import MessageObject
+from tagwire.codec import RequestMessage
 from tagwire.errors import Error, KafkaError, RequestTimeoutError, TagwireError
 
 _LOST_COORDINATOR: Final = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE)
@@ -38,7 +38,7 @@ class CoordinatorClient:
 
     async def send(
         self,
-        request: Callable[[BrokerConnection], MessageObject],
+        request: Callable[[BrokerConnection], RequestMessage[Response]],
         response: type[Response],
         errors: Callable[[Response], Iterable[int]],
         deadline: float,
@@ -63,7 +63,7 @@ class CoordinatorClient:
                 connection = await self.connection(soon)
                 message = request(connection)
                 version = connection.version(message.api_key, highest)
-                found: Response = await self._network.request(connection, message, soon, version)
+                found = await self._network.request(connection, message, soon, version)
             except TagwireError as error:
                 self._node = None
                 # An attempt may take less time than all of them, and may be over before it began: to be left alone for

@@ -37,7 +37,7 @@ from tagwire.client.producing.producer_id import (
 from tagwire.client.producing.record_accumulator import RecordAccumulator
 from tagwire.client.retry import is_retriable
 from tagwire.client.scheduling import Lock
-from tagwire.codec import MessageObject
+from tagwire.codec import RequestMessage
 from tagwire.errors import (
     Error,
     KafkaError,
@@ -458,7 +458,7 @@ class TransactionManager(NonIdempotent):
 
     async def _send(
         self,
-        request: Callable[[BrokerConnection], MessageObject],
+        request: Callable[[BrokerConnection], RequestMessage[Response]],
         response: type[Response],
         errors: Callable[[Response], Iterable[int]],
         deadline: float,
