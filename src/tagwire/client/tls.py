@@ -99,7 +99,7 @@ class Tls:
             OSError: TLS has failed.
         """
         try:
-            return self._object.read(len(space), space)  # type: ignore[call-overload, return-value]
+            return self._object.read(len(space), space)  # type: ignore[return-value]
         except ssl.SSLWantReadError:
             return None
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):  # many a broker ends without a word of TLS's
