@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tagwire import records
-from tagwire.client import Client, Delivery, ProduceOptions, Producer, RecordMetadata
+from tagwire.client import Client, Delivery, Producer, ProducerOptions, RecordMetadata
 from tagwire.errors import ConfigError, Error, KafkaError, RequestTimeoutError, TagwireError
 
 from .fake_broker import SERVED, FakeCluster, Late, Silence
@@ -281,7 +281,7 @@ def test_whoever_waits_without_end_may_say_so_in_seconds(cluster: FakeCluster) -
     cluster.topic("t")
     cluster.script("Produce", Late(0.2))
     endless = float("inf")
-    options: ProduceOptions = {"buffer_memory": 100, "max_block": endless, "timeout": endless}
+    options: ProducerOptions = {"buffer_memory": 100, "max_block": endless, "timeout": endless}
     with Client(cluster.bootstrap, timeout=endless) as client, Producer(client, **options) as producer:
         producer.send("t", b"v" * 60)
         delivery = producer.send("t", b"w" * 60)  # waits for room

@@ -29,9 +29,9 @@ from tagwire.client.offset_spec import AtTimestamp
 from tagwire.client.producing import (
     Delivery,
     GroupMetadata,
-    ProduceOptions,
     Producer,
     ProducerIdentity,
+    ProducerOptions,
     RecordMetadata,
     RowsDelivery,
     RowsMetadata,
@@ -41,6 +41,7 @@ from tagwire.client.producing import (
     partition_of,
 )
 from tagwire.client.reader import Reader
+from tagwire.client.reader_settings import ReaderOptions
 from tagwire.client.security import Security
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 
@@ -72,11 +73,12 @@ __all__ = [
     "PartitionLag",
     "PartitionMetadata",
     "Position",
-    "ProduceOptions",
     "Producer",
     "ProducerIdentity",
+    "ProducerOptions",
     "ProducerState",
     "Reader",
+    "ReaderOptions",
     "RecordMetadata",
     "Replica",
     "RowsDelivery",

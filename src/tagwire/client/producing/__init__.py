@@ -11,15 +11,15 @@ from tagwire.client.producing.end_txn import end_transaction
 from tagwire.client.producing.partitioner import StickyPartition, murmur2, partition_of
 from tagwire.client.producing.producer import Producer
 from tagwire.client.producing.producer_id import ProducerIdentity
-from tagwire.client.producing.settings import ProduceOptions
+from tagwire.client.producing.settings import ProducerOptions
 from tagwire.client.producing.transaction_manager import GroupMetadata
 
 __all__ = [
     "Delivery",
     "GroupMetadata",
-    "ProduceOptions",
     "Producer",
     "ProducerIdentity",
+    "ProducerOptions",
     "RecordMetadata",
     "RowsDelivery",
     "RowsMetadata",

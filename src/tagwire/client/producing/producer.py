@@ -28,7 +28,7 @@ from tagwire.client.producing.producer_metadata import ProducerMetadata
 from tagwire.client.producing.record_accumulator import NEVER, RecordAccumulator
 from tagwire.client.producing.record_checks import check_destination, milliseconds, size_of, whole_number
 from tagwire.client.producing.sender import Sender
-from tagwire.client.producing.settings import ProduceOptions, settings_of
+from tagwire.client.producing.settings import ProducerOptions, settings_of
 from tagwire.client.producing.thread import ProducerThread
 from tagwire.client.producing.transaction_manager import GroupMetadata, TransactionManager, TransactionState
 from tagwire.client.scheduling import Tasks, Work
@@ -36,9 +36,7 @@ from tagwire.client.unclosed import unclosed
 from tagwire.errors import EncodeError, TagwireError, TransactionStateError
 from tagwire.kernel.record_writing import as_headers
 from tagwire.partitions import TopicPartition
-from tagwire.records import HeaderRegister, HeaderSerdes, Record
-from tagwire.records.interceptors import ProducerInterceptor, before_encoding
-from tagwire.records.memory_records import check_dialect
+from tagwire.records import Record
 from tagwire.records.record import HeaderKey, Headers
 
 if TYPE_CHECKING:
@@ -96,7 +94,7 @@ class Producer(ClientOwner):
         transaction_timeout: seconds after which the coordinator aborts a transaction that nobody ends.
         dialect: None for record batches, "int-headers" for topics of that format, whose header keys are ints, and which
             has no room for sequence numbers.
-            These are `ProduceOptions`; what is left out or None is as the client is set up.
+            What is left out or None, up to here, is as the client is set up.
         interceptors: each sees every record of `send` before it is encoded, and may set its headers or give another
             record. One that raises is logged, and the record goes on as it was before it.
         header_serdes: what makes header values, also those of interceptors, bytes.
@@ -109,25 +107,13 @@ class Producer(ClientOwner):
     def __init__(
         self,
         client: Client | Bootstrap,
-        *,
-        interceptors: Sequence[ProducerInterceptor] = (),
-        header_serdes: HeaderSerdes | None = None,
-        register: HeaderRegister | None = None,
-        **options: Unpack[ProduceOptions],
+        **options: Unpack[ProducerOptions],
     ) -> None:
-        check_dialect(options.get("dialect"), register)
-        if callable(interceptors):
-            raise wrong("interceptors", arguments.shown(interceptors), "a list of functions of a topic and a record")
-        of_type("register", register, HeaderRegister, 'a HeaderRegister, such as HeaderRegister.load("headers.toml")')
-        of_type("header_serdes", header_serdes, HeaderSerdes, "HeaderSerdes({...})")
         super().__init__(client)
-        settings = settings_of(self._client.produce_settings, options, Producer.__init__.__kwdefaults__ or ())
+        settings, self._encoding = settings_of(self._client.produce_settings, options)
         self._settings = settings
-        self._interceptors = tuple(interceptors)
-        self._header_serdes = header_serdes
-        self._register = register
         self._header_keys = str if settings.dialect is None else int
-        self._prepares = bool(interceptors) or header_serdes is not None or register is not None
+        self._changes_records = self._encoding.changes_records
         driver = BlockingDriver()
         network = self._network.core.sibling(driver)
         self._now = driver.now
@@ -178,8 +164,8 @@ class Producer(ClientOwner):
                 headers = tuple(headers.items())
             pairs = as_headers(headers, f"record for {topic}")  # the caller may go on with the list
         record = Record(key, value, pairs, timestamp)
-        if self._prepares:
-            record = self._prepared(topic, record)
+        if self._changes_records:
+            record = self._encoding.prepared(topic, record)
             key, value, pairs, timestamp = record.key, record.value, record.headers, milliseconds(record.timestamp)
         try:
             if not -1 <= timestamp <= _LATEST_TIMESTAMP:
@@ -231,7 +217,7 @@ class Producer(ClientOwner):
         partitioner = self._topic(topic, greatest_partition(rows) if partition is None else partition)
         size = max(self._settings.batch_bytes, MAX_BATCH_BYTES)
         dialect, now = self._settings.dialect, time.time_ns() // 1_000_000
-        for tp, data in row_batches(rows, partitioner, partition, size, now, dialect, self._register):
+        for tp, data in row_batches(rows, partitioner, partition, size, now, dialect, self._encoding.register):
             batch = self._accumulator.encoded(tp, data)
             self._accumulator.append_batch(batch)
             batches.append(batch)
@@ -427,15 +413,6 @@ class Producer(ClientOwner):
         return self._idempotence
 
     # Parts ---------------------------------------------------------------------------------------------------------
-
-    def _prepared(self, topic: str, record: Record) -> Record:
-        """What is to be encoded, after the interceptors and the headers' serializers."""
-        record = before_encoding(topic, record, self._interceptors)
-        if self._header_serdes is not None:
-            record = record.replace(headers=self._header_serdes.serialized(record.headers))
-        if self._register is not None:
-            record = record.replace(headers=self._register.to_ints(record.headers, of=f"record for {topic}"))
-        return record
 
     def _topic(self, name: str, partition: int | None = None) -> TopicPartitioner:
         """The partitioner of a topic; if it lacks `partition`, as the cluster has it now."""

@@ -1,18 +1,44 @@
-"""The options of a producer, checked one by one and together."""
+"""The options of a producer, checked one by one and together: how it sends, and what it makes of records before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypedDict
 
+from tagwire.client import arguments
 from tagwire.client.config import MAX_INT, ProduceSettings, acks_of, at_least, compression_of, of_type, wrong
 from tagwire.errors import ConfigError, no_such_option
+from tagwire.records import HeaderRegister, HeaderSerdes, Record
+from tagwire.records.interceptors import ProducerInterceptor, before_encoding
 from tagwire.records.memory_records import check_dialect
 
 
+@dataclass(frozen=True, slots=True)
+class EncodingSettings:
+    """What happens to records before they are encoded: see `tagwire.client.Producer`."""
+
+    interceptors: Sequence[ProducerInterceptor] = ()
+    header_serdes: HeaderSerdes | None = None
+    register: HeaderRegister | None = None
+
+    @property
+    def changes_records(self) -> bool:
+        """Whether a record may be encoded as another than it was sent as."""
+        return bool(self.interceptors) or self.header_serdes is not None or self.register is not None
+
+    def prepared(self, topic: str, record: Record) -> Record:
+        """What is to be encoded, after the interceptors and the headers' serializers."""
+        record = before_encoding(topic, record, self.interceptors)
+        if self.header_serdes is not None:
+            record = record.replace(headers=self.header_serdes.serialized(record.headers))
+        if self.register is not None:
+            record = record.replace(headers=self.register.to_ints(record.headers, of=f"record for {topic}"))
+        return record
+
+
 class ProduceOptions(TypedDict, total=False):
-    """The keyword options of a `Producer`, for its signature. None is as the client is set up."""
+    """`ProduceSettings` as keyword options of a producer; None is as the client is set up."""
 
     acks: str | int | None
     idempotence: bool | None
@@ -29,6 +55,14 @@ class ProduceOptions(TypedDict, total=False):
     dialect: str | None
 
 
+class ProducerOptions(ProduceOptions, total=False):
+    """`ProduceOptions` and `EncodingSettings` as keyword options of a producer."""
+
+    interceptors: Sequence[ProducerInterceptor]
+    header_serdes: HeaderSerdes | None
+    register: HeaderRegister | None
+
+
 _LOWEST: Final = {
     "batch_bytes": 1,
     "linger": 0,
@@ -42,19 +76,38 @@ _LOWEST: Final = {
 _ALL: Final = -1
 
 
-def settings_of(defaults: ProduceSettings, given: ProduceOptions, beside: Iterable[str] = ()) -> ProduceSettings:
-    """`defaults` with the options that are `given` and not None.
+def settings_of(defaults: ProduceSettings, options: Mapping[str, Any]) -> tuple[ProduceSettings, EncodingSettings]:
+    """`defaults`, and what encoding does by itself, with `options`.
 
     Args:
-        beside: other options that stand where these do, one of which may be meant by an unknown name.
+        options: as `ProducerOptions`.
 
     Raises:
         ConfigError: there is no such option, one is wrong, or contradicts another; the text names it.
     """
-    for name in given:
-        if name not in ProduceOptions.__annotations__:
-            raise no_such_option(name, (*ProduceOptions.__annotations__, *beside))
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for name in options:
+        if name not in ProducerOptions.__annotations__:
+            raise no_such_option(name, ProducerOptions.__annotations__)
+    check_dialect(options.get("dialect"), options.get("register"))
+    produce = {name: options[name] for name in ProduceOptions.__annotations__ if options.get(name) is not None}
+    return _produce_settings(defaults, produce), _encoding_settings(
+        **{name: options[name] for name in EncodingSettings.__match_args__ if name in options}
+    )
+
+
+def _encoding_settings(
+    interceptors: Sequence[ProducerInterceptor] = (),
+    header_serdes: HeaderSerdes | None = None,
+    register: HeaderRegister | None = None,
+) -> EncodingSettings:
+    if callable(interceptors):
+        raise wrong("interceptors", arguments.shown(interceptors), "a list of functions of a topic and a record")
+    of_type("register", register, HeaderRegister, 'a HeaderRegister, such as HeaderRegister.load("headers.toml")')
+    of_type("header_serdes", header_serdes, HeaderSerdes, "HeaderSerdes({...})")
+    return EncodingSettings(tuple(interceptors), header_serdes, register)
+
+
+def _produce_settings(defaults: ProduceSettings, options: dict[str, Any]) -> ProduceSettings:
     of_type("topic_compression", options.get("topic_compression"), Mapping, 'a dict by topic, {"orders": "zstd"}')
     of_type("transactional_id", options.get("transactional_id"), str, "text")
     of_type("idempotence", options.get("idempotence"), bool, "True or False")
