@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
-from tagwire.codec.classes import MessageObject
+from tagwire.codec.classes import DynamicMessage
 from tagwire.errors import DecodeError
 from tagwire.rpc.apis import (
     NO_APIS,
@@ -64,30 +64,41 @@ def response_header_version(api: int, version: int, apis: Apis = NO_APIS) -> int
     return response_class(api, apis).spec.header_version(version)
 
 
+_Layout = tuple[type[DynamicMessage], int, tuple[str, ...]]
+"""Of a request header: its class, its version, and what it has beside what every one has, by attribute."""
+
+
+def _layout(api: int, version: int, apis: Apis) -> _Layout:
+    """Raises KeyError for a key that no API has."""
+    if api not in apis:
+        return _kafkas_layout(api, version)
+    return _layout_of(request_header_class(api, apis), request_header_version(api, version, apis))
+
+
+@lru_cache(4096)
+def _kafkas_layout(api: int, version: int) -> _Layout:
+    return _layout_of(request_header_class(api), request_header_version(api, version))
+
+
 @lru_cache(256)
-def _own_fields(kind: type[MessageObject], version: int) -> tuple[str, ...]:
-    """What a request header has in a version beside what every one has, by attribute."""
-    return tuple(
-        field.attribute for field in kind.spec.fields if field.name not in _SHARED_FIELDS and version in field.versions
-    )
+def _layout_of(kind: type[DynamicMessage], version: int) -> _Layout:
+    own = [field for field in kind.spec.fields if field.name not in _SHARED_FIELDS]
+    return kind, version, tuple(field.attribute for field in own if version in field.versions)
 
 
 def encode_request_header(header: RequestHeader, apis: Apis = NO_APIS) -> bytes:
     """The header's bytes. Of its `fields`, those are written that its version has room for.
 
     Raises KeyError for a key that no API has, EncodeError for a value that does not fit."""
-    kind = request_header_class(header.api_key, apis)
-    version = request_header_version(header.api_key, header.api_version, apis)
-    own = {}
-    if header.fields:
-        own = {name: header.fields[name] for name in _own_fields(kind, version) if name in header.fields}
+    kind, version, own = _layout(header.api_key, header.api_version, apis)
+    fields = {name: header.fields[name] for name in own if name in header.fields} if own else {}
     message = kind(
         request_api_key=header.api_key,
         request_api_version=header.api_version,
         correlation_id=header.correlation_id,
         client_id=header.client_id,
         unknown_tags=header.unknown_tags,
-        **own,
+        **fields,
     )
     return message.encode(version)
 
@@ -106,10 +117,9 @@ def decode_request_header(
         raise DecodeError(f"the frame ends after {len(frame)} bytes", path="RequestHeader", offset=0)
     api = int.from_bytes(frame[:2], "big", signed=True)
     version = int.from_bytes(frame[2:4], "big", signed=True)
-    header_version = request_header_version(api, version, apis) if api in API_NAMES or api in apis else 1
-    kind = request_header_class(api, apis)
+    is_known = api in API_NAMES or api in apis
+    kind, header_version, own = _layout(api, version, apis) if is_known else _layout_of(request_header_class(api), 1)
     header, end = kind.decode_prefix(frame, header_version, lenient=lenient)
-    own = _own_fields(kind, header_version)
     fields = {name: getattr(header, name) for name in own} if own else {}
     return RequestHeader(api, version, header.correlation_id, header.client_id, header.unknown_tags, fields), end
 

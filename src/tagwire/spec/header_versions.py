@@ -34,7 +34,10 @@ class HeaderVersions:
     def of(self, version: int) -> int:
         """The header version of body version `version`, by number: one above every valid version has its header all
         the same. A negative one, which a broker may be asked, has that of 0."""
-        return next((header for versions, header in self.ranges if version <= versions.highest), self.ranges[-1][1])
+        for versions, header in self.ranges:
+            if version <= versions.highest:
+                return header
+        return self.ranges[-1][1]
 
     def document(self) -> dict[str, str]:
         """The map as a spec writes it; ranges that follow each other and have the same header are one."""
