@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tagwire import message_class
 from tagwire.codec.annotate import annotate
+from tagwire.records.internal_topics import INTERNAL_TOPICS, decode_key, decode_value
 from tagwire.reference import Shelf
 from tagwire.reference.blocks import Block, Bytes, Section
 from tagwire.reference.examples import example
@@ -17,6 +19,9 @@ from tagwire.spec import Message, catalog
 
 VERSIONS = 874
 """Versions of all messages in the catalog: what `make` of a new release changes, on purpose."""
+
+VALUES = 72
+"""Versions of the values in Kafka's own topics but tiered storage's, in the same way."""
 
 
 def every_version() -> Iterator[tuple[Subject, str, Message, int]]:
@@ -53,12 +58,14 @@ def test_what_stands_beside_all_874_runs_of_bytes_covers_each_byte_once_and_is_w
             assert span.start == at
             at = span.end
         assert at == len(shown.data)
-        start = len(shown.data) - len(example(message, version).data)
-        told = [(span.path, span.value) for span in annotate(message, shown.data[start:], version)]
-        beside = [(span.path.removeprefix("body."), span.value) for span in shown.spans if span.start >= start][
-            -len(told) :
-        ]
-        assert beside == told
+        body = example(message, version).data
+        start = len(shown.data) - len(body)
+        assert shown.data[start:] == body
+        told = [(span.path, span.start + start) for span in annotate(message, body, version)]
+        beside = [(span.path.removeprefix("body."), span.start) for span in shown.spans if span.start >= start]
+        inside = [one for one in beside if re.search(r"\.(batch|message)\[0\]\.", one[0])]
+        assert [one for one in beside if one not in inside] == told
+        assert bool(inside) == any(span.type == "records" for span in shown.spans)
         count += 1
     assert count == VERSIONS
 
@@ -97,3 +104,33 @@ def test_each_page_shows_the_bytes_of_each_version_of_its_messages() -> None:
 def test_every_message_of_the_catalog_is_on_one_page() -> None:
     told = [message.name for subject in Shelf().subjects for message in subject.messages.values()]
     assert sorted(told) == sorted(catalog.names())
+
+
+def test_keys_and_values_of_kafkas_own_topics_are_read_by_what_reads_those_topics() -> None:
+    count = 0
+    for subject in Shelf().subjects:
+        if subject.topic not in INTERNAL_TOPICS:
+            continue
+        for role, message in subject.messages.items():
+            for version in message.valid_versions:
+                data = encoded(subject, role, message, version).data
+                made = example(message, version).data
+                if role == "key":
+                    read = decode_key(subject.topic, data)
+                    assert read is not None
+                    assert read.encode(version) == made
+                    continue
+                key = encoded(subject, "key", subject.messages["key"], 0).data if role == "value" else None
+                found = decode_value(subject.topic, key, data)
+                assert found is not None
+                assert (found.message.encode(version), found.version) == (made, version)
+                count += 1
+    assert count == VALUES
+
+
+def test_records_are_of_the_format_that_a_version_carries_and_told_field_by_field() -> None:
+    for name, magics in {"ProduceRequest": {0: 0, 2: 1, 3: 2, 13: 2}, "FetchResponse": {1: 0, 3: 1, 4: 2}}.items():
+        for version, magic in magics.items():
+            found = example(catalog.message(name), version).spans
+            (told,) = [span.value for span in found if re.search(r"\.(batch|message)\[0\]\.magic$", span.path)]
+            assert told == str(magic)

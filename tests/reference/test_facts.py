@@ -25,6 +25,9 @@ from tagwire.spec.api_keys import API_NAMES, ApiKey
 HANDLERS = Path(broker.__file__).parent / "handlers"
 DATA = Path(notes.__file__).parent / "data"
 
+OTHER_RECORDS = {("ProduceRequest", 2), ("ProduceRequest", 3), ("FetchResponse", 2), ("FetchResponse", 4)}
+"""Versions with the same fields as before, in which records have another format."""
+
 
 def test_neighbouring_versions_say_the_same_exactly_where_nothing_is_told_to_have_changed() -> None:
     pairs = different = 0
@@ -32,11 +35,14 @@ def test_neighbouring_versions_say_the_same_exactly_where_nothing_is_told_to_hav
         for version in list(message.valid_versions)[1:]:
             told = changes(message, version - 1, version)
             of_bytes = [change for change in told if "null" not in change.text or change.kind != "changed"]
+            if (message.name, version) in OTHER_RECORDS:
+                continue
             same = example(message, version - 1).data == example(message, version).data
             assert same == (not of_bytes), f"{message.name} v{version}: {told}"
             pairs += 1
             different += not same
-    assert pairs == 874 - sum(bool(catalog.message(name).valid_versions) for name in catalog.names())
+    first = sum(bool(catalog.message(name).valid_versions) for name in catalog.names())
+    assert pairs == 874 - first - len(OTHER_RECORDS)
     assert different > 200
 
 

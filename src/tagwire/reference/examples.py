@@ -7,7 +7,7 @@ versions differ in.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
@@ -15,7 +15,9 @@ from uuid import UUID
 
 from tagwire.codec import message_class
 from tagwire.codec.annotate import Span, annotate
+from tagwire.codec.annotate_records import annotate_records
 from tagwire.codec.classes import MessageObject
+from tagwire.records import Record, write
 from tagwire.spec import Field, Message, Struct
 from tagwire.spec.model import INTEGER_RANGES
 
@@ -46,6 +48,8 @@ _BY_NAME: Final[dict[str, Any]] = {
     "SecurityProtocol": 0,
 }
 _RECORDS_AT: Final = 1_372_926_600_000
+_FORMATS: Final = {"ProduceRequest": (2, 3), "FetchResponse": (2, 4)}
+"""{message: the first versions with records of magic 1 and 2}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,19 @@ def example(message: Message, version: int) -> Example:
     """
     made = _Maker(message, version).object(message.root, "")
     data = made.encode(version)
-    return Example(version, made, data, tuple(annotate(message, data, version)))
+    return Example(version, made, data, tuple(_with_records(annotate(message, data, version), message, version)))
+
+
+def _with_records(spans: Iterable[Span], message: Message, version: int) -> Iterator[Span]:
+    """The spans, a field of records as its length and what is in its batches."""
+    for span in spans:
+        if span.type != "records":
+            yield span
+            continue
+        inner = _records(_magic(message, version))
+        start = span.end - len(inner)
+        yield replace(span, end=start, value=f"{len(inner)} bytes")
+        yield from behind(list(annotate_records(inner)), start, f"{span.path}.")
 
 
 def behind(spans: Sequence[Span], count: int, prefix: str) -> list[Span]:
@@ -101,6 +117,8 @@ class _Maker:
     def element(self, field: Field, path: str) -> Any:
         if field.struct is not None:
             return self.object(field.struct, f"{path}.")
+        if field.type.element == "records":
+            return _records(_magic(self.message, self.version))
         return primitive(field, random.Random(f"{self.message.name} {path}"))
 
 
@@ -117,7 +135,6 @@ def primitive(field: Field, chance: random.Random) -> Any:
         "float64": lambda: chance.randrange(1, 64) / 4,
         "string": lambda: _word(field.name, chance),
         "bytes": lambda: chance.randbytes(4),
-        "records": _records,
         "uuid": lambda: UUID(int=chance.getrandbits(128), version=4),
     }
     return makers[kind]()
@@ -144,10 +161,14 @@ def _word(name: str, chance: random.Random) -> str:
     return f"{letters}-{chance.randrange(1, 10)}"
 
 
-@cache
-def _records() -> bytes:
-    """One batch of one record with a header."""
-    from tagwire.records import Record, write
+def _magic(message: Message, version: int) -> int:
+    """The format of records in a version: old ones of Produce and Fetch have message sets."""
+    lowest = _FORMATS.get(message.name, ())
+    return sum(version >= each for each in lowest) if lowest else 2
 
-    made = Record(key=b"k", value=b"v", timestamp=_RECORDS_AT, headers=[("trace-id", b"01J2")])
-    return bytes(write([made]))
+
+@cache
+def _records(magic: int) -> bytes:
+    """One record with a key, in a batch or message set, and a header where the format has room for it."""
+    headers = [("trace-id", b"01J2")] if magic == 2 else []
+    return bytes(write([Record(key=b"k", value=b"v", timestamp=_RECORDS_AT, headers=headers)], magic=magic))

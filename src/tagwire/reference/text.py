@@ -83,11 +83,21 @@ def _bytes(block: Bytes, width: int) -> Iterator[str]:
     rows = []
     for span in block.spans:
         raw = block.data[span.start : span.end]
-        shown = raw.hex(" ") if len(raw) <= _HEX_SHOWN else f"{raw[:_HEX_SHOWN].hex(' ')} …"
-        rows.append([str(span.start), shown, span.path, span.type, span.value, span.rule])
-    yield from table(("byte", "bytes", "field", "type", "value", "rule"), rows, width)
+        hexed = raw.hex(" ") if len(raw) <= _HEX_SHOWN else f"{raw[:_HEX_SHOWN].hex(' ')} …"
+        rows.append([str(span.start), hexed, span.path, span.type, span.value, span.rule])
+    titles: tuple[str, ...] = ("byte", "bytes", "field", "type", "value", "rule")
+    if sum(max(len(row[at]) for row in [titles, *rows]) + 2 for at in range(5)) + _LEAST_ROOM > width:
+        titles = ("byte", "bytes", "field", "value", "type: rule")
+        rows = [[start, raw, _own(path), value, f"{kind}: {rule}"] for start, raw, path, kind, value, rule in rows]
+    yield from table(titles, rows, width)
     # Whole, in one line, so that it can be copied from here into `tagwire decode --hex`.
     yield f"hex: {block.data.hex()}"
+
+
+def _own(path: str) -> str:
+    """A field by its own name, behind a space for each field that it stands in: those are above it."""
+    outer, _, own = path.rpartition(".")
+    return " " * len(outer.split(".")) + own if outer else own
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
