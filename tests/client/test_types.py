@@ -21,7 +21,6 @@ from tagwire.client.producing.coordinator_client import CoordinatorClient
 async def end(coordinator: CoordinatorClient) -> int:
     response = await coordinator.send(
         lambda _: messages.EndTxnRequest(committed=True),
-        messages.EndTxnResponse,
         lambda response: [response.error_code],
         1.0,
         "end",
@@ -40,7 +39,7 @@ MISTAKES = [
     ("committed=", "commit=", 'keyword argument "commit" for "EndTxnRequest"'),
     ("committed=True", "committed=2.5", 'incompatible type "float"; expected "bool"'),
     ("[response.error_code]", "[response.error]", '"EndTxnResponse" has no attribute "error"'),
-    ("messages.EndTxnResponse", "messages.HeartbeatResponse", '"HeartbeatResponse" has no attribute "producer_epoch"'),
+    ("EndTxnRequest(committed=True)", "HeartbeatRequest()", '"HeartbeatResponse" has no attribute "producer_epoch"'),
     ("linger=", "lingr=", 'keyword argument "lingr" for "Producer"'),
     ('acks="all"', "acks=1.5", '"acks" to "Producer" has incompatible type "float"'),
     ("delivery.done()", "delivery.done", '"done" could always be true in boolean context'),

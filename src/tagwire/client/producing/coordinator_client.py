@@ -39,7 +39,6 @@ class CoordinatorClient:
     async def send(
         self,
         request: Callable[[BrokerConnection], RequestMessage[Response]],
-        response: type[Response],
         errors: Callable[[Response], Iterable[int]],
         deadline: float,
         what: str,
@@ -50,8 +49,8 @@ class CoordinatorClient:
         request must be one that can be sent twice.
 
         Args:
-            response: the class of the response. errors: the error codes in it, 0 for none.
-            what: how errors call the request. highest: the highest version that may be spoken.
+            errors: the error codes in the response, 0 for none. what: how errors call the request.
+            highest: the highest version that may be spoken.
 
         Raises:
             KafkaError: the broker refuses. RequestTimeoutError, ConnectError, ...: no response by the deadline.

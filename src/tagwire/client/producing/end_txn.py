@@ -96,7 +96,6 @@ async def end(
 
     response = await coordinator.send(
         request,
-        messages.EndTxnResponse,
         lambda response: [response.error_code],
         deadline,
         f"{'commit' if commit else 'abort'} the transaction of {transactional_id!r}, producer {producer.producer_id} "

@@ -60,7 +60,7 @@ class _InFlightRequest:
 
     node: int
     connection: BrokerConnection
-    pending: InFlightRequest[Any]
+    pending: InFlightRequest[messages.ProduceResponse]
     batches: list[ProducerBatch]
     topics: Mapping[str | UUID, str]
     deadline: float

@@ -263,7 +263,6 @@ class TransactionManager(NonIdempotent):
                     kind.AddPartitionsToTxnTopic(name=name, partitions=own) for name, own in topics.items()
                 ],
             ),
-            messages.AddPartitionsToTxnResponse,
             lambda response: _codes(
                 partitions,
                 (
@@ -358,7 +357,6 @@ class TransactionManager(NonIdempotent):
                         producer_epoch=self.producer.epoch,
                         group_id=group.group,
                     ),
-                    messages.AddOffsetsToTxnResponse,
                     lambda response: [response.error_code],
                     deadline,
                     f"add offsets of group {group.group!r} to the transaction",
@@ -366,7 +364,6 @@ class TransactionManager(NonIdempotent):
             self._is_started = True
             await self._groups.setdefault(group.group, CoordinatorClient(self._network, GROUP, group.group)).send(
                 lambda connection: self._offset_commit(offsets, group),
-                messages.TxnOffsetCommitResponse,
                 lambda response: _codes(
                     offsets,
                     (
@@ -439,9 +436,7 @@ class TransactionManager(NonIdempotent):
                 producer_epoch=current.epoch,
             )
 
-        response = await self._send(
-            request, messages.InitProducerIdResponse, lambda response: [response.error_code], deadline, "initialize"
-        )
+        response = await self._send(request, lambda response: [response.error_code], deadline, "initialize")
         self.producer = producer_id_in(response)
         await self._choose_transaction_version(deadline)
 
@@ -459,13 +454,12 @@ class TransactionManager(NonIdempotent):
     async def _send(
         self,
         request: Callable[[BrokerConnection], RequestMessage[Response]],
-        response: type[Response],
         errors: Callable[[Response], Iterable[int]],
         deadline: float,
         what: str,
     ) -> Response:
         of = f"{what}, transactional id {self.transactional_id!r}"
-        return await self._coordinator.send(request, response, errors, deadline, of)
+        return await self._coordinator.send(request, errors, deadline, of)
 
 
 def _codes(requested: Iterable[TopicPartition], told: Iterable[tuple[TopicPartition, int]]) -> list[int]:
