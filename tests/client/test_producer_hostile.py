@@ -202,7 +202,7 @@ def test_an_end_is_repeated_until_somebody_answers_it(coordinator: FakeCluster) 
     assert set(coordinator.versions_asked("EndTxn")) == {4}
 
 
-def test_an_end_of_the_second_protocol_is_spoken_as_such_and_gives_a_new_identity(coordinator: FakeCluster) -> None:
+def test_an_end_of_transaction_version_2_is_spoken_as_such_and_gives_a_new_identity(coordinator: FakeCluster) -> None:
     coordinator.script("EndTxn", answering(messages.EndTxnResponse(producer_id=6, producer_epoch=0)))
     assert end_transaction(coordinator.bootstrap, "x", 5, 1, commit=False, transaction_version=2) == ProducerIdentity(
         6, 0, 2
@@ -218,7 +218,7 @@ def test_an_end_that_cannot_be_is_refused_once(coordinator: FakeCluster, error: 
     assert len(coordinator.asked("EndTxn")) == 1
 
 
-def test_there_are_two_protocols(coordinator: FakeCluster) -> None:
+def test_there_are_two_transaction_versions(coordinator: FakeCluster) -> None:
     with pytest.raises(ConfigError, match="transaction_version=0"):
         end_transaction(coordinator.bootstrap, "x", 5, 1, commit=True, transaction_version=0)
     with Producer(coordinator.bootstrap, transactional_id="x") as producer, pytest.raises(ConfigError, match="=3"):

@@ -16,7 +16,7 @@ from ..limits import wait_until
 from .fake_broker import FakeCluster, Late, Silence
 from .produce_answers import answering
 from .stored import values_in
-from .test_transactions_protocols import Coordinator
+from .test_transaction_versions import Coordinator
 
 SOON = 60.0
 
@@ -122,7 +122,7 @@ def test_a_transaction_that_the_coordinator_may_have_begun_is_not_left_to_its_ti
         assert len(cluster.asked("InitProducerId")) == 2
 
 
-def test_a_partition_that_may_have_been_announced_is_not_left_to_the_timeout(cluster: FakeCluster) -> None:
+def test_a_partition_that_may_have_been_added_is_not_left_to_the_timeout(cluster: FakeCluster) -> None:
     with Client(cluster.bootstrap, timeout=5) as client, Producer(client, transactional_id="x") as producer:
         producer.init_transactions()
         producer.begin_transaction()

@@ -1,4 +1,4 @@
-"""Both protocols of transactions, as a coordinator sees them: what is asked in which version, and under which epoch."""
+"""Both versions of transactions, as a coordinator sees them: what is requested in which version, and under which epoch."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .stored import headers_in
 
 
 class Coordinator:
-    """Gives out epochs: with protocol 2 a new one for each end."""
+    """Gives out epochs: with transaction version 2 a new one for each end."""
 
-    def __init__(self, cluster: FakeCluster, protocol: int) -> None:
+    def __init__(self, cluster: FakeCluster, version: int) -> None:
         self.epoch = -1
-        self.protocol = protocol
+        self.version = version
         answers: dict[str, Callable[[Any], Any]] = {
             "FindCoordinator": coordinated_by(0, cluster.brokers[0].port),
             "AddPartitionsToTxn": added,
@@ -36,14 +36,14 @@ class Coordinator:
     def features(self, cluster: FakeCluster) -> Any:
         kind = messages.ApiVersionsResponse
         level = kind.FinalizedFeatureKey(
-            name="transaction.version", max_version_level=self.protocol, min_version_level=0
+            name="transaction.version", max_version_level=self.version, min_version_level=0
         )
         return kind(
             api_keys=[
                 kind.ApiVersion(api_key=api, min_version=low, max_version=high)
                 for api, (low, high) in cluster.served.items()
             ],
-            finalized_features_epoch=self.protocol,
+            finalized_features_epoch=self.version,
             finalized_features=[level],
         )
 
@@ -52,7 +52,7 @@ class Coordinator:
         return messages.InitProducerIdResponse(producer_id=5, producer_epoch=self.epoch)
 
     def end(self, message: Any) -> Any:
-        if self.protocol == 1:
+        if self.version == 1:
             return messages.EndTxnResponse()
         self.epoch = message.producer_epoch + 1  # the same end again is answered alike
         return messages.EndTxnResponse(producer_id=5, producer_epoch=self.epoch)
@@ -72,7 +72,7 @@ def numbers(partition: FakePartition) -> list[tuple[int, int]]:
     return [(header.producer_epoch, header.base_sequence) for header in found]
 
 
-def test_the_first_protocol_announces_partitions_and_counts_on(cluster: FakeCluster) -> None:
+def test_version_1_adds_partitions_and_counts_on(cluster: FakeCluster) -> None:
     Coordinator(cluster, 1)
     with Producer(cluster.bootstrap, transactional_id="x") as producer:
         producer.init_transactions()
@@ -82,13 +82,13 @@ def test_the_first_protocol_announces_partitions_and_counts_on(cluster: FakeClus
                     producer.send("t", b"v", partition=partition).result(10)
                 producer.send_offsets({("t", 0): 1}, "g")
         assert producer.identity.transaction_version == 1
-    announced = [
+    added_partitions = [
         (topic.name, partition)
         for message in cluster.asked("AddPartitionsToTxn")
         for topic in message.v3_and_below_topics
         for partition in topic.partitions
     ]
-    assert announced == [("t", 0), ("t", 1)] * 2
+    assert added_partitions == [("t", 0), ("t", 1)] * 2
     assert numbers(cluster.topics["t"][0]) == [(0, sequence) for sequence in range(4)]
     assert set(cluster.versions_asked("Produce")) == {11}
     assert set(cluster.versions_asked("EndTxn")) == {4}
@@ -97,7 +97,7 @@ def test_the_first_protocol_announces_partitions_and_counts_on(cluster: FakeClus
     assert {message.transactional_id for message in cluster.asked("Produce")} == {"x"}
 
 
-def test_the_second_protocol_announces_nothing_and_starts_anew_each_time(cluster: FakeCluster) -> None:
+def test_version_2_adds_nothing_and_starts_anew_each_time(cluster: FakeCluster) -> None:
     Coordinator(cluster, 2)
     with Producer(cluster.bootstrap, transactional_id="x") as producer:
         producer.init_transactions()
@@ -115,9 +115,9 @@ def test_the_second_protocol_announces_nothing_and_starts_anew_each_time(cluster
     assert set(cluster.versions_asked("TxnOffsetCommit")) == {5}
 
 
-@pytest.mark.parametrize("protocol", [1, 2])
-def test_an_end_whose_answer_is_lost_is_asked_for_again_as_it_was(cluster: FakeCluster, protocol: int) -> None:
-    Coordinator(cluster, protocol)
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_end_whose_response_is_lost_is_sent_again_as_it_was(cluster: FakeCluster, version: int) -> None:
+    Coordinator(cluster, version)
     with Producer(cluster.bootstrap, transactional_id="x") as producer:
         producer.init_transactions()
         for commit in (True, False):
@@ -126,10 +126,10 @@ def test_an_end_whose_answer_is_lost_is_asked_for_again_as_it_was(cluster: FakeC
             producer.send("t", b"v", partition=0).result(10)
             (producer.commit_transaction if commit else producer.abort_transaction)()
     asked = [(message.producer_epoch, message.committed) for message in cluster.asked("EndTxn")]
-    assert asked == [(0, True)] * 3 + [(protocol - 1, False)] * 3
+    assert asked == [(0, True)] * 3 + [(version - 1, False)] * 3
 
 
-def test_with_the_second_protocol_the_abort_gives_the_epoch_that_a_lost_number_needs(cluster: FakeCluster) -> None:
+def test_with_version_2_the_abort_gives_the_epoch_that_a_lost_number_needs(cluster: FakeCluster) -> None:
     Coordinator(cluster, 2)
     with Producer(cluster.bootstrap, transactional_id="x") as producer:
         producer.init_transactions()
@@ -152,11 +152,11 @@ FATAL = [
 ]
 
 
-@pytest.mark.parametrize(("api", "protocol", "error", "fenced"), FATAL)
+@pytest.mark.parametrize(("api", "version", "error", "fenced"), FATAL)
 def test_what_dooms_the_producer_is_raised_ever_after(
-    cluster: FakeCluster, api: str, protocol: int, error: Error, fenced: bool
+    cluster: FakeCluster, api: str, version: int, error: Error, fenced: bool
 ) -> None:
-    Coordinator(cluster, protocol)
+    Coordinator(cluster, version)
 
     def refuse(message: Any) -> Any:
         if api == "AddPartitionsToTxn":
@@ -182,14 +182,14 @@ def test_what_dooms_the_producer_is_raised_ever_after(
                     call()
 
 
-def test_a_cluster_may_settle_on_the_second_protocol_between_transactions(cluster: FakeCluster) -> None:
+def test_a_cluster_may_settle_on_version_2_between_transactions(cluster: FakeCluster) -> None:
     coordinator = Coordinator(cluster, 1)
     with Producer(cluster.bootstrap, transactional_id="x") as producer:
         producer.init_transactions()
         for number in range(3):
             with producer.transaction():
                 if number == 1:
-                    coordinator.protocol = 2
+                    coordinator.version = 2
                     cluster.brokers[0].drop()  # it is told on the next connection
                 producer.send("t", b"v", partition=0)
     assert cluster.versions_asked("EndTxn") == [4, 4, 5]
