@@ -1,4 +1,4 @@
-"""Both versions of transactions, as a coordinator sees them: what is requested in which version, and under which epoch."""
+"""Both versions of transactions, as a coordinator sees them: which requests in which version, under which epoch."""
 
 from __future__ import annotations
 
