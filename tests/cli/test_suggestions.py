@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tagwire.cli.suggestions import did_you_mean, near
 from tagwire.client import Admin
+from tagwire.suggestions import did_you_mean, near
 
 
 @pytest.mark.parametrize(

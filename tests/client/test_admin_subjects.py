@@ -70,6 +70,15 @@ def test_offsets_of_a_group_are_written_and_read_at_its_coordinator(
     assert nodes_asked(cluster, "OffsetCommit") == nodes_asked(cluster, "OffsetFetch") == [1]
 
 
+@pytest.mark.parametrize(("highest", "waits"), [(9, True), (8, True), (7, True), (6, False)])
+def test_offsets_that_an_open_transaction_would_replace_are_waited_for_where_brokers_know_how(
+    cluster: FakeCluster, admin: Admin, highest: int, waits: bool
+) -> None:
+    cluster.served[9] = (1, highest)
+    admin.group_offsets("g", AT)
+    assert [request.require_stable for request in cluster.asked("OffsetFetch")] == [waits]
+
+
 @pytest.mark.parametrize("highest", [6, 3])
 def test_coordinators_are_asked_for_together_or_one_by_one(cluster: FakeCluster, admin: Admin, highest: int) -> None:
     cluster.served[10] = (0, highest)

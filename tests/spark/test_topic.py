@@ -84,6 +84,7 @@ def test_a_pattern_reads_every_topic_it_matches(spark, broker, topic, produce):
     [
         ({"subscribe": "{topic}", "startingOfsets": "x"}, ConfigError, "startingofsets"),
         ({"subscribe": "no-such"}, KafkaError, "UNKNOWN_TOPIC_OR_PARTITION (3): topic 'no-such'"),
+        ({"subscribe": "{topic}s"}, KafkaError, "topic '{topic}s'. Did you mean '"),
         ({"assign": '{"{topic}":[0,9]}'}, KafkaError, "{topic}-9"),
         ({"subscribe": "{topic}", "startingOffsets": '{"{topic}":{"0":1}}'}, ConfigError, "misses {topic}-1"),
         ({"subscribe": "{topic}", "startingOffsets": '{"{topic}":{"0":5,"1":0}}'}, ConfigError, "outside 0..0"),

@@ -18,9 +18,9 @@ from typer.core import TyperGroup
 from tagwire.cli import plain_values
 from tagwire.cli.connecting import forget
 from tagwire.cli.options import PropertiesFile, Property
-from tagwire.cli.suggestions import did_you_mean
 from tagwire.cli.terminal import printable
 from tagwire.errors import TagwireError
+from tagwire.suggestions import did_you_mean
 
 plain_values.install()
 

@@ -10,9 +10,9 @@ import typer
 
 from tagwire.cli.completing import apis
 from tagwire.cli.options import Json
-from tagwire.cli.suggestions import did_you_mean
 from tagwire.cli.terminal import cut, print_json, printable, utc
 from tagwire.errors import ConfigError
+from tagwire.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from tagwire.capture import Exchange, Logged, Losses

@@ -14,9 +14,9 @@ import typer
 from tagwire.cli.completing import messages
 from tagwire.cli.options import Json
 from tagwire.cli.spec import message_named
-from tagwire.cli.suggestions import did_you_mean
 from tagwire.cli.terminal import print_json, print_rows, safe_json
 from tagwire.errors import ConfigError, StorageError
+from tagwire.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from tagwire.codec.annotate import Span

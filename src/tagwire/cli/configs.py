@@ -9,9 +9,10 @@ import typer
 from tagwire.cli.completing import resources
 from tagwire.cli.connecting import BOOTSTRAP, connect
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone, pairs
-from tagwire.cli.suggestions import configs_meant, did_you_mean, topics_meant
+from tagwire.cli.suggestions import configs_meant, topics_meant
 from tagwire.cli.terminal import print_json, print_rows, printable
 from tagwire.errors import ConfigError
+from tagwire.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from tagwire.client import Client, ConfigEntry

@@ -14,9 +14,9 @@ import typer
 
 from tagwire.cli.completing import pages
 from tagwire.cli.options import Json
-from tagwire.cli.suggestions import did_you_mean
 from tagwire.cli.terminal import safe_json
 from tagwire.errors import ConfigError
+from tagwire.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from tagwire.reference import Page, Shelf

@@ -11,9 +11,10 @@ from tagwire.cli import completing
 from tagwire.cli.bounds import held, parse_bound, resolve
 from tagwire.cli.connecting import BOOTSTRAP, administer, connect
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone
-from tagwire.cli.suggestions import did_you_mean, groups_meant, topics_meant
+from tagwire.cli.suggestions import groups_meant, topics_meant
 from tagwire.cli.terminal import print_json, print_rows, printable
 from tagwire.errors import ConfigError
+from tagwire.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from tagwire.client import Admin, GroupDescription, GroupLag, TopicPartition

@@ -12,8 +12,8 @@ from tagwire.cli.connecting import BOOTSTRAP, client_properties, connect
 from tagwire.cli.engine import local_spark
 from tagwire.cli.groups import lag_rows
 from tagwire.cli.options import Bootstrap, Json
-from tagwire.cli.suggestions import did_you_mean
 from tagwire.cli.terminal import print_json, print_rows, printable, progress
+from tagwire.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from tagwire.client import Client

@@ -15,9 +15,9 @@ from tagwire.cli.spec_check import print_checked, reasons
 from tagwire.cli.spec_derive import print_derived
 from tagwire.cli.spec_files import messages_in, revision
 from tagwire.cli.spec_releases import is_release, print_messages, print_release_diff
-from tagwire.cli.suggestions import did_you_mean
 from tagwire.cli.terminal import print_rows, printable
 from tagwire.errors import ConfigError
+from tagwire.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from tagwire.spec import Field, Message, Struct

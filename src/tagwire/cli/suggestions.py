@@ -6,28 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from tagwire.escaping import printable
+from tagwire.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from tagwire.client import Admin, Client
-
-# How alike two names are that are meant to be the same (difflib's ratio).
-_ALIKE = 0.6
-_MOST = 2
-
-
-def near(name: str, known: Iterable[str]) -> list[str]:
-    """Those of the `known` that look like `name`, the likeliest first; upper and lower case are alike."""
-    from difflib import get_close_matches
-
-    folded = {one.lower(): one for one in known}
-    return [folded[found] for found in get_close_matches(name.lower(), sorted(folded), _MOST, _ALIKE)]
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`. Did you mean 'orders'?`, to stand behind what is wrong; "" where nothing known looks like it."""
-    found = " or ".join(repr(printable(one)) for one in near(name, known))
-    return f". Did you mean {found}?" if found else ""
 
 
 def topics_meant(client: Client, *names: str) -> AbstractContextManager[None]:
@@ -61,7 +43,7 @@ def _meant(error_name: str, names: Iterable[str], known: Callable[[], Iterable[s
     try:
         yield
     except KafkaError as error:
-        if error.error.name != error_name:
+        if error.error.name != error_name or "Did you mean" in error.message:
             raise
         try:
             there = set(known())

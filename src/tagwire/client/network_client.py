@@ -37,6 +37,7 @@ from tagwire.errors import (
 from tagwire.partitions import TopicPartition
 from tagwire.rpc import BrokerFeatures, api_name
 from tagwire.rpc.addresses import address_text
+from tagwire.suggestions import did_you_mean
 
 # A topic that was just created may still be unknown to the broker that is asked; one that is unknown for longer is
 # missing.
@@ -273,7 +274,7 @@ class NetworkClient:
         """A topic that exists, as last heard or asked now.
 
         Raises:
-            KafkaError: it does not exist, or may not be used; the text names it.
+            KafkaError: it does not exist, or may not be used; the text names it, and what else may be meant.
         """
         retry = self.retry(deadline)
         missing_until = min(deadline, self.now() + UNKNOWN_TOPIC_PATIENCE)
@@ -287,7 +288,7 @@ class NetworkClient:
             found = answer.topics.get(name)
             error = KafkaError(found.error if found else Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
             if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION and self.now() >= missing_until:
-                raise error
+                raise await self._with_suggestion(error, name, deadline)
             await sleep(retry.pause_until(error))
 
     async def partition(self, at: TopicPartition, deadline: float) -> PartitionMetadata:
@@ -312,6 +313,14 @@ class NetworkClient:
             self.forget([name])  # it may have got more partitions, or leaders, since it was asked about
             topic = await self.topic(name, deadline)
         return {index: _led(topic, index) for index in wanted}
+
+    async def _with_suggestion(self, error: KafkaError, name: str, deadline: float) -> KafkaError:
+        """`error` about a topic that does not exist, naming those that look like it."""
+        try:
+            known = (await self.refresh(None, deadline)).topics.values()
+        except TagwireError:
+            return error  # what was said before stands
+        return KafkaError(error.code, error.message + did_you_mean(name, [one.name for one in known if not one.error]))
 
     # Parts ---------------------------------------------------------------------------------------------------------
 
