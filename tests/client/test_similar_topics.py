@@ -34,13 +34,13 @@ def test_a_topic_that_does_not_exist_is_told_with_the_one_that_looks_like_it(
     cluster: FakeCluster, call: Callable[[Client], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tagwire.client.network_client.UNKNOWN_TOPIC_PATIENCE", 0.0)
-    with Client(cluster.bootstrap, timeout=5) as client:
-        with pytest.raises(KafkaError, match=r"topic 'flihgts'\. Did you mean 'flights'\?$") as caught:
-            call(client)
+    told = r"topic 'flihgts'\. Did you mean 'flights'\?$"
+    with Client(cluster.bootstrap, timeout=5) as client, pytest.raises(KafkaError, match=told) as caught:
+        call(client)
     assert caught.value.error is Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_topic_that_looks_like_none_is_told_alone(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tagwire.client.network_client.UNKNOWN_TOPIC_PATIENCE", 0.0)
-    with Client(cluster.bootstrap, timeout=5) as client, pytest.raises(KafkaError, match="topic 'missing'$"):
+    with Client(cluster.bootstrap, timeout=5) as client, pytest.raises(KafkaError, match=r"topic 'missing'$"):
         Reader(client, "missing")
