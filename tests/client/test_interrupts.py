@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from tagwire import messages
 from tagwire.client import LATEST, Client, Producer
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.producing.thread import ProducerThread
 from tagwire.rpc import Connection
 
@@ -38,6 +40,32 @@ def test_the_next_call_after_an_interrupted_one_gets_its_own_answer(monkeypatch:
                 ask()
             assert client.list_offsets({("t", 0): LATEST}) == {("t", 0): 0}
             assert list(client.metadata().topics) == ["t"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", ["attach", "resolved", "connected", "space", "received", "output", "written"])
+def test_a_connection_whose_opening_was_interrupted_is_opened_anew(
+    monkeypatch: pytest.MonkeyPatch, step: str, when: str
+) -> None:
+    whole = getattr(BrokerConnection, step)
+    left = [True]
+
+    def interrupted(connection: BrokerConnection, *arguments: Any) -> Any:
+        is_now = bool(left and left.pop())
+        if is_now and when == "before":
+            raise KeyboardInterrupt
+        result = whole(connection, *arguments)
+        if is_now:
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(BrokerConnection, step, interrupted)
+    with FakeCluster() as cluster, Client(cluster.bootstrap, timeout=10) as client:
+        with pytest.raises(KeyboardInterrupt):
+            client.metadata()
+        before = time.monotonic()
+        assert client.metadata().cluster_id == "fake"
+        assert time.monotonic() - before < 9  # what is left of the other one is not waited for
 
 
 def test_a_record_after_an_interrupted_send_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -250,13 +250,17 @@ class BlockingDriver:
         connection = channel.connection
         if channel.sock is None or connection.closed:
             return  # it was closed by what came of another one
-        if not channel.is_connected:
-            self._finish_connect(channel, channel.sock)
-            return
-        if events & EVENT_READ:
-            self._read(channel, channel.sock)
-        if events & EVENT_WRITE and not connection.closed:
-            self._write(channel)
+        try:
+            if not channel.is_connected:
+                self._finish_connect(channel, channel.sock)
+                return
+            if events & EVENT_READ:
+                self._read(connection, channel.sock)
+            if events & EVENT_WRITE and not connection.closed:
+                self._write(channel)
+        except BaseException:
+            connection.interrupted()
+            raise
 
     def _finish_connect(self, channel: _Channel, sock: socket.socket) -> None:
         connection = channel.connection
@@ -268,17 +272,13 @@ class BlockingDriver:
         self._watch(channel, EVENT_READ)
         connection.connected()
 
-    def _read(self, channel: _Channel, sock: socket.socket) -> None:
-        connection = channel.connection
+    def _read(self, connection: BrokerConnection, sock: socket.socket) -> None:
         try:
             connection.received(sock.recv_into(connection.space()))
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
             connection.lost(error.strerror or str(error))
-        except BaseException:
-            connection.interrupted()
-            raise
 
     def _write(self, channel: _Channel) -> None:
         """Writes what the broker takes now; the rest when it takes more."""
@@ -310,13 +310,13 @@ class BlockingDriver:
         channel.events = events
 
     def _forget(self, channel: _Channel) -> None:
-        """Ends what a closed connection had, after what TLS says last."""
+        """Ends what a closed connection had."""
         connection, sock = channel.connection, channel.sock
         self._channels.pop(connection, None)
         self._changed.pop(channel, None)
-        if sock is not None and channel.is_connected and (data := connection.output()):
+        if sock is not None and connection.failed_at is ConnectionState.TLS:
             with suppress(OSError):
-                sock.send(data)
+                sock.send(connection.output())  # why, to the broker
         self._close_socket(channel)
 
     def _close_socket(self, channel: _Channel) -> None:
@@ -335,4 +335,4 @@ def _addresses(host: str, port: int, flags: int = 0) -> list[ResolvedAddress] | 
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
     except (OSError, UnicodeError) as error:
         return getattr(error, "strerror", None) or str(error)
-    return [ResolvedAddress(family, address) for family, _, _, _, address in found]
+    return [ResolvedAddress(family, address) for family, _, _, _, address in found] or "no address"

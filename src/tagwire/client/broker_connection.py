@@ -283,13 +283,15 @@ class BrokerConnection:
     def received(self, count: int) -> None:
         """Tells that `count` bytes are in `space()`; 0 means that the broker closed its side."""
         with self._guarded():
-            if self._tls is None:
+            tls = self._tls
+            if tls is None:
                 self._protocol.received(count)
             else:
-                self._tls.received(count)
+                tls.received(count)
                 if self.state is ConnectionState.TLS and not self._shake_hands():
                     return
-                self._decrypt(self._tls)
+                if self._tls is tls:  # not begun again meanwhile
+                    self._decrypt(tls)
             self._take_events()
             if self._tls is not None:
                 self._notify(self)  # it may have had to hear something before it went on writing

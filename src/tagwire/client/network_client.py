@@ -403,7 +403,7 @@ class NetworkClient:
         if known is not None and not known.closed:
             return known
         cluster = self._metadata.cluster_id
-        connection = self._connections[address] = BrokerConnection(
+        connection = BrokerConnection(
             *address,
             broker=_name(address, node),
             settings=self._settings,
@@ -412,7 +412,8 @@ class NetworkClient:
             identity=None if node is None or cluster is None else (cluster, node.id),
             on_ready=self._take_ready,
         )
-        self.driver.register(connection)
+        self.driver.register(connection)  # before it is kept: where this is interrupted, nobody waits for it in vain
+        self._connections[address] = connection
         return connection
 
     def _take_ready(self, connection: BrokerConnection) -> None:
