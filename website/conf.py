@@ -11,7 +11,7 @@ from tagwire import __version__
 project = "tagwire"
 author = "the tagwire authors"
 copyright = author
-extensions = ["myst_parser", "site_reference"]
+extensions = ["myst_parser", "site_reference", "site_decoder"]
 root_doc = "index"
 release = __version__
 smartquotes = False  # options begin with two dashes
@@ -22,13 +22,14 @@ myst_enable_extensions = ["attrs_inline", "colon_fence"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "tagwire"
+html_favicon = "static/favicon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
 html_show_copyright = False
-html_sidebars = {"index": [], "reference/**": ["reference-nav"]}
+html_sidebars = {"index": [], "decoder": [], "reference/**": ["reference-nav"]}
 html_theme_options = {
     "logo": {"text": "tagwire"},
     "navbar_align": "left",

@@ -60,7 +60,7 @@ def sphinx(python: Path) -> None:
     Raises:
         SystemExit: there were warnings, or a step failed.
     """
-    settings = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{HERE}"}
+    settings = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{HERE}", "TAGWIRE_DOCS_BESIDE": str(BESIDE)}
     if subprocess.run([python, HERE / "site_sources.py", SOURCE, BESIDE], env=settings, check=False).returncode:
         sys.exit("docs: the pages could not be gathered, see above")
     command = [python, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", "auto", "-c", HERE, "-d", CACHE / "doctrees"]

@@ -10,8 +10,8 @@ _KAFKA: Final = "https://github.com/apache/kafka/blob/1eb7644349cb07139d6a3c1ad1
 _SPARK: Final = "https://github.com/apache/spark/blob/v4.0.0/"
 _CONNECTOR: Final = "connector/kafka-0-10-sql/src/main/scala/org/apache/spark/sql/kafka010/"
 
-_SEARCH: Final = "https://github.com/search?type=code&q=repo%3Aapache%2Fkafka+symbol%3A{}"
-"""Where a class of Kafka's is found that is not listed below."""
+_SEARCH: Final = "https://github.com/search?type=code&q=repo%3Aapache%2F{}+symbol%3A{}"
+"""Where a class of Kafka's or Spark's is found that is not listed below."""
 
 # Of a commit, since classes are moved between releases.
 CLASSES: Final = {
@@ -56,8 +56,9 @@ CLASSES: Final = {
 
 _NAMES: Final = "|".join(re.escape(name) for name in sorted(CLASSES, key=len, reverse=True))
 _CITED: Final = re.compile(
-    rf"docs/(?P<page>[\w-]+)\.md(?P<anchor>#[\w-]+)?|(?P<kip>KIP-\d+)|(?P<name>(?<![\w.])(?:{_NAMES})(?!\w))"
-    r"|(?<=Kafka's )(?P<kafkas>[A-Z]\w+)"
+    rf"docs/(?P<page>[\w-]+)\.md(?P<anchor>#[\w-]+)?|(?P<kip>KIP-\d+)"
+    r"|(?P<owner>Kafka|Spark)'s (?P<owned>(?!KIP-)[A-Z]\w+(?:, (?!KIP-)[A-Z]\w+)*)"
+    rf"|(?P<name>(?<![\w.])(?:{_NAMES})(?!\w))"
 )
 _SOURCE: Final = re.compile(r"\bSource: (.*?)(?=\n\n|\Z)", re.DOTALL)
 
@@ -70,8 +71,10 @@ def linked(text: str, up: str = "../") -> str:
             return f"[{found['page']}{found['anchor'] or ''}]({up}{found['page']}.md{found['anchor'] or ''})"
         if found["kip"]:
             return f"[{found['kip']}]({KIPS.format(found['kip'])})"
-        if found["kafkas"]:
-            return f"[{found['kafkas']}]({_SEARCH.format(found['kafkas'])})"
+        if found["owner"]:
+            owner = found["owner"]
+            named = (f"[{name}]({_class(name, owner.lower())})" for name in found["owned"].split(", "))
+            return f"{owner}'s {', '.join(named)}"
         return f"[{found['name']}]({CLASSES[found['name']]})"
 
     return _CITED.sub(link, text)
@@ -84,5 +87,9 @@ def sources(docstring: str) -> list[str]:
 
 def leads_somewhere(source: str) -> bool:
     """Whether each of the things that a source names, between commas and semicolons, is or has a link."""
-    named = source.split(". ")[0]
-    return all(_CITED.search(part) for part in re.split(r"[,;] ", named))
+    named = linked(source.split(". ")[0])
+    return all("](" in part for part in re.split(r"[,;] ", named))
+
+
+def _class(name: str, owner: str) -> str:
+    return CLASSES.get(name) or _SEARCH.format(owner, name)

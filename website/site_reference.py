@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
 
 from tagwire import reference
 from tagwire.reference.blocks import Block, Bytes, FieldMatrix, Section, Table
@@ -60,12 +60,13 @@ def files() -> dict[str, bytes]:
     return facts | {f"reference/{name}": content for name, content in reference.files().items()}
 
 
-class ReferencePage(Directive):
+class ReferencePage(SphinxDirective):
     """`reference-page PATH`: the content of a page of the reference, under the heading that stands before."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
+        self.env.note_reread()  # what it shows is not in its page
         page = shelf().page(self.arguments[0].strip("/"))
         renderer = HtmlRenderer("index.html")
         renderer.path = page.path

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import site_api
 import site_commands
+import site_decoder
+import site_examples
 import site_reference
 
 HERE = Path(__file__).parent
@@ -22,7 +24,7 @@ def pages() -> dict[str, bytes]:
     for folder, names in ((ROOT / "docs", ("*.md", "pictures/*")), (HERE / "pages", ("**/*.md",))):
         for path in (path for name in names for path in sorted(folder.glob(name))):
             found[str(path.relative_to(folder))] = path.read_bytes()
-    for made in (site_api.pages(ROOT / "src"), site_commands.pages(), site_reference.pages()):
+    for made in (site_api.pages(ROOT / "src"), site_commands.pages(), site_examples.pages(), site_reference.pages()):
         found |= {path: text.encode() for path, text in made.items()}
     return found
 
@@ -41,4 +43,4 @@ def put(into: Path, files: dict[str, bytes]) -> None:
 
 if __name__ == "__main__":
     put(Path(sys.argv[1]), pages())
-    put(Path(sys.argv[2]), site_reference.files())
+    put(Path(sys.argv[2]), site_reference.files() | site_decoder.files())

@@ -36,7 +36,7 @@
       run.id = `${id}-${at}`;
       run.setAttribute("role", "option");
       run.setAttribute("aria-selected", "false");
-      run.setAttribute("aria-label", `byte ${offset}: ${field}, ${type}, ${value}; ${rule}`);
+      run.setAttribute("aria-label", `${run.textContent}, byte ${offset}: ${field}, ${type}, ${value}; ${rule}`);
     });
     let active = -1;
     const show = (at) => {
