@@ -14,7 +14,8 @@ CONFIGURATION = SOURCES.parent / "pyproject.toml"
 
 CODE = """\
 from tagwire import messages
-from tagwire.client import Delivery, Producer
+from tagwire.client import Delivery, Producer, Reader
+from tagwire.client.fetch_sessions import FetchSession
 from tagwire.client.producing.coordinator_client import CoordinatorClient
 
 
@@ -32,6 +33,12 @@ def send(delivery: Delivery) -> int:
     with Producer("127.0.0.1:1", acks="all", linger=0.1) as producer:
         producer.send("t", b"v")
     return delivery.result().offset if delivery.done() else 0
+
+
+def read(session: FetchSession, response: messages.FetchResponse) -> int:
+    with Reader("127.0.0.1:1", "t", isolation="read_committed", batch_rows=9) as reader:
+        reader.seek(("t", 0), "earliest")
+    return sum(data.last_stable_offset for _, data in session.take(response))
 """
 
 # what is right, what stands there instead, what mypy says of it
@@ -42,6 +49,10 @@ MISTAKES = [
     ("EndTxnRequest(committed=True)", "HeartbeatRequest()", '"HeartbeatResponse" has no attribute "producer_epoch"'),
     ("linger=", "lingr=", 'keyword argument "lingr" for "Producer"'),
     ('acks="all"', "acks=1.5", '"acks" to "Producer" has incompatible type "float"'),
+    ("isolation=", "isolaton=", 'keyword argument "isolaton" for "Reader"'),
+    ("batch_rows=9", 'batch_rows="9"', '"batch_rows" to "Reader" has incompatible type "str"'),
+    ('"earliest"', '"beginning"', 'has incompatible type "Literal['),
+    ("last_stable_offset", "last_offset", '"PartitionData" has no attribute "last_offset"'),
     ("delivery.done()", "delivery.done", '"done" could always be true in boolean context'),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from tagwire import messages
@@ -79,14 +79,21 @@ class ClusterMetadata:
     topics: dict[str, TopicMetadata]
 
 
-def metadata_request(topics: Iterable[str] | None, *, allow_auto_create: bool = False) -> Any:
+_ToldBroker = (
+    messages.MetadataResponse.MetadataResponseBroker
+    | messages.FetchResponse.NodeEndpoint
+    | messages.ProduceResponse.NodeEndpoint
+)
+
+
+def metadata_request(topics: Iterable[str] | None, *, allow_auto_create: bool = False) -> messages.MetadataRequest:
     """The request about these topics, None for all."""
     kind = messages.MetadataRequest
     named = None if topics is None else [kind.MetadataRequestTopic(name=name) for name in dict.fromkeys(topics)]
     return kind(topics=named, allow_auto_topic_creation=allow_auto_create)
 
 
-def cluster_metadata(response: Any) -> ClusterMetadata:
+def cluster_metadata(response: messages.MetadataResponse) -> ClusterMetadata:
     """What a MetadataResponse says. Topics without a name, which only responses by topic id have, are left out.
 
     Raises RemoteProtocolError: a broker, topic or partition is told of twice, or under a number that none has.
@@ -97,7 +104,7 @@ def cluster_metadata(response: Any) -> ClusterMetadata:
         cluster_id=response.cluster_id,
         controller_id=response.controller_id,
         brokers={node.id: node for node in nodes_of(response.brokers)},
-        topics={topic.name: _topic(topic) for topic in response.topics if topic.name is not None},
+        topics={topic.name: _topic(topic.name, topic) for topic in response.topics if topic.name is not None},
     )
 
 
@@ -111,13 +118,13 @@ def each_once(found: Iterable[int | str], what: str) -> None:
         known.add(one)
 
 
-def nodes_of(entries: Iterable[Any]) -> list[Node]:
+def nodes_of(entries: Iterable[_ToldBroker]) -> list[Node]:
     """The brokers that a list in a response tells of, whichever response it is."""
     return [Node(entry.node_id, entry.host, entry.port) for entry in entries]
 
 
-def _topic(topic: Any) -> TopicMetadata:
-    each_once((partition.partition_index for partition in topic.partitions), f"topic {topic.name!r}, partition")
+def _topic(name: str, topic: messages.MetadataResponse.MetadataResponseTopic) -> TopicMetadata:
+    each_once((partition.partition_index for partition in topic.partitions), f"topic {name!r}, partition")
     partitions = {
         partition.partition_index: PartitionMetadata(
             partition.partition_index,
@@ -129,4 +136,4 @@ def _topic(topic: Any) -> TopicMetadata:
         )
         for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
     }
-    return TopicMetadata(topic.name, Error.of(topic.error_code), topic.is_internal, partitions, topic.topic_id)
+    return TopicMetadata(name, Error.of(topic.error_code), topic.is_internal, partitions, topic.topic_id)

@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Sequence
 from contextlib import aclosing
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from tagwire.client import arguments
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.coordinators import coordinators
+from tagwire.client.in_flight_request import ResponseMessage
 from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient
 from tagwire.client.offsets import by_leader
 from tagwire.client.scheduling import sleep
 from tagwire.client.topic_expansion import partitions_of
 from tagwire.client.versions import range_of
+from tagwire.codec import RequestMessage
 from tagwire.errors import ConnectError, ConnectionLostError, Error, KafkaError, RemoteProtocolError
 from tagwire.escaping import told
 from tagwire.partitions import TopicPartition
@@ -77,7 +79,7 @@ class AdminApi:
         network = self._network
         deadline = network.deadline()
         missing_until = network.now() + UNKNOWN_TOPIC_PATIENCE
-        found: dict[K, Any] = {}
+        found: dict[K, V] = {}
         refused: dict[K, KafkaError] = {}
         left, retry = list(dict.fromkeys(keys)), network.retry(deadline)
         while left:
@@ -92,7 +94,7 @@ class AdminApi:
                             )
                         silent.remove(result.key)
                         if not result.error:
-                            found[result.key] = result.value
+                            found[result.key] = cast("V", result.value)
                             continue
                         refusal = KafkaError(result.error, _told(verb, result.key, result.message))
                         again = refusal.retriable and (moves or not refusal.refreshes_metadata)
@@ -121,7 +123,9 @@ class AdminApi:
             raise KafkaError(first.code, "; ".join([first.message, *(str(other) for other in others)]))
         return found
 
-    async def _request(self, node: int | None, message: Any, deadline: float) -> Any:
+    async def _request(
+        self, node: int | None, message: RequestMessage[ResponseMessage], deadline: float
+    ) -> ResponseMessage:
         """The response of a broker, None for any. Raises as `NetworkClient.connection` and `NetworkClient.request`."""
         return await self._network.request(await self._network.connection(node, deadline), message, deadline)
 

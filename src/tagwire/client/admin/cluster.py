@@ -45,7 +45,7 @@ class Cluster(AdminApi):
                 return
             fenced = connection.version(kind.api_key) >= _ADDS_FENCED_FROM
             request = kind(include_fenced_brokers=fenced)
-            response: messages.DescribeClusterResponse = await self._network.request(connection, request, deadline)
+            response = await self._network.request(connection, request, deadline)
             each_once((each.broker_id for each in response.brokers), "broker")
             brokers = {
                 each.broker_id: BrokerDescription(Node(each.broker_id, each.host, each.port), each.rack, each.is_fenced)

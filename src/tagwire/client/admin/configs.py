@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from tagwire import messages
 from tagwire.client import arguments
@@ -117,7 +117,7 @@ class Configs(AdminApi):
                         for at in own
                     ]
                 )
-                response: messages.DescribeConfigsResponse = await self._request(node, request, deadline)
+                response = await self._request(node, request, deadline)
                 for result in response.results:
                     at = _resource_of(result.resource_type, result.resource_name)
                     yield ApiResult(at, result.error_code, result.error_message, _entries(result.configs))
@@ -151,9 +151,7 @@ class Configs(AdminApi):
                     connection = await self._network.controller(deadline)
                 else:
                     connection = await self._network.connection(node, deadline)
-                response: messages.IncrementalAlterConfigsResponse = await self._network.request(
-                    connection, request, deadline
-                )
+                response = await self._network.request(connection, request, deadline)
                 for result in response.responses:
                     at = _resource_of(result.resource_type, result.resource_name)
                     yield ApiResult(at, result.error_code, result.error_message)
@@ -182,7 +180,7 @@ def _checked(given: object) -> list[ConfigResource]:
     return [_resource("resources", resource, _RESOURCES) for resource in given]
 
 
-def _changes(given: object) -> dict[ConfigResource, Mapping[str, Any]]:
+def _changes(given: object) -> dict[ConfigResource, Mapping[str, Change]]:
     shape = 'a dict by kind and name, {("topic", "orders"): {"retention.ms": "-1"}}'
     if not isinstance(given, Mapping):
         raise wrong("changes", arguments.shown(given), shape)

@@ -54,7 +54,7 @@ class GroupOffsets(AdminApi):
             for node, _ in await self._by_coordinator(left, GROUP, deadline):
                 connection = await self._network.connection(node, deadline)
                 request = _fetch_request(connection, group, wanted)
-                response: messages.OffsetFetchResponse = await self._network.request(connection, request, deadline)
+                response = await self._network.request(connection, request, deadline)
                 # From that version on the response names its groups, and the outer fields mean nothing.
                 several = connection.version(request.api_key) >= OFFSET_FETCH_GROUPS
                 named: list[tuple[str, OffsetsOfGroup]] = [(each.group_id, each) for each in response.groups]
@@ -95,7 +95,7 @@ class GroupOffsets(AdminApi):
                     for topic, indexes in by_topic(left).items()
                 ]
                 request = kind(group_id=group, topics=topics)
-                response: messages.OffsetCommitResponse = await self._request(node, request, deadline)
+                response = await self._request(node, request, deadline)
                 for told in response.topics:
                     for each in told.partitions:
                         yield ApiResult(TopicPartition(told.name, each.partition_index), each.error_code)
@@ -116,7 +116,7 @@ class GroupOffsets(AdminApi):
                     for topic, indexes in by_topic(left).items()
                 ]
                 request = kind(group_id=group, topics=topics)
-                response: messages.OffsetDeleteResponse = await self._request(node, request, deadline)
+                response = await self._request(node, request, deadline)
                 if response.error_code:
                     for at in left:
                         yield ApiResult(at, response.error_code)

@@ -132,7 +132,7 @@ class Groups(AdminApi):
         async def send(left: list[str], deadline: float) -> ApiResults[str, None]:
             for node, own in await self._by_coordinator(left, GROUP, deadline):
                 request = messages.DeleteGroupsRequest(groups_names=own)
-                response: messages.DeleteGroupsResponse = await self._request(node, request, deadline)
+                response = await self._request(node, request, deadline)
                 for result in response.results:
                     yield ApiResult(result.group_id, result.error_code, result.error_message)
 
@@ -152,7 +152,7 @@ class Groups(AdminApi):
         self, connection: BrokerConnection, groups: list[str], deadline: float
     ) -> list[ApiResult[str, GroupDescription]]:
         request = messages.ConsumerGroupDescribeRequest(group_ids=groups)
-        response: messages.ConsumerGroupDescribeResponse = await self._network.request(connection, request, deadline)
+        response = await self._network.request(connection, request, deadline)
         results = []
         for group in response.groups:
             members = tuple(
@@ -185,7 +185,7 @@ class Groups(AdminApi):
         self, connection: BrokerConnection, groups: list[str], deadline: float
     ) -> list[ApiResult[str, GroupDescription]]:
         request = messages.ShareGroupDescribeRequest(group_ids=groups)
-        response: messages.ShareGroupDescribeResponse = await self._network.request(connection, request, deadline)
+        response = await self._network.request(connection, request, deadline)
         results = []
         for group in response.groups:
             members = tuple(
@@ -212,7 +212,7 @@ class Groups(AdminApi):
         self, connection: BrokerConnection, groups: list[str], deadline: float
     ) -> list[ApiResult[str, GroupDescription]]:
         request = messages.DescribeGroupsRequest(groups=groups)
-        response: messages.DescribeGroupsResponse = await self._network.request(connection, request, deadline)
+        response = await self._network.request(connection, request, deadline)
         results: list[ApiResult[str, GroupDescription]] = []
         for group in response.groups:
             # Before version 6 a group that does not exist is "Dead", and no error.

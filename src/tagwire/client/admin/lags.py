@@ -296,7 +296,7 @@ class Lags(Groups):
         request = list_offsets_request(dict.fromkeys(partitions, LATEST), ISOLATIONS[self._isolation])
         try:
             connection = await self._network.connection(node, deadline)
-            response: messages.ListOffsetsResponse = await self._network.request(connection, request, deadline)
+            response = await self._network.request(connection, request, deadline)
         except RemoteProtocolError:
             raise
         except TagwireError as error:

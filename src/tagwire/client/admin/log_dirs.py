@@ -62,7 +62,7 @@ class LogDirs(AdminApi):
         async def send(left: list[int], deadline: float) -> ApiResults[int, list[LogDir]]:
             for node in left:
                 request = kind(topics=wanted)
-                response: messages.DescribeLogDirsResponse = await self._request(node, request, deadline)
+                response = await self._request(node, request, deadline)
                 yield ApiResult(node, response.error_code, value=[_log_dir(found) for found in response.results])
 
         return await self._drive(nodes, send, "describe log directories of broker")

@@ -38,7 +38,7 @@ class Records(AdminApi):
                     ],
                     timeout_ms=self._timeout_ms,
                 )
-                response: messages.DeleteRecordsResponse = await self._request(node, request, deadline)
+                response = await self._request(node, request, deadline)
                 for told in response.topics:
                     for found in told.partitions:
                         at = TopicPartition(told.name, found.partition_index)

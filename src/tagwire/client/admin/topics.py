@@ -66,7 +66,7 @@ class Topics(AdminApi):
             ]
             request = kind(topics=created, timeout_ms=self._timeout_ms, validate_only=validate_only)
             controller = await self._network.controller(deadline)
-            response: messages.CreateTopicsResponse = await self._network.request(controller, request, deadline)
+            response = await self._network.request(controller, request, deadline)
             for topic in response.topics:
                 yield _Result(topic.name, topic.error_code, topic.error_message)
 
@@ -81,7 +81,7 @@ class Topics(AdminApi):
             grown = [kind.CreatePartitionsTopic(name=name, count=totals[name], assignments=None) for name in names]
             request = kind(topics=grown, timeout_ms=self._timeout_ms, validate_only=validate_only)
             controller = await self._network.controller(deadline)
-            response: messages.CreatePartitionsResponse = await self._network.request(controller, request, deadline)
+            response = await self._network.request(controller, request, deadline)
             for topic in response.results:
                 yield _Result(topic.name, topic.error_code, topic.error_message)
 
@@ -99,7 +99,7 @@ class Topics(AdminApi):
                 request = kind(topics=topics, timeout_ms=self._timeout_ms)
             else:
                 request = kind(topic_names=names, timeout_ms=self._timeout_ms)
-            response: messages.DeleteTopicsResponse = await self._network.request(controller, request, deadline)
+            response = await self._network.request(controller, request, deadline)
             for topic in response.responses:  # which tell no reason before version 5, and no name only by topic id
                 yield _Result(topic.name or str(topic.topic_id), topic.error_code, topic.error_message)
 

@@ -87,7 +87,7 @@ class Transactions(AdminApi):
                 connection = await self._network.connection(node, deadline)
                 if longer_than_ms >= 0:
                     self._require(connection, request.api_key, _DURATION_FROM)
-                response: messages.ListTransactionsResponse = await self._network.request(connection, request, deadline)
+                response = await self._network.request(connection, request, deadline)
                 if response.error_code:
                     yield ApiResult("transactions", response.error_code)
                     return
@@ -106,7 +106,7 @@ class Transactions(AdminApi):
         async def send(left: list[str], deadline: float) -> ApiResults[str, TransactionDescription]:
             for node, own in await self._by_coordinator(left, TRANSACTION, deadline):
                 request = messages.DescribeTransactionsRequest(transactional_ids=own)
-                response: messages.DescribeTransactionsResponse = await self._request(node, request, deadline)
+                response = await self._request(node, request, deadline)
                 for each in response.transaction_states:
                     partitions = tuple(
                         TopicPartition(topic.topic, index) for topic in each.topics for index in topic.partitions
@@ -135,7 +135,7 @@ class Transactions(AdminApi):
                 request = kind(
                     topics=[kind.TopicRequest(name=name, partition_indexes=own) for name, own in topics.items()]
                 )
-                response: messages.DescribeProducersResponse = await self._request(node, request, deadline)
+                response = await self._request(node, request, deadline)
                 for topic in response.topics:
                     for found in topic.partitions:
                         producers = [
@@ -175,7 +175,7 @@ class Transactions(AdminApi):
                     ],
                 )
                 request = kind(markers=[marker])
-                response: messages.WriteTxnMarkersResponse = await self._request(node, request, deadline)
+                response = await self._request(node, request, deadline)
                 for written in response.markers:
                     for topic in written.topics:
                         for found in topic.partitions:
@@ -192,7 +192,7 @@ class Transactions(AdminApi):
                     request = messages.InitProducerIdRequest(
                         transactional_id=name, transaction_timeout_ms=_FENCING_TIMEOUT_MS
                     )
-                    response: messages.InitProducerIdResponse = await self._request(node, request, deadline)
+                    response = await self._request(node, request, deadline)
                     yield ApiResult(name, response.error_code)
 
         names = arguments.names("transactional_ids", transactional_ids)
