@@ -9,33 +9,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import site_anchors
 import site_commands
 import typer
 from site_citations import leads_somewhere, linked, sources
 from site_links import broken_links
+from site_navigation import listed, with_unlisted
 
 from tagwire.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "website" / "pages"
-LISTS = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def listed() -> list[str]:
-    """The pages that the site's navigation names."""
-    return [
-        line
-        for page in sorted(PAGES.rglob("*.md"))
-        for found in LISTS.findall(page.read_text(encoding="utf-8"))
-        for line in found.split()
-        if not line.startswith(":")
-    ]
 
 
 def test_every_guide_stands_once_in_the_sites_navigation() -> None:
-    guides = {path.stem for path in (ROOT / "docs").glob("*.md")}
-    assert guides - set(listed()) == set()
-    assert len(listed()) == len(set(listed()))
+    guides = sorted((ROOT / "docs").glob("*.md"))
+    pages = {path.name: path.read_bytes() for path in PAGES.glob("*.md")}
+    named = [name for text in pages.values() for name in listed(text.decode())]
+    assert len(named) == len(set(named))
+    unlisted = Path("docs/brand-new.md")
+    found = with_unlisted(pages, [*guides, unlisted])
+    named = [name for text in found.values() for name in listed(text.decode())]
+    assert {path.stem for path in guides} | {"brand-new"} <= set(named)
+    assert len(named) == len(set(named))
 
 
 def test_no_page_of_the_site_has_the_name_of_a_guide() -> None:
@@ -61,6 +57,28 @@ def test_a_link_to_a_page_or_an_anchor_that_is_not_there_is_broken(
     (tmp_path / "page.html").write_text(f'<h1 id="here">A page</h1>{link}', encoding="utf-8")
     (tmp_path / "other.html").write_text('<h2 id="there">Another</h2>', encoding="utf-8")
     assert broken_links(tmp_path) == broken
+
+
+# Anchors --------------------------------------------------------------------------------------------------------------
+
+
+def test_no_anchor_that_others_may_link_to_is_lost() -> None:
+    """A heading that was renamed: `page.html#old = new` in website/anchors.txt lets the old anchor lead to it."""
+    lost = [old for old, new in site_anchors.kept().items() if new not in site_anchors.there()]
+    assert len(site_anchors.kept()) > 100
+    assert lost == []
+
+
+def test_an_anchor_that_was_renamed_leads_to_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_anchors, "KEPT", tmp_path / "anchors.txt")
+    (tmp_path / "anchors.txt").write_text("client.html#old-name = tls-and-sasl\nclient.html#what-it-is-not\n")
+    assert site_anchors.kept()["client.html#old-name"] == "client.html#tls-and-sasl"
+    assert site_anchors.former("client") == {"tls-and-sasl": ["old-name"]}
+    site_anchors.main()
+    assert {"client.html#old-name", "client.html#what-it-is-not", "spark.html#kafka-in-spark"} <= set(
+        site_anchors.kept()
+    )
+    assert site_anchors.former("client") == {"tls-and-sasl": ["old-name"]}
 
 
 # What docstrings cite -------------------------------------------------------------------------------------------------

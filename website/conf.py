@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import site_anchors
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
@@ -53,13 +54,14 @@ class Anchors(SphinxTransform):
     default_priority = 500
 
     def apply(self, **kwargs: object) -> None:
+        before = site_anchors.former(self.env.docname)
         for section in self.document.findall(nodes.section):
             anchor = section.get("slug")
             title = section.next_node(nodes.title)
             if self.env.docname.startswith("api/") and title and isinstance(title[0], nodes.literal):
                 anchor = title.astext()  # names of the API differ by case
             if anchor:
-                section["ids"] = [anchor]
+                section["ids"] = [anchor, *before.get(anchor, ())]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

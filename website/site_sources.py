@@ -12,6 +12,7 @@ import site_api
 import site_commands
 import site_decoder
 import site_examples
+import site_navigation
 import site_reference
 
 HERE = Path(__file__).parent
@@ -24,6 +25,7 @@ def pages() -> dict[str, bytes]:
     for folder, names in ((ROOT / "docs", ("*.md", "pictures/*")), (HERE / "pages", ("**/*.md",))):
         for path in (path for name in names for path in sorted(folder.glob(name))):
             found[str(path.relative_to(folder))] = path.read_bytes()
+    found = site_navigation.with_unlisted(found, sorted((ROOT / "docs").glob("*.md")))
     for made in (site_api.pages(ROOT / "src"), site_commands.pages(), site_examples.pages(), site_reference.pages()):
         found |= {path: text.encode() for path, text in made.items()}
     return found
