@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -116,6 +117,10 @@ def test_without_a_name_all_pages_are_served_on_loopback_until_it_is_interrupted
                 assert b'id="v12"' in answer.read()
             with urlopen(f"{url}releases.csv", timeout=30) as answer:
                 assert answer.read().startswith(b"release,")
+            with pytest.raises(HTTPError, match="404"):
+                urlopen(f"{url}apis/Nothing/", timeout=30)
+            with pytest.raises(HTTPError, match="421"):  # a name of somebody else's that leads here
+                urlopen(Request(url, headers={"Host": "example.org"}), timeout=30)
         finally:
             process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tagwire.errors import Error
 from tagwire.reference import notes
 from tagwire.reference.blocks import Block, Inline, Link, Page, Paragraph, Row, Section, Table
 from tagwire.reference.subjects import Subject
+from tagwire.spec.api_keys import API_NAMES
 
 GROUP = "Overview"
 
@@ -74,8 +75,12 @@ def _about(subject: Subject) -> str:
 
 
 def errors() -> Page:
-    """Every error code, whether it passes by itself, and what a client does."""
-    found = sorted(Error)
+    """Every error code, whether it passes by itself, what a client does, and which APIs answer with it."""
+    asked: dict[Error, list[str]] = {}
+    for name in API_NAMES.values():
+        for answer in notes.answers(name):
+            asked.setdefault(answer.error, []).append(name)
+    found = [error for error in sorted(Error) if error is not Error.NONE]
     rows = [
         Row(
             [
@@ -84,33 +89,39 @@ def errors() -> Page:
                 "yes" if error.retriable else "no",
                 "yes" if error.refreshes_metadata else "no",
                 notes.advice(error),
+                list(_linked(asked.get(error, ()))),
             ],
             anchor=error.name,
         )
         for error in found
-        if error is not Error.NONE
     ]
-    table = Table(
-        "Errors of Kafka, by code",
-        ("error", "code", "retriable", "refreshes metadata", "what a client does"),
-        rows,
-        can_filter=True,
-    )
-    facts = {
-        "errors": [
-            {
-                "error": error.name,
-                "code": int(error),
-                "retriable": error.retriable,
-                "refreshes_metadata": error.refreshes_metadata,
-                "advice": notes.advice(error),
-            }
-            for error in found
-        ]
-    }
+    titles = ("error", "code", "retriable", "refreshes metadata", "what a client does", "known from")
+    facts = [
+        {
+            "error": error.name,
+            "code": int(error),
+            "retriable": error.retriable,
+            "refreshes_metadata": error.refreshes_metadata,
+            "advice": notes.advice(error),
+            "apis": asked.get(error, []),
+        }
+        for error in found
+    ]
     return Page(
-        "errors", "Errors", GROUP, "What a code in a response means for the client that reads it.", [table], facts
+        "errors",
+        "Errors",
+        GROUP,
+        "What a code in a response means for the client that reads it.",
+        [Table("Errors of Kafka, by code", titles, rows, can_filter=True)],
+        {"errors": facts},
     )
+
+
+def _linked(names: Sequence[str]) -> Iterator[Inline]:
+    for at, name in enumerate(names):
+        yield Link(name, f"apis/{name}", "errors")
+        if at < len(names) - 1:
+            yield ", "
 
 
 def kips(subjects: Sequence[Subject]) -> Page:

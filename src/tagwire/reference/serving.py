@@ -11,6 +11,7 @@ from tagwire.reference.html import HtmlRenderer
 from tagwire.reference.shelf import Shelf
 from tagwire.reference.writing import entry_of, facts_json, files, whole
 
+_HOSTS = frozenset({"127.0.0.1", "localhost"})
 _TYPES = {"css": "text/css", "js": "text/javascript", "csv": "text/csv", "json": "application/json"}
 
 
@@ -57,6 +58,9 @@ class _Handler(BaseHTTPRequestHandler):
     server: ReferenceServer
 
     def do_GET(self) -> None:
+        if self.headers.get("Host", "").partition(":")[0] not in _HOSTS:  # a page elsewhere whose name leads here
+            self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
+            return
         path = urlsplit(self.path).path
         found = self.server.content(path)
         if found is None:

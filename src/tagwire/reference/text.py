@@ -101,8 +101,9 @@ def _own(path: str) -> str:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Rows in columns; the last column is wrapped under itself, and where not even a word of it has room, beneath its
-    row. A table of so many columns that the terminal is too narrow for is told row by row, each cell with its title."""
+    """Rows in columns; the last column is wrapped under itself, and where not even a word of it has room, it stands
+    beneath its row, with those before it that have none either. A table of so many columns that the terminal is too
+    narrow for is told row by row, each cell with its title."""
     cells = [[printable(cell) for cell in row] for row in rows]
     head = [list(titles)] if any(titles) else []
     used = [at for at in range(len(titles)) if any(row[at] for row in cells)] or [0]
@@ -115,16 +116,23 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> I
             told = ", ".join(f"{title} {cell}" for title, cell in zip(shown[0][1:], row[1:]) if cell)
             yield from _wrapped(f"{row[0]}: {told}", width, "", "    ")
         return
-    last_fits = widths[-1] <= room
-    for row in shown:
-        front = "  ".join(cell.ljust(wide) for cell, wide in zip(row[:-1], widths))
-        if last_fits or room >= _LEAST_ROOM:
+    if widths[-1] <= room or room >= _LEAST_ROOM:
+        for row in shown:
+            front = "  ".join(cell.ljust(wide) for cell, wide in zip(row[:-1], widths))
             first, *more = textwrap.wrap(row[-1], max(room, 1)) or [""]
             yield f"{front}  {first}".rstrip() if len(row) > 1 else first
             yield from (" " * before + line for line in more)
-        else:
-            yield from _wrapped(front.rstrip(), width, "", "  ")
-            yield from _wrapped(row[-1], width, "    ", "    ")
+        return
+    beside = 1
+    while beside < len(widths) - 1 and sum(widths[: beside + 1]) + 2 * beside <= width:
+        beside += 1
+    for row in shown:
+        front = "  ".join(cell.ljust(wide) for cell, wide in zip(row[:beside], widths))
+        yield from _wrapped(front.rstrip(), width, "", "  ") if len(front.rstrip()) > width else [front.rstrip()]
+        under = [cell for cell in row[beside:] if cell]
+        together = ["  ".join(under)] if sum(map(len, under)) + 2 * len(under) + 4 <= width else under
+        for cell in together:
+            yield from _wrapped(cell, width, "    ", "    ")
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str = "") -> Iterator[str]:

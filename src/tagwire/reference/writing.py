@@ -88,6 +88,7 @@ def whole(entry: Entry, renderer: HtmlRenderer) -> str:
         element("meta", charset="utf-8"),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", f"{entry.title} - tagwire"),
+        element("link", rel="icon", href="data:,"),  # else a browser asks for one
         element("link", rel="stylesheet", href=f"{renderer.up()}{STYLE}"),
         element("script", src=f"{renderer.up()}{SCRIPT}", defer=True),
     )

@@ -185,7 +185,7 @@
     const shownVersions = made("div", { role: "status" });
     const compareReleases = () => {
       const rows = releaseRows(facts, older.value, newer.value);
-      const caption = `From Kafka ${older.value} to ${newer.value}: ${rows.length} APIs differ`;
+      const caption = `From Kafka ${older.value} to ${newer.value}: ${rows.length === 1 ? "1 API differs" : `${rows.length} APIs differ`}`;
       shown.replaceChildren(tableOf(caption, ["API", older.value, newer.value, "what changed"], rows));
     };
     const [olderLabel, older] = choice("From Kafka", names, "3.9", compareReleases);
