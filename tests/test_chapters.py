@@ -1,4 +1,4 @@
-"""The bytes of the chapters on transactions and groups are what our own encoder writes, and all that stands there is."""
+"""The bytes of the chapters on transactions and groups are what our own encoder writes, and nothing else."""
 
 from __future__ import annotations
 
