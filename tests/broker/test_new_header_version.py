@@ -19,6 +19,8 @@ from tagwire.codec.annotate import annotate
 from tagwire.errors import ConfigError, EncodeError, SpecError
 from tagwire.rpc import Connection, RequestHeader, api_of, decode_request_header, encode_request_header
 
+from ..capture.traffic import Talk, pcap
+
 HEADER = """
 { "type": "header", "name": "RequestHeader", "validVersions": "1-3", "flexibleVersions": "2+",
   "fields": [
@@ -122,6 +124,18 @@ sys.exit(cli.main())
 """
 
 
+SHOW = "import sys; from tagwire import cli; sys.exit(cli.main())"
+
+
+def ran_with(folder, program, *arguments):
+    """What a program prints that runs the package in `folder`."""
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    command = [sys.executable, "-c", program, *arguments]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout
+
+
 def test_in_the_catalog_two_changed_files_are_a_new_header_version_and_nothing_else_is(tmp_path):
     package = Path(tagwire.__file__).parent
     shutil.copytree(package, tmp_path / "tagwire", ignore=shutil.ignore_patterns("__pycache__", "*.c"))
@@ -134,14 +148,19 @@ def test_in_the_catalog_two_changed_files_are_a_new_header_version_and_nothing_e
         text = (catalog / f"{name}.json").read_text().replace('"validVersions": "0"', '"validVersions": "0-1"')
         stated = f'"headerVersions": {headers}, "flexibleVersions": "none"'
         (catalog / f"{name}.json").write_text(text.replace('"flexibleVersions": "none"', stated))
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, cwd=tmp_path, check=False
+    shown = ran_with(tmp_path, PROGRAM)
+    assert "header.client_instance_id" in shown
+    assert "00000000-0000-0000-0000-000000000007" in shown
+    assert "body.group_id" in shown
+
+    header = "002f 0001 00000007 0004 74657374" + "01 00 10" + INSTANCE.bytes.hex()
+    frame = bytes.fromhex(header + "0001 67 00000000")
+    talk = Talk().open().client(len(frame).to_bytes(4, "big") + frame)
+    (tmp_path / "capture.pcap").write_bytes(pcap(talk.packets()))
+    (row,) = map(
+        json.loads, ran_with(tmp_path, SHOW, "capture", "show", "capture.pcap", "--bodies", "--json").splitlines()
     )
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert "header.client_instance_id" in ran.stdout
-    assert "00000000-0000-0000-0000-000000000007" in ran.stdout
-    assert "body.group_id" in ran.stdout
+    assert (row["client_id"], row["request"]["groupId"]) == ("test", "g")
 
 
 WRONG = [
