@@ -91,7 +91,8 @@ class FakePartition:
     def append(self, data: bytes) -> int:
         """Appends one batch, as a broker does; returns its base offset.
 
-        Of a numbered one, that of the first time it came; -1 where another is due.
+        Of one with a sequence number, that of the first time it came; -1 where another is due, -2 where its producer
+        has written under a later epoch.
         """
         if self.dialect is not None:
             return self._append_messages(data)
@@ -100,6 +101,8 @@ class FakePartition:
         if sequence >= 0:
             if (*producer, sequence) in self.numbered:
                 return self.numbered[(*producer, sequence)]
+            if any(known == producer[0] and epoch > producer[1] for known, epoch in self.due):
+                return -2
             if sequence != self.due.get(producer, 0):
                 return -1
             self.numbered[(*producer, sequence)] = self.end
@@ -301,8 +304,8 @@ class FakeCluster:
             for data in topic.partition_data:
                 partition, error = self._find(names.get(topic.topic_id, topic.name), data.index, node)
                 base = partition.append(bytes(data.records)) if partition is not None else -1
-                if partition is not None and base < 0:
-                    error = Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+                if base < 0 and error is Error.NONE:
+                    error = Error.INVALID_PRODUCER_EPOCH if base == -2 else Error.OUT_OF_ORDER_SEQUENCE_NUMBER
                 entry = kind.PartitionProduceResponse(index=data.index, error_code=error, base_offset=base)
                 if error is Error.NOT_LEADER_OR_FOLLOWER and self.endpoints:
                     entry.current_leader.leader_id = self.topics[topic.name][data.index].leader
