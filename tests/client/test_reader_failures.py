@@ -126,6 +126,35 @@ def test_an_offset_out_of_range_names_what_is_held(cluster: FakeCluster) -> None
             assert reader.position(("t", 0)) == offset
 
 
+@pytest.mark.parametrize("as_records", [False, True])
+def test_seek_goes_on_after_an_error_and_skips_nothing_elsewhere(cluster: FakeCluster, as_records: bool) -> None:
+    short, long = cluster.topic("t", 2)
+    fill(short, 2)
+    fill(long, 2)
+    short.start = 5
+    bounds = {("t", 0): 2, ("t", 1): 0}
+    with Reader(cluster.bootstrap, bounds, stop_at_end=True, max_partition_bytes=1) as reader:
+        offsets: list[tuple[int, int]] = []
+
+        def read() -> None:
+            if as_records:
+                for record in reader.records():
+                    offsets.append((record.partition or 0, record.offset))
+            else:
+                for batch in reader:
+                    rows = batch.select(["partition", "offset"]).to_pylist()
+                    offsets.extend((row["partition"], row["offset"]) for row in rows)
+
+        with pytest.raises(KafkaError, match="t-0: no offset 2"):
+            read()
+        reader.seek(("t", 0), 1)
+        with pytest.raises(KafkaError, match="t-0: no offset 1"):
+            read()
+        reader.seek(("t", 0), "earliest")
+        read()
+    assert sorted(offsets) == [(0, offset) for offset in range(5, 20)] + [(1, offset) for offset in range(20)]
+
+
 def test_an_offset_out_of_range_of_an_empty_partition(cluster: FakeCluster) -> None:
     cluster.topic("t")
     with (

@@ -142,6 +142,10 @@ class Fetcher:
             self._check_idle(fetch.positions.values(), self._network.now() - started)
         return completed
 
+    def forget_failure(self) -> None:
+        """Goes on after an error: what is still wrong is found again, since no position went beyond it."""
+        self._failure = None
+
     def abandon(self) -> None:
         """Ends the connections on which responses are due, of which nobody knows how far they were read."""
         for fetch in self._in_flight.values():

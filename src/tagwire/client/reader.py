@@ -103,14 +103,17 @@ class Reader(ClientOwner):
         return self._core.position(arguments.topic_partition("partition", partition))
 
     def seek(self, partition: tuple[str, int], position: Position) -> None:
-        """Reads a partition on from another position; what is fetched of it already is not given any more.
+        """Reads a partition on from another position; what is fetched of it already is not given any more. A reader
+        that has raised goes on, in every other partition after what was given out of it.
 
         Raises:
             KeyError: the partition is not assigned. ConfigError, KafkaError: as for `starts`.
         """
         self._network.run(self._core.seek(arguments.topic_partition("partition", partition), position))
-        if self._ended:
-            self._batches, self._ended = self._core.batches(), False
+        if self._failure is not None:
+            self._core.rewind()  # what was fetched beside the failure was not all given out
+        if self._ended or self._failure is not None:
+            self._batches, self._ended, self._failure = self._core.batches(), False, None
 
     def lag(self) -> dict[TopicPartition, Lag]:
         """How far each partition is read, as the last responses told of its end; where none did, by ListOffsets.

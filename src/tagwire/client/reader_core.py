@@ -89,6 +89,7 @@ class ReaderCore:
         wanted = {at: position_of(f"position: {at}", position)}
         offset = (await resolved(self._network, wanted, self._settings.isolation, self._settings.group))[at]
         fetch_position.seek(offset)
+        self._fetcher.forget_failure()
         self._held.pop(at, None)
         self._keep([entry for entry in self._small if entry[1] is not fetch_position])
         self._note_given()
