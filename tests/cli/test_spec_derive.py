@@ -86,6 +86,16 @@ def test_the_shipped_language_and_a_version_for_every_message_may_be_asked_for(r
     ]
 
 
+def test_what_would_break_somebody_is_exit_code_1_and_nothing_is_written(run, specs, tmp_path):
+    (specs / "RequestHeader.json").write_text(HEADER.replace('"0-2"', '"0-1"'))
+    ran = run("spec", "derive", specs, "--to", tmp_path / "next", "--dialect", "tagged")
+    said = "FooRequest.json: headerVersions: 2+ cannot have header version 2: RequestHeader has 0-1"
+    assert (ran.code, ran.out) == (1, f"{said}\n")
+    told = run("spec", "derive", specs, "--to", tmp_path / "next", "--dialect", "tagged", "--json")
+    assert json.loads(told.out) == {"problem": said}
+    assert not (tmp_path / "next").exists()
+
+
 def test_files_are_written_over_only_if_it_is_said(run, specs, tmp_path):
     to = tmp_path / "next"
     assert run("spec", "derive", specs, "--to", to).code == 0
