@@ -17,6 +17,10 @@ PYTEST ?=
 # Four on two cores: much of the time a test waits, for Java, a disk or a time limit.
 PROCESSES := -n 4 --dist loadfile --no-loadscope-reorder
 
+# The longest files first. Two processes: half of the time one waits for Java, and each has brokers and Spark of its own.
+INTEROP := -n 2 --dist loadfile --no-loadscope-reorder $(patsubst %,tests/interop/test_%.py, \
+	exactly_once newcomers spark_connector published_clients audit spark_cluster) tests/interop
+
 .PHONY: run test lint interop nightly bench docs stubs wheel setup clean
 
 run: setup
@@ -38,7 +42,7 @@ lint: setup
 # Compares with Kafka's published jars, fetched with Maven and kept under .cache/; what cannot be fetched is NOT RUN.
 interop: setup
 	$(BIN)/python scripts/rebuild_releases.py --check
-	$(BIN)/python -m pytest -q --timeout 600 tests/interop $(PYTEST)
+	$(BIN)/python -m pytest -q --timeout 600 $(INTEROP) $(PYTEST)
 
 # What takes longer than that: half an hour of a broker under load that is killed again and again.
 nightly: interop

@@ -41,7 +41,7 @@ def test_requests_are_told_with_their_answers_their_client_and_its_software() ->
     assert (last.header.client_id, last.software_name, last.software_version) == ("billing", "librdkafka", "1.2.3")
     assert last.request_bytes == len(request(Metadata(topics=None), 12, 3))
     assert last.response_bytes == len(response(MetadataAnswer(cluster_id="c"), 12, 3))
-    assert last.answered - last.time == 1000
+    assert last.responded - last.time == 1000
     assert offered(found[0], losses) == {3: (0, 12)}
     assert offered(last, losses) is None
     assert not losses.counts
@@ -278,7 +278,7 @@ def test_connections_that_are_followed_at_a_time_are_bounded(monkeypatch: pytest
     begun = [Talk(((CLIENT[0], port), BROKER)).open().client(asks(1)) for port in range(1, 6)]
     ended = [Talk(((CLIENT[0], port), BROKER)).broker(offers(1)) for port in range(5, 0, -1)]
     found, _ = seen(pcap([packet for spoken in (*begun, *ended) for packet in spoken.packets()]))
-    assert [one.client.port for one in found if one.answered >= 0] == [5, 4, 3]
+    assert [one.client.port for one in found if one.responded >= 0] == [5, 4, 3]
 
 
 def test_every_kind_of_link_is_read() -> None:

@@ -119,7 +119,7 @@ def pcap(frames: Iterable[bytes], link_type: int = dpkt.pcap.DLT_EN10MB) -> byte
 def seen(capture: bytes, *, bodies: bool = False) -> tuple[list[Exchange], Losses]:
     """The exchanges in a capture file, and what was lost."""
     losses = Losses()
-    found = requests_in(io.BytesIO(capture), "capture", losses, requests=bodies, answers=bodies)
+    found = requests_in(io.BytesIO(capture), "capture", losses, requests=bodies, responses=bodies)
     return [one for rows in found for one in exchanges(rows, "capture")], losses
 
 

@@ -21,6 +21,7 @@ from tagwire.spark.sink import driver
 from tagwire.spark.sink.decisions import PARTITION, TOPIC
 from tagwire.spark.sink.transactional_ids import decisions_id
 
+from ..limits import stretch
 from ..spark.exactly_once_query import Query, until
 from ..spark.exactly_once_stories import ExactlyOnceStories
 from .broker_process import BrokerProcess
@@ -159,8 +160,9 @@ class TestQueries:
 
     def test_a_driver_that_comes_back_too_late_stops_and_says_what_is_lost(self, jobs: Jobs, rows: Rows) -> None:
         rows.grow(1)
-        jobs.run(rows.query(2, "raise:0", **{"kafka.transaction.timeout.ms": "6000"}))
-        time.sleep(8)
+        seconds = 6 * stretch()
+        jobs.run(rows.query(2, "raise:0", **{"kafka.transaction.timeout.ms": str(round(1000 * seconds))}))
+        time.sleep(seconds + 2)
         for _ in range(2):
             error = str(jobs.run(rows.query(2)))
             assert "micro-batch 0 of query" in error

@@ -16,6 +16,7 @@ from tagwire.spark.sink.decisions import PARTITION, TOPIC
 from tagwire.spark.sink.driver import LostTransactionError, UndecidedError
 from tagwire.spark.sink.transactional_ids import decisions_id
 
+from ..limits import stretch
 from .exactly_once_query import Died, Query, until
 
 
@@ -230,7 +231,7 @@ class ExactlyOnceStories:
         assert query.seen() == [b"a", b"c"]
 
     def test_a_driver_that_comes_back_after_the_transactions_time_stops_loudly(self, query: Query) -> None:
-        query.options = {"kafka.transaction.timeout.ms": "1000"}
+        query.options = {"kafka.transaction.timeout.ms": str(round(1000 * stretch()))}  # half of it is for the tasks
         messages = query.decided_only(0, [b"a"], [b"b"])
         until(lambda: all(query.state(one.transaction.transactional_id) == "CompleteAbort" for one in messages))
         with pytest.raises(LostTransactionError, match="of its 2 transactions 2 were aborted"):

@@ -1,4 +1,4 @@
-"""What the bodies of watched requests and answers hold, decoded as Kafka's own reader does."""
+"""What the bodies of watched requests and responses hold, decoded as Kafka's own reader does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tagwire.spec import Struct
 from tagwire.spec.api_keys import ApiKey
 
 BAD_REQUEST: Final = "a request whose body cannot be read"
-BAD_RESPONSE: Final = "an answer whose body cannot be read"
+BAD_RESPONSE: Final = "a response whose body cannot be read"
 
 
 def request_of(exchange: Exchange, losses: Losses) -> MessageObject | None:
@@ -31,45 +31,45 @@ def request_of(exchange: Exchange, losses: Losses) -> MessageObject | None:
 
 
 def response_of(exchange: Exchange, losses: Losses) -> MessageObject | None:
-    """The answer's message; None where there is none, or it was not kept, or cannot be read, which is counted."""
+    """The message of the response; None where there is none, it was not kept, or cannot be read, which is counted."""
     if exchange.response is None:
         return None
-    found = answer_in(exchange.response, exchange.header.api_key, exchange.header.api_version)
+    found = response_in(exchange.response, exchange.header.api_key, exchange.header.api_version)
     if found is None:
         losses.add(BAD_RESPONSE, exchange.place)
     return found
 
 
-def answer_in(body: bytes, api: int, version: int) -> MessageObject | None:
-    """The message in the body of an answer; None where it cannot be read."""
+def response_in(body: bytes, api: int, version: int) -> MessageObject | None:
+    """The message in the body of a response; None where it cannot be read."""
     # A refusal of ApiVersions comes in the layout of version 0, whatever was asked.
     layouts = (version, 0) if api == ApiKey.API_VERSIONS and version else (version,)
     return _decoded(messages.response, api, layouts, body)
 
 
 def offered(exchange: Exchange, losses: Losses) -> dict[int, Range] | None:
-    """What the broker listed: {API key: range}, in an answered ApiVersions; None in any other."""
+    """What the broker listed: {API key: range}, in an ApiVersions that got its response; None in any other."""
     return None if exchange.header.api_key != ApiKey.API_VERSIONS else listed(response_of(exchange, losses))
 
 
-def listed(answer: Any) -> dict[int, Range] | None:
-    """What an answer to ApiVersions lists: {API key: range}; None where there is no answer, or it lists nothing."""
-    apis = answer.api_keys if answer is not None else ()
+def listed(response: Any) -> dict[int, Range] | None:
+    """What a response to ApiVersions lists: {API key: range}; None where there is no response, or it lists nothing."""
+    apis = response.api_keys if response is not None else ()
     return {api.api_key: (api.min_version, api.max_version) for api in apis} or None
 
 
 def error_codes(exchange: Exchange, losses: Losses) -> tuple[int, ...] | None:
-    """The codes other than 0 in an answer, ascending, each once; None where there is no answer that can be read."""
-    answer = response_of(exchange, losses)
-    return None if answer is None else codes_in(answer)
+    """The codes other than 0 in a response, ascending, each once; None where there is no response that can be read."""
+    response = response_of(exchange, losses)
+    return None if response is None else codes_in(response)
 
 
-def codes_in(answer: MessageObject) -> tuple[int, ...]:
-    """The codes other than 0 in the fields of an answer that are called error_code, at any depth, ascending, each
+def codes_in(response: MessageObject) -> tuple[int, ...]:
+    """The codes other than 0 in the fields of a response that are called error_code, at any depth, ascending, each
     once."""
     codes: set[int] = set()
-    kind: Any = type(answer)
-    _gatherer_of(kind)(answer, codes)
+    kind: Any = type(response)
+    _gatherer_of(kind)(response, codes)
     codes.discard(0)
     return tuple(sorted(codes)) if codes else ()
 

@@ -82,7 +82,7 @@ class Use:
         first, last: when, in microseconds since 1970 UTC; -1 where no time is known.
         places: evidence: of the first request, and of the last where there were more.
         highest_offered: the newest version that a broker offered where this one was used; None where no offer was seen.
-        error_codes: {code: how often an answer carried it}.
+        error_codes: {code: how often a response carried it}.
     """
 
     count: int = 0
@@ -146,8 +146,8 @@ class Offers:
     """What brokers were seen to offer: told of every observation in its order, it knows of each what had been offered.
 
     Some clients ask on their first connection only, which is then the only one that has their software's name, and take
-    the answer for all of a cluster: where a connection was not asked on, the last answer to one of that id, principal
-    and address counts.
+    the response for all of a cluster: for a connection without such a request, the last response to one of that id,
+    principal and address counts.
     """
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ class Offers:
         self._of_client[_nameless(client)] = once
 
     def changes(self, client: Client, seen: Asker, offered: dict[int, Range], *, begins: bool) -> bool:
-        """Whether to be told this would change what is known; `begins`: nothing else was asked on its connection."""
+        """Whether to be told this would change what is known; `begins`: it is the first request of its connection."""
         own = offered if begins else self._of_connection.get((seen.client, seen.broker))
         return not self._of_client.get(_nameless(client)) == own == offered
 

@@ -29,7 +29,7 @@ LINK: Final = "a packet of a link type that is not read"
 _PACKETS_LOST: Final = (FRAGMENT, CUT, LINK)
 
 NO_HEADER: Final = "a request whose header cannot be read"
-UNMATCHED: Final = "an answer to no request that was seen"
+UNMATCHED: Final = "a response to no request that was seen"
 OUT_OF_STEP: Final = "bytes between frames that were lost from sight"
 TLS: Final = "a connection under TLS, which cannot be read"
 NOT_KAFKA: Final = "a connection that does not speak Kafka's protocol"
@@ -48,7 +48,7 @@ MAX_CONNECTIONS: Final = 65_536
 
 MAX_HELD_BYTES: Final = 256 << 20
 """Of all connections together: what waits for what is missing before it, frames that are not complete, requests
-without answers. Past it, connections that have been silent longest keep nothing any longer."""
+without responses. Past it, connections that have been silent longest keep nothing any longer."""
 
 KEPT_BYTES: Final = 65_536
 """Of a frame, where bodies are not asked for: room for any header, and for the ApiVersions of any release."""
@@ -76,22 +76,22 @@ class Speaker(NamedTuple):
 
 
 def requests_in(
-    file: File, name: str, losses: Losses, *, requests: bool = False, answers: bool = False
+    file: File, name: str, losses: Losses, *, requests: bool = False, responses: bool = False
 ) -> Iterator[Rows]:
-    """The requests in a capture of packets, with their answers, as the answers come.
+    """The requests in a capture of packets, with their responses, as the responses come.
 
     Args:
         file: read from its start, forwards only.
         name: its path, for the evidence.
         losses: counts what is not understood.
-        requests, answers: whether the rows have the requests, and all answers, whole.
+        requests, responses: whether the rows have the requests, and all responses, whole.
 
     Raises:
         CaptureError: the file is no capture file.
     """
     listener = _Listener(name, losses)
     limits = DEFAULT_MAX_FRAME_BYTES, KEPT_BYTES
-    watcher = Watcher(listener, _APIS, *limits, requests, answers, MAX_CONNECTIONS, MAX_HELD_BYTES)
+    watcher = Watcher(listener, _APIS, *limits, requests, responses, MAX_CONNECTIONS, MAX_HELD_BYTES)
     segments = Segments(PACKETS)
     for data, found in packet_columns(file, name, losses):
         find_segments(data, found, segments)

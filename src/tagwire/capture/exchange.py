@@ -1,4 +1,4 @@
-"""A request and its answer, as a watcher saw them."""
+"""A request and its response, as a watcher saw them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from tagwire.spec.api_keys import API_NAMES
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request, and its answer if there was one.
+    """A request, and its response if there was one.
 
     Attributes:
         time: of the request, in microseconds since 1970 UTC; -1 if the capture has none.
-        answered: of the answer, -1 if there was none.
+        responded: of the response, -1 if there was none.
         client, broker: the ends of the connection.
         header: the request's; without its tags where bodies were not kept.
         request, response: the bodies, where they were kept whole.
-        request_bytes, response_bytes: whole frames with their sizes; `response_bytes` None if there was no answer.
+        request_bytes, response_bytes: whole frames with their sizes; `response_bytes` None if there was no response.
         software_name, software_version, principal: as the connection knew them by then, "" for what it did not.
         place: where the request begins.
     """
@@ -45,7 +45,7 @@ class Exchange:
     software_name: str = ""
     software_version: str = ""
     principal: str = ""
-    answered: int = -1
+    responded: int = -1
     response: bytes | None = None
     response_bytes: int | None = None
 
@@ -71,18 +71,18 @@ def exchanges(rows: Rows, file: str) -> Iterator[Exchange]:
             software_name=speaker.software_name,
             software_version=speaker.software_version,
             principal=speaker.principal,
-            answered=rows.answered[row],
+            responded=rows.answered[row],
             response=body_of(rows, row),
             response_bytes=None if rows.response_bytes[row] < 0 else rows.response_bytes[row],
         )
 
 
 def body_of(rows: Rows, row: int) -> bytes | None:
-    """The body of a row's answer; None where it was not kept whole, or is no answer to such a request."""
+    """The body of a row's response; None where it was not kept whole, or is no response to such a request."""
     frame: bytes | None = rows.answers.get(row)
     if frame is None:
         return None
-    header_version = _answer_header(rows.apis[row], rows.versions[row])
+    header_version = _response_header(rows.apis[row], rows.versions[row])
     if header_version == 0:
         return frame[CORRELATION_ID_BYTES:]
     if header_version == 1 and frame[CORRELATION_ID_BYTES : CORRELATION_ID_BYTES + 1] == b"\0":  # no tags
@@ -93,6 +93,6 @@ def body_of(rows: Rows, row: int) -> bytes | None:
 
 
 @lru_cache(4096)
-def _answer_header(api: int, version: int) -> int | None:
-    """The version of an answer's header; None where there is no such API."""
+def _response_header(api: int, version: int) -> int | None:
+    """The version of a response's header; None where there is no such API."""
     return response_header_version(api, version) if api in API_NAMES else None

@@ -117,13 +117,13 @@ def seen_in(path: Path | Piece, losses: Losses, *, bodies: bool = False) -> Iter
         path: a pcap or pcapng file, or a request log, each may be packed by gzip or zstd, or be a pipe or `STDIN`; or a
             piece of one.
         losses: counts what is not understood.
-        bodies: whether the bodies of captured answers are decoded, for their error codes.
+        bodies: whether the bodies of captured responses are decoded, for their error codes.
     """
     piece = path if isinstance(path, Piece) else Piece(path)
     path, name = piece.path, str(piece.path)
     with opened(path, losses, _MAGIC) as (file, begun):
         if _kind(begun) == "packets":
-            for rows in requests_in(file, name, losses, answers=bodies):
+            for rows in requests_in(file, name, losses, responses=bodies):
                 yield requests_of(rows, name, losses, bodies=bodies)
         else:
             start = _at_line(file, piece.start)
@@ -133,21 +133,21 @@ def seen_in(path: Path | Piece, losses: Losses, *, bodies: bool = False) -> Iter
 
 
 def exchanged(path: Path, losses: Losses, *, bodies: bool = False) -> Iterator[Exchange]:
-    """The requests in a capture of packets, with their answers. Raises CaptureError where it is none."""
+    """The requests in a capture of packets, with their responses. Raises CaptureError where it is none."""
     with opened(path, losses, _MAGIC) as (file, _):
-        for rows in requests_in(file, str(path), losses, requests=bodies, answers=bodies):
+        for rows in requests_in(file, str(path), losses, requests=bodies, responses=bodies):
             yield from exchanges(rows, str(path))
 
 
 def exchanges_in(path: Path, losses: Losses, *, bodies: bool = False) -> Iterator[Exchange | Logged]:
-    """The requests in a file of any kind with their answers, one by one, as much as it tells of them.
+    """The requests in a file of any kind with their responses, one by one, as much as it tells of them.
 
     Args:
-        bodies: whether the bodies of requests and answers are kept. Of packets the answers' are, for their error codes.
+        bodies: whether bodies of requests and responses are kept. Of packets those of responses are, for error codes.
     """
     with opened(path, losses, _MAGIC) as (file, begun):
         if _kind(begun) == "packets":
-            for rows in requests_in(file, str(path), losses, requests=bodies, answers=True):
+            for rows in requests_in(file, str(path), losses, requests=bodies, responses=True):
                 yield from exchanges(rows, str(path))
         else:
             yield from logged_in(_lines(file, 0, None), str(path), losses, bodies=bodies)

@@ -1,4 +1,4 @@
-"""A request with its answer as a line of a request log has it: what `Exchange` is to packets.
+"""A request with its response as a line of a request log has it: what `Exchange` is to packets.
 
 Of JSON bodies (Kafka 2.7 and on) secrets are taken out, as `tagwire.codec.secrets` knows them; of the older, textual
 ones those that may hold any are left out as a whole.
@@ -58,7 +58,7 @@ class Logged:
     Attributes:
         seen: what it tells of the client. Its time is that of the line, which is written once the request is done.
         correlation_id: None where the log does not tell.
-        took: microseconds from the request to the end of its answer; None where the log does not tell.
+        took: microseconds from the request to the end of its response; None where the log does not tell.
         request, response: the bodies without secrets, JSON objects or the text of older releases; None where the log
             has none.
     """
@@ -74,7 +74,7 @@ def logged(lines: Iterable[bytes], file: str, losses: Losses, *, bodies: bool = 
     """The requests in the lines of a log, in their order. Arguments as of `request_log.observations`.
 
     Args:
-        bodies: whether requests and answers are kept.
+        bodies: whether requests and responses are kept.
     """
     for seen, body in told(lines, file, losses):
         is_json = body.startswith(b"{") and not body.startswith(b"{api_key=")
@@ -110,10 +110,10 @@ def _of_text(seen: Observation, body: bytes, *, bodies: bool) -> Logged:
     took = None if time is None else round(float(time[1]) * 1000)
     if not bodies or begins < 0:
         return Logged(seen, number, took)
-    answers = body.find(_RESPONSE, begins, ends)
-    request, response = body[begins + len(_REQUEST) : answers if answers >= 0 else ends], None
-    if answers >= 0:
-        response = body[answers + len(_RESPONSE) : ends]
+    response_at = body.find(_RESPONSE, begins, ends)
+    request, response = body[begins + len(_REQUEST) : response_at if response_at >= 0 else ends], None
+    if response_at >= 0:
+        response = body[response_at + len(_RESPONSE) : ends]
     return Logged(
         seen,
         number,
@@ -160,7 +160,7 @@ def _clean_field(value: Any, field: Field, struct: Struct, *, hides: bool) -> An
 
 @cache
 def _root(api: int, *, in_request: bool) -> Struct | None:
-    """The struct of a request or its answer; None where there is no such API."""
+    """The struct of a request or its response; None where there is no such API."""
     try:
         return (messages.request if in_request else messages.response)(api).spec.root
     except KeyError:

@@ -55,9 +55,9 @@ class Observation:
         listener: the broker's name for the listener, "" where it was not seen.
         count: how many requests.
         request_bytes, response_bytes: whole frames with their sizes; None where the capture does not tell.
-        error_codes: the codes other than 0 that the answers carried, ascending, each once; None where no answer was
+        error_codes: the codes other than 0 that the responses carried, ascending, each once; None where no response was
             read.
-        offered: in an answered ApiVersions request, {API key: range} as the broker listed them.
+        offered: of an ApiVersions request that got its response, {API key: range} as the broker listed them.
         place: the evidence.
     """
 

@@ -52,8 +52,8 @@ class Redaction:
         self._awaited: dict[int, tuple[int, int]] = {}  # correlation id: API key, version
         self._is_lost = False
         self._tokens = 0.0  # of the client's, outside of requests
-        self._answers = 0.0  # of the broker's
-        self._due_answers = 0.0
+        self._responses = 0.0  # of the broker's
+        self._due_responses = 0.0
         self._mechanism_at: int | None = None  # the correlation id of a SaslHandshake 0
         self._client = _Frames(_REQUEST_HEAD, self._request)
         self._broker = _Frames(_RESPONSE_HEAD, self._response)
@@ -73,7 +73,7 @@ class Redaction:
             self._tokens -= 1
             return _clean_token
         if self._tokens:
-            self._tokens = self._answers = 0
+            self._tokens = self._responses = 0
         if len(head) < _REQUEST_HEAD:
             raise _NoKafka
         if not is_request:
@@ -91,26 +91,27 @@ class Redaction:
         """Secret is nothing in it; but what follows is."""
         try:
             _, body = decode_request_header(memoryview(frame)[_SIZE:], lenient=True)
-            asked: Any = messages.request(ApiKey.SASL_HANDSHAKE).decode(bytes(frame[_SIZE + body :]), 0, lenient=True)
-            tokens = _TOKENS.get(asked.mechanism, _ANY)
+            kind: Any = messages.request(ApiKey.SASL_HANDSHAKE)
+            handshake = kind.decode(bytes(frame[_SIZE + body :]), 0, lenient=True)
+            tokens = _TOKENS.get(handshake.mechanism, _ANY)
         except DecodeError:
             tokens = _ANY
-        self._tokens, self._due_answers, self._mechanism_at = tokens, tokens, _int32(frame, 8)
+        self._tokens, self._due_responses, self._mechanism_at = tokens, tokens, _int32(frame, 8)
 
     def _response(self, head: bytes) -> Clean | None:
-        if self._answers:
-            self._answers -= 1
+        if self._responses:
+            self._responses -= 1
             return _clean_all
         if len(head) < _RESPONSE_HEAD:
             raise _NoKafka
         correlation = _int32(head, _SIZE)
         if correlation == self._mechanism_at:
-            self._answers, self._mechanism_at = self._due_answers, None
+            self._responses, self._mechanism_at = self._due_responses, None
             return None
-        asked = self._awaited.pop(correlation, None)
-        if asked is None:
+        request = self._awaited.pop(correlation, None)
+        if request is None:
             return _clean_body if self._is_lost else None
-        return lambda frame: _clean_response(frame, *asked)
+        return lambda frame: _clean_response(frame, *request)
 
 
 _ANY: Final = float("inf")

@@ -123,12 +123,12 @@ class _Offered(msgspec.Struct, rename="camel"):
     max_version: int
 
 
-class _Asked(msgspec.Struct, rename="camel"):
+class _ApiVersionsRequest(msgspec.Struct, rename="camel"):
     client_software_name: str = ""
     client_software_version: str = ""
 
 
-class _Answered(msgspec.Struct, rename="camel"):
+class _ApiVersionsResponse(msgspec.Struct, rename="camel"):
     api_keys: list[_Offered] = []
 
 
@@ -143,8 +143,8 @@ class _Wrapped(msgspec.Struct):
 _decode_wrapped: Final = msgspec.json.Decoder(_Wrapped).decode
 _decode_text: Final = msgspec.json.Decoder(str).decode
 _decode_line: Final = msgspec.json.Decoder(_Line).decode
-_decode_asked: Final = msgspec.json.Decoder(_Asked).decode
-_decode_answered: Final = msgspec.json.Decoder(_Answered).decode
+_decode_request: Final = msgspec.json.Decoder(_ApiVersionsRequest).decode
+_decode_response: Final = msgspec.json.Decoder(_ApiVersionsResponse).decode
 
 
 def observations(
@@ -232,8 +232,8 @@ def _json(body: bytes, when: int, place: Place) -> Observation | str:
 def _software(line: _Line) -> tuple[str, str]:
     """Of the request that tells it, the log does not know it yet."""
     if line.request_header.request_api_key == ApiKey.API_VERSIONS and line.request:
-        asked = _decode_asked(line.request)
-        return asked.client_software_name, asked.client_software_version
+        request = _decode_request(line.request)
+        return request.client_software_name, request.client_software_version
     told = line.client_information or _Client()
     return told.software_name, told.software_version
 
@@ -241,7 +241,7 @@ def _software(line: _Line) -> tuple[str, str]:
 def _offered(line: _Line) -> dict[int, Range] | None:
     if line.request_header.request_api_key != ApiKey.API_VERSIONS or not line.response:
         return None
-    listed = _decode_answered(line.response).api_keys
+    listed = _decode_response(line.response).api_keys
     return _ranges((api.api_key, api.min_version, api.max_version) for api in listed)
 
 
@@ -261,8 +261,8 @@ def _text(body: bytes, when: int, place: Place) -> Observation | str:
     ends = _ends(tail["connection"])
     if api is None or ends is None or not _fits(api, version, client_id, tail["principal"]):
         return BROKEN
-    answered = body.rfind(b"response:", 0, begins)
-    response = None if answered < 0 else body[answered:begins]
+    response_at = body.rfind(b"response:", 0, begins)
+    response = None if response_at < 0 else body[response_at:begins]
     # As in JSON, the request that tells the software tells it itself.
     told = _TEXT_SOFTWARE.match(body, header.end()) if api == ApiKey.API_VERSIONS else None
     software = (

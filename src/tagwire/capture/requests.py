@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
-from tagwire.capture.bodies import BAD_RESPONSE, answer_in, codes_in, listed
+from tagwire.capture.bodies import BAD_RESPONSE, codes_in, listed, response_in
 from tagwire.capture.census import MINUTE, Census, Client, Offers, Use, client_of
 from tagwire.capture.exchange import body_of
 from tagwire.capture.observation import Endpoint, Losses, Observation, Place
@@ -26,8 +26,8 @@ class Requests:
     Attributes:
         rows: the columns; what `Observation` says of a request, by their names.
         file: the capture's path.
-        offered: {row: what the broker listed}, of answered ApiVersions.
-        error_codes: {row: codes}, of answers that were read; None where bodies are not asked for.
+        offered: {row: what the broker listed}, of ApiVersions that got a response.
+        error_codes: {row: codes}, of responses that were read; None where bodies are not asked for.
     """
 
     rows: Rows
@@ -64,20 +64,20 @@ Seen = Requests | list[Observation]
 
 
 def requests_of(rows: Rows, file: str, losses: Losses, *, bodies: bool) -> Requests:
-    """Rows of the kernel with what their answers say."""
+    """Rows of the kernel with what their responses say."""
     found = Requests(rows, file, error_codes={} if bodies else None)
     for row in rows.answers:
         body, api = body_of(rows, row), rows.apis[row]
         if body is None:
             continue
-        answer = answer_in(body, api, rows.versions[row])
-        if answer is None:
+        response = response_in(body, api, rows.versions[row])
+        if response is None:
             losses.add(BAD_RESPONSE, Place(file, rows.positions[row]))
             continue
-        if api == ApiKey.API_VERSIONS and (ranges := listed(answer)) is not None:
+        if api == ApiKey.API_VERSIONS and (ranges := listed(response)) is not None:
             found.offered[row] = ranges
         if found.error_codes is not None:
-            found.error_codes[row] = codes_in(answer)
+            found.error_codes[row] = codes_in(response)
     return found
 
 
@@ -96,7 +96,7 @@ class Gathered(NamedTuple):
 
 
 def gathered(found: Requests, offers: Offers, numbers: memoryview) -> Iterator[tuple[int, int, list[Gathered]]]:
-    """The rows by speaker, API and version: (first row, row after the last, groups), anew wherever an answer changes
+    """The rows by speaker, API and version: (first row, row after the last, groups), anew wherever a response changes
     what is known of a client.
 
     Args:

@@ -33,7 +33,7 @@ def audit(
         typer.Option("--out", metavar="DIR", file_okay=False, help="Write report.html and the Parquet files there."),
     ] = None,
     bodies: Annotated[
-        bool, typer.Option("--bodies", help="Decode captured answers too, for their error codes.")
+        bool, typer.Option("--bodies", help="Decode captured responses too, for their error codes.")
     ] = False,
     brokers: Annotated[
         bool, typer.Option("--brokers", help="Judge what looks like a broker or controller, too.")

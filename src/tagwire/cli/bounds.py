@@ -61,9 +61,9 @@ def resolve(client: Client, bound: Bound, partitions: list[TopicPartition]) -> d
         return {}
     if bound.offset is not None and bound.offset >= 0:
         return dict.fromkeys(partitions, bound.offset)
-    asked = bound.timestamp if bound.offset is None else bound.offset
-    assert asked is not None
-    offsets = client.list_offsets(dict.fromkeys(partitions, asked))
+    timestamp = bound.timestamp if bound.offset is None else bound.offset
+    assert timestamp is not None
+    offsets = client.list_offsets(dict.fromkeys(partitions, timestamp))
     after = [partition for partition, offset in offsets.items() if offset < 0]
     return {**offsets, **(client.list_offsets(dict.fromkeys(after, LATEST)) if after else {})}
 

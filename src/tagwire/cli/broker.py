@@ -82,7 +82,7 @@ def broker(
     ] = None,
     unsupported: Annotated[
         Unsupported | None,
-        typer.Option("--unsupported", help="Close the connection on a request that is not served, or answer empty."),
+        typer.Option("--unsupported", help="Close the connection on a request that is not served, or respond empty."),
     ] = None,
     register: Annotated[
         list[Path] | None,

@@ -41,11 +41,11 @@ def show(
     client: Annotated[
         str | None, typer.Option("--client", metavar="TEXT", help="Only clients whose id, software or address has it.")
     ] = None,
-    errors: Annotated[bool, typer.Option("--errors", help="Only answers with an error code, or no answer.")] = False,
-    bodies: Annotated[bool, typer.Option("--bodies", help="Requests and answers whole, as JSON.")] = False,
+    errors: Annotated[bool, typer.Option("--errors", help="Only error responses, and requests without any.")] = False,
+    bodies: Annotated[bool, typer.Option("--bodies", help="Requests and responses whole, as JSON.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Print the requests in pcap and pcapng files and request logs with their answers, in the order the answers came.
+    """Print the requests in pcap and pcapng files and request logs with their responses, in the order of the responses.
 
     FILE may be packed by gzip or zstd, a pipe, - for standard input, a directory or a pattern. A request log tells no
     sizes. Passwords, tokens and secret settings are left out of the bodies.
@@ -68,7 +68,7 @@ def show(
             if not wanted.takes(one):
                 continue
             document = _document(one, losses)
-            if errors and _is_answered(document) and not document["error_codes"]:
+            if errors and _has_response(document) and not document["error_codes"]:
                 continue
             shown += 1
             found = _bodies(one, losses) if bodies else {}
@@ -171,7 +171,7 @@ def _of_packets(exchange: Exchange, losses: Losses) -> dict[str, Any]:
     header = exchange.header
     return {
         "time": exchange.time,
-        "took_us": None if exchange.response_bytes is None else exchange.answered - exchange.time,
+        "took_us": None if exchange.response_bytes is None else exchange.responded - exchange.time,
         "client": str(exchange.client),
         "broker": str(exchange.broker),
         "client_id": header.client_id,
@@ -220,23 +220,23 @@ def _lines(document: dict[str, Any], bodies: dict[str, Any]) -> Iterator[str]:
     number = "" if document["correlation_id"] is None else f" #{document['correlation_id']}"
     what = f"{document['api']} v{document['version']}{number}"
     said = f"  {_errors(document['error_codes'])}" if document["error_codes"] else ""
-    yield f"{utc(document['time'] // 1000)}  {who}  {what}  {_answer(document)}{said}"
+    yield f"{utc(document['time'] // 1000)}  {who}  {what}  {_outcome(document)}{said}"
     for name, body in bodies.items():
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
         yield f"  {name}: {cut(text, _TEXT)}"
 
 
-def _answer(document: dict[str, Any]) -> str:
+def _outcome(document: dict[str, Any]) -> str:
     """How many bytes there were, and how long it took, as far as it is known."""
-    asked, answered, took = (document[name] for name in ("request_bytes", "response_bytes", "took_us"))
-    if not _is_answered(document):
-        return f"{asked} bytes, no answer seen"
-    sizes = "" if asked is None else f"{asked} > {answered} bytes "
+    sent, received, took = (document[name] for name in ("request_bytes", "response_bytes", "took_us"))
+    if not _has_response(document):
+        return f"{sent} bytes, no response seen"
+    sizes = "" if sent is None else f"{sent} > {received} bytes "
     return sizes + ("answered" if took is None else f"in {took / 1000:.3f} ms")
 
 
-def _is_answered(document: dict[str, Any]) -> bool:
-    """A request is logged with its answer, without sizes."""
+def _has_response(document: dict[str, Any]) -> bool:
+    """A request is logged with its response, without sizes."""
     return document["request_bytes"] is None or document["response_bytes"] is not None
 
 

@@ -1,7 +1,7 @@
 """What a shell offers for topics, groups, messages, APIs and releases when Tab is pressed.
 
 Topics and groups are asked of the cluster that the line so far names. A shell waits meanwhile and shows nothing of
-errors, so the question gets a second, and no answer is an empty list.
+errors, so the request gets a second, and no response is an empty list.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PATIENCE = 1.0
 
 def topics(context: typer.Context, incomplete: str) -> list[str]:
     """The cluster's topics; internal ones only when their first letters are there."""
-    return _asked(context, incomplete, _topics(incomplete))
+    return _completed(context, incomplete, _topics(incomplete))
 
 
 def groups(context: typer.Context, incomplete: str) -> list[str]:
@@ -33,7 +33,7 @@ def groups(context: typer.Context, incomplete: str) -> list[str]:
 
         return [group.group for group in Admin(client).list_groups()]
 
-    return _asked(context, incomplete, listed)
+    return _completed(context, incomplete, listed)
 
 
 def resources(context: typer.Context, incomplete: str) -> list[str]:
@@ -44,9 +44,9 @@ def resources(context: typer.Context, incomplete: str) -> list[str]:
 
         return _beginning(incomplete, (f"{kind}/" for kind in KINDS))
     if kind == "topic":
-        return [f"topic/{found}" for found in _asked(context, name, _topics(name))]
+        return [f"topic/{found}" for found in _completed(context, name, _topics(name))]
     if kind == "broker":
-        brokers = _asked(context, name, lambda client: [str(node) for node in client.metadata([]).brokers])
+        brokers = _completed(context, name, lambda client: [str(node) for node in client.metadata([]).brokers])
         return [f"broker/{found}" for found in brokers]
     return []
 
@@ -90,7 +90,7 @@ def _topics(incomplete: str) -> Callable[[Client], Iterator[str]]:
     return listed
 
 
-def _asked(context: typer.Context, incomplete: str, ask: Callable[[Client], Iterable[str]]) -> list[str]:
+def _completed(context: typer.Context, incomplete: str, names: Callable[[Client], Iterable[str]]) -> list[str]:
     import logging
 
     from tagwire.errors import TagwireError
@@ -99,7 +99,7 @@ def _asked(context: typer.Context, incomplete: str, ask: Callable[[Client], Iter
     try:
         with connect(_brokers(context)) as client:
             client.network.core.timeout = _PATIENCE
-            return _beginning(incomplete, ask(client))
+            return _beginning(incomplete, names(client))
     except (TagwireError, OSError):
         return []
 

@@ -21,7 +21,7 @@ def doctor(
         bool, typer.Option("--spark", help="Start Spark and read a record with it, too; takes as long as Spark does.")
     ] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="For one question to a broker.")
+        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="For one request to a broker.")
     ] = 5.0,
     as_json: Json = False,
 ) -> None:

@@ -30,7 +30,7 @@ _DECODED = {
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Wanted:
     """What is asked for, of every file alike."""
 
     records: bool
@@ -126,7 +126,7 @@ def log(
     if verify:
         _verify(paths, form, as_json)
         return
-    asked = _Asked(
+    wanted = _Wanted(
         records or headers or decode is not None,
         headers,
         None if decode is None else _DECODED[decode],
@@ -135,15 +135,15 @@ def log(
         full,
         as_json,
     )
-    targets = [target for path in paths for target in _targets(path, form, asked)]
+    targets = [target for path in paths for target in _targets(path, form, wanted)]
     total = sum(target.path.stat().st_size for target in targets) / _MIB
     left, found = limit, 0
     with progress("reading", total, unit="MiB", visible=not sys.stdout.isatty()) as advance:
         for target in targets:
             printed = 0
-            if not (as_json or asked.records):
+            if not (as_json or wanted.records):
                 print(printable(str(target.path)))
-            for line in islice(_lines(target, asked, lambda size: advance(size / _MIB)), left):
+            for line in islice(_lines(target, wanted, lambda size: advance(size / _MIB)), left):
                 sys.stdout.write(line + "\n")
                 printed += 1
             sys.stdout.flush()
@@ -155,14 +155,14 @@ def log(
             tail = None if target.segment is None else target.segment.tail
             if tail is None:
                 continue
-            if not (as_json or asked.records):
+            if not (as_json or wanted.records):
                 print(f"  {tail.size} bytes to the end, at {tail.position}: {tail.reason}")
             elif tail.kind == "partial" and target.is_closed:
                 # What comes in the next segment must not seem to follow what was printed.
                 told = f"a closed segment ends inside a batch: {tail.reason}; --verify looks at all segments"
                 raise CorruptRecordError(told, path=target.path.name, offset=tail.position)
     if offset and not found:
-        what = "record" if asked.records else "batch"
+        what = "record" if wanted.records else "batch"
         raise ConfigError(f"--offset {offset}: no {what} from there on in {', '.join(map(str, paths))}")
 
 
@@ -174,7 +174,7 @@ def _register(files: list[Path] | None) -> HeaderRegister | None:
     return HeaderRegister.load(*files)
 
 
-def _targets(path: Path, form: _Format, asked: _Asked) -> Iterator[_Target]:
+def _targets(path: Path, form: _Format, wanted: _Wanted) -> Iterator[_Target]:
     """The files to print that a path names. What lies beside them unread is told on stderr."""
     from tagwire.records.files import partition_name
 
@@ -184,20 +184,20 @@ def _targets(path: Path, form: _Format, asked: _Asked) -> Iterator[_Target]:
         yield _Target(path, segment, *(named[:2] if named else (None, None)))
         return
     found = _partitions(path, form)
-    if asked.decode is not None and len(found) > 1:
-        found = [files for files in found if files.topic == asked.decode]
+    if wanted.decode is not None and len(found) > 1:
+        found = [files for files in found if files.topic == wanted.decode]
         if not found:
-            raise ConfigError(f"{path}: holds no partition of {asked.decode}")
+            raise ConfigError(f"{path}: holds no partition of {wanted.decode}")
     for files in found:
         _tell_unread(files, "being made or deleted", files.leftovers)
-        if asked.records:
+        if wanted.records:
             # Their records are those of the log again, or stood before it.
             _tell_unread(files, "snapshots, which are read by name", [each.path for each in files.snapshots])
-        elif not asked.offset:
+        elif not wanted.offset:
             yield from (_Target(each.path, each, files.topic, files.partition) for each in files.snapshots)
         for number, segment in enumerate(files.segments):
             following = files.segments[number + 1 : number + 2]
-            if not following or following[0].base_offset > asked.offset:
+            if not following or following[0].base_offset > wanted.offset:
                 yield _Target(segment.path, segment, files.topic, files.partition, is_closed=bool(following))
 
 
@@ -234,7 +234,7 @@ def _segment(path: Path, form: _Format) -> Segment | None:
     raise ConfigError(f"{path}: no file of Kafka's has such a name; a segment ends in .log")
 
 
-def _lines(target: _Target, asked: _Asked, advance: Callable[[int], object]) -> Iterator[str]:
+def _lines(target: _Target, wanted: _Wanted, advance: Callable[[int], object]) -> Iterator[str]:
     """What is printed of one file, line by line."""
     from tagwire.records.compression import MAX_DECOMPRESSED
     from tagwire.records.files import kind_of
@@ -243,24 +243,24 @@ def _lines(target: _Target, asked: _Asked, advance: Callable[[int], object]) -> 
     segment = target.segment
     if segment is None:
         for row in rows_of(target.path, kind_of(target.path.name)):
-            yield entry_line(target.path, row, as_json=asked.as_json)
+            yield entry_line(target.path, row, as_json=wanted.as_json)
         return
     shown = RecordLines(
         target.topic,
         target.partition,
-        decode=asked.decode,
-        headers=asked.headers,
-        full=asked.full,
-        as_json=asked.as_json,
+        decode=wanted.decode,
+        headers=wanted.headers,
+        full=wanted.full,
+        as_json=wanted.as_json,
     )
     with segment:
-        start = segment.position_of(asked.offset) if asked.offset else 0
+        start = segment.position_of(wanted.offset) if wanted.offset else 0
         for position, batch in segment.batches(start):
-            if not asked.records:
-                yield batch_line(target.path, position, batch, as_json=asked.as_json)
+            if not wanted.records:
+                yield batch_line(target.path, position, batch, as_json=wanted.as_json)
             else:
                 for record in segment.records_of(position, batch, max_decompressed=MAX_DECOMPRESSED):
-                    if record.offset >= asked.offset:
+                    if record.offset >= wanted.offset:
                         yield shown.line(batch, record)
             advance(batch.size_in_bytes)
 

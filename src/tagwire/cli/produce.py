@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Acks = Literal["all", "1", "0"]
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
-_PENDING: Final = 100_000  # records that may be on their way: bounds the memory for their answers
+_PENDING: Final = 100_000  # records that may be on their way: bounds the memory for their responses
 _LOOK_EVERY: Final = 1_000  # records, for what was delivered meanwhile
 _LAST_CHANCE: Final = 10.0  # seconds that Ctrl-C leaves for what is on its way
 

@@ -1,4 +1,4 @@
-"""What `tagwire topics` tells of topics, gathered from several answers."""
+"""What `tagwire topics` tells of topics, gathered from several responses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def report(client: Client, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Topics by name, None for all, with the offsets of each partition; null where a partition cannot be asked now."""
+    """Topics by name, None for all, with the offsets of each partition; null where a partition has no leader now."""
     from tagwire.client import EARLIEST, LATEST, TopicPartition
 
     found = sorted(client.metadata(names).topics.values(), key=lambda topic: topic.name)
@@ -30,12 +30,12 @@ def report(client: Client, names: Sequence[str] | None = None) -> list[dict[str,
 def _told(topic: TopicMetadata, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int]) -> dict[str, Any]:
     from tagwire.client import TopicPartition
 
-    places = {index: TopicPartition(topic.name, index) for index in sorted(topic.partitions)}
+    partitions_by_index = {index: TopicPartition(topic.name, index) for index in sorted(topic.partitions)}
     return {
         "topic": topic.name,
         "internal": topic.is_internal,
         "error": topic.error.name if topic.error else None,
-        "records": sum(ends[at] - starts[at] for at in places.values() if at in ends),
+        "records": sum(ends[at] - starts[at] for at in partitions_by_index.values() if at in ends),
         "partitions": [
             {
                 "partition": index,
@@ -45,7 +45,7 @@ def _told(topic: TopicMetadata, starts: dict[TopicPartition, int], ends: dict[To
                 "start": starts.get(at),
                 "end": ends.get(at),
             }
-            for index, at in places.items()
+            for index, at in partitions_by_index.items()
             for partition in [topic.partitions[index]]
         ],
     }
@@ -54,13 +54,13 @@ def _told(topic: TopicMetadata, starts: dict[TopicPartition, int], ends: dict[To
 def list_row(topic: dict[str, Any]) -> tuple[str, ...]:
     """A topic in one line: name, partitions, offsets, records."""
     partitions = topic["partitions"]
-    asked = [partition for partition in partitions if partition["end"] is not None]
-    filled = [partition for partition in asked if partition["start"] < partition["end"]]
+    known = [partition for partition in partitions if partition["end"] is not None]
+    filled = [partition for partition in known if partition["start"] < partition["end"]]
     offsets = "-"
     if filled:
         offsets = f"{min(each['start'] for each in filled)}-{max(each['end'] for each in filled) - 1}"
-    if len(asked) < len(partitions):
-        offsets += f" ({len(partitions) - len(asked)} without a leader)"
+    if len(known) < len(partitions):
+        offsets += f" ({len(partitions) - len(known)} without a leader)"
     return topic["topic"], str(len(partitions)), offsets, f"{topic['records']:,}"
 
 

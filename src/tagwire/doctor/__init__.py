@@ -19,7 +19,7 @@ def examine(
 
     Args:
         properties: a client's, with `bootstrap.servers`; None looks at no broker.
-        timeout: seconds that one question to a broker may take.
+        timeout: seconds that one request to a broker may take.
         with_spark: also start Spark, and read a record with it.
     """
     from tagwire.doctor import engine, machine

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("-X", metavar="KEY=VALUE", action="append", default=[], help="a property of a Kafka client")
     parser.add_argument("--spark", action="store_true", help="start Spark and read a record with it, too")
-    parser.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="for one question to a broker")
+    parser.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="for one request to a broker")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     given = parser.parse_args(arguments)
     properties = {}

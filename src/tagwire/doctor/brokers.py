@@ -1,6 +1,6 @@
 """The way to the brokers, step by step: name, connection, TLS, SASL, ApiVersions, what they advertise, and their clock.
 
-Nothing is written, and what a broker is asked is what any client asks it. No step takes longer than the time it is
+Nothing is written, and every request is one that any client sends. No step takes longer than the time it is
 given, and no secret is in what is found: errors of the client hold none.
 """
 
@@ -82,7 +82,7 @@ def look(properties: Mapping[str, str] | None, timeout: float) -> Iterator[Findi
     """What there is to say of the brokers that `properties` name, None where nobody named any.
 
     Args:
-        timeout: seconds that one question may take.
+        timeout: seconds that one request may take.
     """
     if properties is None:
         yield Finding("brokers", OK, "not looked at; name them: tagwire doctor HOST:PORT")
@@ -225,7 +225,7 @@ def _mechanisms(at: tuple[str, int], settings: ConnectionSettings, timeout: floa
 def _advertised(cluster: ClusterMetadata, settings: ConnectionSettings, timeout: float) -> Iterator[Finding]:
     """Whether every broker can be reached where clients are told to."""
     nodes = sorted(cluster.brokers.values(), key=lambda node: node.id)
-    asked = nodes[:MOST_ADDRESSES]
+    tried = nodes[:MOST_ADDRESSES]
 
     def reach(node: Node) -> list[Finding]:
         with _tried((node.host, node.port), settings, timeout, str(node)) as (_, connection):
@@ -235,11 +235,11 @@ def _advertised(cluster: ClusterMetadata, settings: ConnectionSettings, timeout:
 
     steps = [
         in_background(lambda node=node: reach(node))  # type: ignore[misc]
-        for node in asked
+        for node in tried
     ]
     until = time.monotonic() + 2 * timeout
     failed = 0
-    for node, step in zip(asked, steps):
+    for node, step in zip(tried, steps):
         for finding in _within(step, until, "advertised", str(node)):
             failed += 1
             advice = (
@@ -249,7 +249,7 @@ def _advertised(cluster: ClusterMetadata, settings: ConnectionSettings, timeout:
                 advice = f"clients are sent there by this name: {_advice(finding.said, _TLS)}"
             said = f"broker {node.id} is advertised where it cannot be reached: {finding.said}"
             yield Finding("advertised", PROBLEM, said, advice)
-    told = ", ".join(map(str, asked[:3])) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
+    told = ", ".join(map(str, tried[:3])) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
     if not nodes:
         yield Finding("advertised", PROBLEM, "the cluster lists no broker", "wait until one has joined, or see its log")
     elif not failed:
@@ -267,7 +267,7 @@ def _clock(client: Client, cluster: ClusterMetadata) -> Iterator[Finding]:
                 left -= 1
                 by_leader.setdefault(partition.leader, {}).setdefault(topic.name, []).append(partition.index)
     for leader, topics in by_leader.items():
-        with suppress(TagwireError):  # an older broker has no such question; one that is away was told of above
+        with suppress(TagwireError):  # an older broker has no such request; one that is away was told of above
             for time_ms, where in _newest(client, leader, topics):
                 newest = max(newest or (time_ms, where), (time_ms, where))
     if newest is None:
@@ -313,7 +313,7 @@ def _within(step: Future[list[Finding]], until: float, check: str, name: str) ->
     try:
         return step.result(timeout=max(until - time.monotonic(), 0.0))
     except FutureTimeoutError:
-        said = f"{name}: no answer in time; the name server may not answer"
+        said = f"{name}: no response in time; the name server may not answer"
         return [Finding(check, PROBLEM, said, "check the name server and the network; --timeout waits longer")]
     except TagwireError as error:
         return [Finding(check, PROBLEM, str(error), _advice(str(error), _CONNECTING))]

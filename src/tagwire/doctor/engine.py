@@ -145,7 +145,7 @@ def workers() -> Iterator[Finding]:
     same = f"export PYSPARK_PYTHON={sys.executable}"
     if by.startswith(_PYTHONS[0]):
         same = f"unset {_PYTHONS[0]}, and {same}"
-    told = _asked(python)
+    told = _probed(python)
     if "failed" in told:
         yield Finding("workers", PROBLEM, f"{by} does not run: {told['failed']}", same)
         return
@@ -174,7 +174,7 @@ def formats() -> Iterator[Finding]:
         yield Finding("formats", OK, "not looked at: there is no PySpark")
         return
     python, _ = _workers_python()
-    told = _asked(python)
+    told = _probed(python)
     if "failed" in told:
         yield Finding("formats", PROBLEM, "not found: the workers' Python does not run", "see the line about workers")
         return
@@ -251,7 +251,7 @@ def _workers_python() -> tuple[str, str]:
     return "python3", "python3 of the PATH (PYSPARK_PYTHON is not set)"
 
 
-def _asked(python: str) -> Mapping[str, Any]:
+def _probed(python: str) -> Mapping[str, Any]:
     """What the Python of the workers says of itself, and finds."""
     path = [os.environ.get("PYTHONPATH", "")]
     spec = util.find_spec("pyspark")
@@ -268,7 +268,7 @@ def _looked_up(python: str, path: str) -> Mapping[str, Any]:
     except OSError as failed:
         return {"failed": failed.strerror or str(failed)}
     if code is None:
-        return {"failed": f"no answer within {_PROBE_SECONDS:.0f} s"}
+        return {"failed": f"no response within {_PROBE_SECONDS:.0f} s"}
     try:
         told = json.loads(out.strip().splitlines()[-1])
     except (ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""Headers of the record batches (magic 2) of a segment or an answer, many at a time, and index entries held against
+"""Headers of the record batches (magic 2) of a segment or a response, many at a time, and index entries held against
 them.
 
 Layouts: docs/record-formats.md and docs/log-files.md. What does not fit is not judged here: the loops stop before it,

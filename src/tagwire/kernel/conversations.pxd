@@ -3,7 +3,7 @@
 from tagwire.kernel.request_rows cimport Rows, Speaker
 from tagwire.kernel.streams cimport Held, Stream
 
-cdef class Asked:
+cdef class InFlightRequest:
     cdef long long _time
     cdef long long _position
     cdef long long _request_bytes
@@ -19,7 +19,7 @@ cdef class Side(Stream):
 cdef class Requests(Side):
     pass
 
-cdef class Answers(Side):
+cdef class Responses(Side):
     pass
 
 cdef class Connection:
@@ -34,16 +34,16 @@ cdef class Connection:
     cdef long long used
     cdef long long last_position
     cdef Requests requests
-    cdef Answers answers
+    cdef Responses responses
     cdef list _open
     cdef Py_ssize_t _first
     cdef dict _early
     cdef Speaker _speaker
     cdef int _request(self, const unsigned char *src, Py_ssize_t at, long long kept, long long size, long long time, long long position)
     cdef int _answer(self, const unsigned char *src, Py_ssize_t at, long long kept, long long size, long long time, long long position)
-    cdef Asked _pop(self)
+    cdef InFlightRequest _pop(self)
     cdef bint _awaits(self, long long correlation_id)
-    cdef int _answered_early(self, Asked asked, tuple early)
+    cdef int _responded_early(self, InFlightRequest request, tuple early)
     cdef int finish(self)
     cdef int let_go(self)
     cdef int _forget_early(self)
@@ -52,7 +52,7 @@ cdef class Connection:
 cdef class Capture:
     cdef object listener
     cdef bint whole_requests
-    cdef bint whole_answers
+    cdef bint whole_responses
     cdef Held held
     cdef list done
     cdef bytes _apis
@@ -60,10 +60,10 @@ cdef class Capture:
     cdef long long _keep
     cdef Rows _rows
     cdef Requests requests(self, Connection connection)
-    cdef Answers answers(self, Connection connection)
+    cdef Responses responses(self, Connection connection)
     cdef bint has_client_id(self, int api, int version)
     cdef bint looks_like_request(self, const unsigned char *src, Py_ssize_t at, long long length)
     cdef bint looks_like_header(self, const unsigned char *src, Py_ssize_t at, long long length, long long size)
-    cdef int emit(self, Asked asked, long long answered, long long response_bytes, bytes answer)
+    cdef int emit(self, InFlightRequest request, long long responded, long long response_bytes, bytes response)
     cdef int finish(self)
     cdef int lose(self, int reason, long long position, long long count)

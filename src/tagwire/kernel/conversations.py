@@ -1,7 +1,7 @@
-"""Conversations between clients and brokers: frames in, rows of requests with their answers out.
+"""Conversations between clients and brokers: frames in, rows of requests with their responses out.
 
-Answers come in the order of the requests, but not every request has one (Produce with acks=0), and a capture may lack
-either. So an answer belongs to the oldest request with its correlation id; older requests then had none.
+Responses come in the order of the requests, but not every request has one (Produce with acks=0), and a capture may lack
+either. So a response belongs to the oldest request with its correlation id; older requests then had none.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from tagwire.kernel.request_rows import ROWS
 COMPILED: bool = cython.compiled
 
 NO_HEADER, UNMATCHED, OUT_OF_STEP, TLS, NOT_KAFKA, LET_GO = range(6)
-"""What a listener is told was lost: a request whose header cannot be read; an answer to no request that was seen; bytes
-between frames; a connection under TLS; one that does not speak Kafka's protocol; bytes let go for want of room."""
+"""What a listener is told was lost: a request whose header cannot be read; a response to no request that was seen;
+bytes between frames; a connection under TLS; one that does not speak Kafka's protocol; bytes let go for want of
+room."""
 
 _no_header = cython.declare(cython.int, NO_HEADER)
 _unmatched = cython.declare(cython.int, UNMATCHED)
@@ -34,12 +35,12 @@ _out_of_step = cython.declare(cython.int, OUT_OF_STEP)
 _room = cython.declare(cython.Py_ssize_t, ROWS)
 # Of bodies in the rows that are handed over together.
 _max_body_bytes = cython.declare(cython.longlong, 16 << 20)
-# Requests waiting for their answers on one connection; the oldest is then taken as never answered.
+# Requests waiting for their responses on one connection; the oldest is then taken to have none.
 _max_open = cython.declare(cython.Py_ssize_t, 4096)
-# Answers captured before their requests, as captures of several network queues have them.
+# Responses captured before their requests, as captures of several network queues have them.
 _max_early = cython.declare(cython.Py_ssize_t, 1000)
-# What a request that waits takes beside its body, about; an answer, too.
-_asked_bytes = cython.declare(cython.longlong, 256)
+# What a request that waits takes beside its body, about; a response, too.
+_in_flight_bytes = cython.declare(cython.longlong, 256)
 _top_version = cython.declare(cython.longlong, 40)  # above any version that an API has
 _least_request = cython.declare(cython.longlong, 14)  # a size, and a header whose client id is empty or null
 
@@ -82,8 +83,8 @@ def _equals(
 
 @cython.freelist(512)
 @cython.cclass
-class Asked:
-    """A request, for as long as its answer is awaited."""
+class InFlightRequest:
+    """A request, for as long as its response is awaited."""
 
 
 @cython.cclass
@@ -123,7 +124,7 @@ class Requests(Side):
 
 
 @cython.cclass
-class Answers(Side):
+class Responses(Side):
     """What the broker sends."""
 
     @cython.cfunc
@@ -166,9 +167,9 @@ class Connection:
         self.used = 0
         self.last_position = 0
         self.requests = None
-        self.answers = None
+        self.responses = None
         self._open = []
-        self._first = 0  # of the open ones; those before it are answered
+        self._first = 0  # of the open ones; those before it have their responses
         self._early = None
         self._speaker = None
 
@@ -182,7 +183,7 @@ class Connection:
         time: cython.longlong,
         position: cython.longlong,
     ) -> cython.int:
-        asked: Asked
+        request: InFlightRequest
         capture: Capture = self._capture
         api: cython.int
         version: cython.int
@@ -212,29 +213,29 @@ class Connection:
         if self._speaker is None or not _equals(src, at + 10, length, self._speaker.client_id):
             client_id = None if length < 0 else _bytes(src, at + 10, length)
             self._speaker = Speaker(capture.listener.speaker(self.told, client_id), client_id)
-        asked = Asked()
-        asked._time = time
-        asked._position = position
-        asked._request_bytes = size + 4
-        asked._correlation_id = int32_at(src, at + 4)
-        asked._api = api
-        asked._version = version
-        asked._speaker = self._speaker
-        asked._request = _bytes(src, at, size) if capture.whole_requests and kept == size else None
-        if self._early is not None and asked._correlation_id in self._early:
-            return self._answered_early(asked, self._early.pop(asked._correlation_id))
-        self._open.append(asked)
-        capture.held.size += _asked_bytes + (0 if asked._request is None else size)
+        request = InFlightRequest()
+        request._time = time
+        request._position = position
+        request._request_bytes = size + 4
+        request._correlation_id = int32_at(src, at + 4)
+        request._api = api
+        request._version = version
+        request._speaker = self._speaker
+        request._request = _bytes(src, at, size) if capture.whole_requests and kept == size else None
+        if self._early is not None and request._correlation_id in self._early:
+            return self._responded_early(request, self._early.pop(request._correlation_id))
+        self._open.append(request)
+        capture.held.size += _in_flight_bytes + (0 if request._request is None else size)
         if len(self._open) - self._first > _max_open:
             capture.emit(self._pop(), -1, -1, None)
         return 0
 
     @cython.cfunc
-    def _answered_early(self, asked: Asked, early: tuple) -> cython.int:
-        answer: bytes
-        time, size, answer, _ = early
-        self._capture.held.size -= _asked_bytes + (0 if answer is None else len(answer))
-        return self._capture.emit(asked, time, size + 4, answer)
+    def _responded_early(self, request: InFlightRequest, early: tuple) -> cython.int:
+        response: bytes
+        time, size, response, _ = early
+        self._capture.held.size -= _in_flight_bytes + (0 if response is None else len(response))
+        return self._capture.emit(request, time, size + 4, response)
 
     @cython.cfunc
     def _answer(
@@ -246,9 +247,9 @@ class Connection:
         time: cython.longlong,
         position: cython.longlong,
     ) -> cython.int:
-        asked: Asked
+        request: InFlightRequest
         capture: Capture = self._capture
-        answer: bytes = None
+        response: bytes = None
         correlation_id: cython.longlong
         if self.raw_tokens:
             return 0
@@ -257,58 +258,58 @@ class Connection:
         correlation_id = int32_at(src, at)
         if not self._awaits(correlation_id):
             if kept == size:
-                answer = _bytes(src, at, size)
+                response = _bytes(src, at, size)
             if self._early is None:
                 self._early = {}
             known = self._early.pop(correlation_id, None)
-            self._early[correlation_id] = (time, size, answer, position)
-            capture.held.size += _asked_bytes + (0 if answer is None else size)
+            self._early[correlation_id] = (time, size, response, position)
+            capture.held.size += _in_flight_bytes + (0 if response is None else size)
             if known is None and len(self._early) > _max_early:
                 known = self._early.pop(next(iter(self._early)))
             if known is not None:
-                capture.held.size -= _asked_bytes + (0 if known[2] is None else len(known[2]))
+                capture.held.size -= _in_flight_bytes + (0 if known[2] is None else len(known[2]))
                 capture.lose(_unmatched, known[3], 1)
             return 0
-        asked = self._pop()
-        while asked._correlation_id != correlation_id:
-            capture.emit(asked, -1, -1, None)
-            asked = self._pop()
-        if kept == size and (capture.whole_answers or asked._api == _api_versions):
-            answer = _bytes(src, at, size)
-        if asked._api == _sasl_handshake and asked._version == 0:
+        request = self._pop()
+        while request._correlation_id != correlation_id:
+            capture.emit(request, -1, -1, None)
+            request = self._pop()
+        if kept == size and (capture.whole_responses or request._api == _api_versions):
+            response = _bytes(src, at, size)
+        if request._api == _sasl_handshake and request._version == 0:
             self.raw_tokens = True
-        return capture.emit(asked, time, size + 4, answer)
+        return capture.emit(request, time, size + 4, response)
 
     @cython.cfunc
     def _awaits(self, correlation_id: cython.longlong) -> cython.bint:
         """Whether a request with this correlation id is open."""
-        asked: Asked
+        request: InFlightRequest
         index: cython.Py_ssize_t
         for index in range(self._first, len(self._open)):
-            asked = self._open[index]
-            if asked._correlation_id == correlation_id:
+            request = self._open[index]
+            if request._correlation_id == correlation_id:
                 return True
         return False
 
     @cython.cfunc
-    def _pop(self) -> Asked:
+    def _pop(self) -> InFlightRequest:
         """The oldest open request, which is open no longer."""
-        asked: Asked = self._open[self._first]
+        request: InFlightRequest = self._open[self._first]
         self._open[self._first] = None
         self._first += 1
         if self._first == len(self._open) or self._first >= 1024:
             del self._open[: self._first]
             self._first = 0
-        self._capture.held.size -= _asked_bytes + (0 if asked._request is None else len(asked._request))
-        return asked
+        self._capture.held.size -= _in_flight_bytes + (0 if request._request is None else len(request._request))
+        return request
 
     @cython.cfunc
     def finish(self) -> cython.int:
         """It has ended, or the capture: what is unanswered stays so."""
         if self.requests is not None:
             self.requests.finish()
-            self.answers.finish()
-            self.requests = self.answers = None  # which know it
+            self.responses.finish()
+            self.requests = self.responses = None  # which know it
         while self._open:
             self._capture.emit(self._pop(), -1, -1, None)
         return self._forget_early()
@@ -318,7 +319,7 @@ class Connection:
         """Keeps nothing any longer of what was not yet understood."""
         if self.requests is not None:
             self.requests.let_go()
-            self.answers.let_go()
+            self.responses.let_go()
         while self._open:
             self._capture.emit(self._pop(), -1, -1, None)
         return self._forget_early()
@@ -326,8 +327,8 @@ class Connection:
     @cython.cfunc
     def _forget_early(self) -> cython.int:
         if self._early is not None:
-            for _, _, answer, position in self._early.values():
-                self._capture.held.size -= _asked_bytes + (0 if answer is None else len(answer))
+            for _, _, response, position in self._early.values():
+                self._capture.held.size -= _in_flight_bytes + (0 if response is None else len(response))
                 self._capture.lose(_unmatched, position, 1)
             self._early = None
         return 0
@@ -340,8 +341,8 @@ class Connection:
         return (
             self.requests.waiting_bytes
             + self.requests.kept_bytes
-            + self.answers.waiting_bytes
-            + self.answers.kept_bytes
+            + self.responses.waiting_bytes
+            + self.responses.kept_bytes
         )
 
 
@@ -352,10 +353,12 @@ class Capture:
     held: what is kept of what is not yet understood. done: rows that are full.
     """
 
-    def __init__(self, listener: object, apis: bytes, max_frame: int, keep: int, requests: bool, answers: bool) -> None:
+    def __init__(
+        self, listener: object, apis: bytes, max_frame: int, keep: int, requests: bool, responses: bool
+    ) -> None:
         self.listener = listener
         self.whole_requests = requests
-        self.whole_answers = answers
+        self.whole_responses = responses
         self.held = Held()
         self.done = []
         self._apis = apis
@@ -369,9 +372,9 @@ class Capture:
         return Requests(connection, self.held, keep, self._max_frame)
 
     @cython.cfunc
-    def answers(self, connection: Connection) -> Answers:
-        keep: cython.longlong = self._max_frame if self.whole_answers else self._keep
-        return Answers(connection, self.held, keep, self._max_frame)
+    def responses(self, connection: Connection) -> Responses:
+        keep: cython.longlong = self._max_frame if self.whole_responses else self._keep
+        return Responses(connection, self.held, keep, self._max_frame)
 
     @cython.cfunc
     def has_client_id(self, api: cython.int, version: cython.int) -> cython.bint:
@@ -417,32 +420,32 @@ class Capture:
 
     @cython.cfunc
     def emit(
-        self, asked: Asked, answered: cython.longlong, response_bytes: cython.longlong, answer: bytes
+        self, request: InFlightRequest, responded: cython.longlong, response_bytes: cython.longlong, response: bytes
     ) -> cython.int:
-        """Adds a row: a request whose answer came, or is known not to come."""
+        """Adds a row: a request whose response came, or is known not to come."""
         rows: Rows = self._rows
-        speaker: Speaker = asked._speaker
+        speaker: Speaker = request._speaker
         row: cython.Py_ssize_t = rows.count
         if speaker._serial != rows._serial:
             speaker._serial = rows._serial
             speaker._number = len(rows.speakers)
             rows.speakers.append(speaker.told)
             rows.first_rows.append(row)
-        rows._times[row] = asked._time
-        rows._answered[row] = answered
+        rows._times[row] = request._time
+        rows._answered[row] = responded
         rows._speaker_numbers[row] = speaker._number
-        rows._apis[row] = asked._api
-        rows._versions[row] = asked._version
-        rows._correlation_ids[row] = asked._correlation_id
-        rows._request_bytes[row] = asked._request_bytes
+        rows._apis[row] = request._api
+        rows._versions[row] = request._version
+        rows._correlation_ids[row] = request._correlation_id
+        rows._request_bytes[row] = request._request_bytes
         rows._response_bytes[row] = response_bytes
-        rows._positions[row] = asked._position
-        if asked._request is not None:
-            rows.requests[row] = asked._request
-            rows._kept += len(asked._request)
-        if answer is not None and (self.whole_answers or asked._api == _api_versions):
-            rows.answers[row] = answer
-            rows._kept += len(answer)
+        rows._positions[row] = request._position
+        if request._request is not None:
+            rows.requests[row] = request._request
+            rows._kept += len(request._request)
+        if response is not None and (self.whole_responses or request._api == _api_versions):
+            rows.answers[row] = response
+            rows._kept += len(response)
         rows.count = row + 1
         if rows.count == rows.room or rows._kept > _max_body_bytes:
             self.finish()

@@ -1,4 +1,4 @@
-"""Requests that a watcher saw, with their answers, as columns; and who made them."""
+"""Requests that a watcher saw, with their responses, as columns; and who made them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Speaker:
 
 @cython.cclass
 class Rows:
-    """Requests, with their answers, as columns, in the order the answers came.
+    """Requests, with their responses, as columns, in the order the responses came.
 
-    times, answered: microseconds since 1970 UTC, -1 where not recorded, `answered` also where there was no answer.
+    times, answered: microseconds since 1970 UTC, -1 where not recorded, `answered` also where there was no response.
     speaker_numbers: which of `speakers` asked, whose first rows are `first_rows`. apis, versions, correlation_ids: the
-    header's. request_bytes, response_bytes: whole frames with their sizes, -1 where there was no answer. positions: of
-    the packets that requests begin in. requests, answers: {row: frame after its size}, of those that were kept whole:
-    all where they are asked for, else the answers to ApiVersions.
+    header's. request_bytes, response_bytes: whole frames with their sizes, -1 where there was no response. positions:
+    of the packets that requests begin in. requests, answers: {row: frame after its size}, of requests and responses
+    that were kept whole: all where they are asked for, else the responses to ApiVersions.
     """
 
     def __init__(self, room: int, serial: int) -> None:

@@ -57,7 +57,7 @@ class Watcher:
             client id.
         max_frame: what claims to be longer is no frame.
         keep: how many bytes of a frame are kept, where it is not kept whole.
-        requests, answers: whether rows have the requests, and all answers, whole.
+        requests, responses: whether rows have the requests, and all responses, whole.
         max_connections: followed at a time; those that have been silent longest are then taken as ended.
         max_held: bytes that may be kept of what is not yet understood, of all connections together.
     """
@@ -69,11 +69,11 @@ class Watcher:
         max_frame: int,
         keep: int,
         requests: bool,
-        answers: bool,
+        responses: bool,
         max_connections: int,
         max_held: int,
     ) -> None:
-        self._capture = Capture(listener, apis, max_frame, keep, requests, answers)
+        self._capture = Capture(listener, apis, max_frame, keep, requests, responses)
         self._max_connections = max_connections
         self._max_held = max_held
         self._known = {}
@@ -126,7 +126,7 @@ class Watcher:
                 connection.has_asked = True
                 if self._is_strange(connection, src, start, length, position):
                     continue
-            stream = connection.requests if by_higher == connection.by_higher else connection.answers
+            stream = connection.requests if by_higher == connection.by_higher else connection.responses
             sequence = segments._sequences[index]
             if flags & _syn:
                 sequence += 1  # it counts as a byte
@@ -164,10 +164,10 @@ class Watcher:
         connection.by_higher = by_higher
         connection.has_asked = not begun
         connection.requests = self._capture.requests(connection)
-        connection.answers = self._capture.answers(connection)
+        connection.responses = self._capture.responses(connection)
         if begun:
             connection.requests.begin_frames()
-            connection.answers.begin_frames()
+            connection.responses.begin_frames()
         return 0
 
     @cython.cfunc

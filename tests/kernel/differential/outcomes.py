@@ -473,7 +473,7 @@ def capture(case: Case, trial: Trial) -> None:
 def watched(data: bytes) -> list[Any]:
     losses = Losses()
     rows: list[Any] = []
-    for table in requests_in(io.BytesIO(data), "capture", losses, requests=True, answers=True):
+    for table in requests_in(io.BytesIO(data), "capture", losses, requests=True, responses=True):
         columns = (table.times, table.answered, table.apis, table.versions, table.correlation_ids)
         numbers = [list(column[: table.count]) for column in columns]
         groups = [

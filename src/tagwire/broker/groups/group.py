@@ -321,7 +321,7 @@ class Group:
         is_leader = member.member_id == self.leader
         member.heard_of(now_ms)
         if same and (self.state is State.COMPLETING or (self.state is State.STABLE and not is_leader)):
-            reply(self._joined(member))  # its answer was lost
+            reply(self._joined(member))  # its response was lost
             return
         member.take(joining)
         member.complete_join(JoinResult(Error.UNKNOWN_MEMBER_ID))  # it asked before, and has forgotten

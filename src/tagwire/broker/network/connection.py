@@ -247,7 +247,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         return self._broker.hooks.interceptions.of(request.api_key) is not None
 
     def _response_done(self, _: asyncio.Task[AnyResponse]) -> None:
-        """Send the answers that are ready and whose turn it is."""
+        """Send the responses that are ready and whose turn it is."""
         while self._begun and self._begun[0].task.done() and not self._transport.is_closing():
             begun = self._begun.popleft()
             self._begun_bytes -= _size(begun.request)

@@ -122,7 +122,7 @@ class Transactions:
         owner = None
         if producer_id >= 0:
             if asking == transaction.renewed and transaction.state is State.EMPTY:
-                return transaction.producer_id, transaction.epoch  # the answer was lost: it is asked again (KIP-360)
+                return transaction.producer_id, transaction.epoch  # the response was lost: it is asked again (KIP-360)
             if asking not in ((transaction.producer_id, transaction.epoch), transaction.renewed):
                 raise KafkaError(Error.PRODUCER_FENCED, f"{transactional_id} is of another producer by now")
             owner = asking
