@@ -160,9 +160,10 @@ class TestQueries:
 
     def test_a_driver_that_comes_back_too_late_stops_and_says_what_is_lost(self, jobs: Jobs, rows: Rows) -> None:
         rows.grow(1)
-        seconds = 6 * stretch()
-        jobs.run(rows.query(2, "raise:0", **{"kafka.transaction.timeout.ms": str(round(1000 * seconds))}))
-        time.sleep(seconds + 2)
+        timeout = {"kafka.transaction.timeout.ms": str(round(12_000 * stretch()))}
+        error = str(jobs.run(rows.query(2, "raise:0", **timeout)))
+        assert "fails after its decision" in error, error
+        until(lambda: not rows.are_held_up())
         for _ in range(2):
             error = str(jobs.run(rows.query(2)))
             assert "micro-batch 0 of query" in error

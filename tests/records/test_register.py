@@ -262,7 +262,7 @@ def test_registers_that_contradict_each_other_are_refused_with_both_places(write
 
 def test_an_entry_made_in_code_keeps_the_rules() -> None:
     with pytest.raises(HeaderRegisterError, match="mine: name '7' reads as a key"):
-        HeaderRegister([HeaderEntry(7, "7", place="mine")])
+        HeaderRegister([HeaderEntry(7, "7", source="mine")])
 
 
 def test_the_problems_of_a_register_survive_pickling() -> None:

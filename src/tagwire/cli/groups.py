@@ -187,15 +187,15 @@ def reset(
         admin = Admin(client)
         _check_empty(admin, group)
         before = admin.group_offsets(group)
-        places = [
+        partitions = [
             TopicPartition(name, index)
             for name in topic or sorted({at.topic for at in before})
             for index in partition or client.topic(name).partitions
         ]
         if where is not None:
-            wanted = resolve(client, where, places)
+            wanted = resolve(client, where, partitions)
         else:
-            wanted = {at: before[at].offset + (by or 0) for at in places if at in before}
+            wanted = {at: before[at].offset + (by or 0) for at in partitions if at in before}
         if not wanted:
             raise _nothing_committed(group, topic, partition)
         after = {at: there.nearest(wanted[at]) for at, there in held(client, list(wanted)).items()}

@@ -205,17 +205,17 @@ def _print(done: LandReport, page: Path, *, demonstration: bool) -> None:
     print(printable(summary(done)))
     if done.rows:
         print_rows(PARTITION_TITLES, partition_rows(done), numbers=(0, 1, 2, 3))
-    place = _short(done.out)
+    table = _short(done.out)
     seen = ", ".join(
         f"{key} ({count:,}{'' if key in done.headers else ', no column'})" for key, count in done.header_keys.items()
     )
     told = [
-        ("table", f"{place}: {holding(done)}"),
+        ("table", f"{table}: {holding(done)}"),
         ("headers", seen or ("none" if done.rows else "")),
         ("malformed", f"{done.malformed:,} values, kept as bytes beside their rows" if done.malformed else ""),
         ("spoken", ", ".join(f"{api} {version}" for api, version in done.versions.items())),
         ("report", f"{_short(page)}: open it in a browser"),
-        *((f"in {name}", line) for name, line in ways_to_open(done, place)),
+        *((f"in {name}", line) for name, line in ways_to_open(done, table)),
         ("again", "run it again: nothing is landed twice, and whatever is new is"),
         ("yours", _own_topic() if demonstration else ""),
     ]

@@ -266,15 +266,15 @@ class _Written:
 
     def summary(self) -> str:
         """One line for a person."""
-        places = " ".join(
+        offsets = " ".join(
             f"{self._topic}/{partition}@{first}" + (f"-{last}" if last > first else "")
             for partition, (_, first, last) in sorted(self._places.items())
             if first >= 0
         )
         counted = "1 record" if self.count == 1 else f"{self.count:,} records"
-        if self.count and not places:
-            places = "where they stand was not asked (acks 0)"
-        return f"{counted} to {printable(self._topic)}" + (f": {printable(places)}" if places else "")
+        if self.count and not offsets:
+            offsets = "their offsets are not known (acks 0)"
+        return f"{counted} to {printable(self._topic)}" + (f": {printable(offsets)}" if offsets else "")
 
 
 def _opened(file: Path | None) -> FileIO:

@@ -60,7 +60,7 @@ def parse_edge(text: str, option: str) -> Edge:
         typer.BadParameter: it says nothing; the text names the option and what is allowed.
     """
     if not re.match(r"[0-9]+=", text):
-        return Edge(_place(text, option))
+        return Edge(_bound(text, option))
     named: dict[int, Bound | Last] = {}
     for entry in text.split(","):
         partition, equals, where = entry.partition("=")
@@ -68,7 +68,7 @@ def parse_edge(text: str, option: str) -> Edge:
             raise typer.BadParameter(
                 f"{entry[:40]!r} is not PARTITION=WHERE, each partition once", param_hint=f"'{option}'"
             )
-        named[int(partition)] = _place(where, option)
+        named[int(partition)] = _bound(where, option)
     return Edge(parse_bound("latest", option), named)
 
 
@@ -97,13 +97,13 @@ def offsets_of(
     alike: dict[Bound, list[TopicPartition]] = {}
     found: dict[TopicPartition, int] = {}
     for at, kept in holds.items():
-        place = edge.of(at.partition)
-        if isinstance(place, Last):
-            found[at] = max(kept.end - place.count, kept.start)
-        elif place.offset in (EARLIEST, LATEST):
-            found[at] = kept.start if place.offset == EARLIEST else kept.end
+        wanted = edge.of(at.partition)
+        if isinstance(wanted, Last):
+            found[at] = max(kept.end - wanted.count, kept.start)
+        elif wanted.offset in (EARLIEST, LATEST):
+            found[at] = kept.start if wanted.offset == EARLIEST else kept.end
         else:
-            alike.setdefault(place, []).append(at)
+            alike.setdefault(wanted, []).append(at)
     for bound, partitions in alike.items():
         found.update(resolve(client, bound, partitions))
         if must_hold and bound.is_one_offset:
@@ -118,7 +118,7 @@ def _check_held(at: TopicPartition, offset: int, kept: Held) -> None:
         raise KafkaError(Error.OFFSET_OUT_OF_RANGE, f"partition {at} {told}, not {offset}")
 
 
-def _place(text: str, option: str) -> Bound | Last:
+def _bound(text: str, option: str) -> Bound | Last:
     if re.fullmatch(r"-[0-9]{1,18}", text):
         return Last(int(text[1:]))
     return parse_bound(text, option)

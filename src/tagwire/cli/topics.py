@@ -184,9 +184,9 @@ def trim(
     where = parse_bound(before, "--before")
     with connect(bootstrap) as client, topics_meant(client, name):
         known = client.topic(name).partitions
-        places = [TopicPartition(name, index) for index in partition or known]
-        holds = held(client, places)
-        wanted = resolve(client, where, places)
+        partitions = [TopicPartition(name, index) for index in partition or known]
+        holds = held(client, partitions)
+        wanted = resolve(client, where, partitions)
         end = max(there.end for there in holds.values())
         if where.offset is not None and where.offset > end:
             raise KafkaError(Error.OFFSET_OUT_OF_RANGE, f"--before {where.offset}: what is trimmed ends at {end}")

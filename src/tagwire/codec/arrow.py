@@ -101,10 +101,10 @@ def decode_many(
     columns = kernel.Columns(shape.plan, len(column))
     before = 0
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-        data, places, valid = _rows(chunk)
+        data, starts, valid = _rows(chunk)
         row = 0
-        while (row := columns.read(data, places, valid, row, lenient)) < len(chunk):
-            refusal = _refusal(shape.program, data[places[row] : places[row + 1]], lenient)
+        while (row := columns.read(data, starts, valid, row, lenient)) < len(chunk):
+            refusal = _refusal(shape.program, data[starts[row] : starts[row + 1]], lenient)
             if errors == "raise":
                 raise _of_row(refusal, before + row)
             texts[before + row] = str(refusal)
@@ -142,11 +142,11 @@ def _rows(chunk: pa.Array) -> tuple[memoryview, memoryview, memoryview | None]:
         return memoryview(b""), memoryview(array("q", (0,))), None
     _, ends, data = chunk.buffers()
     number = pa.int32() if chunk.type == pa.binary() else pa.int64()
-    places = pa.Array.from_buffers(number, len(chunk) + 1, [None, ends], 0, chunk.offset).cast(pa.int64())
+    starts = pa.Array.from_buffers(number, len(chunk) + 1, [None, ends], 0, chunk.offset).cast(pa.int64())
     valid = chunk.is_valid().cast(pa.uint8()) if chunk.null_count else None
     return (
         memoryview(b"" if data is None else data).cast("B"),
-        memoryview(places.buffers()[1]).cast("q")[places.offset : places.offset + len(chunk) + 1],
+        memoryview(starts.buffers()[1]).cast("q")[starts.offset : starts.offset + len(chunk) + 1],
         None if valid is None else memoryview(valid.buffers()[1]).cast("B")[: len(chunk)],
     )
 
@@ -174,6 +174,6 @@ def _taken(columns: kernel.Columns, kind: pa.StructType) -> pa.StructArray:
 
 def _assembled(kind: pa.DataType, length: int, buffers: list[Any], inside: list[Any]) -> pa.Array:
     memory = [None if buffer is None else pa.py_buffer(buffer) for buffer in buffers]
-    kinds = [kind.field(place).type for place in range(kind.num_fields)]
+    kinds = [kind.field(index).type for index in range(kind.num_fields)]
     children = [_assembled(child, *piece) for child, piece in zip(kinds, inside)]
     return pa.Array.from_buffers(kind, length, memory, children=children)

@@ -240,9 +240,9 @@ def _validity(column: pa.Array) -> memoryview | None:
     return _buffer(column, 0) if column.null_count else None
 
 
-def _buffer(column: pa.Array, place: int) -> memoryview:
+def _buffer(column: pa.Array, index: int) -> memoryview:
     """A buffer of a column; one that Arrow left out, because there are no values, is of zeros."""
-    found = column.buffers()[place]
+    found = column.buffers()[index]
     return memoryview(found if found else bytes(16)).cast("B")
 
 

@@ -198,9 +198,9 @@ def message_class(spec: Message | Path | str) -> type[DynamicMessage]:
 def build_class(message: Message, *, home: Message | str) -> type[MessageObject]:
     """The class of `message`; `home` is what a pickle refers to: the model itself, or the name of a catalog message."""
     classes: dict[str, type] = {}
-    place = _Home(home, classes)
+    owner = _Home(home, classes)
     for struct in (*message.structs, message.root):
-        classes[struct.name] = _struct_class(struct, message, place)
+        classes[struct.name] = _struct_class(struct, message, owner)
     root: Any = classes[message.root.name]
     for name, kind in classes.items():
         if kind is not root:

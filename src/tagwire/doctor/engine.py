@@ -220,8 +220,8 @@ def pyspark_version() -> str | None:
         return None
     if spec is None or not spec.submodule_search_locations:
         return None
-    for place in spec.submodule_search_locations:
-        file = Path(place, "version.py")
+    for folder in spec.submodule_search_locations:
+        file = Path(folder, "version.py")
         if file.is_file() and (found := re.search(r"__version__[^=]*=\s*['\"]([^'\"]+)", file.read_text("utf-8"))):
             return found[1]
     try:
@@ -255,8 +255,8 @@ def _probed(python: str) -> Mapping[str, Any]:
     """What the Python of the workers says of itself, and finds."""
     path = [os.environ.get("PYTHONPATH", "")]
     spec = util.find_spec("pyspark")
-    for place in (spec.submodule_search_locations or []) if spec else []:
-        path += map(str, sorted(Path(place, "python", "lib").glob("*.zip")))  # what Spark itself hands to its workers
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        path += map(str, sorted(Path(folder, "python", "lib").glob("*.zip")))  # what Spark itself hands to its workers
     return _looked_up(shutil.which(python) or python, os.pathsep.join(filter(None, path)))
 
 

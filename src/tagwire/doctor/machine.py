@@ -124,21 +124,21 @@ def _lacks(
 def disk() -> Iterator[Finding]:
     """Whether temporary files can be written, and how much room there is for them."""
     for variable in ("TMPDIR", "SPARK_LOCAL_DIRS"):
-        for place in os.environ.get(variable, "").split(","):
-            if place and not os.access(place, os.W_OK | os.X_OK):
-                said = f"{variable}={place} is not there, or cannot be written to"
+        for folder in os.environ.get(variable, "").split(","):
+            if folder and not os.access(folder, os.W_OK | os.X_OK):
+                said = f"{variable}={folder} is not there, or cannot be written to"
                 yield Finding("disk", PROBLEM, said, f"make that directory, or set {variable} to another")
     try:
-        place = tempfile.gettempdir()
-        with tempfile.NamedTemporaryFile(dir=place) as file:
+        folder = tempfile.gettempdir()
+        with tempfile.NamedTemporaryFile(dir=folder) as file:
             file.write(b"\0" * 4096)
             file.flush()
     except OSError as error:
         said = f"no temporary file can be written: {error.strerror or error}"
         yield Finding("disk", PROBLEM, said, "make room, or set TMPDIR to a directory that can be written to")
         return
-    free = shutil.disk_usage(place).free
-    said = f"{free / 1024**3:.1f} GiB free for temporary files in {place}"
+    free = shutil.disk_usage(folder).free
+    said = f"{free / 1024**3:.1f} GiB free for temporary files in {folder}"
     if free < LITTLE_ROOM:
         state = PROBLEM if free < NO_ROOM else WARNING
         yield Finding("disk", state, said, "make room, or set TMPDIR (and SPARK_LOCAL_DIRS for Spark) to another disk")

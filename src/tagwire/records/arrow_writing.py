@@ -70,8 +70,8 @@ def _batches(batch: pa.RecordBatch, most_rows: int, most_bytes: int, options: Ba
     rows, row = _Rows(batch), 0
     offset, sequence = options.get("base_offset", 0), options.get("base_sequence", -1)
     while row < batch.num_rows:
-        place: BatchOptions = {"base_offset": offset + row, "base_sequence": next_sequence(sequence, row)}
-        made, count = rows.written(row, most_rows, most_bytes, {**options, **place})
+        position: BatchOptions = {"base_offset": offset + row, "base_sequence": next_sequence(sequence, row)}
+        made, count = rows.written(row, most_rows, most_bytes, {**options, **position})
         row += count
         yield made
 

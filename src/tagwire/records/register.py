@@ -31,14 +31,14 @@ _DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,9}")
 
 
 class HeaderEntry(NamedTuple):
-    """One registered header. `place` is where it stands, for errors: file and entry."""
+    """One registered header. `source` is where it stands, for errors: file and entry."""
 
     key: int
     name: str
     description: str = ""
     by: str = ""
     url: str = ""
-    place: str = "Kafka's own register"
+    source: str = "Kafka's own register"
 
 
 KAFKA = (
@@ -173,7 +173,7 @@ class HeaderRegister:
 
     def record_to_ints(self, record: Record, position: int | None = None) -> Record:
         """`record` with the headers of `to_ints`. Raises EncodeError naming it by its offset or else by `position`,
-        its place among the records that are written."""
+        its number among the records that are written."""
         of = f"record at offset {record.offset}" if position is None or record.offset >= 0 else f"record {position}"
         return with_headers(record, self.to_ints(record.headers, of=of))
 
@@ -198,20 +198,20 @@ def _taken(entry: HeaderEntry, by_key: dict[int, HeaderEntry], by_name: dict[str
     problems = []
     if entry.key in by_key:
         taken = by_key[entry.key]
-        problems.append(f"{entry.place}: key {entry.key} is already {taken.name!r} in {taken.place}")
+        problems.append(f"{entry.source}: key {entry.key} is already {taken.name!r} in {taken.source}")
     if entry.name in by_name:
         taken = by_name[entry.name]
-        problems.append(f"{entry.place}: name {entry.name!r} is already key {taken.key} in {taken.place}")
+        problems.append(f"{entry.source}: name {entry.name!r} is already key {taken.key} in {taken.source}")
     return problems
 
 
 def _entry_problems(entry: HeaderEntry) -> list[str]:
     if not is_int_key(entry.key):
-        return [f"{entry.place}: key {entry.key!r} is not a 32-bit integer"]
+        return [f"{entry.source}: key {entry.key!r} is not a 32-bit integer"]
     if not entry.name:
-        return [f"{entry.place}: the name is empty"]
+        return [f"{entry.source}: the name is empty"]
     if decimal_key(entry.name) is not None:
-        return [f"{entry.place}: name {entry.name!r} reads as a key"]
+        return [f"{entry.source}: name {entry.name!r} reads as a key"]
     return []
 
 
@@ -237,10 +237,10 @@ def _read(path: Path) -> tuple[str, list[HeaderEntry], list[str]]:
     by_key: dict[int, HeaderEntry] = {}
     by_name: dict[str, HeaderEntry] = {}
     for number, row in enumerate(rows):
-        place = f"{path}, entries[{number}]"
-        wrong = _row_problems(row, place)
+        source = f"{path}, entries[{number}]"
+        wrong = _row_problems(row, source)
         if not wrong:
-            entry = HeaderEntry(**row, place=place)
+            entry = HeaderEntry(**row, source=source)
             wrong = _entry_problems(entry)
             if space in SPACES and known_scheme and not wrong:
                 wrong = _space_problems(entry, space, scheme)
@@ -253,19 +253,19 @@ def _read(path: Path) -> tuple[str, list[HeaderEntry], list[str]]:
     return scheme if known_scheme else "new", entries, problems
 
 
-def _row_problems(row: dict[str, Any], place: str) -> list[str]:
-    problems = [f"{place}: unknown field {name!r}" for name in sorted(row.keys() - {"key", *_TEXTS})]
-    problems += [f"{place}: {name} is missing" for name in ("key", "name") if name not in row]
-    problems += [f"{place}: {name} is not text" for name in _TEXTS if not isinstance(row.get(name, ""), str)]
+def _row_problems(row: dict[str, Any], source: str) -> list[str]:
+    problems = [f"{source}: unknown field {name!r}" for name in sorted(row.keys() - {"key", *_TEXTS})]
+    problems += [f"{source}: {name} is missing" for name in ("key", "name") if name not in row]
+    problems += [f"{source}: {name} is not text" for name in _TEXTS if not isinstance(row.get(name, ""), str)]
     if not isinstance(row.get("key", 0), int):
-        problems.append(f"{place}: key {row['key']!r} is not a 32-bit integer")
+        problems.append(f"{source}: key {row['key']!r} is not a 32-bit integer")
     return problems
 
 
 def _space_problems(entry: HeaderEntry, space: str, scheme: str) -> list[str]:
     found = range_of(entry.key, scheme)
     if found.space == RESERVED:
-        return [f"{entry.place}: key {entry.key} of {entry.name!r} is reserved"]
+        return [f"{entry.source}: key {entry.key} of {entry.name!r} is reserved"]
     if found.space != space:
-        return [f"{entry.place}: key {entry.key} of {entry.name!r} is in the {found.space} space, not {space}"]
+        return [f"{entry.source}: key {entry.key} of {entry.name!r} is in the {found.space} space, not {space}"]
     return []

@@ -230,28 +230,28 @@ def _stored(
 def _head(
     stored: bytes | bytearray | memoryview,
     attributes: int,
-    place: tuple[int, int],
+    position: tuple[int, int],
     extent: tuple[int, int, int],
     rest: tuple[int, int, int, int],
 ) -> bytes:
     """The header of `stored`, with the checksum over both.
 
-    The fields in the header's order: `place` is base offset and leader epoch; `extent` last offset delta, base
+    The fields in the header's order: `position` is base offset and leader epoch; `extent` last offset delta, base
     timestamp and greatest timestamp; `rest` producer id, epoch, base sequence and count.
     """
     size = HEADER_SIZE + len(stored)
     if size > _MAX_SIZE:
         raise EncodeError(f"a batch of {size} bytes passes the format's {_MAX_SIZE}")
     header = bytearray(HEADER_SIZE)
-    base_offset, leader_epoch = place
+    base_offset, leader_epoch = position
     try:
         HEADER.pack_into(header, 0, base_offset, size - PREFIX_SIZE, leader_epoch, 2, 0, attributes, *extent, *rest)
     except struct.error as error:
-        raise EncodeError(f"a batch header cannot hold {_named(place, extent, rest)}: {error}") from None
+        raise EncodeError(f"a batch header cannot hold {_named(position, extent, rest)}: {error}") from None
     crc = checksum(stored, checksum(header[CRC_FROM:]))
     header[CRC_AT:CRC_FROM] = int(crc).to_bytes(4, "big")
     return bytes(header)
 
 
-def _named(place: tuple[int, ...], extent: tuple[int, ...], rest: tuple[int, ...]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in zip(_FIELDS, (*place, *extent, *rest)))
+def _named(position: tuple[int, ...], extent: tuple[int, ...], rest: tuple[int, ...]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in zip(_FIELDS, (*position, *extent, *rest)))
