@@ -31,6 +31,7 @@ html_show_sourcelink = False
 html_show_sphinx = False
 html_show_copyright = False
 html_sidebars = {"index": [], "decoder": [], "reference/**": ["reference-nav"]}
+WIDE = ("releases", "diff", "errors", "kips")
 html_theme_options = {
     "logo": {"text": "tagwire"},
     "navbar_align": "left",
@@ -38,7 +39,13 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_nav_level": 1,
     "show_toc_level": 2,
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        # Their tables are as wide as they are given room.
+        "index": [],
+        "reference/index": [],
+        **{f"reference/{name}/index": [] for name in WIDE},
+    },
     "footer_start": ["footer"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",

@@ -184,13 +184,23 @@ def _signature(function: Any, shown: str) -> str:
         arguments.append(text)
     gives = f" -> {function.returns}" if function.returns is not None and shown != "__init__" else ""
     line = f"{shown}({', '.join(arguments)}){gives}"
-    if len(line) <= 88:
+    if len(line) <= 72:
         return line
     return f"{shown}(\n" + "".join(f"    {each},\n" for each in arguments) + f"){gives}"
 
 
 def _annotations(function: Any) -> dict[str, str]:
-    return {each.name: str(each.annotation) for each in function.parameters if each.annotation is not None}
+    """{argument: its type}, those that `**options: Unpack[...]` names among them."""
+    found = {}
+    for each in function.parameters:
+        if each.annotation is not None:
+            found[each.name] = str(each.annotation)
+        if found.get(each.name, "").startswith("Unpack["):
+            path = each.annotation.slice.canonical_path
+            options = function.package[path.partition(".")[2]]
+            members = {**options.inherited_members, **options.members}
+            found |= {name: str(one.annotation) for name, one in members.items() if one.is_attribute}
+    return found
 
 
 def _docstring(member: Any) -> str:
