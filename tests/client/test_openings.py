@@ -13,6 +13,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.client import Client, Producer
+from tagwire.client.scheduling import gather
 from tagwire.errors import ConnectError, Error
 
 from ..limits import wait_until
@@ -148,6 +149,6 @@ def test_a_name_server_that_hangs_holds_up_the_connection_that_needs_it_and_no_o
             await network.request_any(messages.MetadataRequest(topics=[]), network.deadline())
             done.append("other")
 
-        client.network.gather([connect_to_slow(), ask_the_other()])
+        client.network.run(gather([connect_to_slow(), ask_the_other()], network.now))
         answered.set()
     assert done == ["other", "slow"]

@@ -189,7 +189,7 @@ def test_a_connection_keeps_no_more_than_its_buffer_and_one_request() -> None:
 
         def fill() -> None:
             for _ in range(200):
-                client.network.put(connection, request, time.monotonic() + 0.3)
+                client.network.run(client.network.core.put(connection, request, time.monotonic() + 0.3))
                 kept.append(connection.unwritten_bytes)
 
         with pytest.raises(RequestTimeoutError, match=r"did not take Produce"):

@@ -16,6 +16,12 @@ from .logs import fill, offsets
 from .test_reader_failures import fetch_error
 
 
+def leader_of(client: Client) -> int:
+    """The node that leads the partition, as last heard or asked now."""
+    network = client.network
+    return network.run(network.core.partition(TopicPartition("t", 0), network.deadline())).leader
+
+
 @pytest.fixture
 def pair() -> Iterator[FakeCluster]:
     with FakeCluster(nodes=2, served={**SERVED, 1: (4, 18)}) as two:
@@ -80,10 +86,10 @@ def test_metadata_of_an_older_leader_epoch_is_not_believed(pair: FakeCluster) ->
         client.metadata(["t"])
         log.epoch, log.leader = 4, 1
         client.metadata(["t"])
-        assert client.network.leader(TopicPartition("t", 0), client.network.deadline()) == 0
+        assert leader_of(client) == 0
         log.epoch = 6
         client.metadata(["t"])
-        assert client.network.leader(TopicPartition("t", 0), client.network.deadline()) == 1
+        assert leader_of(client) == 1
 
 
 def test_a_topic_made_anew_may_begin_with_a_lower_leader_epoch(pair: FakeCluster) -> None:
@@ -93,7 +99,7 @@ def test_a_topic_made_anew_may_begin_with_a_lower_leader_epoch(pair: FakeCluster
         client.metadata(["t"])
         log.epoch, log.leader, pair.ids["t"] = 0, 1, UUID(int=77)
         client.metadata(["t"])
-        assert client.network.leader(TopicPartition("t", 0), client.network.deadline()) == 1
+        assert leader_of(client) == 1
 
 
 def test_a_leader_that_the_refusal_names_is_followed_at_once_without_asking(pair: FakeCluster) -> None:

@@ -185,10 +185,10 @@ def test_all_that_is_under_way_on_a_connection_ends_with_it(
         connection = network.connection(None, deadline)
         cluster.script("Metadata", None, *actions)
         sent = [connection.send(messages.MetadataRequest(topics=None)) for _ in range(3)]
-        assert network.response(sent[0], deadline).cluster_id == "fake"
+        assert network.run(sent[0].response(deadline)).cluster_id == "fake"
         for request in sent[1:]:
             with pytest.raises(kind):
-                network.response(request, deadline)
+                network.run(request.response(deadline))
         assert connection.closed
         assert all(request.done for request in sent)
         assert metadata(client) == "fake"

@@ -70,11 +70,11 @@ class BrokerConnection:
         node: the broker's id, -1 while it is not known.
         state: how far it has come.
         error: what closed it. failed_at: the state in which that was; None while it is open.
-        attempt: counts the sockets that it has asked for; the driver closes that of an earlier one.
+        attempt: counts the sockets that it has needed; the driver closes that of an earlier one.
         ranges: {API key: (lowest, highest)} as the broker told on this connection, or as the settings assume.
         features: what the broker told of features on this connection.
         chosen: {API key: version} of what was requested so far.
-        quiet_until: when the broker wants to hear of this client again (KIP-219).
+        throttled_until: when the broker wants to hear of this client again (KIP-219).
         unwritten_bytes: how much of what was sent the broker has not taken yet.
 
     Args:
@@ -107,7 +107,7 @@ class BrokerConnection:
         self.ranges: dict[int, Range] = {}
         self.features = BrokerFeatures()
         self.chosen: dict[int, int] = {}
-        self.quiet_until = 0.0
+        self.throttled_until = 0.0
         self.unwritten_bytes = 0
         self._settings = settings
         self._versions = settings.versions
@@ -178,11 +178,11 @@ class BrokerConnection:
             self.chosen[api] = self._versions.choose(api, self.ranges, self.broker)
         return self.chosen[api]
 
-    def pause(self, name: str, deadline: float) -> float:
+    def throttle_delay(self, name: str, deadline: float) -> float:
         """Seconds until the broker wants to hear of this client again. Raises RequestTimeoutError where that is after
         the deadline of the request `name`."""
-        left = self.quiet_until - self._now()
-        if left > 0 and self.quiet_until >= deadline:
+        left = self.throttled_until - self._now()
+        if left > 0 and self.throttled_until >= deadline:
             raise RequestTimeoutError(f"{self.broker} asked to be left alone for {left:.1f} s more; {name} cannot wait")
         return max(left, 0.0)
 
@@ -491,7 +491,7 @@ class BrokerConnection:
             raise ConnectionLostError(f"{self.broker} closed the connection")
         if isinstance(event, Response):
             pause = pause_after(event.api_key, event.version, event.message)
-            self.quiet_until = max(self.quiet_until, self._now() + pause) if pause else self.quiet_until
+            self.throttled_until = max(self.throttled_until, self._now() + pause) if pause else self.throttled_until
         return None if event is NEED_DATA else event  # type: ignore[return-value]
 
     def _fail(self, error: TagwireError) -> None:

@@ -43,7 +43,7 @@ class Client:
         network: the connections, which Producer, Reader and Admin of this client share or start from.
         fetch_settings, produce_settings: what readers and producers of this client start from.
 
-    Connections are opened when they are needed; on each, ApiVersions is asked first and every API is spoken at the
+    Connections are opened when they are needed; on each, ApiVersions is requested first and every API is spoken at the
     highest version that both sides have. The first contact is tried once at each bootstrap address; whatever is lost
     later is tried again, with pauses, until `timeout` has passed.
 
@@ -134,12 +134,12 @@ class Client:
     @overload
     def request(self, message: MessageObject, *, node: int | None = None, version: int | None = None) -> Any: ...
     def request(self, message: Any, *, node: int | None = None, version: int | None = None) -> Any:
-        """Sends one request and waits for its answer. It is sent once: what to do about an error is the caller's to
+        """Sends one request and waits for its response. It is sent once: what to do about an error is the caller's to
         say.
 
         Args:
             message: any request object of `tagwire.messages`.
-            node: the broker to ask; None asks any.
+            node: the broker to send it to; None is any.
             version: None speaks the highest version in common.
 
         Returns:
@@ -147,8 +147,8 @@ class Client:
 
         Raises:
             UnsupportedVersionError, EncodeError: nothing was sent.
-            ConnectError, ConnectionLostError, RequestTimeoutError, ProtocolError, DecodeError: no answer that can be
-            read.
+            ConnectError, ConnectionLostError, RequestTimeoutError, ProtocolError, DecodeError: no response that can
+            be read.
         """
         if not isinstance(message, MessageObject):
             raise EncodeError(
@@ -161,7 +161,7 @@ class Client:
         return network.request(network.connection(node, deadline), request, deadline, version)
 
     def versions(self, node: int | None = None) -> dict[int, Range]:
-        """{API key: (lowest, highest)} as the broker answered, APIs that tagwire does not know included."""
+        """{API key: (lowest, highest)} as the broker serves them, APIs that tagwire does not know included."""
         return dict(self._connection(node).ranges)
 
     def features(self, node: int | None = None) -> BrokerFeatures:
@@ -169,15 +169,15 @@ class Client:
         return self._connection(node).features
 
     def finalized_features(self) -> Mapping[str, int]:
-        """{feature: level} that the cluster has settled on, as the newest answer of any broker told: the one with the
-        highest epoch. Empty before the first connection, and where brokers do not tell (before Kafka 2.7)."""
+        """{feature: level} that the cluster has settled on, as the response with the highest epoch told, of any broker.
+        Empty before the first connection, and where brokers do not tell (before Kafka 2.7)."""
         return self.network.core.finalized.finalized
 
     def usable(self, features: Features, feature: str) -> Usability:
         """Whether every broker of the cluster and this client can do `feature`; if not, what stands against it.
 
         Raises:
-            KeyError: no feature has this name. ConnectError, ...: a broker cannot be asked.
+            KeyError: no feature has this name. ConnectError, ...: a broker cannot be reached.
         """
         network = self.network
         deadline = network.deadline()
@@ -191,7 +191,7 @@ class Client:
         return self.network.timeout
 
     def negotiated(self) -> dict[str, int]:
-        """{API name: version} of what was asked so far; the lowest where brokers differ."""
+        """{API name: version} of requests sent so far; the lowest where brokers differ."""
         return {api_name(api): version for api, version in sorted(self.network.core.negotiated.items())}
 
     def metadata(self, topics: arguments.Names | None = None, *, allow_auto_create: bool = False) -> ClusterMetadata:
@@ -202,13 +202,13 @@ class Client:
             allow_auto_create: whether the broker may create a topic that is missing, if it is set to do so.
 
         Raises:
-            ConnectError, RequestTimeoutError, ...: as `request`; KafkaError where the whole question is refused.
+            ConnectError, RequestTimeoutError, ...: as `request`; KafkaError where the whole request is refused.
         """
         wanted = None if topics is None else arguments.names("topics", topics)
         return self.network.refresh(wanted, self.network.deadline(), allow_auto_create=allow_auto_create)
 
     def topic(self, name: str) -> TopicMetadata:
-        """A topic that exists and can be used, as last heard; the cluster is asked where nothing is known of it.
+        """A topic that exists and can be used, cached, or after a refresh of its metadata.
 
         Raises:
             KafkaError: it does not exist, or may not be used; the text names it. ConnectError, ...: as `request`.

@@ -24,16 +24,16 @@ async def coordinators(network: NetworkClient, keys: Iterable[str], kind: int, d
         kind: `GROUP` or `TRANSACTION`.
 
     Raises:
-        KafkaError: naming the key. RemoteProtocolError: told of another key, or of no broker.
-        UnsupportedVersionError, ConnectError, ...: nobody can be asked.
+        KafkaError: naming the key. RemoteProtocolError: the response is about another key, or of no broker.
+        UnsupportedVersionError, ConnectError, ...: no broker can be reached.
     """
     found: dict[str, int] = {}
     left, retry = list(keys), network.retry(deadline)
     while left:
-        later, asked = None, set(left)
-        for key, node, error in await _ask(network, left, kind, deadline):
-            if key not in asked or key in found:
-                raise RemoteProtocolError(f"coordinator of {_NAMES[kind]} {key!r}: told, and not asked for, or twice")
+        later, requested = None, set(left)
+        for key, node, error in await _find(network, left, kind, deadline):
+            if key not in requested or key in found:
+                raise RemoteProtocolError(f"coordinator of {_NAMES[kind]} {key!r}: told, and not requested, or twice")
             if not error:
                 if node < 0:
                     raise RemoteProtocolError(f"coordinator of {_NAMES[kind]} {key!r}: told to be broker {node}")
@@ -45,12 +45,12 @@ async def coordinators(network: NetworkClient, keys: Iterable[str], kind: int, d
             later = refusal
         left = [key for key in left if key not in found]
         if left:
-            missing = later or KafkaError(-1, f"no coordinator of {_NAMES[kind]} {left[0]!r} in the answer")
+            missing = later or KafkaError(-1, f"no coordinator of {_NAMES[kind]} {left[0]!r} in the response")
             await sleep(retry.pause_until(missing))
     return found
 
 
-async def _ask(network: NetworkClient, keys: list[str], kind: int, deadline: float) -> list[tuple[str, int, int]]:
+async def _find(network: NetworkClient, keys: list[str], kind: int, deadline: float) -> list[tuple[str, int, int]]:
     """(key, node id, error code) of each."""
     request = messages.FindCoordinatorRequest
     connection = await network.connection(None, deadline)

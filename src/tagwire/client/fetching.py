@@ -160,7 +160,7 @@ class Fetcher:
             connection = self._network.ready_connection(node)
             if connection is None or not session.is_open:
                 continue
-            if connection.has_room and connection.quiet_until <= self._network.now():
+            if connection.has_room and connection.throttled_until <= self._network.now():
                 try:
                     self._network.send(connection, session.end())
                 except TagwireError:
@@ -173,9 +173,9 @@ class Fetcher:
         began = session.is_new
         try:
             connection = await network.connection(node, deadline)
-            if connection.pause("Fetch", deadline):
+            if connection.throttle_delay("Fetch", deadline):
                 for position in positions:
-                    position.retry_at = connection.quiet_until
+                    position.retry_at = connection.throttled_until
                 return
             wanted = {position.partition: await self._wanted(position, deadline) for position in positions}
             version = connection.version(ApiKey.FETCH)
@@ -326,7 +326,7 @@ class Fetcher:
             return await self._out_of_range(position)
         leader = data.current_leader
         position.failed(error, self._network.timeout, self._network.driver)
-        if leader.leader_id >= 0 and self._network.moved(
+        if leader.leader_id >= 0 and self._network.update_leader(
             at, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)
         ):
             position.retry_at = 0.0  # an epoch is news once, so this does not go on for ever

@@ -1,4 +1,4 @@
-"""A request that was sent and is still to be answered (Kafka's NetworkClient.InFlightRequest)."""
+"""A request that was sent and has no response yet (Kafka's NetworkClient.InFlightRequest)."""
 
 from __future__ import annotations
 

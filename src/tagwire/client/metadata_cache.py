@@ -1,4 +1,4 @@
-"""What is known of a cluster at the moment, kept up by whatever answers tell; without the connections."""
+"""The cached metadata of a cluster, updated by responses; without the connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tagwire.partitions import TopicPartition
 class MetadataCache:
     """Brokers, and topics with their leaders.
 
-    A broker that lags behind may tell of an older leader than is known: an answer with a lower leader epoch does not
+    A broker that lags behind may tell of an older leader than is known: a response with a lower leader epoch does not
     replace what is known of a partition, as long as the topic is the same one, which only its id tells.
 
     Attributes:
@@ -28,8 +28,8 @@ class MetadataCache:
         self._topics: dict[str, TopicMetadata] = {}
         self._stale: set[str] = set()
 
-    def take(self, cluster: ClusterMetadata) -> None:
-        """What an answer to Metadata says."""
+    def update(self, cluster: ClusterMetadata) -> None:
+        """Takes a response to Metadata."""
         self.cluster_id = cluster.cluster_id
         self.controller = cluster.controller_id
         self.nodes = cluster.brokers
@@ -38,15 +38,15 @@ class MetadataCache:
             self._stale.discard(name)
 
     def topic(self, name: str) -> TopicMetadata | None:
-        """A topic that can be used, unless it has to be asked about again."""
+        """A topic that can be used; None where there is none, or it is stale."""
         found = None if name in self._stale else self._topics.get(name)
         return None if found is None or found.error or not found.partitions else found
 
-    def doubt(self, topics: Iterable[str]) -> None:
-        """These topics have to be asked about before they are used again."""
+    def mark_stale(self, topics: Iterable[str]) -> None:
+        """Has the metadata of these topics refreshed before it is used again."""
         self._stale.update(topics)
 
-    def moved(self, at: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
+    def update_leader(self, at: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
         """Takes what a refusal tells of a partition's new leader (KIP-951).
 
         Returns:

@@ -1,4 +1,4 @@
-"""One cluster as a client sees it: a connection to each broker, what is known of topics and leaders, who is asked what.
+"""Requests to the brokers of a cluster: the connections, the metadata, and which broker a request goes to.
 
 What may have to wait is a coroutine (`tagwire.client.scheduling`), which a driver runs; nothing here blocks, holds a
 socket or reads a clock of its own. Kafka's class of this name is the model.
@@ -39,11 +39,11 @@ from tagwire.rpc import BrokerFeatures, api_name
 from tagwire.rpc.addresses import address_text
 from tagwire.suggestions import did_you_mean
 
-# A topic that was just created may still be unknown to the broker that is asked; one that is unknown for longer is
-# missing.
+# A topic that was just created may still be unknown to the broker that receives the request; one that is unknown for
+# longer is missing.
 UNKNOWN_TOPIC_PATIENCE: Final = 2.0
 
-# Seconds after which a question that any broker can answer goes to another one too.
+# Seconds after which a request that any broker can answer is sent to another one, too.
 SILENCE_PATIENCE: Final = 1.0
 
 Address = tuple[str, int]
@@ -57,7 +57,7 @@ class NetworkClient:
         driver: what runs it.
         timeout: seconds that one operation may take, its retries included.
         finalized: what brokers told of features, as of the highest epoch.
-        negotiated: {API key: version} of what was requested so far, the lowest where brokers differ.
+        negotiated: {API key: version} of requests sent so far, the lowest where brokers differ.
 
     Args:
         bootstrap: (host, port) of the brokers to start from.
@@ -121,14 +121,14 @@ class NetworkClient:
         """Counts the attempts of an operation that has to be done by a deadline."""
         return Retry(deadline, self.driver)
 
-    # What is known now ---------------------------------------------------------------------------------------------
+    # Cached metadata ---------------------------------------------------------------------------------------------
 
     def known_topic(self, name: str) -> TopicMetadata | None:
-        """A topic as last heard; None where the cluster has to be asked first."""
+        """A topic in the cached metadata; None where the metadata has to be refreshed first."""
         return self._metadata.topic(name)
 
     def known_partition(self, at: TopicPartition) -> PartitionMetadata | None:
-        """A partition that has a leader, as last heard; None where the cluster has to be asked first."""
+        """A partition with a leader in the cached metadata; None where the metadata has to be refreshed first."""
         topic = self._metadata.topic(at.topic)
         found = None if topic is None else topic.partitions.get(at.partition)
         return None if found is None or found.leader == NO_NODE else found
@@ -139,14 +139,14 @@ class NetworkClient:
         connection = None if found is None else self._connections.get((found.host, found.port))
         return connection if connection is not None and connection.is_ready else None
 
-    def moved(self, at: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
+    def update_leader(self, at: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
         """Takes what a broker's refusal tells of a partition's new leader (KIP-951: `current_leader` of a partition,
         `node_endpoints` of the answer). Whether that is news that another attempt can use, without asking Metadata."""
-        return self._metadata.moved(at, leader, epoch, nodes)
+        return self._metadata.update_leader(at, leader, epoch, nodes)
 
     def forget(self, topics: Iterable[str]) -> None:
-        """Doubts what is known of these topics: the next question about them asks the cluster."""
-        self._metadata.doubt(topics)
+        """Marks the metadata of these topics as stale: it is refreshed before it is used again."""
+        self._metadata.mark_stale(topics)
 
     # Requests ------------------------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class NetworkClient:
                 connection is closed. Otherwise as `BrokerConnection.send`.
         """
         waiting = connection.request(api_name(message.api_key))
-        while pause := connection.pause(waiting.name, deadline):
+        while pause := connection.throttle_delay(waiting.name, deadline):
             await sleep(self.now() + pause)
         await Wait(lambda: connection.has_room, deadline)
         if not connection.has_room:
@@ -203,28 +203,28 @@ class NetworkClient:
     async def request_any(
         self, message: RequestMessage[ResponseMessage], deadline: float
     ) -> tuple[BrokerConnection, ResponseMessage]:
-        """The response of any broker, and its connection. One that keeps silent is not waited for alone: another is
-        asked too.
+        """The response of any broker, and its connection. Where one keeps silent, the request is sent to another one,
+        too.
 
         Raises as `connection` and `response`.
         """
         first = await self._any_connection(deadline)
         others = [address for address in self._addresses() if self._connections.get(address) is not first]
         patience = min(self.now(), first.silent_since) + SILENCE_PATIENCE
-        asked = {first: await self.put(first, message, deadline)}
+        sent = {first: await self.put(first, message, deadline)}
 
-        def is_answered() -> bool:
-            return any(request.done for request in asked.values())
+        def has_response() -> bool:
+            return any(request.done for request in sent.values())
 
         while True:
-            await Wait(is_answered, min(patience, deadline))
-            for connection, request in asked.items():
+            await Wait(has_response, min(patience, deadline))
+            for connection, request in sent.items():
                 if request.done:
                     return connection, request.result()
             if self.now() >= deadline:
-                raise next(iter([connection.expire(request) for connection, request in asked.items()]))
+                raise next(iter([connection.expire(request) for connection, request in sent.items()]))
             if others:
-                await self._ask_too(others.pop(0), message, asked, is_answered, deadline)
+                await self._send_too(others.pop(0), message, sent, has_response, deadline)
             patience = self.now() + SILENCE_PATIENCE if others else deadline
 
     async def connection(self, node: int | None, deadline: float) -> BrokerConnection:
@@ -251,7 +251,7 @@ class NetworkClient:
     async def refresh(
         self, topics: Iterable[str] | None, deadline: float, *, allow_auto_create: bool = False
     ) -> ClusterMetadata:
-        """Asks Metadata, trying other brokers and other times until the deadline, and remembers the answer."""
+        """Requests Metadata, of other brokers and again until the deadline, and updates the cache."""
         message = metadata_request(topics, allow_auto_create=allow_auto_create)
         retry = self.retry(deadline)
         while True:
@@ -267,11 +267,11 @@ class NetworkClient:
                     raise
                 await sleep(retry.pause_until(error))
         cluster = cluster_metadata(response)
-        self._metadata.take(cluster)
+        self._metadata.update(cluster)
         return cluster
 
     async def topic(self, name: str, deadline: float, *, allow_auto_create: bool = False) -> TopicMetadata:
-        """A topic that exists, as last heard or asked now.
+        """A topic that exists: cached, or after a refresh of its metadata.
 
         Raises:
             KafkaError: it does not exist, or may not be used; the text names it, and what else may be meant.
@@ -292,7 +292,7 @@ class NetworkClient:
             await sleep(retry.pause_until(error))
 
     async def partition(self, at: TopicPartition, deadline: float) -> PartitionMetadata:
-        """A partition that has a leader, as last heard or asked now.
+        """A partition with a leader: cached, or after a refresh of its metadata.
 
         Raises:
             KafkaError: LEADER_NOT_AVAILABLE while it has none, which is worth another attempt; otherwise as `topic`.
@@ -305,12 +305,12 @@ class NetworkClient:
     async def partitions(
         self, name: str, wanted: Collection[int], deadline: float
     ) -> dict[int, PartitionMetadata | KafkaError]:
-        """Partitions of a topic that have leaders, as last heard or asked now; of those that have none, the error that
+        """Partitions of a topic with their leaders, cached or refreshed; for those that have none, the error that
         `partition` raises. Raises as `topic`."""
         was_known = self.known_topic(name) is not None
         topic = await self.topic(name, deadline)
         if was_known and any(self.known_partition(TopicPartition(name, index)) is None for index in wanted):
-            self.forget([name])  # it may have got more partitions, or leaders, since it was asked about
+            self.forget([name])  # it may have got more partitions, or leaders, since then
             topic = await self.topic(name, deadline)
         return {index: _led(topic, index) for index in wanted}
 
@@ -328,7 +328,7 @@ class NetworkClient:
         """The connections that requests can be sent on, the best first: no throttle, room to write, no long silence."""
         now = self.now()
         ready = [connection for connection in self._connections.values() if connection.is_ready]
-        return sorted(ready, key=lambda one: (one.quiet_until > now, not one.has_room, -one.silent_since))
+        return sorted(ready, key=lambda one: (one.throttled_until > now, not one.has_room, -one.silent_since))
 
     def _addresses(self) -> dict[Address, Node | None]:
         """Where brokers are: of the cluster, then of the bootstrap; those that are connected to, the best first."""
@@ -359,22 +359,23 @@ class NetworkClient:
             raise failures[0]
         raise ConnectError(f"no broker can be reached: {', '.join(map(str, failures))}")
 
-    async def _ask_too(
+    async def _send_too(
         self,
         address: Address,
         message: RequestMessage[ResponseMessage],
-        asked: dict[BrokerConnection, InFlightRequest[ResponseMessage]],
-        is_answered: Callable[[], bool],
+        sent: dict[BrokerConnection, InFlightRequest[ResponseMessage]],
+        has_response: Callable[[], bool],
         deadline: float,
     ) -> None:
-        """Asks the broker at an address as well, unless one of those `asked` answers before it is connected to."""
+        """Sends the request to the broker at an address as well, unless one of `sent` has a response before it is
+        connected to."""
         connection = self._opening(address, None, min(deadline, self.now() + CONNECT_TIMEOUT))
-        await Wait(lambda: connection.is_ready or connection.closed or is_answered(), deadline)
-        if connection.is_ready and connection.has_room and connection.quiet_until <= self.now():
+        await Wait(lambda: connection.is_ready or connection.closed or has_response(), deadline)
+        if connection.is_ready and connection.has_room and connection.throttled_until <= self.now():
             try:
-                asked[connection] = self.send(connection, message)
+                sent[connection] = self.send(connection, message)
             except TagwireError:
-                return  # those asked before may still answer
+                return  # another response may still come
 
     async def _node(self, node: int, deadline: float) -> Node:
         if node not in self._metadata.nodes:

@@ -1,10 +1,10 @@
-"""The versions this client speaks, per API; everything else it can only encode, at whatever version it is asked to.
+"""The versions this client speaks, per API; everything else it can only encode, at any version.
 
 From Kafka 0.11 on a broker serves all of these. Where a range stops short of the newest version:
 
 - InitProducerId stops at 5: 6 is for transactions in two phases, which Kafka has not settled yet.
 - AddPartitionsToTxn stops at 3: from 4 on it is for brokers. TxnOffsetCommit stops at 5: 6 names topics by id only.
-- Metadata starts at 4: before it a question about a topic may create the topic.
+- Metadata starts at 4: before it a request about a topic may create the topic.
 - OffsetCommit and OffsetFetch stop at 9: from 10 on topics are named by id only.
 
 Ranges: Kafka's message specs.
@@ -76,7 +76,8 @@ DISPENSABLE: Final = frozenset({ApiKey.DESCRIBE_CLUSTER, ApiKey.CONSUMER_GROUP_D
 
 
 def range_of(api: int) -> Range:
-    """What may be asked of the API with this key: the table's range, or for another API every version of its message.
+    """What may be requested of the API with this key: the table's range, or for another API every version of its
+    message.
 
     Raises KeyError for a key that no API has.
     """
@@ -87,7 +88,7 @@ def range_of(api: int) -> Range:
 
 
 def speakable() -> dict[int, Range]:
-    """What may be asked of every API there is."""
+    """What may be requested of every API there is."""
     return {api: range_of(api) for api in API_NAMES}
 
 
@@ -98,7 +99,7 @@ class VersionPolicy:
     Attributes:
         excluded: never to be used.
         assumed: ranges to take for granted instead of asking for them; None asks.
-        fallback: ranges to take for granted of a broker that ends the connection when it is asked; None is an error.
+        fallback: ranges to take for granted of a broker that ends the connection on ApiVersions; None is an error.
         apis: APIs that are not Kafka's.
         warned: brokers and APIs that were told of in the log because a deprecated version is spoken to them.
     """

@@ -248,9 +248,9 @@ class Sender:
             )
             return
         connection.node = node
-        if connection.quiet_until > self._network.now():  # it asked to be left alone; others are not
+        if connection.throttled_until > self._network.now():  # it asked to be left alone; others are not
             for batch in batches:
-                batch.retry_at = connection.quiet_until
+                batch.retry_at = connection.throttled_until
             return
         if not connection.has_room:
             return
@@ -395,7 +395,7 @@ class Sender:
         elif outcome is Outcome.RETRY:
             batch.may_be_appended |= error.error not in NOT_APPENDED
             leader = found.current_leader
-            is_leader_known = error.refreshes_metadata and self._network.moved(
+            is_leader_known = error.refreshes_metadata and self._network.update_leader(
                 batch.topic_partition, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)
             )
             self._retry_or_fail(batch, error, is_leader_known=is_leader_known)
