@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tagwire.broker import Broker
+from tagwire.cli import main
 from tagwire.client import LATEST, Admin, Client, NewTopic, Producer, Reader
 from tagwire.errors import ConfigError, ConnectError, CorruptRecordError, KafkaError, StorageError
 from tagwire.records import Record
@@ -98,6 +99,45 @@ def test_an_empty_topic_lands_as_an_empty_table(spark, broker, topic, produce, t
     assert land(broker.bootstrap, topic, tmp_path / "out").table_rows == 0
     produce(topic, {0: numbered(0, 1)})
     assert land(broker.bootstrap, topic, tmp_path / "out").table_rows == 1
+
+
+@pytest.mark.spark
+def test_micro_batches_without_rows_leave_one_file_that_has_the_columns_and_is_not_missed(
+    spark, broker, topic, produce, tmp_path
+):
+    out = tmp_path / "out"
+    settings = TableSettings(values={"value.format": "json", "value.schema": "n int", "mode": "DROPMALFORMED"})
+    assert land(broker.bootstrap, topic, out, table=settings).files == 1  # an empty topic
+    assert "value" in spark.read.parquet(str(out)).columns
+    produce(topic, {0: [Record(None, b"no json", (), NOON)]})
+    assert land(broker.bootstrap, topic, out).files == 0  # all filtered
+    with Producer(broker.bootstrap, transactional_id=topic) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, b'{"n": 1}', partition=1)
+        producer.flush()
+        producer.abort_transaction()
+    committed = {"isolation.level": "read_committed"}
+    assert land(broker.bootstrap, topic, out, properties=committed).files == 0  # aborted, and its control record
+    for path in out.glob("*.parquet"):
+        path.unlink()
+    produce(topic, {0: [Record(None, b'{"n": 1}', (), NOON)]})
+    assert land(broker.bootstrap, topic, out, properties=committed).table_rows == 1
+
+
+@pytest.mark.spark
+def test_a_table_whose_files_are_gone_is_refused_by_land_in_one_line(spark, broker, topic, produce, tmp_path, capsys):
+    out = tmp_path / "out"
+    produce(topic, {0: numbered(0, 3)})
+    land(broker.bootstrap, topic, out)
+    for path in out.glob("*.parquet"):
+        path.unlink()
+    produce(topic, {0: numbered(3, 5)})
+    assert main(["land", topic, "--bootstrap", broker.bootstrap, "--to", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert "its files are gone, but the checkpoint" in said
+    assert said.count("\n") == 1
+    assert not list(out.glob("*.parquet"))
 
 
 @pytest.mark.spark

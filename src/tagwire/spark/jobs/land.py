@@ -156,7 +156,11 @@ class _Run:
         (writer.partitionBy(folder) if folder else writer).parquet(f"file://{staged}")
         self.listener.on_step("staged")
         done, partitions = counted(number, staged, self.identity.corrupt)
-        self.table.publish(number, staged, moved=lambda path: self.listener.on_step("moved"))
+        files = self.table.publish(
+            number, staged, has_rows=done.rows > 0, moved=lambda path: self.listener.on_step("moved")
+        )
+        if not done.rows:
+            done = replace(done, files=len(files), bytes=sum(path.stat().st_size for path in files))
         self.listener.on_step("published")
         if done.rows:  # Spark keeps no observations of a batch without rows
             for row in seen.get["lists"]:

@@ -211,16 +211,27 @@ class Table:
             (self._staging / self._run).mkdir(parents=True, exist_ok=True)
         return self._staging / self._run / f"batch-{batch}"
 
-    def publish(self, batch: int, staged: Path, moved: Callable[[Path], None] = lambda path: None) -> list[Path]:
+    def publish(
+        self,
+        batch: int,
+        staged: Path,
+        *,
+        has_rows: bool = True,
+        moved: Callable[[Path], None] = lambda path: None,
+    ) -> list[Path]:
         """Move the files of a staged batch into the table.
 
         Args:
             staged: holds Parquet files, side by side or in directories such as `date=...`.
+            has_rows: whether they do. An empty file, which Spark writes of a batch without rows, is moved only where
+                the table has no other: it says which columns there are.
             moved: told each file as it appears in the table.
         """
         files: list[Path] = []
         with _storage(self.out):
             sources = sorted(staged.rglob("*.parquet"))
+            if not has_rows:
+                sources = [] if self.files() else sources[:1]
             plan = self.checkpoint / "offsets" / str(batch)
             for path in [*sources, plan, plan.parent]:
                 _sync(path)
@@ -232,7 +243,8 @@ class Table:
                 moved(target)
             for directory in {path.parent for path in files} | {self.out}:
                 _sync(directory)
-            self._note_landed(batch, sorted({str(path.parent.relative_to(self.out)) for path in files}))
+            folders = {str(path.parent.relative_to(self.out)) for path in files if has_rows}
+            self._note_landed(batch, sorted(folders))
             shutil.rmtree(self._staging / self._run, ignore_errors=True)
         return files
 
