@@ -100,6 +100,10 @@ def test_secrets_of_the_client_are_not_shown():
         ({**FLIGHTS, "startingOfsets": "latest"}, "startingOfsets: unknown; nearest are startingOffsets,"),
         ({**FLIGHTS, "provider": "tagwire"}, "option provider: comes from CREATE TABLE ... USING"),
         ({**FLIGHTS, "dialect": "int-headers", "register": "/no/such.toml"}, "/no/such.toml: No such file"),
+        (
+            {**FLIGHTS, "dialect": "int-headers", "register": "a.toml,,b.toml"},
+            "register='a.toml,,b.toml': needs the path",
+        ),
         ({**FLIGHTS, "includeHeaders": "yes"}, "includeHeaders='yes': needs true or false"),
         ({**FLIGHTS, "failOnDataLoss": ""}, "failOnDataLoss='': needs true or false"),
         ({**FLIGHTS, "maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger='0': needs a whole number above 0"),

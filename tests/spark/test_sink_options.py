@@ -18,9 +18,11 @@ ONCE = {**TARGET, "exactlyonce": "true"}
         ({**TARGET, "exactlyOnceId": "a b"}, "exactlyOnceId='a b': needs letters"),
         ({**TARGET, "exactlyOnceSettled": "q/1"}, "exactlyOnceSettled='q/1': needs exactlyOnce=true"),
         ({**ONCE, "exactlyOnceSettled": "1"}, "exactlyOnceSettled='1': needs QUERY/BATCH"),
-        ({**ONCE, "kafka.transaction.timeout.ms": "1m"}, "kafka.transaction.timeout.ms='1m': needs a whole number"),
-        ({**ONCE, "kafka.transaction.timeout.ms": "0"}, "kafka.transaction.timeout.ms='0': needs a whole number"),
+        ({**ONCE, "kafka.transaction.timeout.ms": "1m"}, "transaction.timeout.ms=1m: allowed is"),
+        ({**ONCE, "kafka.transaction.timeout.ms": "0"}, "transaction.timeout.ms=0: allowed is"),
         ({**ONCE, "kafka.acks": "1"}, "kafka.acks='1': exactlyOnce needs all"),
+        ({**TARGET, "kafka.compression.type": "rar"}, "compression.type=rar: allowed is"),
+        ({**TARGET, "kafka.linger.ms": "-5"}, "linger.ms=-5: allowed is"),
         ({**ONCE, "kafka.transactional.id": "x"}, "kafka.transactional.id: cannot be set"),
     ],
 )

@@ -120,6 +120,7 @@ def test_values_hidden_in_others_do_not_shift_the_rows():
         ({"value.format": "json"}, "value.schema: missing"),
         ({"value.schema": "a int"}, "value.schema: means nothing with value.format=bytes"),
         ({"value.format": "json", "value.schema": "a map<string,int>"}, "there is no type 'map'"),
+        ({"value.format": "json", "value.schema": "a int, b struct<c:int, c:int>"}, "b: names field 'c' twice"),
         ({"value.format": "json", "value.schema": "a nosuch"}, "value.schema='a nosuch'"),
         ({"value.format": "message", "value.message": "HeartbeatRequest"}, "value.version: missing"),
         ({"value.format": "message", "value.message": "Nope", "value.version": "1"}, "no message of the catalog"),

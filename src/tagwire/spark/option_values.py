@@ -57,10 +57,13 @@ def dialect_of(given: Mapping[str, str]) -> tuple[str | None, HeaderRegister | N
         return dialect, None
     if dialect is None:
         raise ConfigError("option register: needs option dialect=int-headers, whose header keys it names")
+    paths = [each.strip() for each in path.split(",")]
+    if not all(paths):
+        raise ConfigError(f"option register={path!r}: needs the path of a register, or several, separated by commas")
     from tagwire.records import HeaderRegister
 
     try:
-        return dialect, HeaderRegister.load(*(each.strip() for each in path.split(",")))
+        return dialect, HeaderRegister.load(*paths)
     except OSError as error:
         raise ConfigError(f"option register={path!r}: {error.filename}: {error.strerror or error}") from None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tagwire.errors import ConfigError
-from tagwire.spark.option_values import count, flag, known_options, refuse_path
+from tagwire.spark.option_values import flag, known_options, refuse_path
 
 _PREFIX: Final = "kafka."
 _NAMES: Final = (
@@ -25,7 +25,7 @@ _NAMES: Final = (
 )
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _SETTLED: Final = re.compile(r"[^/\s]+/[0-9]{1,19}")
-_TIMEOUT: Final = "kafka.transaction.timeout.ms"
+_TIMEOUT: Final = "transaction.timeout.ms"
 _OURS_TO_SET: Final = {
     "key.serializer": "keys are bytes or text",
     "value.serializer": "values are bytes or text",
@@ -82,7 +82,9 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
     Raises:
         ConfigError: an option is unknown, missing or has a wrong value; the text names it.
     """
-    from tagwire.client.config import check_name  # not before it is needed: PySpark looks at every data source
+    # Not before they are needed: PySpark looks at every data source.
+    from tagwire.client.config import check_name
+    from tagwire.client.config import parse as check_values
 
     refuse_path(options, "option topic or a column topic says where rows go")
     given, prefixed = known_options(options, _NAMES, (_PREFIX,))
@@ -94,6 +96,7 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
     servers = given.get("kafka.bootstrap.servers", "")
     if not servers.strip():
         raise ConfigError("option kafka.bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
+    check_values({"bootstrap.servers": servers, **client})
     if given.get("topic") == "":
         raise ConfigError("option topic='': needs the name of a topic")
     flag("includeHeaders", given, default=False)
@@ -115,9 +118,7 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
         exactly_once=exactly_once,
         given_exactly_once_id=named,
         settled_batch=settled,
-        transaction_timeout_ms=count(_TIMEOUT, {_TIMEOUT: client["transaction.timeout.ms"]})
-        if "transaction.timeout.ms" in client
-        else None,
+        transaction_timeout_ms=int(client[_TIMEOUT]) if _TIMEOUT in client else None,
         checkpoint=given.get("checkpointLocation"),
     )
 

@@ -19,10 +19,13 @@ _UNREAD = (DayTimeIntervalType, MapType, TimestampNTZType)
 
 
 def refuse_types(schema: DataType, where: str = "value.schema") -> None:
-    """Raises ConfigError for a type that is not read from JSON."""
+    """Raises ConfigError for a type that is not read from JSON, or a field that is there twice."""
     if isinstance(schema, StructType):
         if not schema.fields:
             raise ConfigError(f"option {where}: names no field")
+        names = schema.fieldNames()
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ConfigError(f"option {where}: names field {twice[0]!r} twice")
         for field in schema.fields:
             refuse_types(field.dataType, f"{where}, {field.name}")
     elif isinstance(schema, ArrayType):
