@@ -18,7 +18,8 @@ import pytest
 
 from tagwire.extras import EXTRAS, MissingExtraError
 
-ROOT = Path(__file__).parents[1]
+from .doc_blocks import ROOT, blocks
+
 SOURCES = ROOT / "src"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OWN = {path.name.removesuffix(".py") for path in SOURCES.iterdir()}
@@ -183,6 +184,14 @@ with Broker() as broker:
 def test_codec_records_client_and_broker_work_with_the_core_alone() -> None:
     ran = without(ALL, CORE)
     assert ran.stdout == "pyarrow is not installed: pip install 'tagwire[arrow]'\n", ran.stderr
+
+
+def test_the_programs_of_the_readme_need_no_extra_but_those_of_spark() -> None:
+    programs = [block.source for block in blocks(ROOT / "README.md") if block.kind == "program"]
+    assert any("Reader(" in program for program in programs)
+    for program in programs:
+        ran = without(ALL, program)
+        assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
 
 
 DECODING = """
