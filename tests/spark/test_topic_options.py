@@ -20,6 +20,50 @@ from .test_topic import NOON, Stream, batch, numbered, offsets_of, spread
 pytestmark = pytest.mark.spark
 
 
+def test_sql_reads_a_topic_by_a_temporary_view_and_a_table_that_spark_gives_no_options_says_so(
+    spark, broker, topic, produce
+):
+    produce(topic, {0: numbered(0, 3)})
+    options = f"(`kafka.bootstrap.servers` '{broker.bootstrap}', subscribe '{topic}')"
+    view = topic.replace("-", "_")
+    spark.sql(f"CREATE TEMPORARY VIEW {view} USING tagwire OPTIONS {options}")
+    assert spark.sql(f"SELECT max(offset) FROM {view}").first()[0] == 2
+    with pytest.raises(Exception) as caught:
+        spark.sql(f"CREATE TABLE {view}_table USING tagwire OPTIONS {options}")
+    assert "use CREATE TEMPORARY VIEW ... USING ... OPTIONS (...)" in str(reason(caught.value))
+
+
+def test_partitions_that_a_topic_gets_are_read_from_their_start_by_a_stream_that_began_at_the_end(
+    spark, broker, topic, produce, tmp_path
+):
+    produce(topic, {0: numbered(0, 2)})
+    stream = Stream(spark, broker, tmp_path / "cp")
+    assert stream.run(subscribe=topic, startingOffsets="latest") == []
+    with Admin(broker.bootstrap) as admin:
+        admin.create_partitions({topic: 4})
+    produce(topic, {0: numbered(2, 3), 3: numbered(0, 2)})
+    assert stream.run(subscribe=topic, startingOffsets="latest") == [[(0, 2), (3, 0), (3, 1)]]
+
+
+def test_a_query_of_several_streams_reads_each_to_its_end_under_its_own_limit(spark, broker, topic, produce, tmp_path):
+    produce(topic, {0: numbered(0, 10), 1: numbered(0, 3)})
+    options = {"kafka.bootstrap.servers": broker.bootstrap, "startingOffsets": "earliest"}
+    reader = spark.readStream.format("tagwire").options(**options)
+    first = reader.option("assign", json.dumps({topic: [0]})).option("maxOffsetsPerTrigger", "4").load()
+    second = spark.readStream.format("tagwire").options(**options, assign=json.dumps({topic: [1]})).load()
+    found: list[tuple[int, int]] = []
+    query = (
+        first.union(first)
+        .union(second)
+        .writeStream.foreachBatch(lambda frame, number: found.extend(offsets_of(frame)))
+        .option("checkpointLocation", str(tmp_path / "cp"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert sorted(found) == sorted([*((0, n) for n in range(10)), *((0, n) for n in range(10)), (1, 0), (1, 1), (1, 2)])
+
+
 def test_times_choose_offsets_for_all_partitions_or_for_each(spark, broker, topic, produce):
     produce(topic, {0: numbered(0, 10), 1: numbered(0, 10)})
     both = batch(spark, broker, subscribe=topic, startingTimestamp=str(NOON + 3), endingTimestamp=str(NOON + 5))
