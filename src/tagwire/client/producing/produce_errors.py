@@ -1,24 +1,25 @@
 """What an error means to a batch, to its producer and to a transaction: the one table of it.
 
-What a leader answers about a batch (`outcome_of`):
+What a leader responds about a batch (`outcome_of`):
 
-| answer | the batch | an idempotent producer | a transaction |
+| response | the batch | an idempotent producer | a transaction |
 |--------|-----------|------------------------|---------------|
 | no error | is delivered | | |
 | DUPLICATE_SEQUENCE_NUMBER, where it has a base sequence | is delivered, at an offset that is not told | | |
 | MESSAGE_TOO_LARGE, where it may be split | is split into halves, with its sequence numbers | | |
 | OUT_OF_ORDER_SEQUENCE_NUMBER, and older ones are incomplete | is sent again as it is, after them | | |
-| one of `SEQUENCE_ERRORS` | gets a new base sequence; may it be appended, is failed | bumps its epoch | fails it |
+| one of `SEQUENCE_ERRORS` | gets a new base sequence, or is failed (see below) | bumps its epoch | fails it |
 | a retriable error, or none in time | is sent again as it is, until `retries` or `timeout` are used up | | |
 | another error, or these are used up | is failed | bumps its epoch, if the batch has a base sequence | fails it |
 
-A batch may be split if it has several records, was not encoded by the caller, and cannot have been appended whole.
+A batch may be split if it has several records, was not encoded by the caller, and cannot have been appended whole. It
+gets a new base sequence if it cannot have been appended, and is not in a transaction.
 Where an idempotent producer bumps its epoch, other partitions do not wait for it; INVALID_PRODUCER_EPOCH has it ask for
 another producer id instead.
 
 A transaction that has failed has to be aborted, and with that the producer gets another epoch. A fatal error
-(`is_fatal`) ends the producer as well: another one has to be made. Fatal is of what a leader answers about a batch
-`FATAL_OF_PRODUCE`, of what a coordinator answers `FATAL_OF_COORDINATOR`, and an API that the broker does not serve.
+(`is_fatal`) ends the producer as well: another one has to be made. Fatal is of what a leader responds about a batch
+`FATAL_OF_PRODUCE`, of what a coordinator responds `FATAL_OF_COORDINATOR`, and an API that the broker does not serve.
 Which error is which follows Kafka's Sender and TransactionManager.
 """
 
@@ -60,7 +61,7 @@ NOT_APPENDED: Final = frozenset(
         Error.UNSUPPORTED_VERSION,
     )
 )
-"""What a leader only answers about a batch that it has not appended. After any other error it may have: the batch was
+"""What a leader only responds about a batch that it has not appended. After any other error it may have: the batch was
 not replicated in time, or the leader lost the partition meanwhile."""
 
 FENCED: Final = (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH)
@@ -86,7 +87,7 @@ FATAL_OF_PRODUCE: Final = tuple(
 
 
 class Outcome(Enum):
-    """What becomes of a batch that a leader has answered about."""
+    """What becomes of a batch that a leader has responded about."""
 
     DELIVERED = "delivered"
     SPLIT = "split into halves"
