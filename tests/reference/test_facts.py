@@ -167,6 +167,9 @@ def test_a_subject_is_found_by_the_name_of_any_of_its_messages_whatever_its_case
         found = named(name, kafkas())
         assert found is not None
         assert found.path == "apis/Fetch"
+    former = named("AlterIsr", kafkas())
+    assert former is not None
+    assert former.name == "AlterPartition"
     value = named("OffsetCommitValue", kafkas())
     assert value is not None
     assert (value.path, value.topic) == ("records/OffsetCommit", "__consumer_offsets")

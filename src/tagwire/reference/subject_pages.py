@@ -229,7 +229,7 @@ def _errors(subject: Subject) -> Iterator[Block]:
     found = notes.answers(subject.name)
     if not found:
         yield Paragraph(
-            "None is documented besides UNSUPPORTED_VERSION and UNKNOWN_SERVER_ERROR, which any API may answer with."
+            "None is known besides UNSUPPORTED_VERSION and UNKNOWN_SERVER_ERROR, which any API may answer with."
         )
         return
     rows = [

@@ -120,15 +120,21 @@ def _placed(message: Message, is_kafkas: bool) -> tuple[Kind, str, str]:
     return ("record" if role != "message" or message.type == "metadata" else "data"), name, role
 
 
+_FORMER: Final = {"alterisr": "alterpartition", "listclientmetricsresources": "listconfigresources"}
+"""What APIs were called before Kafka 3.2 and 4.1, in lower case."""
+
+
 def named(name: str, known: Iterable[Subject]) -> Subject | None:
-    """The subject called so, or that a message of this name belongs to; upper and lower case are alike. None where
-    there is none."""
-    folded = name.lower()
+    """The subject called so today or once, or that a message of this name belongs to; upper and lower case are alike.
+    None where there is none."""
     subjects = list(known)
-    by_name = next((one for one in subjects if one.name.lower() == folded), None)
-    if by_name is not None:
-        return by_name
-    return next((one for one in subjects for message in one.messages.values() if message.name.lower() == folded), None)
+    folded = name.lower()
+    for wanted in (folded, _FORMER.get(folded, folded)):
+        for one in subjects:
+            if one.name.lower() == wanted:
+                return one
+    own = ((one, message.name) for one in subjects for message in one.messages.values())
+    return next((one for one, message in own if message.lower() == folded), None)
 
 
 def names(known: Iterable[Subject]) -> list[str]:
