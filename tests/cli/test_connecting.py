@@ -8,7 +8,7 @@ import pytest
 
 from tagwire.rpc import ScramServer, scram_credential
 
-from ..client.admin_answers import SERVED, Looked
+from ..client.admin_responses import SERVED, Looked
 from ..client.fake_broker import FakeCluster
 
 PASSWORD = "pen,c=il-hunter2"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ..client.admin_answers import SERVED, Looked
+from ..client.admin_responses import SERVED, Looked
 from ..client.fake_broker import FakeCluster
 
 

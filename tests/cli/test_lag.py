@@ -11,7 +11,7 @@ import pytest
 from tagwire.client import Admin
 from tagwire.records import Record
 
-from ..client.admin_answers import SERVED, Looked
+from ..client.admin_responses import SERVED, Looked
 from ..client.fake_broker import FakeCluster
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tagwire import messages
 
-from ..client.admin_answers import SERVED, Looked
+from ..client.admin_responses import SERVED, Looked
 from ..client.fake_broker import FakeCluster
 
 

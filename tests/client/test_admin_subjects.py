@@ -30,7 +30,7 @@ from tagwire.errors import (
     UnsupportedVersionError,
 )
 
-from .admin_answers import SERVED, Looked
+from .admin_responses import SERVED, Looked
 from .fake_broker import Close, FakeCluster
 
 AT = TopicPartition("t", 0)

@@ -11,7 +11,7 @@ from tagwire import messages
 from tagwire.client import EARLIEST, LATEST, Admin, AtTimestamp, Client, GroupMetadata, Producer, Reader, TopicPartition
 from tagwire.errors import Error, KafkaError, RemoteProtocolError
 
-from .admin_answers import SERVED, Looked
+from .admin_responses import SERVED, Looked
 from .fake_broker import FakeCluster
 from .logs import fill, offsets
 from .produce_answers import TRANSACTIONS, added, coordinated_by

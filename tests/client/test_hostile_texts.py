@@ -123,7 +123,7 @@ def test_a_command_prints_the_names_that_a_broker_tells_escaped(
 
 
 def test_a_command_prints_a_groups_state_escaped(capsys: pytest.CaptureFixture[str]) -> None:
-    from .admin_answers import SERVED, Looked
+    from .admin_responses import SERVED, Looked
 
     looked = Looked()
     with FakeCluster() as cluster:
