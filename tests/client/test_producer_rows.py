@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tagwire.client import Producer, RowsMetadata, TopicPartition, partition_of
+from tagwire.client import Producer, RowsDelivery, RowsMetadata, TopicPartition, partition_of
 from tagwire.errors import EncodeError, Error, KafkaError, TransactionStateError
 from tagwire.kernel import partitioning
 from tagwire.records import Record
@@ -189,3 +190,27 @@ def test_ends_that_contradict_the_data_are_refused(ends: list[int]) -> None:
     column = memoryview(b"".join(end.to_bytes(4, "little", signed=True) for end in ends)).cast("i")
     with pytest.raises(ValueError, match="end"):
         partitioning.partitions_of(column, memoryview(b"abcd"), 3, memoryview(bytearray(4)).cast("i"))
+
+
+def test_rows_are_told_of_once_when_all_of_them_are_done(
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.topic("t", 2)
+    cluster.script("Produce", *[refusing(Error.MESSAGE_TOO_LARGE)] * 2)
+    rows = pa.table({"value": [b"%d" % number for number in range(8)], "partition": [0, 1] * 4})
+    told: list[Any] = []
+
+    def tell(delivery: RowsDelivery) -> None:
+        told.append((delivery.done(), delivery.exception(0)))
+        raise LookupError("what callbacks raise is logged")
+
+    with caplog.at_level(logging.CRITICAL, "tagwire.client"), Producer(cluster.bootstrap) as producer:
+        delivery = producer.send_arrow("t", rows)
+        delivery.add_done_callback(tell)
+        assert delivery.result(10).rows == 8
+        producer.send("t", b"last", partition=0).result(10)
+        assert told == [(True, None)]
+        delivery.add_done_callback(tell)
+        assert told == [(True, None)] * 2
+        producer.send_arrow("t", rows.slice(0, 0)).add_done_callback(tell)
+        assert told == [(True, None)] * 3

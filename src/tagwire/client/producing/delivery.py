@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tagwire.client.config import seconds
-from tagwire.client.producing.producer_batch import NO_OFFSET, ProducerBatch
+from tagwire.client.producing.producer_batch import NO_OFFSET, ProducerBatch, run_callback
 from tagwire.errors import RequestTimeoutError, TagwireError
 from tagwire.partitions import TopicPartition
 
@@ -138,6 +138,20 @@ class RowsDelivery:
         raises what `Delivery.result` does."""
         _wait_until_done(self._batches, timeout)
         return next((leaf.error for leaf in self._leaves() if leaf.error is not None), None)
+
+    def add_done_callback(self, function: Callable[[RowsDelivery], object]) -> None:
+        """Calls `function` with this delivery when all of its rows are done, as `Delivery.add_done_callback`."""
+        if not self._batches:
+            run_callback(partial(function, self))
+            return
+        with self._batches[0].completion:
+            # One batch after the other is waited for, so that it does not matter into how many each was split.
+            batch = next((leaf for leaf in self._leaves() if not leaf.is_done), self._leaves()[-1])
+            is_done = batch.is_done
+            again = partial(function, self) if is_done else partial(self.add_done_callback, function)
+            batch.callbacks.append((again, 0))
+        if is_done:
+            batch.run_callbacks()
 
     def _leaves(self) -> list[ProducerBatch]:
         return [leaf for batch in self._batches for leaf in batch.leaves()]

@@ -222,7 +222,12 @@ class ProducerBatch:
         with self.completion:  # each is called by one thread
             callbacks, self.callbacks = self.callbacks, []
         for function, _ in callbacks:
-            try:
-                function()
-            except Exception:
-                logger.exception("a callback of a delivery, %r, raised", function)
+            run_callback(function)
+
+
+def run_callback(function: Callable[[], object]) -> None:
+    """Calls whoever waits for a delivery. What it raises is logged."""
+    try:
+        function()
+    except Exception:
+        logger.exception("a callback of a delivery, %r, raised", function)
