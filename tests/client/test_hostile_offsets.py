@@ -178,7 +178,7 @@ def test_a_coordinator_of_another_group_makes_nobody_touch_that_group(cluster: F
     cluster.script("FindCoordinator", another_too)
     with (
         Admin(cluster.bootstrap) as admin,
-        pytest.raises(RemoteProtocolError, match="'other': told, and not asked for"),
+        pytest.raises(RemoteProtocolError, match="'other': told, and not requested"),
     ):
         admin.delete_groups(["g"])
     assert cluster.asked("DeleteGroups") == []
