@@ -3,8 +3,8 @@
     .venv/bin/python website/make_site.py          # build/docs/index.html
 
 Sphinx and its theme are installed into an environment of their own under .cache/, which sees the project's packages.
-A warning is an error, and so is a link to a page or an anchor that is not there. Nothing is fetched when the site is
-read: open build/docs/index.html, or serve the directory.
+A warning is an error, and so is a link to a page or an anchor that is not there. Where nothing has changed, nothing is
+made. Nothing is fetched when the site is read: open build/docs/index.html, or serve the directory.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ SOURCE = ROOT / "build" / "docs-source"
 BESIDE = ROOT / "build" / "docs-beside"
 """What the site has as it is: data and scripts."""
 SITE = ROOT / "build" / "docs"
+STAMP = ROOT / "build" / "docs.stamp"
+"""Of a site that was made to its end: what it is made of, and what was said."""
 CACHE = ROOT / ".cache" / "website"
 REQUIREMENTS = HERE / "requirements.txt"
 
@@ -70,8 +72,23 @@ def sphinx(python: Path) -> None:
     (SITE / "_static" / "webpack-macros.html").unlink()  # of the theme's templates, and no page
 
 
+def decides() -> str:
+    """What the site is made of, in a few bytes."""
+    found = hashlib.sha256(sys.version.encode())
+    for folder in ("docs", "examples", "src/tagwire", "website"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and path.suffix not in {".so", ".c", ".pyc"}:
+                found.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+    return found.hexdigest()
+
+
 def main() -> None:
     began = time.monotonic()
+    made_of = decides()
+    if SITE.exists() and STAMP.exists() and STAMP.read_text(encoding="utf-8").startswith(made_of):
+        print(STAMP.read_text(encoding="utf-8").partition("\n")[2], end="")
+        return
+    STAMP.unlink(missing_ok=True)
     python = environment()
     ready = time.monotonic()
     if SITE.exists():
@@ -84,9 +101,12 @@ def main() -> None:
     pages = sum(path.suffix == ".html" for path in files)
     size = sum(path.stat().st_size for path in files) / 1e6
     took = time.monotonic() - ready
-    print(f"docs: {pages} pages, {len(files)} files, {size:.1f} MB, no warning, no broken link; {took:.0f} s", end="")
-    print(f" and {ready - began:.0f} s to install" if ready - began > 1 else "")
-    print(f"docs: open {(SITE / 'index.html').relative_to(ROOT)}")
+    said = f"docs: {pages} pages, {len(files)} files, {size:.1f} MB, no warning, no broken link; {took:.0f} s"
+    said += f" and {ready - began:.0f} s to install\n" if ready - began > 1 else "\n"
+    said += f"docs: open {(SITE / 'index.html').relative_to(ROOT)}\n"
+    if (BESIDE / "decoder").exists():  # without it the next build tries again to fetch what it needs
+        STAMP.write_text(f"{made_of}\n{said}", encoding="utf-8")
+    print(said, end="")
 
 
 if __name__ == "__main__":
