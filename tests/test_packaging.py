@@ -111,7 +111,7 @@ def test_a_package_of_an_extra_is_imported_where_its_absence_is_told(room: str) 
 
 def test_the_core_is_what_the_codec_and_the_client_import() -> None:
     """And the shadow module of kernels that are not compiled, where there are no others."""
-    assert requirements() == {"cramjam", "crc32c", "cython"}
+    assert requirements() == {"cramjam", "crc32c", "cython", "xxhash"}
     (shadow,) = (line for line in PROJECT["dependencies"] if line.startswith("Cython"))
     assert shadow.endswith("; implementation_name != 'cpython' or python_version >= '3.15'")
 

@@ -11,7 +11,7 @@ EXTRAS: Final = {
     "arrow": ("pyarrow",),
     "cli": ("rich", "typer"),
     "audit": ("msgspec",),
-    "spark": ("pyspark", "pandas"),
+    "spark": ("pyspark", "pandas", "prometheus_client"),
     "pure": ("cython",),
 }
 """The extras of pyproject.toml by name, each with the packages that are imported under it."""

@@ -117,8 +117,8 @@ def test_files_hold_no_more_rows_than_asked_and_a_monitor_reads_how_far_it_is(sp
     assert [batch.behind for batch in told] == [12, 0]
     assert sum(batch.bytes for batch in told) == report.bytes == report.table_bytes
     lines = metrics.read_text().splitlines()
-    assert f'tagwire_land_rows{{topic="{topic}"}} 24' in lines
-    assert f'tagwire_land_behind{{topic="{topic}"}} 0' in lines
+    assert f'tagwire_land_rows{{topic="{topic}"}} 24.0' in lines
+    assert f'tagwire_land_behind{{topic="{topic}"}} 0.0' in lines
     assert sum(line.startswith("tagwire_land_ended_timestamp_seconds{") for line in lines) == 1
 
 

@@ -12,6 +12,7 @@ Source: docs/record-formats.md#codecs.
 from __future__ import annotations
 
 import cramjam
+import xxhash
 
 from tagwire.errors import CorruptRecordError
 from tagwire.kernel.raw_bytes import uncleared
@@ -82,19 +83,5 @@ def _first_frame(data: memoryview, checked: bool) -> tuple[memoryview | bytes, i
 
 
 def _header_checksum(descriptor: bytes | memoryview) -> int:
-    """Second byte of xxHash32 (seed 0) of a descriptor, which is shorter than xxHash's 16-byte stripes."""
-    value = (0x165667B1 + len(descriptor)) & 0xFFFFFFFF
-    whole = len(descriptor) // 4 * 4
-    for at in range(0, whole, 4):
-        value += int.from_bytes(descriptor[at : at + 4], "little") * 0xC2B2AE3D
-        value = _rotated(value, 17) * 0x27D4EB2F & 0xFFFFFFFF
-    for byte in descriptor[whole:]:
-        value = _rotated(value + byte * 0x165667B1, 11) * 0x9E3779B1 & 0xFFFFFFFF
-    value = (value ^ value >> 15) * 0x85EBCA77 & 0xFFFFFFFF
-    value = (value ^ value >> 13) * 0xC2B2AE3D & 0xFFFFFFFF
-    return (value ^ value >> 16) >> 8 & 0xFF
-
-
-def _rotated(value: int, bits: int) -> int:
-    value &= 0xFFFFFFFF
-    return (value << bits | value >> 32 - bits) & 0xFFFFFFFF
+    """Second byte of xxHash32 (seed 0) of a descriptor."""
+    return int(xxhash.xxh32_intdigest(descriptor)) >> 8 & 0xFF

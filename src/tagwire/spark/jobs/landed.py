@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tagwire.errors import StorageError
+from tagwire.extras import Needs
 
 if TYPE_CHECKING:
     from tagwire.spark.jobs.table import Identity, Table
@@ -218,24 +219,23 @@ def write_metrics(path: Path, topic: str, progress: Progress, *, ended: bool) ->
         ended: whether the run has landed everything; the time of it is a metric of its own.
 
     Raises:
-        StorageError: the file cannot be written.
+        StorageError: the file cannot be written. MissingExtraError: prometheus_client is not installed.
     """
-    label = topic.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-    lines = []
+    with Needs("spark"):
+        from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
+
+    registry = CollectorRegistry()
+
+    def tell(name: str, about: str, value: float) -> None:
+        Gauge(f"tagwire_land_{name}", about, ("topic",), registry=registry).labels(topic).set(value)
+
     for name, about in _METRICS:
         value = getattr(progress, name)
         if value is not None:
-            lines += _metric(name, about, label, value)
+            tell(name, about, value)
     if ended:
-        lines += _metric("ended_timestamp_seconds", "When the run had landed everything.", label, time.time())
-    part = path.with_name(path.name + ".part")
+        tell("ended_timestamp_seconds", "When the run had landed everything.", time.time())
     try:
-        part.write_text("\n".join(lines) + "\n", "utf-8")
-        part.rename(path)
+        write_to_textfile(str(path), registry)
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror or error}") from error
-
-
-def _metric(name: str, about: str, label: str, value: float) -> list[str]:
-    full = f"tagwire_land_{name}"
-    return [f"# HELP {full} {about}", f"# TYPE {full} gauge", f'{full}{{topic="{label}"}} {value}']
