@@ -71,7 +71,7 @@ def exchanges(rows: Rows, file: str) -> Iterator[Exchange]:
             software_name=speaker.software_name,
             software_version=speaker.software_version,
             principal=speaker.principal,
-            responded=rows.answered[row],
+            responded=rows.responded[row],
             response=body_of(rows, row),
             response_bytes=None if rows.response_bytes[row] < 0 else rows.response_bytes[row],
         )
@@ -79,7 +79,7 @@ def exchanges(rows: Rows, file: str) -> Iterator[Exchange]:
 
 def body_of(rows: Rows, row: int) -> bytes | None:
     """The body of a row's response; None where it was not kept whole, or is no response to such a request."""
-    frame: bytes | None = rows.answers.get(row)
+    frame: bytes | None = rows.responses.get(row)
     if frame is None:
         return None
     header_version = _response_header(rows.apis[row], rows.versions[row])

@@ -66,7 +66,7 @@ Seen = Requests | list[Observation]
 def requests_of(rows: Rows, file: str, losses: Losses, *, bodies: bool) -> Requests:
     """Rows of the kernel with what their responses say."""
     found = Requests(rows, file, error_codes={} if bodies else None)
-    for row in rows.answers:
+    for row in rows.responses:
         body, api = body_of(rows, row), rows.apis[row]
         if body is None:
             continue

@@ -432,7 +432,7 @@ class Capture:
             rows.speakers.append(speaker.told)
             rows.first_rows.append(row)
         rows._times[row] = request._time
-        rows._answered[row] = responded
+        rows._responded[row] = responded
         rows._speaker_numbers[row] = speaker._number
         rows._apis[row] = request._api
         rows._versions[row] = request._version
@@ -444,7 +444,7 @@ class Capture:
             rows.requests[row] = request._request
             rows._kept += len(request._request)
         if response is not None and (self.whole_responses or request._api == _api_versions):
-            rows.answers[row] = response
+            rows.responses[row] = response
             rows._kept += len(response)
         rows.count = row + 1
         if rows.count == rows.room or rows._kept > _max_body_bytes:

@@ -13,7 +13,7 @@ cdef class Rows:
     cdef readonly list speakers
     cdef readonly list first_rows
     cdef readonly object times
-    cdef readonly object answered
+    cdef readonly object responded
     cdef readonly object speaker_numbers
     cdef readonly object apis
     cdef readonly object versions
@@ -22,9 +22,9 @@ cdef class Rows:
     cdef readonly object response_bytes
     cdef readonly object positions
     cdef readonly dict requests
-    cdef readonly dict answers
+    cdef readonly dict responses
     cdef long long *_times
-    cdef long long *_answered
+    cdef long long *_responded
     cdef long long *_speaker_numbers
     cdef long long *_apis
     cdef long long *_versions

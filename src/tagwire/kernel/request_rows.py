@@ -35,10 +35,10 @@ class Speaker:
 class Rows:
     """Requests, with their responses, as columns, in the order the responses came.
 
-    times, answered: microseconds since 1970 UTC, -1 where not recorded, `answered` also where there was no response.
+    times, responded: microseconds since 1970 UTC, -1 where not recorded, `responded` also where there was no response.
     speaker_numbers: which of `speakers` asked, whose first rows are `first_rows`. apis, versions, correlation_ids: the
     header's. request_bytes, response_bytes: whole frames with their sizes, -1 where there was no response. positions:
-    of the packets that requests begin in. requests, answers: {row: frame after its size}, of requests and responses
+    of the packets that requests begin in. requests, responses: {row: frame after its size}, of requests and responses
     that were kept whole: all where they are asked for, else the responses to ApiVersions.
     """
 
@@ -47,13 +47,13 @@ class Rows:
         self._serial = serial
         self.count = 0
         self.speakers, self.first_rows = [], []
-        self.requests, self.answers = {}, {}
+        self.requests, self.responses = {}, {}
         self._kept = 0
-        self.times, self.answered, self.speaker_numbers = number_column(room), number_column(room), number_column(room)
+        self.times, self.responded, self.speaker_numbers = number_column(room), number_column(room), number_column(room)
         self.apis, self.versions, self.correlation_ids = number_column(room), number_column(room), number_column(room)
         self.request_bytes, self.response_bytes = number_column(room), number_column(room)
         self.positions = number_column(room)
-        self._times, self._answered = numbers_of(self.times), numbers_of(self.answered)
+        self._times, self._responded = numbers_of(self.times), numbers_of(self.responded)
         self._speaker_numbers, self._apis = numbers_of(self.speaker_numbers), numbers_of(self.apis)
         self._versions, self._correlation_ids = numbers_of(self.versions), numbers_of(self.correlation_ids)
         self._request_bytes, self._response_bytes = numbers_of(self.request_bytes), numbers_of(self.response_bytes)

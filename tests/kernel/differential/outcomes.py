@@ -474,14 +474,14 @@ def watched(data: bytes) -> list[Any]:
     losses = Losses()
     rows: list[Any] = []
     for table in requests_in(io.BytesIO(data), "capture", losses, requests=True, responses=True):
-        columns = (table.times, table.answered, table.apis, table.versions, table.correlation_ids)
+        columns = (table.times, table.responded, table.apis, table.versions, table.correlation_ids)
         numbers = [list(column[: table.count]) for column in columns]
         groups = [
             [getattr(group, name) for name in GROUPS]
             for group in group_rows(table, 0, table.count, number_column(table.count))
         ]
         shared = repr(table.speakers), table.first_rows, groups, count_minutes(table, 60_000_000)
-        rows.append((numbers, table.requests, table.answers, *shared))
+        rows.append((numbers, table.requests, table.responses, *shared))
     return [rows, sorted((str(reason), count) for reason, count in losses.counts.items())]
 
 
