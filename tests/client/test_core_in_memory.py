@@ -5,13 +5,15 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tagwire import messages, records
+from tagwire.client.admin.core import AdminCore
 from tagwire.client.connection_settings import ConnectionSettings
-from tagwire.client.network_client import NetworkClient
+from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient
 from tagwire.client.scheduling import gather
 from tagwire.client.security import Security
 from tagwire.codec import MessageObject
@@ -214,3 +216,22 @@ def test_what_a_connection_was_interrupted_in_is_settled_with_an_error() -> None
     connection.interrupted()
     with pytest.raises(ConnectionLostError, match="interrupted"):
         request.result()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda admin: admin.describe_log_dirs(7),
+        lambda admin: admin.describe_configs(("broker", "7")),
+        lambda admin: admin.alter_configs({("broker", "7"): {"log.segment.bytes": "1"}}),
+    ],
+    ids=["log directories", "configs", "changes"],
+)
+def test_an_administrator_does_not_wait_long_for_a_broker_that_does_not_exist(
+    call: Callable[[AdminCore], Any],
+) -> None:
+    driver, client = network(FakeCluster(2))
+    began = driver.now()
+    with pytest.raises(ConnectError, match=r"no broker 7 in the cluster; known: br"):
+        driver.run(call(AdminCore(client, "read_uncommitted")))
+    assert driver.now() - began < 2 * UNKNOWN_TOPIC_PATIENCE < TIMEOUT

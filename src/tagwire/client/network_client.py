@@ -43,11 +43,15 @@ from tagwire.suggestions import did_you_mean
 # longer is missing.
 UNKNOWN_TOPIC_PATIENCE: Final = 2.0
 
-# Seconds after which a request that any broker can answer is sent to another one, too.
+# Seconds after which a request that any broker can serve is sent to another one, too.
 SILENCE_PATIENCE: Final = 1.0
 
 Address = tuple[str, int]
 ResponseMessage = TypeVar("ResponseMessage")
+
+
+class UnknownBrokerError(ConnectError):
+    """Metadata that was just requested lists no broker with this id."""
 
 
 class NetworkClient:
@@ -141,7 +145,7 @@ class NetworkClient:
 
     def update_leader(self, at: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
         """Takes what a broker's refusal tells of a partition's new leader (KIP-951: `current_leader` of a partition,
-        `node_endpoints` of the answer). Whether that is news that another attempt can use, without asking Metadata."""
+        `node_endpoints` of the response). Whether that is news that another attempt can use, without a refresh."""
         return self._metadata.update_leader(at, leader, epoch, nodes)
 
     def forget(self, topics: Iterable[str]) -> None:
@@ -230,7 +234,8 @@ class NetworkClient:
     async def connection(self, node: int | None, deadline: float) -> BrokerConnection:
         """The connection to a broker, opened where there is none; None takes any broker.
 
-        Raises ConnectError, ConnectionLostError, RequestTimeoutError, ProtocolError, UnsupportedVersionError.
+        Raises UnknownBrokerError, ConnectError, ConnectionLostError, RequestTimeoutError, ProtocolError,
+        UnsupportedVersionError.
         """
         if node is None:
             return await self._any_connection(deadline)
@@ -282,10 +287,10 @@ class NetworkClient:
             usable = self._metadata.topic(name)
             if usable is not None:
                 return usable
-            answer = await self.refresh([name], deadline, allow_auto_create=allow_auto_create)
+            cluster = await self.refresh([name], deadline, allow_auto_create=allow_auto_create)
             if (usable := self._metadata.topic(name)) is not None:
                 return usable
-            found = answer.topics.get(name)
+            found = cluster.topics.get(name)
             error = KafkaError(found.error if found else Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
             if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION and self.now() >= missing_until:
                 raise await self._with_suggestion(error, name, deadline)
@@ -383,7 +388,7 @@ class NetworkClient:
         found = self._metadata.nodes.get(node)
         if found is None:
             known = ", ".join(map(str, self._metadata.nodes.values())) or "none"
-            raise ConnectError(f"no broker {node} in the cluster; known: {known}")
+            raise UnknownBrokerError(f"no broker {node} in the cluster; known: {known}")
         return found
 
     async def _connection_to(self, address: Address, node: Node | None, deadline: float) -> BrokerConnection:

@@ -105,7 +105,8 @@ class Admin(ClientOwner):
             resources: (kind, name) pairs, such as ("topic", "flights") or ("broker", "1"), or one.
 
         Raises:
-            ConfigError: no such kind, or no pairs. KafkaError: naming the resource.
+            ConfigError: no such kind, or no pairs. KafkaError: naming the resource. ConnectError: the cluster has no
+                broker with this id.
         """
         return self._network.run(self._core.describe_configs(resources))
 
@@ -123,7 +124,8 @@ class Admin(ClientOwner):
             validate_only: checks whether it could be done, and changes nothing.
 
         Raises:
-            ConfigError: no such kind, or `changes` means nothing. KafkaError: naming the resource.
+            ConfigError: no such kind, or `changes` means nothing. KafkaError: naming the resource. ConnectError: the
+                cluster has no broker with this id.
             UnsupportedVersionError: a broker before Kafka 2.3 cannot change one config alone.
         """
         self._network.run(self._core.alter_configs(changes, validate_only=validate_only))
@@ -296,6 +298,7 @@ class Admin(ClientOwner):
             partitions: only replicas of these; a topic's name stands for all of its own, None for all that there are.
 
         Raises:
-            KafkaError: naming the broker. UnsupportedVersionError: it is older than Kafka 1.0.
+            KafkaError: naming the broker. UnsupportedVersionError: it is older than Kafka 1.0. ConnectError: the
+                cluster has no broker with this id.
         """
         return self._network.run(self._core.describe_log_dirs(brokers, partitions))

@@ -14,7 +14,7 @@ from tagwire.client import arguments
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.coordinators import coordinators
 from tagwire.client.in_flight_request import ResponseMessage
-from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient
+from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient, UnknownBrokerError
 from tagwire.client.offsets import by_leader
 from tagwire.client.scheduling import sleep
 from tagwire.client.topic_expansion import partitions_of
@@ -62,19 +62,24 @@ class AdminApi:
         *,
         changes: bool = False,
         moves: bool = True,
+        has_named_brokers: bool = False,
     ) -> dict[K, V]:
         """Sends requests until there is a result for every key; what may succeed later is sent again until the
-        deadline, and what is about an unknown topic or partition for as long as `NetworkClient.topic` waits for one.
+        deadline, and what is about an unknown topic or partition for as long as `NetworkClient.topic` waits for one; so
+        is what goes to an unknown broker that the caller named.
 
         Args:
             send: one round of requests, about the keys that are left, with a deadline.
             verb: with a key, how errors call the request: "delete group 'g'".
             changes: whether requests change something: then they are not sent again when a response was lost.
             moves: whether errors that call for fresh metadata are worth another attempt.
+            has_named_brokers: whether requests go to brokers that the caller named. One that metadata does not list may
+                not exist; a leader or a coordinator that it does not list comes back, or another takes over.
 
         Raises:
             KafkaError: with the code of the first refusal; the text tells all of them. The others have succeeded.
             RemoteProtocolError: a response leaves out a key, or tells of another.
+            UnknownBrokerError: metadata still lists no broker that the caller named.
         """
         network = self._network
         deadline = network.deadline()
@@ -104,6 +109,8 @@ class AdminApi:
             except (ConnectError, ConnectionLostError) as error:
                 is_sent = isinstance(error, ConnectionLostError)
                 if is_sent and changes:
+                    raise
+                if has_named_brokers and isinstance(error, UnknownBrokerError) and network.now() >= missing_until:
                     raise
                 await sleep(retry.pause_until(error))
                 if not is_sent:

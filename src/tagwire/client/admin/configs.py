@@ -122,7 +122,7 @@ class Configs(AdminApi):
                     at = _resource_of(result.resource_type, result.resource_name)
                     yield ApiResult(at, result.error_code, result.error_message, _entries(result.configs))
 
-        return await self._drive(_checked(resources), send, "describe configs of")
+        return await self._drive(_checked(resources), send, "describe configs of", has_named_brokers=True)
 
     async def alter_configs(
         self,
@@ -156,7 +156,7 @@ class Configs(AdminApi):
                     at = _resource_of(result.resource_type, result.resource_name)
                     yield ApiResult(at, result.error_code, result.error_message)
 
-        await self._drive(list(wanted), send, "alter configs of", changes=True)
+        await self._drive(list(wanted), send, "alter configs of", changes=True, has_named_brokers=True)
 
 
 def _altered(name: str, change: Change) -> messages.IncrementalAlterConfigsRequest.AlterableConfig:

@@ -55,6 +55,7 @@ class LogDirs(AdminApi):
         if partitions is not None:
             topics = by_topic(await self._partitions("partitions", partitions))
             wanted = [kind.DescribableLogDirTopic(topic=name, partitions=own) for name, own in topics.items()]
+        has_named_brokers = brokers is not None
         if brokers is None:
             brokers = list((await self._network.refresh([], self._network.deadline())).brokers)
         nodes = arguments.numbers("brokers", brokers)
@@ -65,7 +66,7 @@ class LogDirs(AdminApi):
                 response = await self._request(node, request, deadline)
                 yield ApiResult(node, response.error_code, value=[_log_dir(found) for found in response.results])
 
-        return await self._drive(nodes, send, "describe log directories of broker")
+        return await self._drive(nodes, send, "describe log directories of broker", has_named_brokers=has_named_brokers)
 
 
 def _log_dir(found: messages.DescribeLogDirsResponse.DescribeLogDirsResult) -> LogDir:
