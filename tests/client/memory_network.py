@@ -33,7 +33,8 @@ class MemoryDriver:
     def __init__(self, cluster: FakeCluster, seed: int = 1) -> None:
         self.random = Random(seed)
         self.trace: list[tuple[float, str]] = []
-        self.unreachable: set[str] = set()  # hosts that swallow what is sent to them
+        self.addresses: dict[str, list[str]] = {}  # of hosts that have others than their name
+        self.unreachable: set[str] = set()  # addresses that swallow what is sent to them
         self.unknown: set[str] = set()  # hosts that no name server knows
         self._cluster = cluster
         self._clock = 1000.0
@@ -104,9 +105,10 @@ class MemoryDriver:
             if connection.host in self.unknown:
                 self.after(LATENCY, go_on(lambda: connection.not_resolved("Name or service not known")))
             else:
-                address = ResolvedAddress(0, (connection.host, connection.port))
-                self.after(LATENCY, go_on(lambda: connection.resolved([address])))
-        elif connection.state is ConnectionState.CONNECTING and connection.host not in self.unreachable:
+                names = self.addresses.get(connection.host, [connection.host])
+                found = [ResolvedAddress(0, (name, connection.port)) for name in names]
+                self.after(LATENCY, go_on(lambda: connection.resolved(found)))
+        elif connection.state is ConnectionState.CONNECTING and connection.address.address[0] not in self.unreachable:
             known = [broker.node for broker in self._cluster.brokers if broker.port == connection.port]
             if known:
                 peer = self._peers[connection] = _Peer(self, self._cluster, known[0])

@@ -148,6 +148,25 @@ def test_a_host_that_swallows_packets_is_given_up_after_the_setup_timeout_and_th
     assert driver.now() - 1000 == pytest.approx(20, abs=0.1)
 
 
+@pytest.mark.parametrize("seconds", [2.0, 10.0, 30.0])
+def test_every_address_of_a_host_has_its_share_of_the_time_however_short(seconds: float) -> None:
+    cluster = FakeCluster()
+    driver, client = network(cluster)
+    driver.addresses["kafka-0"] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
+    driver.unreachable.update(["10.0.0.1", "10.0.0.2"])
+    connection = driver.run(client.connection(None, driver.now() + seconds))
+    assert connection.address.address[0] == "10.0.0.3"
+
+
+@pytest.mark.parametrize("seconds", [2.0, 10.0, 30.0])
+def test_brokers_that_accept_and_say_nothing_leave_time_for_the_last_one_however_short(seconds: float) -> None:
+    cluster = FakeCluster(4)
+    driver, client = network(cluster)
+    cluster.script("ApiVersions", Silence(), Silence(), Silence())
+    connection = driver.run(client.connection(None, driver.now() + seconds))
+    assert (connection.host, connection.port) == ("kafka-0", 9095)
+
+
 def test_a_broker_that_accepts_and_says_nothing_is_told_by_the_request_that_it_does_not_answer() -> None:
     cluster = FakeCluster()
     driver, client = network(cluster)

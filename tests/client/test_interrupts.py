@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 from tagwire import messages
 from tagwire.client import LATEST, Client, Producer
 from tagwire.client.broker_connection import BrokerConnection
+from tagwire.client.in_flight_request import InFlightRequest
+from tagwire.client.producing.producer_batch import ProducerBatch
 from tagwire.client.producing.thread import ProducerThread
 from tagwire.rpc import Connection
 
-from .fake_broker import FakeCluster
+from .fake_broker import Close, FakeCluster
 from .stored import values_in
 
 
@@ -82,3 +85,41 @@ def test_a_record_after_an_interrupted_send_goes_at_once(monkeypatch: pytest.Mon
                 producer.send("t", b"interrupted")
         producer.send("t", b"next").result(10)
     assert values_in(cluster.topics["t"][0]) == [b"first", b"next"]
+
+
+def test_a_send_that_was_interrupted_before_its_record_was_kept_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with FakeCluster() as cluster, Producer(cluster.bootstrap) as producer:
+        cluster.topic("t")
+        producer.send("t", b"first").result(10)
+        with monkeypatch.context() as patched:
+
+            def interrupted(batch: ProducerBatch, *_: Any) -> int:
+                raise KeyboardInterrupt
+
+            patched.setattr(ProducerBatch, "append", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                producer.send("t", b"interrupted")
+        producer.flush(10)
+        producer.send("t", b"next").result(10)
+    assert values_in(cluster.topics["t"][0]) == [b"first", b"next"]
+
+
+def test_the_socket_of_a_connection_whose_end_was_interrupted_is_closed_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with FakeCluster() as cluster, Client(cluster.bootstrap, timeout=10) as client:
+        client.metadata()
+        cluster.script("Metadata", Close())
+        opened = len(os.listdir("/dev/fd"))
+        with monkeypatch.context() as patched:
+
+            def interrupted(request: InFlightRequest[Any], *_: Any, **__: Any) -> None:
+                raise KeyboardInterrupt
+
+            patched.setattr(InFlightRequest, "settle", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                client.metadata()
+        assert len(os.listdir("/dev/fd")) <= opened - 2  # the broker's end, and this one
+        assert client.metadata().cluster_id == "fake"

@@ -129,8 +129,9 @@ class BlockingDriver:
 
     def close(self) -> None:
         """Closes the sockets of every connection. The driver may be used again."""
-        for connection in list(self._channels):
-            connection.close()
+        for channel in list(self._channels.values()):
+            channel.connection.close()
+            self._forget(channel)  # which was interrupted, where the connection was closed already
         self._changed.clear()
         self._resolved.clear()
         selector, self._selector = self._selector, None
@@ -248,8 +249,10 @@ class BlockingDriver:
 
     def _attend_socket(self, channel: _Channel, events: int) -> None:
         connection = channel.connection
-        if channel.sock is None or connection.closed:
-            return  # it was closed by what came of another one
+        if connection.closed:
+            self._forget(channel)  # it was closed by what came of another one, or its end was interrupted
+        if channel.sock is None:
+            return
         try:
             if not channel.is_connected:
                 self._finish_connect(channel, channel.sock)

@@ -43,8 +43,8 @@ from tagwire.rpc.addresses import address_fault, address_text
 
 LIMITS: Final = Limits(max_frame_bytes=MAX_FRAME_BYTES)
 
-# Seconds for one address to accept a connection, so that one that swallows packets leaves time for the next
-# (socket.connection.setup.timeout.ms of Java's clients).
+# Seconds for one address to accept a connection (socket.connection.setup.timeout.ms of Java's clients), or fewer, so
+# that one that swallows packets leaves time for the next.
 CONNECT_TIMEOUT: Final = 10.0
 
 # Bytes that may wait for a broker to take them before the next request has to wait itself: with them no connection
@@ -368,7 +368,9 @@ class BrokerConnection:
     def _connect(self) -> None:
         self.attempt += 1
         self.state = ConnectionState.CONNECTING
-        self._connect_until = self._now() + CONNECT_TIMEOUT
+        now = self._now()
+        share = (self._setup_deadline - now) / len(self._addresses)
+        self._connect_until = now + min(CONNECT_TIMEOUT, share)
         self._notify(self)
 
     def _no_tls(self, reason: object) -> ConnectError:
@@ -511,7 +513,9 @@ class BrokerConnection:
         self._in_flight.clear()
         self._unwritten.clear()
         self._ciphertext, self.unwritten_bytes = memoryview(b""), 0
-        for request in lost:
-            request.settle(error=error)
-        self._notify(self)
+        try:
+            for request in lost:
+                request.settle(error=error)
+        finally:  # also where that is interrupted: nobody closes it again
+            self._notify(self)
         return error

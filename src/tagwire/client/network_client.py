@@ -352,8 +352,8 @@ class NetworkClient:
         failures: list[TagwireError] = []
         for address, node in known.items():
             # One that accepts and then keeps silent leaves time for the next.
-            is_last = len(failures) == len(known) - 1
-            until = deadline if is_last else min(deadline, self.now() + CONNECT_TIMEOUT)
+            now, left = self.now(), len(known) - len(failures)
+            until = deadline if left == 1 else now + min(CONNECT_TIMEOUT, (deadline - now) / left)
             try:
                 return await self._connection_to(address, node, until)
             except TagwireError as error:

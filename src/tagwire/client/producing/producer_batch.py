@@ -153,9 +153,9 @@ class ProducerBatch:
 
     def append(self, record: Record, size: int) -> int:
         """Adds a record of `size` bytes (`record_size`). Its index in the batch."""
-        self.records.append(record)
         self.size += size
         self.count += 1
+        self.records.append(record)  # an interrupt comes before all of this, or after it
         return self.count - 1
 
     def encode(self) -> None:

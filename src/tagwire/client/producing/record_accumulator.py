@@ -74,8 +74,12 @@ class RecordAccumulator:
                 tp = partitioner.partition_for(record.key, partition)
                 found = self._open.get(tp)
             batch = self._new_batch(tp, partitioner) if found is None else found[0]
-            self._bytes += size
-            delivery = Delivery(batch, batch.append(record, size))
+            before = batch.size
+            try:
+                index = batch.append(record, size)
+            finally:
+                self._bytes += batch.size - before
+            delivery = Delivery(batch, index)
             if batch.size >= self._batch_bytes:
                 self._close(batch, is_full=True)
             return delivery
@@ -166,6 +170,9 @@ class RecordAccumulator:
 
     def _close(self, batch: ProducerBatch, *, is_full: bool) -> None:
         _, partitioner = self._open.pop(batch.topic_partition)
+        if not batch.count:  # the call that began it was interrupted
+            self._incomplete.pop(batch, None)
+            return
         partitioner.batch_closed(batch.topic_partition.partition, self._batch_bytes if is_full else batch.size)
         self._closed.append(batch)
         self._wake_by(0.0)
