@@ -210,7 +210,7 @@ def test_a_running_broker_tells_how_it_is(run, tmp_path):
         assert "flights" in people.out
     gone = run("broker", "--data", deep, "--stats")
     assert (gone.code, gone.out) == (2, "")
-    assert f"no broker answers on {deep}" in gone.err
+    assert f"no broker responds on {deep}" in gone.err
 
 
 def test_the_log_can_be_json_lines(tmp_path):

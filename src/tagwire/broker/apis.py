@@ -17,7 +17,7 @@ from tagwire.spec.api_keys import ApiKey
 from tagwire.spec.releases import advertised
 
 FIXED = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
-"""What may be asked before a client is known."""
+"""What may be requested before a client has authenticated."""
 
 
 class Apis:
@@ -30,7 +30,7 @@ class Apis:
         ConfigError: the table of releases has no such release.
 
     Attributes:
-        served: how each request is answered, by API key.
+        served: what handles the requests, by API key.
         versions: the versions that are let through to a handler.
         added: the messages of those that a program added.
         advertised: the versions that ApiVersions tells. Kafka from 4.0 on tells Produce 0-2 without serving it, for
@@ -49,7 +49,7 @@ class Apis:
         self.added: dict[int, Api] = {}
 
     def add(self, api: Api, handler: AddedHandler) -> None:
-        """Serve an API that has no handler here, or another one in the place of one that has.
+        """Serve an API that has no handler here, or another one instead of one that has.
 
         Raises:
             ConfigError: it is one that a connection begins with.

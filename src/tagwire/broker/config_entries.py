@@ -217,7 +217,12 @@ def _identity(node: Node) -> list[_Row]:
 # Kafka's name, our setting, and how a value of ours is written as Kafka's.
 _SETTINGS: Final = (
     ("num.partitions", "num_partitions", Type.INT, "Partitions of a topic that is created without saying."),
-    ("auto.create.topics.enable", "auto_create_topics", Type.BOOLEAN, "Whether asking for a topic creates it."),
+    (
+        "auto.create.topics.enable",
+        "auto_create_topics",
+        Type.BOOLEAN,
+        "Whether metadata requests for a topic create it.",
+    ),
     ("socket.request.max.bytes", "max_frame_bytes", Type.INT, "The largest request."),
     ("max.connections", "max_connections", Type.INT, "Connections there may be."),
     ("max.connections.per.ip", "max_connections_per_address", Type.INT, "Connections there may be from one address."),

@@ -1,6 +1,6 @@
 """Requests with a timeout: their work is done a part at a time, until the time is over.
 
-As a controller of Kafka does, the broker answers REQUEST_TIMED_OUT for what is left then, all of it where no time is
+As a controller of Kafka does, the broker responds REQUEST_TIMED_OUT for what is left then, all of it where no time is
 given; that was not begun, or undone.
 """
 
@@ -12,12 +12,12 @@ from typing import Final, Protocol, TypeVar
 
 from tagwire.errors import Error, KafkaError
 
-Asked = TypeVar("Asked")
+Requested = TypeVar("Requested")
 
 AT_A_TIME: Final = 64
 """How many partitions are created or deleted before others have their turn: a second's work for a slow disk."""
 
-TIMED_OUT: Final = KafkaError(Error.REQUEST_TIMED_OUT, "there was no time for it: ask for less, or give more time")
+TIMED_OUT: Final = KafkaError(Error.REQUEST_TIMED_OUT, "there was no time for it: request less, or give more time")
 
 
 class Timed(Protocol):
@@ -36,11 +36,11 @@ def is_over(until: float) -> bool:
     return time.monotonic() >= until
 
 
-def batches(asked: Iterable[Asked], weight: Callable[[Asked], int]) -> Iterator[list[Asked]]:
-    """What is asked in parts of `AT_A_TIME` partitions, or of one topic that has more."""
-    part: list[Asked] = []
+def batches(requested: Iterable[Requested], weight: Callable[[Requested], int]) -> Iterator[list[Requested]]:
+    """What is requested, in parts of `AT_A_TIME` partitions, or of one topic that has more."""
+    part: list[Requested] = []
     taken = 0
-    for one in asked:
+    for one in requested:
         if part and taken + weight(one) > AT_A_TIME:
             yield part
             part, taken = [], 0

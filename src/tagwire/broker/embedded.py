@@ -52,7 +52,7 @@ class Broker:
         ConfigError: an option is wrong; the text says which, and what is allowed.
 
     Attributes:
-        requests: what clients asked, the latest requests one by one, and all of them counted.
+        requests: what clients sent, the latest requests one by one, and all of them counted.
         disk: its file operations, which can be made to fail.
     """
 

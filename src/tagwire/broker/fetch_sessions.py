@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): the broker remembers what a reader asks for; each request and response tells changes.
+"""Fetch sessions (KIP-227): the broker remembers what a reader fetches; each request and response tells changes.
 
 A full request (epoch 0) begins a session, if there is room for one, and ends the one it names; epoch -1 only ends.
 Requests after it name the session and count its epochs up; they add partitions, change them and let go of them, and
@@ -46,11 +46,11 @@ Key = tuple[str | UUID, int]
 
 @dataclass(slots=True, eq=False)
 class FetchPartition:
-    """What is asked of one partition, and what was told of it last.
+    """What a session fetches of one partition, and what the last response told of it.
 
     Attributes:
         topic: its topic's name; "" while only an id is known that no topic has.
-        topic_id: its topic's id; UUID 0 where it is asked for by name.
+        topic_id: its topic's id; UUID 0 where it is requested by name.
         index: its number.
         fetch_offset, max_bytes, leader_epoch: where to read from, how much, and what the reader knows of its leader.
         high_watermark, log_start_offset: as last told; -1 for never.
@@ -65,8 +65,8 @@ class FetchPartition:
     high_watermark: int = -1
     log_start_offset: int = -1
 
-    def ask(self, other: FetchPartition) -> None:
-        """Ask for what `other` does from now on."""
+    def update(self, other: FetchPartition) -> None:
+        """Fetch what `other` says from now on."""
         self.fetch_offset, self.max_bytes, self.leader_epoch = other.fetch_offset, other.max_bytes, other.leader_epoch
 
     def tell(self, result: FetchResponse.PartitionData) -> bool:
@@ -199,19 +199,19 @@ class FetchSessions:
         return self._partitions
 
     def begin(self, request: FetchRequest, version: int) -> FetchContext:
-        """What a Fetch request asks for.
+        """What a Fetch request is for.
 
         Raises:
             KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or FETCH_SESSION_TOPIC_ID_ERROR where
                 the session names topics in another way than the request's version.
         """
         by_id = version >= FETCH_TOPIC_IDS
-        asked = {_key(partition, by_id): partition for partition in _asked(request)}
+        requested = {_key(partition, by_id): partition for partition in _requested(request)}
         if request.session_epoch in (FIRST_EPOCH, LAST_EPOCH):
             self._remove(request.session_id)
             if request.session_epoch == LAST_EPOCH:
-                return _Sessionless(list(asked.values()))
-            return _Full(list(asked.values()), lambda: self._create(asked, by_id))
+                return _Sessionless(list(requested.values()))
+            return _Full(list(requested.values()), lambda: self._create(requested, by_id))
         session = self._sessions.get(request.session_id)
         if session is None:
             raise KafkaError(Error.FETCH_SESSION_ID_NOT_FOUND)
@@ -219,22 +219,22 @@ class FetchSessions:
             raise KafkaError(Error.INVALID_FETCH_SESSION_EPOCH)
         if session.by_id != by_id:
             raise KafkaError(Error.FETCH_SESSION_TOPIC_ID_ERROR)
-        added = sum(key not in session.partitions for key in asked)
+        added = sum(key not in session.partitions for key in requested)
         if self._partitions + added > self._most_partitions:
             self._remove(session.session_id)
             raise KafkaError(Error.FETCH_SESSION_ID_NOT_FOUND)
         session.used_ms = self._clock()
         session.epoch = FIRST_EPOCH + 1 if session.epoch == MAX_EPOCH else session.epoch + 1
-        self._update(session, asked, request)
+        self._update(session, requested, request)
         if not session.partitions:
             self._remove(session.session_id)
-            return _Sessionless(list(asked.values()))
+            return _Sessionless(list(requested.values()))
         return _Incremental(session, session.epoch)
 
-    def _update(self, session: FetchSession, asked: dict[Key, FetchPartition], request: FetchRequest) -> None:
+    def _update(self, session: FetchSession, requested: dict[Key, FetchPartition], request: FetchRequest) -> None:
         before = len(session.partitions)
-        for key, partition in asked.items():
-            session.partitions.setdefault(key, partition).ask(partition)
+        for key, partition in requested.items():
+            session.partitions.setdefault(key, partition).update(partition)
         for topic in request.forgotten_topics_data:
             for index in topic.partitions:
                 session.partitions.pop((topic.topic_id if session.by_id else topic.topic, index), None)
@@ -277,7 +277,7 @@ def _key(partition: FetchPartition, by_id: bool) -> Key:
     return (partition.topic_id if by_id else partition.topic), partition.index
 
 
-def _asked(request: FetchRequest) -> Iterator[FetchPartition]:
+def _requested(request: FetchRequest) -> Iterator[FetchPartition]:
     for topic in request.topics:
         for wanted in topic.partitions:
             yield FetchPartition(

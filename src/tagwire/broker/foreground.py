@@ -11,13 +11,13 @@ from contextlib import AsyncExitStack, suppress
 from tagwire.broker.event_loop import run
 from tagwire.broker.network.server import Server
 from tagwire.broker.settings import Settings
-from tagwire.broker.telemetry.status import answering
+from tagwire.broker.telemetry.status import serving_status
 
 
 def serve(settings: Settings, on_ready: Callable[[list[str]], None] = lambda addresses: None) -> None:
     """Run a broker in this thread, the program's main one, until SIGINT or SIGTERM; both stop it in order.
 
-    While it runs, `tagwire.broker.telemetry.status.ask` tells how it is to whoever may read its data directory.
+    While it runs, `tagwire.broker.telemetry.status.read_status` tells how it is to whoever may read its data directory.
 
     Args:
         settings: how it is to run.
@@ -45,6 +45,6 @@ async def _until_signalled(settings: Settings, on_ready: Callable[[list[str]], N
         loop.add_signal_handler(number, stopping.set)
     async with Server(settings) as server, AsyncExitStack() as while_running:
         if settings.data_dir is not None:
-            await while_running.enter_async_context(answering(settings.data_dir, server.stats))
+            await while_running.enter_async_context(serving_status(settings.data_dir, server.stats))
         on_ready(server.addresses)
         await stopping.wait()

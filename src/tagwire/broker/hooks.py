@@ -15,7 +15,7 @@ class Hooks:
 
     Attributes:
         files: its file operations.
-        requests: what clients asked.
+        requests: what clients sent.
         interceptions: what takes requests before they are handled.
     """
 

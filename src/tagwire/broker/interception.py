@@ -1,4 +1,4 @@
-"""Requests taken out of the broker's hands: looked at, changed, answered, delayed, or lost.
+"""Requests taken out of the broker's hands: looked at, changed, given a response, delayed, or lost.
 
     with broker.intercept("Fetch", delay(0.5)): ...
     with broker.intercept("Produce", hang_up(handled=True), times=1): ...     # stored, but its response is lost
@@ -74,7 +74,7 @@ def delay(seconds: float) -> Act:
 
 
 def drop(*, handled: bool = False) -> Act:
-    """Answer nothing, neither the request nor any that follows on its connection, which stays open.
+    """Send no response, to the request or to any that follows on its connection, which stays open.
 
     Args:
         handled: carry the request out first: it is the response that gets lost.
@@ -89,7 +89,7 @@ def drop(*, handled: bool = False) -> Act:
 
 
 def hang_up(*, handled: bool = False) -> Act:
-    """Close the connection instead of answering.
+    """Close the connection instead of sending a response.
 
     Args:
         handled: carry the request out first: it is the response that gets lost.
@@ -98,7 +98,7 @@ def hang_up(*, handled: bool = False) -> Act:
     async def act(call: Intercepted) -> None:
         if handled:
             await call.proceed()
-        raise HangUp("a test asked for it")
+        raise HangUp("an interception closes the connection")
 
     return act
 

@@ -46,7 +46,7 @@ class Node:
         topics: its topics.
         groups, transactions: its consumer groups and transactional ids.
         producer_ids: where producers get their ids.
-        fetch_sessions: what readers have asked for.
+        fetch_sessions: of the readers that have one (KIP-227).
         disk: threads for reading files.
     """
 

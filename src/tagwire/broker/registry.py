@@ -23,14 +23,14 @@ RequestT_co = TypeVar("RequestT_co", bound=MessageObject, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[RequestT_co]):
-    """One request to be answered.
+    """One request to be served.
 
     Attributes:
         request: the decoded message.
         version: in which version it came, and the response goes.
         client_id: the client's name for itself, "" for none.
         session: the connection it came on.
-        broker: what to answer from.
+        broker: what serves it.
         header: what stood before the request.
     """
 
@@ -54,12 +54,12 @@ class Registration:
     """An API with its handler.
 
     Attributes:
-        versions: the lowest and the highest version that are answered, as ApiVersions tells.
+        versions: the lowest and the highest version that are served, as ApiVersions tells.
         overlaps: whether a request may be begun while others of its kind, on the same connection, are still under way.
         most_bytes: the largest request that is handled; a larger one closes the connection. None leaves it to the limit
             of all frames.
         waits: whether the response may wait for what other clients do; a broker that stops does not wait for it then.
-        handler: answers a call with a response object, or None where there is to be no response.
+        handler: returns the response object to a call, or None where there is to be no response.
     """
 
     versions: Range

@@ -1,7 +1,7 @@
 """What the broker does by the clock, as Kafka's KafkaScheduler and LogCleaner do.
 
 It deletes records that are past their retention, compacts logs, remembers how much of each log is on the disk, and
-syncs in intervals where that was asked for.
+syncs in intervals where that is configured.
 """
 
 from __future__ import annotations

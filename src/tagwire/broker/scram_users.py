@@ -13,5 +13,5 @@ SCRAM_NUMBERS: Final[Mapping[str, int]] = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 
 
 def scram_mechanisms(settings: Settings) -> set[int]:
     """Those that any listener asks for: every user has a credential of each."""
-    asked = {mechanism for listener in settings.listeners for mechanism in listener.sasl}
-    return {number for mechanism, number in SCRAM_NUMBERS.items() if mechanism in asked}
+    requested = {mechanism for listener in settings.listeners for mechanism in listener.sasl}
+    return {number for mechanism, number in SCRAM_NUMBERS.items() if mechanism in requested}

@@ -23,7 +23,7 @@ class Session:
     Attributes:
         client_host, client_port: the address it comes from.
         host, port: the address of this broker that clients are told on this connection.
-        gate: who has to authenticate before anything else is answered; None where nobody has to.
+        gate: who has to authenticate before anything else is served; None where nobody has to.
         advertised: the versions that ApiVersions tells, by API key.
         response_bytes: how many bytes of records a response should hold at most just now, of all that clients read.
         software, software_version: what the client says it is, "" for nothing.
@@ -46,7 +46,7 @@ class Session:
 
     @property
     def is_known(self) -> bool:
-        """Whether it may ask for anything."""
+        """Whether it may send any request."""
         return self.gate is None or self.gate.username is not None
 
     @property

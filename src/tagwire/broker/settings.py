@@ -56,21 +56,21 @@ class Settings:
             with the operating system, which decides; a crash of the machine can lose more. A crash of the broker
             alone (kill -9) loses nothing in any of them.
         num_partitions: how many partitions a topic gets that is created without saying.
-        auto_create_topics: whether asking for the metadata of a missing topic creates it, when the client agrees.
-        unsupported: what answers a request that is not served: "close" closes the connection, as Kafka does; "empty"
+        auto_create_topics: whether a request for the metadata of a missing topic creates it, when the client agrees.
+        unsupported: what becomes of a request that is not served: "close" closes the connection, as Kafka does; "empty"
             sends a response of nothing but its correlation id.
         as_release: serve nothing that the brokers of this release of Kafka did not, such as "2.8"; None serves all.
         max_frame_bytes: the largest request; a larger one closes the connection before it is read.
         max_connections, max_connections_per_address: how many there may be; more are closed at once. All together never
             take more than half of the files that the process may open.
-        max_in_flight_bytes: how much all connections together may hold in requests that are not answered yet and
-            answers that are not read yet.
+        max_in_flight_bytes: how much all connections together may hold in requests that have no response yet and
+            responses that are not read yet.
         max_topics, max_partitions, max_groups: how many there may be in all; a request for more is refused.
         max_groups_bytes: how much memory all groups together may take, with what their members say of themselves and
             are assigned, and their offsets; what would need more is refused.
         idle_timeout_s: how long a connection may be silent, or busy with one request that never ends, or not read its
-            answers, before it is closed.
-        requests_kept: how many of the latest requests are kept one by one, for whoever asks who asked what.
+            responses, before it is closed.
+        requests_kept: how many of the latest requests are kept one by one, for whoever looks into who requested what.
         register: the names of int header keys, by which topics of the int-headers dialect are bridged to clients that
             do not speak it.
 

@@ -82,7 +82,7 @@ Done = TypeVar("Done")
 Arguments = TypeVarTuple("Arguments")
 
 Outcome = Topic | KafkaError
-"""A topic, or why it is not what was asked for."""
+"""A topic, or why it is not the requested one."""
 
 SIDE_BY_SIDE = 4
 """How many topics are made or discarded at once: they wait for the disk, and leave threads for appends."""
@@ -315,10 +315,10 @@ class Topics:
 
     @staticmethod
     async def _side_by_side(steps: Iterable[Coroutine[object, None, Done]]) -> list[Done]:
-        places = asyncio.Semaphore(SIDE_BY_SIDE)
+        turns = asyncio.Semaphore(SIDE_BY_SIDE)
 
         async def step(work: Coroutine[object, None, Done]) -> Done:
-            async with places:
+            async with turns:
                 return await work
 
         return list(await asyncio.gather(*map(step, steps)))

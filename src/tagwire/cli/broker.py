@@ -172,9 +172,9 @@ def _listeners(listen: list[str], advertise: list[str]) -> tuple[Listener, ...]:
 
 def _print_stats(data: Path, as_json: bool) -> None:
     from tagwire.broker.telemetry.statistics import tables
-    from tagwire.broker.telemetry.status import ask
+    from tagwire.broker.telemetry.status import read_status
 
-    document = ask(data)
+    document = read_status(data)
     if as_json:
         print(safe_json(json.dumps(document)))
         return

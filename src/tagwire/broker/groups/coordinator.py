@@ -1,8 +1,8 @@
 """The groups of a broker: found by name, kept by time, stored in __consumer_offsets, and there again after a restart.
 
-Everything runs on the event loop. What members ask of a group, and what time does to it, is done one step at a time:
-what a step proposes is stored before the group becomes it, and whoever asks meanwhile waits. Offsets need not wait for
-each other: they are noted in the order in which they are stored.
+Everything runs on the event loop. What members request of a group, and what time does to it, is done one step at
+a time: what a step proposes is stored before the group becomes it, and requests that come meanwhile wait. Offsets need
+not wait for each other: they are noted in the order in which they are stored.
 """
 
 from __future__ import annotations
@@ -194,12 +194,12 @@ class Groups:
         protocol: str | None,
         assignments: dict[str, bytes],
     ) -> SyncResult:
-        """A member asks for its assignment. The response comes when the leader has assigned."""
+        """A member's request for its assignment. The response comes when the leader has assigned."""
         if not group_id:
             return SyncResult(Error.INVALID_GROUP_ID)
         future: asyncio.Future[SyncResult] = asyncio.get_running_loop().create_future()
 
-        def ask(group: Group) -> None:
+        def sync(group: Group) -> None:
             group.sync(
                 member_id,
                 instance_id,
@@ -211,15 +211,15 @@ class Groups:
                 partial(_give, future),
             )
 
-        if not await self._serial.run(group_id, self._sync(group_id, ask)):
+        if not await self._serial.run(group_id, self._sync(group_id, sync)):
             return SyncResult(Error.UNKNOWN_MEMBER_ID)
         return await future
 
-    async def _sync(self, group_id: str, ask: Callable[[Group], None]) -> bool:
+    async def _sync(self, group_id: str, sync: Callable[[Group], None]) -> bool:
         entry = self._groups.get(group_id)
         if entry is None:
             return False
-        ask(entry.group)
+        sync(entry.group)
         await self._settle(entry)
         return True
 
@@ -523,9 +523,9 @@ def _offset_records(group_id: str, offsets: Mapping[TopicPartition, OffsetAndMet
     return [stored.offset_record(group_id, where, offset, now) for where, offset in offsets.items()]
 
 
-def _give(future: asyncio.Future[Given], answer: Given) -> None:
+def _give(future: asyncio.Future[Given], response: Given) -> None:
     if not future.done():  # whoever waited may have gone
-        future.set_result(answer)
+        future.set_result(response)
 
 
 def _new_member_id(name: str) -> str:

@@ -181,7 +181,7 @@ class Group:
         elif self.state is State.PREPARING:
             self._complete_if_all_joined(now_ms)
 
-    # What members ask --------------------------------------------------------------------------------------------
+    # Requests of members -----------------------------------------------------------------------------------------
 
     def join(self, joining: Joining, now_ms: int, reply: JoinReply) -> None:
         """A client joins, or joins again. The response may be given at once, or at a later call of any method."""
@@ -208,7 +208,7 @@ class Group:
         now_ms: int,
         reply: SyncReply,
     ) -> None:
-        """A member asks for its assignment; the leader brings everyone's. None for a protocol means it does not say."""
+        """A member requests its assignment; the leader brings everyone's. None for a protocol means it does not say."""
         self._check_free()
         try:
             member = self._member_of(generation, member_id, instance_id)
@@ -224,7 +224,7 @@ class Group:
         if self.state is State.STABLE:
             reply(self._assignment_of(member))
             return
-        member.complete_sync(SyncResult(Error.REBALANCE_IN_PROGRESS))  # it asked before, and has forgotten
+        member.complete_sync(SyncResult(Error.REBALANCE_IN_PROGRESS))  # its earlier request, which it has given up
         member.on_sync = reply
         if member_id == self.leader:
             self._propose_assignments(assignments, now_ms)
@@ -324,7 +324,7 @@ class Group:
             reply(self._joined(member))  # its response was lost
             return
         member.take(joining)
-        member.complete_join(JoinResult(Error.UNKNOWN_MEMBER_ID))  # it asked before, and has forgotten
+        member.complete_join(JoinResult(Error.UNKNOWN_MEMBER_ID))  # its earlier request, which it has given up
         member.on_join = reply
         self._rebalance(now_ms)
 

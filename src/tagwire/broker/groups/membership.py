@@ -118,7 +118,7 @@ class Member:
         expires_ms: when it is given up unless it is heard of; it does not count while a response is due to it.
         assignment: what the leader assigned to it in this generation.
         on_join, on_sync: where the response goes that is due to it.
-        synced: whether it asked for its assignment in this generation.
+        synced: whether it sent SyncGroup in this generation.
     """
 
     member_id: str
@@ -173,14 +173,14 @@ class Member:
         self.rebalance_timeout_ms = joining.rebalance_timeout_ms
         self.protocols = joining.protocols
 
-    def complete_join(self, answer: JoinResult) -> None:
+    def complete_join(self, response: JoinResult) -> None:
         """Give the response that is due to its joining, if one is."""
         reply, self.on_join = self.on_join, None
         if reply is not None:
-            reply(answer)
+            reply(response)
 
-    def complete_sync(self, answer: SyncResult) -> None:
+    def complete_sync(self, response: SyncResult) -> None:
         """Give the response that is due to its synchronizing, if one is."""
         reply, self.on_sync = self.on_sync, None
         if reply is not None:
-            reply(answer)
+            reply(response)

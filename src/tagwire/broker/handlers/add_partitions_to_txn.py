@@ -1,7 +1,7 @@
 """AddPartitionsToTxn (key 24): let a transaction write to partitions; the first begins it.
 
 Versions 0-3; the later ones are for brokers among each other. Either all partitions are added or none: where one does
-not exist, the others are answered OPERATION_NOT_ATTEMPTED. Before version 2, PRODUCER_FENCED is told as
+not exist, the others get OPERATION_NOT_ATTEMPTED. Before version 2, PRODUCER_FENCED is told as
 INVALID_PRODUCER_EPOCH.
 """
 

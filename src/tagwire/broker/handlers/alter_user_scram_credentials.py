@@ -26,10 +26,10 @@ MOST_ITERATIONS = 16384
 @handles(Request, versions="0-0")
 async def alter_user_scram_credentials(call: Call[Request]) -> Response:
     request = call.request
-    asked: list[Credential] = [*request.deletions, *request.upsertions]
-    times = Counter((one.name, one.mechanism) for one in asked)
+    requested: list[Credential] = [*request.deletions, *request.upsertions]
+    times = Counter((one.name, one.mechanism) for one in requested)
     results = {}
-    for wanted in asked:
+    for wanted in requested:
         result = results[wanted.name] = Response.AlterUserScramCredentialsResult(user=wanted.name)
         try:
             if times[wanted.name, wanted.mechanism] > 1:

@@ -1,6 +1,6 @@
 """ApiVersions (key 18): list the APIs that are served, and their versions.
 
-Versions 0-5. A version that is not served is answered too, in the layout of version 0, with error 35 and the range of
+Versions 0-5. The response to a version that is not served has the layout of version 0, error 35, and the range of
 ApiVersions itself (KIP-511). From version 3 a client says what software it is; a name or version that is not of the
 form Kafka asks for is refused. From version 5 it also says, if it knows, which broker of which cluster it means; one
 that means another is told to begin anew (KIP-1242). Source:

@@ -1,8 +1,8 @@
 """CreatePartitions (key 37): give topics more partitions, each topic with its own outcome.
 
 Versions 0-3. The count is of all partitions, old and new. Where replicas are assigned, each new partition is assigned
-to this broker. With validate_only everything is checked and nothing created. Partitions are on the disk when they are
-answered; those of a topic for which the time that the client gives is too short are not created (REQUEST_TIMED_OUT).
+to this broker. With validate_only everything is checked and nothing created. Partitions are on the disk before the
+response; those of a topic for which the time that the client gives is too short are not created (REQUEST_TIMED_OUT).
 Source: KIP-195.
 """
 

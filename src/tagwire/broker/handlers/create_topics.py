@@ -2,7 +2,7 @@
 
 Versions 2-7. -1 partitions (from version 4) means the broker's default; there is one replica, on this broker. A
 configuration that Kafka does not know is refused, not ignored. With validate_only everything is checked and nothing
-created. A topic is on the disk when it is answered. What cannot be created in the time that the client gives is not
+created. A topic is on the disk before the response. What cannot be created in the time that the client gives is not
 (REQUEST_TIMED_OUT); other clients have their turn between some topics and the next. Source: KIP-4, KIP-464, KIP-525.
 """
 
@@ -71,8 +71,8 @@ def check_named_once(wanted: NamesTopic, times: int) -> None:
         raise KafkaError(Error.INVALID_REQUEST, f"topic {wanted.name} is named {times} times")
 
 
-def _weight(asked: tuple[Request.CreatableTopic, int]) -> int:
-    return max(asked[0].num_partitions, len(asked[0].assignments), 1)
+def _weight(requested: tuple[Request.CreatableTopic, int]) -> int:
+    return max(requested[0].num_partitions, len(requested[0].assignments), 1)
 
 
 async def _create(
@@ -122,7 +122,7 @@ def _result(new: NewTopic, config: TopicConfig, topic_id: UUID) -> Response.Crea
 
 
 def _partitions(call: Call[Request], wanted: Request.CreatableTopic) -> int:
-    """How many partitions are asked for, by number or by naming who holds each."""
+    """How many partitions are requested, by number or by naming who holds each."""
     takes_default = call.version >= CREATE_TOPICS_BROKER_DEFAULTS
     if wanted.assignments:
         return _assigned(call, wanted)

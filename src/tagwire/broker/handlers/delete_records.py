@@ -1,6 +1,6 @@
 """DeleteRecords (key 21): delete the records of partitions before an offset, each with its own outcome.
 
-Versions 0-2. -1 stands for the end of what can be read. What is answered is the first offset that is left; it is on
+Versions 0-2. -1 stands for the end of what can be read. The response tells the first offset that is left; it is on
 the disk by then, and records before it are never read again. A topic that is only compacted is refused
 (POLICY_VIOLATION): its records go by their keys. Source: KIP-107; Kafka's ReplicaManager.
 """
@@ -23,7 +23,8 @@ async def delete_records(call: Call[Request]) -> Response:
     return Response(
         topics=[
             Response.DeleteRecordsTopicResult(
-                name=topic.name, partitions=[await _result(call, topic.name, asked) for asked in topic.partitions]
+                name=topic.name,
+                partitions=[await _result(call, topic.name, requested) for requested in topic.partitions],
             )
             for topic in call.request.topics
         ]
@@ -31,11 +32,11 @@ async def delete_records(call: Call[Request]) -> Response:
 
 
 async def _result(
-    call: Call[Request], topic: str, asked: Request.DeleteRecordsPartition
+    call: Call[Request], topic: str, requested: Request.DeleteRecordsPartition
 ) -> Response.DeleteRecordsPartitionResult:
-    result = Response.DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=NO_OFFSET)
+    result = Response.DeleteRecordsPartitionResult(partition_index=requested.partition_index, low_watermark=NO_OFFSET)
     try:
-        result.low_watermark = await _delete(call, topic, asked)
+        result.low_watermark = await _delete(call, topic, requested)
     except KafkaError as error:
         result.error_code = error.code
     except OffsetOutOfRangeError:
@@ -45,13 +46,13 @@ async def _result(
     return result
 
 
-async def _delete(call: Call[Request], name: str, asked: Request.DeleteRecordsPartition) -> int:
+async def _delete(call: Call[Request], name: str, requested: Request.DeleteRecordsPartition) -> int:
     topic = call.broker.topics.get(name)
-    partition = call.broker.topics.partition(name, asked.partition_index)
+    partition = call.broker.topics.partition(name, requested.partition_index)
     if topic is None or partition is None:
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
     if topic.is_internal:
         raise KafkaError(Error.INVALID_TOPIC_EXCEPTION)
     if not topic.config.deletes:
         raise KafkaError(Error.POLICY_VIOLATION)
-    return await partition.delete_records(asked.offset)
+    return await partition.delete_records(requested.offset)

@@ -27,12 +27,12 @@ NO_ID = UUID(int=0)
 async def delete_topics(call: Call[Request]) -> Response:
     request = call.request
     if call.version >= DELETE_TOPICS_IDS:
-        asked = [(state.name, state.topic_id) for state in request.topics]
+        requested = [(state.name, state.topic_id) for state in request.topics]
     else:
-        asked = [(name, NO_ID) for name in request.topic_names]
+        requested = [(name, NO_ID) for name in request.topic_names]
     until = deadline(request)
     results: list[Response.DeletableTopicResult] = []
-    for some in batches(dict.fromkeys(asked), lambda one: _weight(call, *one)):
+    for some in batches(dict.fromkeys(requested), lambda one: _weight(call, *one)):
         if is_over(until):
             results += [_refusal(name, topic_id, TIMED_OUT) for name, topic_id in some]
         else:
@@ -50,11 +50,11 @@ async def _delete(call: Call[Request], some: Sequence[tuple[str | None, UUID]]) 
     """The outcomes for some topics, which are deleted together."""
     found: dict[tuple[str | None, UUID], Topic] = {}
     outcomes: dict[tuple[str | None, UUID], Topic | KafkaError] = {}
-    for asked in some:
+    for requested in some:
         try:
-            found[asked] = _named(call, *asked)
+            found[requested] = _named(call, *requested)
         except KafkaError as error:
-            outcomes[asked] = error
+            outcomes[requested] = error
     outcomes.update(zip(found, await call.broker.topics.delete_all(list(found.values()))))
     gone = {topic.name for topic in outcomes.values() if isinstance(topic, Topic)}
     if gone:
@@ -62,9 +62,9 @@ async def _delete(call: Call[Request], some: Sequence[tuple[str | None, UUID]]) 
     return [
         Response.DeletableTopicResult(name=outcome.name, topic_id=outcome.topic_id)
         if isinstance(outcome, Topic)
-        else _refusal(*asked, outcome)
-        for asked in some
-        for outcome in (outcomes[asked],)
+        else _refusal(*requested, outcome)
+        for requested in some
+        for outcome in (outcomes[requested],)
     ]
 
 

@@ -1,8 +1,8 @@
 """DescribeConfigs (key 32): describe the configurations of topics and of the broker.
 
 Versions 1-4. Every configuration is told, with its value, its default, and where its value comes from; from version 3
-with its type and, when asked for, a sentence about it. The broker's own are read-only. Groups and client metrics can be
-asked about, and have none; there are no other kinds of resources. Source: KIP-133, KIP-569.
+with its type and, on request, a sentence about it. The broker's own are read-only. Groups and client metrics can be
+described, and have none; there are no other kinds of resources. Source: KIP-133, KIP-569.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 
 @handles(Request, versions="1-4")
 async def describe_configs(call: Call[Request]) -> Response:
-    asked = {(resource.resource_type, resource.resource_name): resource for resource in call.request.resources}
-    return Response(results=[_describe(call, resource) for resource in asked.values()])
+    requested = {(resource.resource_type, resource.resource_name): resource for resource in call.request.resources}
+    return Response(results=[_describe(call, resource) for resource in requested.values()])
 
 
 def _describe(call: Call[Request], resource: Request.DescribeConfigsResource) -> Response.DescribeConfigsResult:

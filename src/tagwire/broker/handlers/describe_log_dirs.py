@@ -33,10 +33,10 @@ def _respond(call: Call[Request]) -> Response:
         return Response(
             results=[Response.DescribeLogDirsResult(error_code=Error.KAFKA_STORAGE_ERROR, log_dir=str(path))]
         )
-    asked = list(_asked(call))
+    requested = list(_requested(call))
     whole = Response.DescribeLogDirsResult(
         log_dir=str(path),
-        topics=_topics(partition for partition in asked if not partition.log.is_offline),
+        topics=_topics(partition for partition in requested if not partition.log.is_offline),
         total_bytes=disk.total,
         usable_bytes=disk.free,
     )
@@ -44,7 +44,7 @@ def _respond(call: Call[Request]) -> Response:
         Response.DescribeLogDirsResult(
             error_code=Error.KAFKA_STORAGE_ERROR, log_dir=str(partition.log.directory), topics=_topics([partition])
         )
-        for partition in asked
+        for partition in requested
         if partition.log.is_offline
     ]
     return Response(results=[whole, *offline])
@@ -61,9 +61,9 @@ def _topics(partitions: Iterable[Partition]) -> list[Response.DescribeLogDirsTop
     return [Response.DescribeLogDirsTopic(name=name, partitions=found) for name, found in topics.items()]
 
 
-def _asked(call: Call[Request]) -> Iterable[Partition]:
+def _requested(call: Call[Request]) -> Iterable[Partition]:
     topics = call.broker.topics
     if call.request.topics is None:
         return topics.partitions()
-    asked = {(topic.topic, index) for topic in call.request.topics for index in topic.partitions}
-    return filter(None, (topics.partition(*where) for where in sorted(asked)))
+    requested = {(topic.topic, index) for topic in call.request.topics for index in topic.partitions}
+    return filter(None, (topics.partition(*where) for where in sorted(requested)))

@@ -22,9 +22,9 @@ Response = messages.DescribeUserScramCredentialsResponse
 async def describe_user_scram_credentials(call: Call[Request]) -> Response:
     mechanisms = scram_mechanisms(call.broker.settings)
     users = call.broker.settings.users if mechanisms else {}
-    asked = Counter(user.name for user in call.request.users or ()) or Counter(users.keys())
+    requested = Counter(user.name for user in call.request.users or ()) or Counter(users.keys())
     results = []
-    for name, times in asked.items():
+    for name, times in requested.items():
         result = Response.DescribeUserScramCredentialsResult(user=name, error_message=None)
         if times > 1:
             result.error_code, result.error_message = Error.DUPLICATE_RESOURCE, f"user {name} is named {times} times"

@@ -1,7 +1,7 @@
 """ElectLeaders (key 43): elect leaders of partitions, each with its own outcome.
 
 Versions 0-2; before version 1 the preferred replica, from then on also any that is there. The one broker leads every
-partition (ELECTION_NOT_NEEDED) but those whose log is offline, for which there is no other. Asked about all partitions,
+partition (ELECTION_NOT_NEEDED) but those whose log is offline, for which there is no other. For all partitions
 it tells of those alone. Source: KIP-183, KIP-460.
 """
 
@@ -28,7 +28,7 @@ async def elect_leaders(call: Call[Request]) -> Response:
     if call.request.election_type not in NO_OTHER:
         return Response(error_code=Error.INVALID_REQUEST)
     results: dict[str, list[Response.PartitionResult]] = {}
-    for number, (topic, index) in enumerate(_asked(call)):
+    for number, (topic, index) in enumerate(_requested(call)):
         if number % PARTITIONS_AT_A_TIME == 0:
             await asyncio.sleep(0)  # other clients come in between
         result = Response.PartitionResult(partition_id=index, error_message=None)
@@ -44,11 +44,11 @@ async def elect_leaders(call: Call[Request]) -> Response:
     )
 
 
-def _asked(call: Call[Request]) -> list[tuple[str, int]]:
+def _requested(call: Call[Request]) -> list[tuple[str, int]]:
     if call.request.topic_partitions is None:
         return [(one.topic, one.index) for one in call.broker.topics.partitions() if one.log.is_offline]
-    asked = ((topic.topic, index) for topic in call.request.topic_partitions for index in topic.partitions)
-    return list(dict.fromkeys(asked))
+    requested = ((topic.topic, index) for topic in call.request.topic_partitions for index in topic.partitions)
+    return list(dict.fromkeys(requested))
 
 
 def _elect(call: Call[Request], topic: str, index: int) -> None:

@@ -1,8 +1,8 @@
 """EndTxn (key 26): commit or abort a transaction.
 
-Versions 0-4. It is answered when every partition of the transaction has its marker: what is read next is the outcome.
-Ending a transaction again as it ended is answered as the first time. Before version 2, PRODUCER_FENCED is told as
-INVALID_PRODUCER_EPOCH.
+Versions 0-4. The response follows when every partition of the transaction has its marker: what is read next is the
+outcome. Ending a transaction again as it ended gets the response of the first time. Before version 2, PRODUCER_FENCED
+is told as INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Fetch (key 1): read batches from partitions, waiting a while for them if need be.
 
 Versions 4-16; from version 13 topics are named by their ids. Whole batches are returned as they are stored, from the
-one that holds the offset asked for; the very first one even if it is larger than every limit, so that a reader never
+one that holds the requested offset; the very first one even if it is larger than every limit, so that a reader never
 gets stuck. Readers of committed records get nothing from the oldest open transaction on, and are told which
 transactions were aborted. With less than `min_bytes` at hand it waits for more, at most `max_wait_ms`; an error is
-answered at once, and so is a request for no partition. From version 7 a request may be one of a session, whose
+told at once, and a request for no partition does not wait. From version 7 a request may be one of a session, whose
 responses tell only what has changed (see `broker.fetch_sessions`). Of a topic that keeps a record dialect, a client
 that speaks it gets what is stored, any other record batches made of it. Source: KIP-227, KIP-516; Kafka's
 ReplicaManager.
@@ -32,25 +32,25 @@ Request = messages.FetchRequest
 Response = messages.FetchResponse
 
 MAX_RESPONSE_BYTES = 57_671_680
-"""The most records one response holds, whatever the client asks for: 55 MiB, Kafka's own fetch.max.bytes."""
+"""The most records one response holds, whatever the client requests: 55 MiB, Kafka's own fetch.max.bytes."""
 
 MAX_WAIT_MS = 60_000
-"""The longest a response waits for records, whatever the client asks for: a client that is gone is noticed by then."""
+"""The longest a response waits for records, whatever the client requests: a client that is gone is noticed by then."""
 
 READ_COMMITTED = 1
 
 Found = Partition | Error
 """A partition, or why there is none."""
 
-Asked = tuple[FetchPartition, Found]
+Requested = tuple[FetchPartition, Found]
 
 
 @handles(Request, versions="4-16", waits=True)
 async def fetch(call: Call[Request]) -> Response:
     try:
         context = call.broker.fetch_sessions.begin(call.request, call.version)
-        asked = [(wanted, _find(call, wanted)) for wanted in context.partitions]
-        session_id, told = context.respond(await _results(call, asked))
+        requested = [(wanted, _find(call, wanted)) for wanted in context.partitions]
+        session_id, told = context.respond(await _results(call, requested))
     except KafkaError as error:
         return Response(error_code=error.code)
     return Response(
@@ -79,24 +79,24 @@ def _find(call: Call[Request], wanted: FetchPartition) -> Found:
     return Error.INCONSISTENT_TOPIC_ID if made_anew else Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def _results(call: Call[Request], asked: Sequence[Asked]) -> list[Response.PartitionData]:
-    partitions = [partition for _, partition in asked if isinstance(partition, Partition)]
+async def _results(call: Call[Request], requested: Sequence[Requested]) -> list[Response.PartitionData]:
+    partitions = [partition for _, partition in requested if isinstance(partition, Partition)]
     more = asyncio.Event()
     for partition in partitions:
         partition.watch(more)
     try:
         before = _published(partitions)
-        results = await _read(call, asked)
+        results = await _read(call, requested)
         least = min(call.request.min_bytes, call.request.max_bytes, MAX_RESPONSE_BYTES)
         missing = least - sum(len(result.records or b"") for result in results)
-        if not asked or missing <= 0 or any(result.error_code != Error.NONE for result in results):
+        if not requested or missing <= 0 or any(result.error_code != Error.NONE for result in results):
             return results
         with suppress(TimeoutError):
             async with asyncio.timeout(min(call.request.max_wait_ms, MAX_WAIT_MS) / 1000):
                 while _published(partitions) - before < missing and not any(p.deleted for p in partitions):
                     await more.wait()
                     more.clear()
-        return await _read(call, asked)
+        return await _read(call, requested)
     finally:
         for partition in partitions:
             partition.unwatch(more)
@@ -106,17 +106,17 @@ def _published(partitions: Sequence[Partition]) -> int:
     return sum(partition.log.published_bytes for partition in partitions)
 
 
-async def _read(call: Call[Request], asked: Sequence[Asked]) -> list[Response.PartitionData]:
-    if any(isinstance(found, Partition) and found.log.end_offset > wanted.fetch_offset for wanted, found in asked):
-        return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _read_all, call, asked)
-    return _read_all(call, asked)  # nothing there: no file is touched
+async def _read(call: Call[Request], requested: Sequence[Requested]) -> list[Response.PartitionData]:
+    if any(isinstance(found, Partition) and found.log.end_offset > wanted.fetch_offset for wanted, found in requested):
+        return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _read_all, call, requested)
+    return _read_all(call, requested)  # nothing there: no file is touched
 
 
-def _read_all(call: Call[Request], asked: Sequence[Asked]) -> list[Response.PartitionData]:
+def _read_all(call: Call[Request], requested: Sequence[Requested]) -> list[Response.PartitionData]:
     left = min(call.request.max_bytes, MAX_RESPONSE_BYTES, call.session.response_bytes())
     nothing_yet = True
     results = []
-    for wanted, found in asked:
+    for wanted, found in requested:
         result = _read_one(call, found, wanted, left, nothing_yet)
         results.append(result)
         left -= len(result.records or b"")

@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs (key 44): change configurations of topics, each resource with its own outcome.
 
 Versions 0-1. A configuration is set, taken back to its default, or, where it is a list, added to and taken from. All
-changes of one topic are made, or none; they are on the disk when they are answered. With validate_only they are checked
+changes of one topic are made, or none; they are on the disk before the response. With validate_only they are checked
 and not made. The broker's own configurations are said when it is started, and cannot be changed; to set one to what it
 is changes nothing, and is no error. Source: KIP-339.
 """
@@ -146,7 +146,7 @@ def _value(topic: Topic, change: Change) -> str | None:
         raise KafkaError(Error.INVALID_CONFIG, f"{name} is no list that could be added to or taken from")
     told = topic.config.as_strings()[name]
     held = told.split(",") if told else []
-    asked = [part.strip() for part in value.split(",")]
+    requested = [part.strip() for part in value.split(",")]
     if operation == APPEND:
-        return ",".join([*held, *(part for part in asked if part not in held)])
-    return ",".join(part for part in held if part not in asked)
+        return ",".join([*held, *(part for part in requested if part not in held)])
+    return ",".join(part for part in held if part not in requested)

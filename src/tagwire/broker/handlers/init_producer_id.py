@@ -34,7 +34,7 @@ async def init_producer_id(call: Call[Request]) -> Response:
 
 
 def fencing_error(error: KafkaError, version: int, first_with_fenced: int) -> Error:
-    """What a client of `version` is told: PRODUCER_FENCED is younger than the APIs that answer it."""
+    """What a client of `version` is told: PRODUCER_FENCED is younger than the APIs that respond with it."""
     if error.error is Error.PRODUCER_FENCED and version < first_with_fenced:
         return Error.INVALID_PRODUCER_EPOCH
     return error.error

@@ -1,4 +1,4 @@
-"""JoinGroup (key 11): become a member of a group; answered when every member has joined.
+"""JoinGroup (key 11): become a member of a group; the response waits until every member has joined.
 
 Versions 0-9. Before version 1 the rebalance timeout is the session timeout. From version 4 a client without a member
 id is told one (MEMBER_ID_REQUIRED) and joins with it; a static member, from version 5, needs none. From version 9 a

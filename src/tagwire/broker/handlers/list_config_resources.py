@@ -1,7 +1,7 @@
 """ListConfigResources (key 74): list the resources that have configurations: topics, and the broker.
 
 Versions 0-1; before version 1, as ListClientMetricsResources, client metrics alone, of which there are none. From then
-on some kinds of resources can be asked for; none asked for means all. Source: KIP-1000, KIP-1142.
+on some kinds of resources can be requested; none means all. Source: KIP-1000, KIP-1142.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ KNOWN = frozenset({TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP})
 async def list_config_resources(call: Call[Request]) -> Response:
     if call.version < LIST_CONFIG_RESOURCES_TYPES:
         return Response()
-    asked = set(call.request.resource_types) or KNOWN
-    if asked - KNOWN:
+    requested = set(call.request.resource_types) or KNOWN
+    if requested - KNOWN:
         return Response(error_code=Error.UNSUPPORTED_VERSION)
-    found = [(str(call.broker.node_id), BROKER)] if BROKER in asked else []
-    if TOPIC in asked:
+    found = [(str(call.broker.node_id), BROKER)] if BROKER in requested else []
+    if TOPIC in requested:
         found += [(topic.name, TOPIC) for topic in call.broker.topics]
     return Response(
         config_resources=[Response.ConfigResource(resource_name=name, resource_type=kind) for name, kind in found]

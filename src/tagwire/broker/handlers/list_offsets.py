@@ -29,7 +29,8 @@ async def list_offsets(call: Call[Request]) -> Response:
     return Response(
         topics=[
             Response.ListOffsetsTopicResponse(
-                name=topic.name, partitions=[await _searched(call, topic.name, asked) for asked in topic.partitions]
+                name=topic.name,
+                partitions=[await _searched(call, topic.name, requested) for requested in topic.partitions],
             )
             for topic in call.request.topics
         ]
@@ -37,24 +38,24 @@ async def list_offsets(call: Call[Request]) -> Response:
 
 
 async def _searched(
-    call: Call[Request], topic: str, asked: Request.ListOffsetsPartition
+    call: Call[Request], topic: str, requested: Request.ListOffsetsPartition
 ) -> Response.ListOffsetsPartitionResponse:
-    if asked.timestamp in (LATEST, EARLIEST):
-        return _result(call, topic, asked)
+    if requested.timestamp in (LATEST, EARLIEST):
+        return _result(call, topic, requested)
     # In a thread: a search by time reads files. One at a time: a thousand searches hold up nobody else's.
-    return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _result, call, topic, asked)
+    return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _result, call, topic, requested)
 
 
 def _result(
-    call: Call[Request], topic: str, asked: Request.ListOffsetsPartition
+    call: Call[Request], topic: str, requested: Request.ListOffsetsPartition
 ) -> Response.ListOffsetsPartitionResponse:
-    result = Response.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+    result = Response.ListOffsetsPartitionResponse(partition_index=requested.partition_index)
     try:
-        partition = call.broker.topics.partition(topic, asked.partition_index)
+        partition = call.broker.topics.partition(topic, requested.partition_index)
         if partition is None:
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
-        partition.log.check_leader_epoch(asked.current_leader_epoch)
-        result.timestamp, result.offset = _find(call, partition.log, asked.timestamp)
+        partition.log.check_leader_epoch(requested.current_leader_epoch)
+        result.timestamp, result.offset = _find(call, partition.log, requested.timestamp)
         if call.version >= LIST_OFFSETS_LEADER_EPOCH and result.offset >= 0:
             result.leader_epoch = partition.log.leader_epoch
     except KafkaError as error:

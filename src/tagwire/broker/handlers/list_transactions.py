@@ -26,12 +26,12 @@ async def list_transactions(call: Call[Request]) -> Response:
                 transaction_state=transaction.state.label,
             )
             for transaction in call.broker.transactions
-            if _is_asked_for(call.request, transaction)
+            if _is_requested(call.request, transaction)
         ],
     )
 
 
-def _is_asked_for(request: Request, transaction: Transaction) -> bool:
+def _is_requested(request: Request, transaction: Transaction) -> bool:
     if request.state_filters and transaction.state.label not in request.state_filters:
         return False
     if request.producer_id_filters and transaction.producer_id not in request.producer_id_filters:

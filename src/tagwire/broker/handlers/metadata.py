@@ -1,8 +1,8 @@
 """Metadata (key 3): describe brokers and topics.
 
-Versions 0-12. The one broker is told at the address the client reached it under. No topics asked for means all (an
+Versions 0-12. The one broker is told at the address the client reached it under. No topics requested means all (an
 empty list in version 0, null from 1). A missing topic is created when the client and the broker both allow it (before
-version 4 every client does). From version 12 a topic can be asked for by its id. Source: KIP-516; Kafka's
+version 4 every client does). From version 12 a topic can be requested by its id. Source: KIP-516; Kafka's
 KafkaApis.
 """
 
@@ -44,15 +44,15 @@ async def metadata(call: Call[Request]) -> Response:
     )
 
 
-def _once(asked: Iterable[Request.MetadataRequestTopic]) -> Iterable[Request.MetadataRequestTopic]:
-    return {(topic.name, topic.topic_id): topic for topic in asked}.values()
+def _once(requested: Iterable[Request.MetadataRequestTopic]) -> Iterable[Request.MetadataRequestTopic]:
+    return {(topic.name, topic.topic_id): topic for topic in requested}.values()
 
 
 async def _find_all(
-    broker: Node, asked: Iterable[Request.MetadataRequestTopic], create: bool, version: int
+    broker: Node, requested: Iterable[Request.MetadataRequestTopic], create: bool, version: int
 ) -> list[Response.MetadataResponseTopic]:
     found = []
-    for number, topic in enumerate(_once(asked)):
+    for number, topic in enumerate(_once(requested)):
         found.append(await _find(broker, topic, create, version))
         # When there is no room for one more, there is none for thousands more.
         create = create and found[-1].error_code != Error.POLICY_VIOLATION
@@ -62,20 +62,22 @@ async def _find_all(
 
 
 async def _find(
-    broker: Node, asked: Request.MetadataRequestTopic, create: bool, version: int
+    broker: Node, requested: Request.MetadataRequestTopic, create: bool, version: int
 ) -> Response.MetadataResponseTopic:
-    if asked.name is None:
-        found = broker.topics.by_id(asked.topic_id)
+    if requested.name is None:
+        found = broker.topics.by_id(requested.topic_id)
         if found is None:
             name = None if version >= METADATA_NULLABLE_TOPIC_NAME else ""
-            return Response.MetadataResponseTopic(error_code=Error.UNKNOWN_TOPIC_ID, name=name, topic_id=asked.topic_id)
+            return Response.MetadataResponseTopic(
+                error_code=Error.UNKNOWN_TOPIC_ID, name=name, topic_id=requested.topic_id
+            )
         return _describe(broker, found)
-    found = broker.topics.get(asked.name)
+    found = broker.topics.get(requested.name)
     try:
         if found is None:
-            found = await _create(broker, asked.name, create)
+            found = await _create(broker, requested.name, create)
     except KafkaError as error:
-        return Response.MetadataResponseTopic(error_code=error.code, name=asked.name)
+        return Response.MetadataResponseTopic(error_code=error.code, name=requested.name)
     return _describe(broker, found)
 
 

@@ -1,7 +1,7 @@
 """OffsetCommit (key 8): commit offsets of a group.
 
 Versions 2-9; static members from version 7. A member commits in its generation; anyone may, without a generation,
-while the group has no members. Offsets are stored when they are answered. The retention time of versions 2-4 is not
+while the group has no members. Offsets are stored before the response. The retention time of versions 2-4 is not
 looked at, as in Kafka. Source: Kafka's OffsetMetadataManager.
 """
 
@@ -41,10 +41,10 @@ async def offset_commit(call: Call[Request]) -> Response:
                 name=topic.name,
                 partitions=[
                     Response.OffsetCommitResponsePartition(
-                        partition_index=asked.partition_index,
-                        error_code=outcomes[TopicPartition(topic.name, asked.partition_index)],
+                        partition_index=requested.partition_index,
+                        error_code=outcomes[TopicPartition(topic.name, requested.partition_index)],
                     )
-                    for asked in topic.partitions
+                    for requested in topic.partitions
                 ],
             )
             for topic in request.topics
@@ -60,14 +60,16 @@ def sort_offsets(
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     outcomes: dict[TopicPartition, Error] = {}
     for topic in topics:
-        for asked in topic.partitions:
-            where = TopicPartition(topic.name, asked.partition_index)
-            metadata = asked.committed_metadata or ""
+        for requested in topic.partitions:
+            where = TopicPartition(topic.name, requested.partition_index)
+            metadata = requested.committed_metadata or ""
             if broker.topics.partition(*where) is None:
                 outcomes[where] = Error.UNKNOWN_TOPIC_OR_PARTITION
             elif len(metadata) > MAX_METADATA_CHARACTERS:
                 outcomes[where] = Error.OFFSET_METADATA_TOO_LARGE
             else:
                 outcomes[where] = Error.NONE
-                offsets[where] = OffsetAndMetadata(asked.committed_offset, asked.committed_leader_epoch, metadata, now)
+                offsets[where] = OffsetAndMetadata(
+                    requested.committed_offset, requested.committed_leader_epoch, metadata, now
+                )
     return offsets, outcomes

@@ -29,9 +29,11 @@ async def offset_delete(call: Call[Request]) -> Response:
     if subscribed is None:
         return Response(error_code=Error.NON_EMPTY_GROUP)
     outcomes = {
-        TopicPartition(topic.name, asked.partition_index): _outcome(call, topic.name, asked.partition_index, subscribed)
+        TopicPartition(topic.name, requested.partition_index): _outcome(
+            call, topic.name, requested.partition_index, subscribed
+        )
         for topic in request.topics
-        for asked in topic.partitions
+        for requested in topic.partitions
     }
     gone = [where for where, error in outcomes.items() if error is Error.NONE]
     try:
@@ -44,10 +46,10 @@ async def offset_delete(call: Call[Request]) -> Response:
                 name=topic.name,
                 partitions=[
                     Response.OffsetDeleteResponsePartition(
-                        partition_index=asked.partition_index,
-                        error_code=outcomes[TopicPartition(topic.name, asked.partition_index)],
+                        partition_index=requested.partition_index,
+                        error_code=outcomes[TopicPartition(topic.name, requested.partition_index)],
                     )
-                    for asked in topic.partitions
+                    for requested in topic.partitions
                 ],
             )
             for topic in request.topics

@@ -2,7 +2,7 @@
 
 Versions 1-9; from version 2 null topics mean all that the group has, from version 8 several groups come at once. Where
 nothing is committed the offset is -1. With `require_stable`, from version 7, a partition that an open transaction
-would commit is answered UNSTABLE_OFFSET_COMMIT. Source: KIP-447, KIP-709.
+would commit gets UNSTABLE_OFFSET_COMMIT. Source: KIP-447, KIP-709.
 """
 
 from __future__ import annotations
@@ -59,22 +59,22 @@ async def offset_fetch(call: Call[Request]) -> Response:
 def _topics(
     call: Call[Request],
     group_id: str,
-    asked: dict[str, list[int]] | None,
+    requested: dict[str, list[int]] | None,
     topic_of: Callable[[str, list[Partitions]], Topics],
     partition_type: type[Partitions],
 ) -> list[Topics]:
-    """What a group has committed, of the partitions that are asked for; None asks for all."""
+    """What a group has committed, of the requested partitions; None is all."""
     offsets = call.broker.groups.offsets(group_id)
-    if asked is None:
-        asked = {}
+    if requested is None:
+        requested = {}
         for (topic, index), _ in offsets:
-            asked.setdefault(topic, []).append(index)
+            requested.setdefault(topic, []).append(index)
     require_stable = call.request.require_stable
     return [
         topic_of(
             name, [_result(offsets, TopicPartition(name, index), require_stable, partition_type) for index in indexes]
         )
-        for name, indexes in asked.items()
+        for name, indexes in requested.items()
     ]
 
 

@@ -1,13 +1,12 @@
 """Produce (key 0): append record batches to partitions.
 
 Versions 0-12. One batch per partition, magic 2, from offset 0 on; its bytes are stored unchanged but for base offset
-and leader epoch.
-Versions 0-2 carry message sets of magic 0 and 1, which are stored as one batch of the same records. acks=1 and acks=all
-are answered when the batch is as safe as the broker's `fsync` promises. acks=0 is not answered at all, so a refusal
-closes the connection: nothing else would tell the client. A batch of an idempotent producer that is in the log already
-is answered with the offset it got then. Where a topic keeps a record dialect, a producer that speaks it says so and is
-taken at its word; what any other sends is bridged, or refused (see `broker.dialects`). From version 8 it is told which
-records a batch is refused for. Source: KIP-98, KIP-467.
+and leader epoch. Versions 0-2 carry message sets of magic 0 and 1, which are stored as one batch of the same records.
+With acks=1 and acks=all the response follows when the batch is as safe as the broker's `fsync` promises. acks=0 has no
+response at all, so a refusal closes the connection: nothing else would tell the client. To a batch of an idempotent
+producer that is in the log already the response is the offset it got then. Where a topic keeps a record dialect, a
+producer that speaks it says so and is taken at its word; what any other sends is bridged, or refused (see
+`broker.dialects`). From version 8 it is told which records a batch is refused for. Source: KIP-98, KIP-467.
 """
 
 from __future__ import annotations

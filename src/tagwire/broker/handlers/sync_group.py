@@ -1,7 +1,7 @@
 """SyncGroup (key 14): the leader of a group brings every member's assignment, and every member gets its own.
 
 Versions 0-5; static members from version 3; from version 5 a member may say which protocol it takes to be chosen. The
-assignments are stored before they are answered.
+assignments are stored before the response.
 """
 
 from __future__ import annotations

@@ -44,10 +44,10 @@ async def txn_offset_commit(call: Call[Request]) -> Response:
                 name=topic.name,
                 partitions=[
                     Response.TxnOffsetCommitResponsePartition(
-                        partition_index=asked.partition_index,
-                        error_code=outcomes[TopicPartition(topic.name, asked.partition_index)],
+                        partition_index=requested.partition_index,
+                        error_code=outcomes[TopicPartition(topic.name, requested.partition_index)],
                     )
-                    for asked in topic.partitions
+                    for requested in topic.partitions
                 ],
             )
             for topic in request.topics

@@ -2,8 +2,8 @@
 
 As Kafka does, a connection has one request under way at a time. The exception is a run of requests whose handler
 `overlaps` (Produce): they are begun in order without waiting for each other, so that a producer that sends ahead
-shares a sync. What a client has sent but not been answered, and what it has been answered but not read, are both
-bounded: past the bound nothing is read from it.
+shares a sync. Requests without a response yet, and responses that the client has not read, are both bounded:
+past the bound nothing is read from it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     """The broker's end of one connection.
 
     Args:
-        broker: what requests are answered from.
+        broker: what serves the requests.
         listener: where the client came in; `port` is the one that is listened on.
         client: its host and port. The socket of a client that has gone again does not tell them any more.
         users, budget: shared by all connections.
@@ -119,7 +119,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         self._rpc.received(0)
         self._advance()
-        return self._listener.tls is None  # what was asked before is still answered, which TLS does not allow
+        return self._listener.tls is None  # earlier requests still get their responses, which TLS does not allow
 
     def pause_writing(self) -> None:
         self._client_reads = False
@@ -137,12 +137,12 @@ class ClientConnection(asyncio.BufferedProtocol):
             self.closed.set_result(None)
 
     def hang_up(self) -> None:
-        """Close the connection without answering anything more."""
+        """Close the connection without sending anything more."""
         self._drop_requests()
         self._transport.abort()
 
     def drain(self) -> None:
-        """Close the connection as soon as what is under way is answered; what waits for other clients is not."""
+        """Close the connection as soon as requests under way have responses; those that wait for others get none."""
         self._ending = True
         self._waiting.clear()
         if not self._client_reads or any(begun.waits for begun in self._begun):
@@ -268,9 +268,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         else:
             data = self._rpc.send_response(cast(Request, request), response)
         self._last_active = time.monotonic()
-        self._broker.hooks.requests.answered(begun.logged, max(len(data) - 4, 0))
+        self._broker.hooks.requests.responded(begun.logged, max(len(data) - 4, 0))
         if logger.isEnabledFor(logging.DEBUG):
-            logger.debug("%s: answered %s", self.session.address, request, extra={"fields": begun.logged.fields()})
+            logger.debug("%s: responded to %s", self.session.address, request, extra={"fields": begun.logged.fields()})
         if self._gate is not None:
             self._heed(self._gate)
         if data:

@@ -12,7 +12,7 @@ from tagwire.rpc import AnyRequest, Request, UnsupportedApiVersions
 
 
 async def respond(request: AnyRequest, session: Session, broker: Node, apis: Apis) -> AnyResponse:
-    """The response object to answer with; None for no response, or, to a request that is not served, one of nothing but
+    """The response object; None for no response, or, to a request that is not served, one of nothing but
     its correlation id.
 
     Raises:

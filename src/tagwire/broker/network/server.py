@@ -100,7 +100,7 @@ class Server:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Let nobody in, answer what is under way, hang up, then bring everything to the disk."""
+        """Let nobody in, send the responses to what is under way, hang up, then bring everything to the disk."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -12,7 +12,7 @@ class Users:
     """The users of one broker.
 
     Args:
-        passwords: {user: password}. For SCRAM a credential is made of each when it is first asked for: that takes some
+        passwords: {user: password}. For SCRAM a credential is made of each when it is first needed: that takes some
             milliseconds, which a broker that starts should not spend.
     """
 

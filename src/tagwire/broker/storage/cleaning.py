@@ -37,7 +37,7 @@ class Cleaning:
     delete_retention_ms: int
 
     def keep(self, batch: RecordBatch) -> memoryview | None:
-        """What is kept of a batch: its bytes, unchanged where nothing goes, or None. To be asked in the log's order.
+        """What is kept of a batch: its bytes, unchanged where nothing goes, or None. To be called in the log's order.
 
         Raises:
             CorruptRecordError: its records cannot be read.

@@ -77,7 +77,7 @@ class Compaction:
         files, log: what is compacted.
         where: the topic and partition that it is of.
         cleaned, gaps: where it is written down how far compaction came, and up to where it may leave gaps.
-        stop: asked again and again whether to give up.
+        stop: called again and again: whether to give up.
         map_bytes: memory for keys.
     """
 

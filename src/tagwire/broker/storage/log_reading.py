@@ -109,7 +109,7 @@ class LogView:
 class Fetched:
     """What was read of a log, and the log as it was at that moment.
 
-    What is asked of the log again may be of another moment: its segments may have been replaced or deleted since.
+    What is read of the log again may be of another moment: its segments may have been replaced or deleted since.
 
     Attributes:
         offset: where it was read from.

@@ -1,6 +1,6 @@
 """The state of idempotent and transactional producers in a partition: nothing is stored twice or out of order.
 
-Of each producer the last five batches are known. One of them sent again is a duplicate: it is answered with the offset
+Of each producer the last five batches are known. One of them sent again is a duplicate: the response tells the offset
 that it got at first. Any other batch has to follow the last one without a gap. A producer that nothing is known of may
 start with any sequence, as one may whose records were all deleted. An epoch older than the last one is fenced; a newer
 one starts from sequence 0.

@@ -1,4 +1,4 @@
-"""The request log: the latest requests one by one, and all of them counted. Memory is bounded, whoever asks.
+"""The request log: the latest requests one by one, and all of them counted. Memory is bounded, whatever clients send.
 
 broker.requests.count("Fetch", client_id="billing")
 {entry.version for entry in broker.requests.select("Produce")}
@@ -83,7 +83,7 @@ class RequestTotal:
     """All the requests of one kind from one kind of client, since the broker was started.
 
     Attributes:
-        api_key, version: what was asked; `api` is the API's name.
+        api_key, version: of the request; `api` is the API's name.
         client_id, software, software_version: by whom.
         count: how many requests.
         request_bytes, response_bytes: how much they and their responses held.
@@ -180,8 +180,8 @@ class RequestLog:
         total.request_bytes += size
         return entry
 
-    def answered(self, entry: LoggedRequest, response_bytes: int) -> None:
-        """Note that it is answered."""
+    def responded(self, entry: LoggedRequest, response_bytes: int) -> None:
+        """Note that its response is sent."""
         entry.seconds = time.perf_counter() - entry._begun
         entry.response_bytes = response_bytes
         if entry._total is not None:

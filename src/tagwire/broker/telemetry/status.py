@@ -27,10 +27,10 @@ LONGEST_PATH = 100
 
 
 @asynccontextmanager
-async def answering(data: Path, tell: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
-    """Answers, inside the `with` block, whoever asks on the socket in `data`."""
+async def serving_status(data: Path, tell: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
+    """Tells whoever connects to the socket in `data`, inside the `with` block."""
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             writer.write(json.dumps(tell()).encode())
             await asyncio.wait_for(writer.drain(), PATIENCE_S)
@@ -47,9 +47,9 @@ async def answering(data: Path, tell: Callable[[], dict[str, Any]]) -> AsyncIter
             os.chmod(address, 0o600)
             listening.listen()
             listening.setblocking(False)
-            server = await asyncio.start_unix_server(answer, sock=listening.dup())
+            server = await asyncio.start_unix_server(respond, sock=listening.dup())
     except OSError as error:
-        logger.warning("%s: nobody can ask for statistics: %s", path, error)
+        logger.warning("%s: no statistics can be requested: %s", path, error)
         yield
         return
     try:
@@ -59,25 +59,25 @@ async def answering(data: Path, tell: Callable[[], dict[str, Any]]) -> AsyncIter
         path.unlink(missing_ok=True)
 
 
-def ask(data: Path) -> dict[str, Any]:
+def read_status(data: Path) -> dict[str, Any]:
     """What the broker that runs on `data` tells.
 
     Raises:
-        StorageError: none runs there, or it does not answer.
+        StorageError: none runs there, or it does not respond.
     """
     parts = []
     try:
-        with socket.socket(socket.AF_UNIX) as asking, _address(data / SOCKET) as address:
-            asking.settimeout(PATIENCE_S)
-            asking.connect(address)
-            while part := asking.recv(65536):
+        with socket.socket(socket.AF_UNIX) as connection, _address(data / SOCKET) as address:
+            connection.settimeout(PATIENCE_S)
+            connection.connect(address)
+            while part := connection.recv(65536):
                 parts.append(part)
     except OSError as error:
-        raise StorageError(f"no broker answers on {data}: {error.strerror or error}") from None
+        raise StorageError(f"no broker responds on {data}: {error.strerror or error}") from None
     try:
         document: dict[str, Any] = json.loads(b"".join(parts))
     except ValueError:
-        raise StorageError(f"the broker on {data} stopped while it answered") from None
+        raise StorageError(f"the broker on {data} stopped while it responded") from None
     return document
 
 

@@ -1,8 +1,8 @@
 """The transaction coordinator: requests of producers, timeouts, and the markers that follow from them.
 
-Everything runs on the event loop, one step at a time for each id: whoever asks meanwhile waits. Each step is stored
-before it is answered, and before a step that follows from it is taken. A transaction that was ending when the broker
-stopped is brought to its end when it starts again.
+Everything runs on the event loop, one step at a time for each id: requests that come meanwhile wait. Each step is
+stored before the response, and before a step that follows from it is taken. A transaction that was ending when the
+broker stopped is brought to its end when it starts again.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Transactions:
         """Finish what is under way."""
         await self._serial.close()
 
-    # What producers ask --------------------------------------------------------------------------------------------
+    # Requests of producers ---------------------------------------------------------------------------------------
 
     async def initialize(self, transactional_id: str, timeout_ms: int, producer_id: int, epoch: int) -> tuple[int, int]:
         """A process takes a transactional id over, or goes on with it after an error: its producer id and epoch.
@@ -113,7 +113,7 @@ class Transactions:
     async def _initialize(
         self, transactional_id: str, timeout_ms: int, producer_id: int, epoch: int
     ) -> tuple[int, int]:
-        transaction, asking = self._states.get(transactional_id), (producer_id, epoch)
+        transaction, requester = self._states.get(transactional_id), (producer_id, epoch)
         if transaction is None:
             self._states.check_new(transactional_id)
             new_id = await self._producer_ids.take()
@@ -121,11 +121,11 @@ class Transactions:
             return new_id, 0
         owner = None
         if producer_id >= 0:
-            if asking == transaction.renewed and transaction.state is State.EMPTY:
-                return transaction.producer_id, transaction.epoch  # the response was lost: it is asked again (KIP-360)
-            if asking not in ((transaction.producer_id, transaction.epoch), transaction.renewed):
+            if requester == transaction.renewed and transaction.state is State.EMPTY:
+                return transaction.producer_id, transaction.epoch  # sent again: the response was lost (KIP-360)
+            if requester not in ((transaction.producer_id, transaction.epoch), transaction.renewed):
                 raise KafkaError(Error.PRODUCER_FENCED, f"{transactional_id} is of another producer by now")
-            owner = asking
+            owner = requester
         if transaction.is_ending:
             transaction = await self._finish(transaction)
         if transaction.state is State.ONGOING:
@@ -190,7 +190,7 @@ class Transactions:
         if coming is not None:
             coming.check_open(producer_id, epoch, partition)
 
-    # What time asks ------------------------------------------------------------------------------------------------
+    # Timeouts ----------------------------------------------------------------------------------------------------
 
     async def expire(self) -> None:
         """Abort what has been open for too long, finish what could not be finished, forget what nobody uses."""
