@@ -73,6 +73,11 @@ class MemoryDriver:
             if peer.node == node and not connection.closed:
                 self.after(0, lambda connection=connection: connection.lost("Connection reset by peer"))  # type: ignore[misc]
 
+    def forget_ended(self) -> None:
+        """Keeps nothing of connections that have ended, and of what was to happen to them."""
+        self._peers = {connection: peer for connection, peer in self._peers.items() if not connection.closed}
+        self._events.clear()
+
     def _step(self, until: float) -> None:
         """The next event, or the time that somebody waits for."""
         deadline = min((one.deadline for one in self._peers if not one.closed), default=NEVER)

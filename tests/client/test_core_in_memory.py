@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 
 from tagwire import messages, records
 from tagwire.client.admin.core import AdminCore
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient
 from tagwire.client.scheduling import gather
@@ -199,6 +202,32 @@ def test_a_silent_broker_holds_up_nobody_who_waits_for_another() -> None:
     assert ended[0][0] == 1
     assert ended[0][1] < 1001
     assert ended[1][1] - ended[0][1] > 29
+
+
+def test_connections_that_have_ended_at_addresses_that_nobody_uses_any_more_are_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = FakeCluster()
+    driver, client = network(cluster)
+    known: list[weakref.ref[BrokerConnection]] = []
+    register = driver.register
+
+    def registered(connection: BrokerConnection) -> None:
+        known.append(weakref.ref(connection))
+        register(connection)
+
+    monkeypatch.setattr(driver, "register", registered)
+    for number in range(10):
+        told = cluster._Metadata(messages.MetadataRequest(topics=[]), 0)
+        told.brokers[0].host = f"10.0.0.{number}"
+        cluster.script("Metadata", lambda message, told=told: told)  # type: ignore[misc]
+        driver.run(client.refresh([], client.deadline()))
+        driver.run(client.connection(0, client.deadline()))
+        driver.drop(0)
+    driver.forget_ended()
+    gc.collect()
+    assert len(known) > 10
+    assert sum(connection() is not None for connection in known) < 5
 
 
 def test_a_name_that_nobody_knows_is_told() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from tagwire.client import Client, Security, TopicPartition
 from tagwire.client.reader import Reader
+from tagwire.client.tls import Tls
 from tagwire.errors import AuthenticationError, ConfigError, ConnectError, ConnectionLostError, UnsupportedVersionError
 from tagwire.rpc import PlainServer, ScramServer, scram_credential
 
@@ -141,6 +144,28 @@ def test_a_broker_may_ask_for_a_certificate(certificates: Certificates) -> None:
         with Client(cluster.bootstrap, **options, ssl_certfile=str(certificates.client)) as client:
             assert client.metadata().cluster_id == "fake"
         refused(cluster.bootstrap, timeout=1, **options, kind=(ConnectError, ConnectionLostError))
+
+
+def test_a_client_without_the_certificate_that_is_asked_for_is_told_which_option_gives_it(
+    certificates: Certificates,
+) -> None:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    broker = certificates.server(mutual=True).wrap_bio(incoming, outgoing, server_side=True)
+    client = Tls(ssl.create_default_context(cafile=certificates.authority), "127.0.0.1")
+
+    def pass_on() -> None:
+        incoming.write(client.output())
+        with suppress(ssl.SSLError):
+            broker.do_handshake()
+        data = outgoing.read()
+        client.space()[: len(data)] = data
+        client.received(len(data))
+
+    while not client.shake_hands():
+        pass_on()
+    pass_on()
+    with pytest.raises(OSError, match=r"^TLSV13_ALERT_CERTIFICATE_REQUIRED; .*ssl_certfile$"):
+        client.decrypt(memoryview(bytearray(100)))
 
 
 def test_sasl_goes_inside_tls(certificates: Certificates) -> None:

@@ -419,6 +419,8 @@ class NetworkClient:
             on_ready=self._take_ready,
         )
         self.driver.register(connection)  # before it is kept: where this is interrupted, nobody waits for it in vain
+        # Brokers may come back at other addresses: what has ended is not kept for those that nobody is at any more.
+        self._connections = {at: one for at, one in self._connections.items() if not one.closed}
         self._connections[address] = connection
         return connection
 

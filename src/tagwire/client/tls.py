@@ -91,6 +91,8 @@ class Tls:
             return self._object.write(data[:_WRITE_BYTES])
         except ssl.SSLWantReadError:
             return 0
+        except ssl.SSLError as error:
+            raise _failed(error) from None
 
     def decrypt(self, space: memoryview) -> int | None:
         """Writes what the peer said to `space`; how many bytes, 0 at its end, None while nothing whole is there.
@@ -104,3 +106,13 @@ class Tls:
             return None
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):  # many a broker ends without a word of TLS's
             return 0
+        except ssl.SSLError as error:
+            raise _failed(error) from None
+
+
+def _failed(error: ssl.SSLError) -> OSError:
+    """What the peer says after the handshake, as OpenSSL calls it. With TLS 1.3 it looks at a client's certificate only
+    then."""
+    reason = error.reason or str(error)
+    asks = reason == "TLSV13_ALERT_CERTIFICATE_REQUIRED"
+    return OSError(f"{reason}{'; it asks clients for a certificate: ssl_certfile' if asks else ''}")
