@@ -45,6 +45,12 @@ def _processes(session: int) -> list[str]:
     return found
 
 
+def _heeds_signals() -> None:
+    """Undoes what `nohup`, or a shell's `&`, has told the tests: a program that is to ignore a signal goes on to."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.fixture
 def command(broker, topic, tmp_path) -> Iterator[subprocess.Popen[str]]:
     """A replay that takes minutes, in a session of its own."""
@@ -55,6 +61,7 @@ def command(broker, topic, tmp_path) -> Iterator[subprocess.Popen[str]]:
     running = subprocess.Popen(
         [sys.executable, "-m", "tagwire", "replay", f"{topic}-again", *arguments],
         start_new_session=True,
+        preexec_fn=_heeds_signals,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
