@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from typing import Any
 
@@ -12,6 +14,7 @@ from tagwire import messages
 from tagwire.client import LATEST, Client, Producer
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.in_flight_request import InFlightRequest
+from tagwire.client.producing.blocking_accumulator import BatchCompletion
 from tagwire.client.producing.producer_batch import ProducerBatch
 from tagwire.client.producing.thread import ProducerThread
 from tagwire.rpc import Connection
@@ -123,3 +126,27 @@ def test_the_socket_of_a_connection_whose_end_was_interrupted_is_closed_all_the_
                 client.metadata()
         assert len(os.listdir("/dev/fd")) <= opened - 2  # the broker's end, and this one
         assert client.metadata().cluster_id == "fake"
+
+
+def test_an_interrupt_of_a_thread_that_waits_for_deliveries_takes_the_lock_from_no_other() -> None:
+    completion = BatchCompletion(lambda: None)
+    failures: list[BaseException] = []
+
+    def complete() -> None:
+        try:
+            with completion:
+                completion.notify_all()
+                time.sleep(0.1)  # the other one is awake, and takes the lock back
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                time.sleep(0.1)
+        except RuntimeError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=complete)
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+        with completion:
+            thread.start()
+            completion.wait(10)
+        thread.join()
+    thread.join()
+    assert not failures

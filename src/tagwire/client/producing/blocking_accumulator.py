@@ -19,7 +19,8 @@ class BatchCompletion(threading.Condition):
     """
 
     def __init__(self, require_waitable: Callable[[], None]) -> None:
-        lock = threading.Lock()
+        # Not a Lock: an interrupt while it is taken back after a wait would have `with` release it for another thread.
+        lock = threading.RLock()
         super().__init__(lock)
         self.lock: AbstractContextManager[object] = lock
         self.require_waitable = require_waitable
