@@ -131,6 +131,7 @@ def test_the_socket_of_a_connection_whose_end_was_interrupted_is_closed_all_the_
 def test_an_interrupt_of_a_thread_that_waits_for_deliveries_takes_the_lock_from_no_other() -> None:
     completion = BatchCompletion(lambda: None)
     failures: list[BaseException] = []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job has ignored
 
     def complete() -> None:
         try:
@@ -143,10 +144,13 @@ def test_an_interrupt_of_a_thread_that_waits_for_deliveries_takes_the_lock_from_
             failures.append(error)
 
     thread = threading.Thread(target=complete)
-    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
-        with completion:
-            thread.start()
-            completion.wait(10)
+    try:
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+            with completion:
+                thread.start()
+                completion.wait(10)
+            thread.join()
         thread.join()
-    thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not failures
