@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tagwire.errors import Error
 from tagwire.reference import Shelf, entries, files, write
 from tagwire.reference.html import HtmlRenderer
 from tagwire.reference.markup import element
@@ -88,21 +87,6 @@ def test_every_link_leads_to_a_page_and_to_an_id_in_it(pages: dict[str, Reading]
             assert not anchor or anchor in pages[target].ids, f"{path}: {link}"
             count += 1
     assert count > 1000
-
-
-def test_each_version_of_each_subject_has_its_anchor(pages: dict[str, Reading]) -> None:
-    for subject in kafkas():
-        wanted = {f"v{version}" for version in subject.versions}
-        assert wanted <= set(pages[subject.path].ids)
-
-
-def test_each_field_has_an_anchor_that_names_its_path(pages: dict[str, Reading]) -> None:
-    assert "request.Topics.Partitions.FetchOffset" in pages["apis/Fetch"].ids
-    assert "value.metadata" in pages["records/OffsetCommit"].ids
-
-
-def test_every_kafka_error_but_none_has_an_anchor(pages: dict[str, Reading]) -> None:
-    assert {error.name for error in Error if error is not Error.NONE} <= set(pages["errors"].ids)
 
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)> &amp; \u202e\x1b[31m"
