@@ -59,6 +59,16 @@ def test_a_link_to_a_page_or_an_anchor_that_is_not_there_is_broken(
     assert broken_links(tmp_path) == broken
 
 
+def test_every_path_that_the_page_about_a_new_release_names_is_there() -> None:
+    text = (ROOT / "docs" / "new-release.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:src|tests|scripts)/[\w/.]+)`", text))
+    assert len(named) > 15
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+    handler = (ROOT / "src/tagwire/broker/handlers/fetch.py").read_text(encoding="utf-8")
+    for stated in re.findall(r"`(@handles\([^`)]*)\)`", text):
+        assert stated in handler
+
+
 # Anchors --------------------------------------------------------------------------------------------------------------
 
 
