@@ -17,6 +17,7 @@ from site_links import broken_links
 from site_navigation import listed, with_unlisted
 
 from tagwire.cli import app
+from tagwire.reference import Shelf
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "website" / "pages"
@@ -57,6 +58,22 @@ def test_a_link_to_a_page_or_an_anchor_that_is_not_there_is_broken(
     (tmp_path / "page.html").write_text(f'<h1 id="here">A page</h1>{link}', encoding="utf-8")
     (tmp_path / "other.html").write_text('<h2 id="there">Another</h2>', encoding="utf-8")
     assert broken_links(tmp_path) == broken
+
+
+def test_every_question_leads_to_a_page_and_an_anchor_that_answer_it() -> None:
+    text = (PAGES / "questions.md").read_text(encoding="utf-8")
+    rows = [row for row in text.split("\n") if row.startswith("| ")][1:]
+    assert len(rows) >= 10
+    reference = {f"reference/{path}/index.md" for path in Shelf().paths()}
+    for row in rows:
+        answer = row.split(" | ")[-1]
+        links = re.findall(r"\]\(([^)]+)\)", answer)
+        assert links, row
+        for link in links:
+            page, _, anchor = link.partition("#")
+            known = page in reference or any((folder / page).exists() for folder in site_anchors.FOLDERS)
+            assert known, link
+            assert not anchor or f"{Path(page).stem}.html#{anchor}" in site_anchors.there(), link
 
 
 def test_every_path_that_the_page_about_a_new_release_names_is_there() -> None:
