@@ -123,11 +123,11 @@ class ConnectError(TagwireError):
 
 
 class ConnectionLostError(TagwireError):
-    """The peer closed or reset the connection while an answer was due."""
+    """The peer closed or reset the connection while a response was due."""
 
 
 class RequestTimeoutError(TagwireError):
-    """No answer within the request's time."""
+    """No response within the request's time."""
 
 
 class ProtocolError(TagwireError):
@@ -140,7 +140,7 @@ class RemoteProtocolError(ProtocolError):
 
 
 class LocalProtocolError(ProtocolError):
-    """This side asked for what the protocol forbids, such as an answer out of order. Nothing was sent, and the
+    """This side was told to do what the protocol forbids, such as a response out of order. Nothing was sent, and the
     connection is as it was."""
 
 
@@ -153,7 +153,7 @@ class TransactionStateError(TagwireError):
 
 
 class KafkaError(TagwireError):
-    """A broker answered with an error code.
+    """A broker responded with an error code.
 
     Attributes:
         error: the `Error`; `UNKNOWN_SERVER_ERROR` for a code that is in no table.

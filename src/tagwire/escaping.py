@@ -1,6 +1,6 @@
 """Text from the wire in one line of an error, a log or a terminal.
 
-Whoever answers on a port may put anything into a host name, an error's text or a topic's name. Nothing of that reaches
+Whoever listens on a port may put anything into a host name, an error's text or a topic's name. Nothing of that reaches
 a person but printable characters: an escape sequence must not move the cursor, set the title or hide a line, and a line
 break must not pass for another line of a log.
 """

@@ -97,7 +97,7 @@ def test_bytes_come_in_every_way(run, tmp_path, monkeypatch, way):
         ((), framed(b"\0\x03\0\x0c"), "at byte"),
         ((), framed(b"\x03\xe7\0\0\0\0\0\x01\xff\xff"), "no API has key 999"),
         ((), framed(ASKS[4:] + b"\0"), "at byte 17"),
-        (("FetchRequest",), REQUEST, "the frame holds Metadata v12 (correlation id 8), which was not asked for"),
+        (("FetchRequest",), REQUEST, "the frame holds Metadata v12 (correlation id 8), which was not requested"),
         (("MetadataRequest", "--version", 9), REQUEST, "the frame holds Metadata v12"),
         (("Metadata",), ANSWER, "does not say which version it has: give --version"),
         (("Metadat", "--version", 1), ANSWER, "Did you mean 'Metadata"),

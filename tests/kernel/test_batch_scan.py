@@ -1,4 +1,4 @@
-"""Passing the batches of an answer: as their headers say, and never beyond what agrees with itself."""
+"""Walking the batches of a response: as their headers say, and never beyond what agrees with itself."""
 
 from __future__ import annotations
 

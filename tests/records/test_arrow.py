@@ -328,9 +328,9 @@ def test_an_unknown_option_is_refused() -> None:
     ("options", "error"),
     [
         ({"columns": ("value", "size")}, "column 'size' is unknown; allowed: key, value, topic"),
-        ({"columns": ()}, "no column is asked for"),
-        ({"columns": ("key", "key")}, "column 'key' is asked for twice"),
-        ({"columns": ("topic",)}, "column 'topic' is asked for, but no topic is given"),
+        ({"columns": ()}, "no column is chosen"),
+        ({"columns": ("key", "key")}, "column 'key' is chosen twice"),
+        ({"columns": ("topic",)}, "column 'topic' is chosen, but no topic is given"),
         ({"columns": ("partition",), "topic": "t"}, "no partition is given"),
         ({"timestamp_unit": "ns"}, "timestamp unit 'ns' is unknown; allowed: ms, us"),
     ],

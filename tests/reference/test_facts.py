@@ -96,7 +96,7 @@ def test_what_a_handler_of_the_broker_answers_is_among_the_errors_of_its_api(pat
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Error"
     }
     name = API_NAMES[ApiKey[path.stem.upper()]]
-    assert answered - {"NONE", "UNKNOWN_SERVER_ERROR"} <= {one.error.name for one in notes.answers(name)}
+    assert answered - {"NONE", "UNKNOWN_SERVER_ERROR"} <= {one.error.name for one in notes.api_errors(name)}
 
 
 def test_an_error_without_advice_of_its_own_is_told_by_whether_it_passes() -> None:

@@ -197,7 +197,7 @@ def test_trailing_bytes_are_refused_unless_lenient() -> None:
 
 # Requests sent by the client, the bytes that come back, the error.
 HOSTILE_ANSWERS = [
-    ("unsolicited", 0, "00000004 00000000", RemoteProtocolError, "nothing asked for, correlation id 0"),
+    ("unsolicited", 0, "00000004 00000000", RemoteProtocolError, "unsolicited response, correlation id 0"),
     (
         "another id",
         1,
@@ -236,7 +236,7 @@ def test_a_second_answer_to_one_request_is_unsolicited() -> None:
     answer = pair.broker.send_response(request, messages.MetadataResponse())
     pair.client.receive(answer + answer)
     assert isinstance(pair.client.next_event(), Response)
-    with pytest.raises(RemoteProtocolError, match="nothing asked for"):
+    with pytest.raises(RemoteProtocolError, match="unsolicited response"):
         pair.client.next_event()
 
 
@@ -244,7 +244,7 @@ def test_an_answer_to_produce_without_acks_is_unsolicited() -> None:
     pair = Pair()
     request = pair.ask(produce_request(acks=0), 9)
     pair.client.receive(pair.broker.send_response(request, messages.ProduceResponse()))
-    with pytest.raises(RemoteProtocolError, match="nothing asked for"):
+    with pytest.raises(RemoteProtocolError, match="unsolicited response"):
         pair.client.next_event()
 
 

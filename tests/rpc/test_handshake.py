@@ -67,7 +67,7 @@ def shake(broker: Scripted) -> Handshake:
     while not handshake.done:
         client.receive(broker.exchange(data))
         event: Any = client.next_event()
-        data = handshake.answer(event)
+        data = handshake.receive(event)
     assert data == b""
     return handshake
 
@@ -123,7 +123,7 @@ def test_a_refusal_whose_entries_are_miscounted_is_one_that_lists_nothing() -> N
     client.receive(bytes.fromhex("00000011 00000000 0023 01 0012 0000 0002 00000000"))
     event: Any = client.next_event()
     assert event.message.throttle_time_ms == 0
-    assert handshake.answer(event)[6:8] == b"\x00\x00"
+    assert handshake.receive(event)[6:8] == b"\x00\x00"
 
 
 def test_any_other_error_ends_the_exchange() -> None:
@@ -133,7 +133,7 @@ def test_any_other_error_ends_the_exchange() -> None:
     client.receive(bytes.fromhex("0000000c 00000000 002a 01 00000000 00"))
     event: Any = client.next_event()
     with pytest.raises(KafkaError, match="INVALID_REQUEST") as caught:
-        handshake.answer(event)
+        handshake.receive(event)
     assert caught.value.error is Error.INVALID_REQUEST
 
 
@@ -141,12 +141,12 @@ def test_a_broker_that_supports_nothing_is_named() -> None:
     handshake = Handshake(Connection("client"), broker="broker 1 at kafka-1:9092")
     handshake.request()
     with pytest.raises(UnsupportedVersionError, match="by server: broker 1 at kafka-1:9092 answered ApiV"):
-        handshake.answer(Unsupported(18, HIGHEST, 0))
+        handshake.receive(Unsupported(18, HIGHEST, 0))
 
 
 def test_an_answer_to_another_request_is_an_error() -> None:
     with pytest.raises(LocalProtocolError, match="where ApiVersions was due"):
-        Handshake(Connection("client")).answer(Unsupported(3, 12, 0))
+        Handshake(Connection("client")).receive(Unsupported(3, 12, 0))
 
 
 def test_features_of_the_broker_are_kept() -> None:
@@ -160,7 +160,7 @@ def test_features_of_the_broker_are_kept() -> None:
     data = bytes.fromhex(answer)
     client.receive(len(data).to_bytes(4, "big") + data)
     event: Any = client.next_event()
-    handshake.answer(event)
+    handshake.receive(event)
     assert handshake.features == BrokerFeatures({"metadata.version": (7, 30)}, {"metadata.version": 25}, epoch=42)
 
 
@@ -208,5 +208,5 @@ def test_an_answer_that_is_none_is_a_typed_error(name: str, data: str) -> None:
     handshake.request()
     client.receive(bytes.fromhex(data))
     with pytest.raises(TagwireError) as caught:
-        handshake.answer(client.next_event())  # type: ignore[arg-type]
+        handshake.receive(client.next_event())  # type: ignore[arg-type]
     assert isinstance(caught.value, DecodeError | UnsupportedVersionError)

@@ -136,7 +136,7 @@ REFUSED_BY_A_CLIENT: list[tuple[str, tuple[int, ...], bytes, type[TagwireError],
     ("correlation id of another", (1,), frame("00000001" + "00" * 12), RemoteProtocolError, "id 1 where Metadata v1"),
     ("correlation id of the next one", (1, 1), frame("00000001" + "00" * 12), RemoteProtocolError, "id 1 where"),
     ("negative correlation id", (1,), frame("ffffffff" + "00" * 12), RemoteProtocolError, "id -1 where"),
-    ("unsolicited", (), frame("00000000" + "00" * 12), RemoteProtocolError, "nothing asked for"),
+    ("unsolicited", (), frame("00000000" + "00" * 12), RemoteProtocolError, "unsolicited response"),
     ("flexible answer whose header tags are cut", (9,), frame("00000000 ff"), DecodeError, "ResponseHeader"),
     ("flexible answer with header tags twice", (9,), frame("00000000 02 0500 0500" + "00" * 9), DecodeError, "Header"),
 ]
@@ -170,7 +170,7 @@ def test_an_answer_to_produce_without_acks_is_unsolicited() -> None:
     client = Connection("client")
     client.send(messages.ProduceRequest(acks=0, timeout_ms=1), 9)
     client.receive(frame("00000000 00 01 00000000 00"))
-    with pytest.raises(RemoteProtocolError, match="nothing asked for"):
+    with pytest.raises(RemoteProtocolError, match="unsolicited response"):
         client.next_event()
 
 

@@ -139,7 +139,7 @@ def test_api_versions_is_answered_under_header_0_whatever_its_spec_says() -> Non
     answer = spec("response", apiKey=18)
     assert headers_of(answer) == [0] * 7
     assert spec("response", apiKey=18, headerVersions={"0+": "0"}) == answer
-    with pytest.raises(SpecError, match="headerVersions: ApiVersions is answered under header version 0 always"):
+    with pytest.raises(SpecError, match="headerVersions: the response to ApiVersions has header version 0 always"):
         spec("response", apiKey=18, headerVersions={"0-2": "0", "3+": "1"})
     assert header_problems(answer, {}) == []
 

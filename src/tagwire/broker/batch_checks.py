@@ -61,8 +61,8 @@ def check_batch(
     if header.base_offset:
         raise KafkaError(Error.INVALID_RECORD, f"a producer's batch cannot have base offset {header.base_offset}")
     if header.count < 1 or header.last_offset_delta != header.count - 1:
-        claims = f"{header.count} records with last offset delta {header.last_offset_delta}"
-        raise KafkaError(Error.INVALID_RECORD, f"a producer's batch cannot have {claims}")
+        stated = f"{header.count} records with last offset delta {header.last_offset_delta}"
+        raise KafkaError(Error.INVALID_RECORD, f"a producer's batch cannot have {stated}")
     if header.is_control:
         raise KafkaError(Error.INVALID_RECORD, "a client may not write control records")
     if header.is_transactional and header.producer_id < 0:

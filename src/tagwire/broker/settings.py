@@ -49,7 +49,7 @@ class Settings:
     Attributes:
         data_dir: where topics are kept; None keeps them in a temporary directory, until the broker stops.
         listeners: where clients connect.
-        users: {name: password} of those who may come in where a listener asks. Never shown.
+        users: {name: password} of those who may come in where a listener has `sasl`. Never shown.
         fsync: what an acknowledgement of acks=1 or all promises. "batch": the records are on the disk, one fsync serves
             every batch that waits; what a reader sees is on the disk too. "interval": they are with the operating
             system, and on the disk within a second; a crash of the machine can lose that second. "never": they are

@@ -1,4 +1,4 @@
-"""What clients were seen to ask of brokers, and what follows for the next release.
+"""What clients were seen to request of brokers, and what follows for the next release.
 
 Packets and request logs become observations (`observe`; `seen_in` gives many at a time), observations are gathered by
 client (`Census`), and each client is judged against a release (`judge`). Nothing in a capture stops the reading of the

@@ -42,7 +42,7 @@ def response_of(exchange: Exchange, losses: Losses) -> MessageObject | None:
 
 def response_in(body: bytes, api: int, version: int) -> MessageObject | None:
     """The message in the body of a response; None where it cannot be read."""
-    # A refusal of ApiVersions comes in the layout of version 0, whatever was asked.
+    # A refusal of ApiVersions comes in the layout of version 0, whatever the request's version.
     layouts = (version, 0) if api == ApiKey.API_VERSIONS and version else (version,)
     return _decoded(messages.response, api, layouts, body)
 

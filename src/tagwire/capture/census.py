@@ -26,11 +26,11 @@ MAX_CONNECTIONS: Final = 100_000
 CLUSTER_APIS: Final = frozenset(
     key for key in API_NAMES if "broker" not in messages.request(key).spec.listeners or key == ApiKey.WRITE_TXN_MARKERS
 )
-"""What only brokers and controllers ask: APIs of no broker's listener today, and WriteTxnMarkers."""
+"""What only brokers and controllers send: APIs of no broker's listener today, and WriteTxnMarkers."""
 
 
 class Asker(Protocol):
-    """What tells who asks on which connection: an observation, and the speaker of many."""
+    """What tells who sends on which connection: an observation, and the speaker of many."""
 
     @property
     def client(self) -> Endpoint: ...
@@ -128,7 +128,7 @@ class Usage:
 
     @property
     def is_broker(self) -> bool:
-        """Whether it asks what only brokers and controllers ask."""
+        """Whether it sends what only brokers and controllers send."""
         return not CLUSTER_APIS.isdisjoint(self.apis)
 
     @property

@@ -51,7 +51,7 @@ MAX_HELD_BYTES: Final = 256 << 20
 without responses. Past it, connections that have been silent longest keep nothing any longer."""
 
 KEPT_BYTES: Final = 65_536
-"""Of a frame, where bodies are not asked for: room for any header, and for the ApiVersions of any release."""
+"""Of a frame, where bodies are not wanted: room for any header, and for the ApiVersions of any release."""
 
 
 _APIS: Final = bytes(1 + CLIENT_ID_SINCE.get(api, 0) if api in API_NAMES else 0 for api in range(max(API_NAMES) + 1))

@@ -31,7 +31,7 @@ MAX_FRAME: Final = 1 << 30
 """What claims to be longer is no frame, and the connection none of Kafka's."""
 
 MAX_AWAITED: Final = 10_000
-"""Answers with secrets that are remembered to be due."""
+"""How many responses with secrets are remembered to be due."""
 
 _SIZE = 4
 _REQUEST_HEAD = 12  # size, API key, version, correlation id

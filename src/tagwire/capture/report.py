@@ -69,7 +69,7 @@ def _head(judged: Judged, targets: Sequence[str], files: int) -> str:
 
 
 def _headline(judged: Judged, targets: Sequence[str]) -> str:
-    """The answer for the last of the targets."""
+    """The verdict for the last of the targets."""
     if not judged:
         return "No client was seen"
     target = html_text(targets[-1])
@@ -120,7 +120,7 @@ def _matrix(judged: Judged, targets: Sequence[str]) -> str:
         )
     return (
         "<section><h2 id='matrix'>Clients and releases</h2>"
-        "<p class='quiet'>✓ works, ? the evidence does not tell, ✗ breaks; the releases asked for are underlined.</p>"
+        "<p class='quiet'>✓ works, ? the evidence does not tell, ✗ breaks; the chosen releases are underlined.</p>"
         "<div class='panel' tabindex='0' role='region' aria-labelledby='matrix'><table class='matrix'>"
         f"<thead><tr><th scope='col'>client</th>{heads}<th scope='col' class='number'>requests</th></tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div></section>"
@@ -137,8 +137,8 @@ def _columns(targets: Sequence[str]) -> list[str]:
     names = releases.names()
     columns: list[str] = []
     for name in names:
-        asked = sorted({target for target in targets if releases.row_of(target) == name})
-        columns += asked or ([name] if names.index(name) >= names.index(_OLDEST) else [])
+        chosen = sorted({target for target in targets if releases.row_of(target) == name})
+        columns += chosen or ([name] if names.index(name) >= names.index(_OLDEST) else [])
     return columns
 
 

@@ -27,7 +27,7 @@ class Requests:
         rows: the columns; what `Observation` says of a request, by their names.
         file: the capture's path.
         offered: {row: what the broker listed}, of ApiVersions that got a response.
-        error_codes: {row: codes}, of responses that were read; None where bodies are not asked for.
+        error_codes: {row: codes}, of responses that were read; None where bodies are not wanted.
     """
 
     rows: Rows

@@ -1,6 +1,6 @@
 """The `tagwire` command, one file for each subcommand.
 
-A command's file is imported when it is asked for, and what is heavy when it runs, so that each answers at once.
+A command's file is imported when it is called, and what is heavy when it runs, so that each responds at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tagwire.suggestions import did_you_mean
 
 plain_values.install()
 
-FAILED = 2  # 1 is an answer: a script must not take a broker that is down for a client that breaks
+FAILED = 2  # 1 is a result: a script must not take a broker that is down for a client that breaks
 INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
 # Typer shows its usage errors itself or raises them; their class has no public name.
 _UsageError: Any = typer.BadParameter.__base__

@@ -102,7 +102,7 @@ class _Wanted:
     """The requests that the options name, and whether there is one for each name.
 
     Attributes:
-        seen: how many requests were asked about.
+        seen: how many requests were looked at.
     """
 
     def __init__(self, apis: dict[str, int], client: str | None) -> None:

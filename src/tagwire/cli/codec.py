@@ -51,7 +51,7 @@ def decode(
 
     MESSAGE is one of Kafka's messages or a spec file; the bytes are its body. With --frame they are whole frames with
     size and header: of requests, API and version are read from there; of responses, MESSAGE is the API and --version
-    what was asked for. With --json a message, or with --annotate a run of bytes, is one line.
+    what was to be found. With --json a message, or with --annotate a run of bytes, is one line.
 
     \b
     Examples:

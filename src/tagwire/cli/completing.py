@@ -1,6 +1,6 @@
 """What a shell offers for topics, groups, messages, APIs and releases when Tab is pressed.
 
-Topics and groups are asked of the cluster that the line so far names. A shell waits meanwhile and shows nothing of
+Topics and groups are those of the cluster that the line so far names. A shell waits meanwhile and shows nothing of
 errors, so the request gets a second, and no response is an empty list.
 """
 
@@ -16,7 +16,7 @@ from tagwire.cli.connecting import BOOTSTRAP, connect, given_bootstrap, named_br
 if TYPE_CHECKING:
     from tagwire.client import Client
 
-# Seconds in which the cluster has to answer.
+# Seconds in which the cluster has to respond.
 _PATIENCE = 1.0
 
 

@@ -1,4 +1,4 @@
-"""`tagwire lag`: how far consumer groups are behind, as a cluster answers, or from Kafka's files alone."""
+"""`tagwire lag`: how far consumer groups are behind, as a cluster tells, or from Kafka's files alone."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def lag(
 ) -> None:
     """Show how far every consumer group is behind, of all groups at once.
 
-    The brokers are asked: share groups and those of KIP-848 are told of where they have any. What cannot be told is
+    The brokers tell: share groups and those of KIP-848 are told of where they have any. What cannot be told is
     null, and its note says why. With --files Spark reads what a broker left on disk, with --spark the topic
     __consumer_offsets, which spares the coordinators of a cluster with very many groups.
 
@@ -76,14 +76,14 @@ def lag(
         rows = _spark_rows(files, bootstrap, groups, topics)
     else:
         with connect(bootstrap) as client:
-            rows = _asked(client, groups, topics, members=members)
+            rows = _lags(client, groups, topics, members=members)
     if summary:
         _print_summary(rows, least, as_json)
     else:
         _print(rows, least, members, as_json)
 
 
-def _asked(client: Client, groups: list[str], topics: list[str], *, members: bool) -> list[Row]:
+def _lags(client: Client, groups: list[str], topics: list[str], *, members: bool) -> list[Row]:
     from tagwire.client import Admin
     from tagwire.errors import Error, KafkaError
 

@@ -31,7 +31,7 @@ _DECODED = {
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What is asked for, of every file alike."""
+    """What is to be printed, of every file alike."""
 
     records: bool
     headers: bool
@@ -50,7 +50,7 @@ class _Format:
     register: HeaderRegister | None
 
     def at(self, path: Path) -> dict[str, Any]:
-        """How a file is read: where no dialect was asked for, as the partition that it lies in says."""
+        """How a file is read: where no dialect was given, as the partition that it lies in says."""
         from tagwire.records.files import dialect_in
 
         dialect = dialect_in(path.parent) if self.dialect is None else self.dialect
@@ -228,7 +228,7 @@ def _segment(path: Path, form: _Format) -> Segment | None:
     kind = kind_of(path.name)
     if kind in READ:
         return None
-    # A copy under another name, or what Kafka was about to delete, is read when it is asked for by name.
+    # A copy under another name, or what Kafka was about to delete, is read when it is named.
     if kind == "snapshot" or ".log" in path.suffixes or ".checkpoint" in path.suffixes:
         return Segment(path, **form.at(path))
     raise ConfigError(f"{path}: no file of Kafka's has such a name; a segment ends in .log")

@@ -85,7 +85,7 @@ def parse_range(text: str, option: str) -> tuple[Edge, Edge]:
 def offsets_of(
     client: Client, edge: Edge, holds: Mapping[TopicPartition, Held], *, must_hold: bool = False
 ) -> dict[TopicPartition, int]:
-    """The offset that the edge means in each partition, requests about several of them asked together.
+    """The offset that the edge means in each partition, several of them in one request.
 
     Args:
         holds: what each partition holds now.

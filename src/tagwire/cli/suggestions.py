@@ -48,7 +48,7 @@ def _meant(error_name: str, names: Iterable[str], known: Callable[[], Iterable[s
         try:
             there = set(known())
         except TagwireError:
-            raise error from None  # the cluster answers no more: what it said before stands
+            raise error from None  # the cluster responds no more: what it said before stands
         missing = next((name for name in names if name not in there), None)
         said = "" if missing is None else did_you_mean(missing, there)
         raise KafkaError(error.code, error.message.rstrip(".") + said) from None

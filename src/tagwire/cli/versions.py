@@ -73,10 +73,10 @@ def versions(
     target = None if against is None else ranges_of(against)
     features = None if feature is None else Features.load(feature)
     apis = {} if specs is None else apis_in(specs)
-    asked = {_name(*address): _asked(*address) for address in addresses_of(brokers or bootstrap)}
-    sides = {name: ranges for name, (ranges, _) in asked.items()}
+    told = {_name(*address): _features_of(*address) for address in addresses_of(brokers or bootstrap)}
+    sides = {name: ranges for name, (ranges, _) in told.items()}
     rows = _compared(sides, target, apis)
-    levels = _levels({name: told for name, (_, told) in asked.items()})
+    levels = _levels({name: features for name, (_, features) in told.items()})
     answers = [] if features is None else _answers(features, sides)
     if as_json:
         print_json([*rows, *levels, *answers])
@@ -234,7 +234,7 @@ def _outlook(rows: list[dict[str, Any]], against: str) -> str:
     return f"{count}; " + (f"tagwire loses {', '.join(lost)}." if lost else "nothing tagwire uses is lost.")
 
 
-def _asked(host: str, port: int) -> tuple[dict[int, Range], BrokerFeatures]:
+def _features_of(host: str, port: int) -> tuple[dict[int, Range], BrokerFeatures]:
     with connect(_name(host, port)) as client:
         return client.versions(), client.features()
 

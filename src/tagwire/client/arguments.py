@@ -192,7 +192,7 @@ def timestamp(option: str, given: object) -> int:
 
 
 def config_values(option: str, given: object) -> dict[str, str]:
-    """Configs as Kafka writes them, numbers and truth values as text. Raises ConfigError."""
+    """Configs as Kafka writes them, numbers and booleans as text. Raises ConfigError."""
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
         raise wrong(option, shown(given), 'a dict by config, {"retention.ms": "-1"}')
     return {key: config_value(f"{option} of {told(key)}", value) for key, value in given.items()}

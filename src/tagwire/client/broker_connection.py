@@ -159,7 +159,7 @@ class BrokerConnection:
             ConnectError: no connection; the text names the address and the reason.
             AuthenticationError: the credentials are refused, or the broker cannot prove itself.
             ConnectionLostError, RequestTimeoutError, ProtocolError, UnsupportedVersionError: connected, but what
-                answers is no broker we can talk to.
+                responds is no broker we can talk to.
         """
         self._setup_deadline = max(self._setup_deadline, deadline)
         await Wait(lambda: self.is_ready or self.closed, deadline)
@@ -183,7 +183,7 @@ class BrokerConnection:
         the deadline of the request `name`."""
         left = self.throttled_until - self._now()
         if left > 0 and self.throttled_until >= deadline:
-            raise RequestTimeoutError(f"{self.broker} asked to be left alone for {left:.1f} s more; {name} cannot wait")
+            raise RequestTimeoutError(f"{self.broker} throttles requests for {left:.1f} s more; {name} cannot wait")
         return max(left, 0.0)
 
     def send(
@@ -214,11 +214,11 @@ class BrokerConnection:
         return InFlightRequest(self, name, version, self._now())
 
     def expire(self, request: InFlightRequest[Any]) -> TagwireError:
-        """Closes the connection on which `request` was not answered in time; the error that says so."""
+        """Closes the connection on which `request` had no response in time; the error that says so."""
         return self._close(request.late(self._now()))
 
     def close(self) -> None:
-        """Closes the connection; what is still to be answered never will be."""
+        """Closes the connection; what is in flight gets no response."""
         self._close(ConnectionLostError(f"{self.broker}: the connection was closed on this side"))
 
     # The driver's side ---------------------------------------------------------------------------------------------

@@ -58,10 +58,10 @@ class Client:
         client_id: the client's name for itself, in every request; None is "tagwire".
         timeout: seconds that one operation may take, its retries included; None is 30.
         exclude: versions never to use, by API name: `{"Produce": "5-6", "Fetch": [12]}`.
-        versions: what brokers serve, instead of asking them: a release such as "2.8", or versions or ranges by API
+        versions: what brokers serve, instead of requesting that: a release such as "2.8", or versions or ranges by API
             name, `{"Fetch": 12, "Metadata": "4-9", ...}`, of which none may be missing that is used.
         fallback: a release such as "0.9.0", whose versions are taken for granted of a broker that ends the connection
-            when it is asked.
+            on ApiVersions.
         apis: an API, or several, that Kafka does not have, as `tagwire.rpc.api_of` makes them: their requests can be
             sent too.
         header_fields: what request headers say beside Kafka's own fields, by attribute, in the header versions of
@@ -161,20 +161,38 @@ class Client:
         return network.request(network.connection(node, deadline), request, deadline, version)
 
     def versions(self, node: int | None = None) -> dict[int, Range]:
-        """{API key: (lowest, highest)} as the broker serves them, APIs that tagwire does not know included."""
+        """{API key: (lowest, highest)} as the broker serves them, APIs that tagwire does not know included.
+
+        Args:
+            node: the broker's id; None is any.
+
+        Raises:
+            ConnectError, ...: the broker cannot be reached.
+        """
         return dict(self._connection(node).ranges)
 
     def features(self, node: int | None = None) -> BrokerFeatures:
-        """What a broker tells of features: those it supports, and those the cluster has settled on."""
+        """What a broker tells of features: those it supports, and those that are finalized in the cluster (KIP-584).
+
+        Args:
+            node: the broker's id; None is any.
+
+        Raises:
+            ConnectError, ...: the broker cannot be reached.
+        """
         return self._connection(node).features
 
     def finalized_features(self) -> Mapping[str, int]:
-        """{feature: level} that the cluster has settled on, as the response with the highest epoch told, of any broker.
-        Empty before the first connection, and where brokers do not tell (before Kafka 2.7)."""
+        """{feature: level} of the cluster's finalized features, as of the highest epoch that any broker told. Empty
+        before the first connection, and where brokers do not tell (before Kafka 2.7)."""
         return self.network.core.finalized.finalized
 
     def usable(self, features: Features, feature: str) -> Usability:
         """Whether every broker of the cluster and this client can do `feature`; if not, what stands against it.
+
+        Args:
+            features: where `feature` is defined.
+            feature: one of their names.
 
         Raises:
             KeyError: no feature has this name. ConnectError, ...: a broker cannot be reached.
@@ -195,7 +213,7 @@ class Client:
         return {api_name(api): version for api, version in sorted(self.network.core.negotiated.items())}
 
     def metadata(self, topics: arguments.Names | None = None, *, allow_auto_create: bool = False) -> ClusterMetadata:
-        """The cluster, and these topics, or this one; None asks for all topics. What a topic lacks is in its `error`,
+        """The cluster, and these topics, or this one; None requests all topics. What a topic lacks is in its `error`,
         not raised.
 
         Args:
@@ -231,7 +249,7 @@ class Client:
 
         Raises:
             KafkaError: naming the partition; UNKNOWN_TOPIC_OR_PARTITION for one that does not exist.
-            RemoteProtocolError: the broker tells an offset that none can be, or of what was not asked for.
+            RemoteProtocolError: the broker tells an offset that none can be, or of what was not requested.
             ConfigError: there is no such isolation, or `partitions` means nothing.
         """
         isolation = isolation or self.fetch_settings.isolation

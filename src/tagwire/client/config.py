@@ -16,7 +16,7 @@ Read:
 | security.protocol, sasl.*, ssl.* | how connections are protected: see `tagwire.client.security_properties` |
 | isolation.level | whether readers see aborted and open transactions |
 
-librdkafka's other names for these are read too (`ALIASES`). Values are text, numbers or truth values.
+librdkafka's other names for these are read too (`ALIASES`). Values are text, numbers or booleans.
 
 A property whose neglect would weaken security or guarantees is refused, and so is one that nobody knows, but that is
 spelt nearly as one that somebody does. What other clients know is left alone, so that a configuration written for one

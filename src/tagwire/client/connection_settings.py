@@ -26,7 +26,7 @@ class ConnectionSettings:
 class ConnectionState(Enum):
     """How far a connection has come."""
 
-    RESOLVING = "the host's addresses are asked for"
+    RESOLVING = "the host's addresses are looked up"
     CONNECTING = "one of them is connected to"
     TLS = "TLS handshake"
     API_VERSIONS = "ApiVersions"

@@ -19,7 +19,7 @@ class ConnectionSetup:
     Args:
         protocol: what encodes the requests.
         broker: how errors call the other side.
-        assumed: ranges to take for granted instead of asking for them.
+        assumed: ranges to take for granted instead of requesting them.
         identity: (cluster id, node id) of the broker that is meant, where they are known (KIP-1242).
     """
 
@@ -74,4 +74,4 @@ def _requests(
     data = exchange.request()
     while not exchange.done:
         event = yield name, data
-        data = exchange.answer(event)
+        data = exchange.receive(event)

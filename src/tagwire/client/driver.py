@@ -1,4 +1,4 @@
-"""What the client's core asks of whoever runs it."""
+"""What the client's core needs of whoever runs it."""
 
 from __future__ import annotations
 

@@ -124,18 +124,18 @@ class Fetcher:
             raise self._failure
         started = self._network.now()
         await self.send()
-        node = self._answered()
+        node = self._responded()
         while node is None:
             await self._wait(started)
             await self.send()
-            node = self._answered()
+            node = self._responded()
         fetch = self._in_flight.pop(node)
         try:
             response = fetch.request.result()
             if response.error_code:
                 raise KafkaError(response.error_code, f"fetch from {fetch.connection.broker}")
         except TagwireError as error:
-            self._unanswered(fetch, error)
+            self._failed(fetch, error)
             return []
         completed = await self._take(fetch, response)
         if not completed and self._failure is None:
@@ -197,7 +197,7 @@ class Fetcher:
         topic = network.known_topic(at.topic) or await network.topic(at.topic, deadline)
         return Wanted(position.offset, partition.leader_epoch, topic.topic_id)
 
-    def _answered(self) -> int | None:
+    def _responded(self) -> int | None:
         return next((node for node, fetch in self._in_flight.items() if fetch.request.done), None)
 
     async def _wait(self, started: float) -> None:
@@ -205,8 +205,8 @@ class Fetcher:
         patience = self._network.timeout + self._settings.max_wait_ms / 1000
         put_off = [one.retry_at for one in self._positions if not one.done and one.retry_at > now]
         until = min([started + patience, *put_off])
-        await Wait(lambda: self._answered() is not None, until)
-        if self._in_flight and self._answered() is None and until not in put_off:
+        await Wait(lambda: self._responded() is not None, until)
+        if self._in_flight and self._responded() is None and until not in put_off:
             late = next(iter(self._in_flight.values()))
             self._in_flight.clear()
             late.connection.close()
@@ -214,7 +214,7 @@ class Fetcher:
                 f"{late.connection.broker} did not answer {late.request.name} within {patience:.1f} s"
             )
 
-    def _unanswered(self, fetch: _FetchInFlight, error: TagwireError) -> None:
+    def _failed(self, fetch: _FetchInFlight, error: TagwireError) -> None:
         """Nothing is said of the partitions. What is said of a session alone costs no pause, once."""
         if not isinstance(error, KafkaError) or error.error not in REFUSALS:
             fetch.session.lost()

@@ -26,7 +26,7 @@ class InFlightRequest(Generic[ResponseMessage]):
         name: the request and its version, such as "Fetch v12".
         sent_at: when it was sent (seconds of the driver's clock).
         is_written: whether all of it was handed to the system: before, the broker cannot have read it.
-        has_response: False for a request that brokers do not answer, which is done when it is written.
+        has_response: False for a request without a response, which is done when it is written.
         done: whether its response is there, or will never be.
     """
 

@@ -392,7 +392,7 @@ class NetworkClient:
         return found
 
     async def _connection_to(self, address: Address, node: Node | None, deadline: float) -> BrokerConnection:
-        """The connection to an address; `node`: the broker that is meant, None for whoever answers."""
+        """The connection to an address; `node`: the broker that is meant, None for whichever responds."""
         connection = self._opening(address, node, deadline)
         try:
             await connection.opened(deadline)

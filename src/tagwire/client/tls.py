@@ -70,7 +70,7 @@ class Tls:
         except ssl.SSLCertVerificationError as error:
             raise ConnectError(f"its certificate is not trusted: {error.verify_message}") from None
         except ssl.SSLError as error:
-            # A broker answers a greeting that it takes for a request with bytes that are no TLS, or hangs up.
+            # A broker responds to a greeting that it takes for a request with bytes that are no TLS, or hangs up.
             plain = error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE_READING")
             hint = "; it does not seem to speak TLS" if plain else ""
             raise ConnectError((error.reason or str(error)) + hint) from None

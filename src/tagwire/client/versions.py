@@ -71,7 +71,7 @@ OURS: Final[Ranges] = {
     **SASL,
 }
 
-# Asked where they are served, and not missed elsewhere: Metadata and DescribeGroups tell as much of what is there.
+# Sent where they are served, and not missed elsewhere: Metadata and DescribeGroups tell as much of what is there.
 DISPENSABLE: Final = frozenset({ApiKey.DESCRIBE_CLUSTER, ApiKey.CONSUMER_GROUP_DESCRIBE})
 
 
@@ -98,7 +98,7 @@ class VersionPolicy:
 
     Attributes:
         excluded: never to be used.
-        assumed: ranges to take for granted instead of asking for them; None asks.
+        assumed: ranges to take for granted instead of requesting them; None requests them.
         fallback: ranges to take for granted of a broker that ends the connection on ApiVersions; None is an error.
         apis: APIs that are not Kafka's.
         warned: brokers and APIs that were told of in the log because a deprecated version is spoken to them.

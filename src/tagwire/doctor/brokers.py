@@ -38,7 +38,7 @@ MOST_ADDRESSES: Final = 32
 """Bootstrap addresses, and brokers of a cluster, that are tried: more tell no more."""
 
 MOST_PARTITIONS: Final = 200
-"""Partitions whose newest record is asked for its time."""
+"""Partitions whose newest record's time is looked up."""
 
 SKEW: Final = 5.0
 """Seconds that a record may be ahead of this machine's clock."""
@@ -181,7 +181,7 @@ def _certificate(name: str, tls: Tls) -> Finding:
 
 
 def _why_not(error: TagwireError, at: tuple[str, int], security: Security, timeout: float) -> str:
-    """What to do about a broker that was reached and did not answer as it should."""
+    """What to do about a broker that was reached and did not respond as it should."""
     if isinstance(error, AuthenticationError):
         return _advice(str(error), _SASL)
     if not security.uses_tls and _speaks_tls(at, timeout):

@@ -28,7 +28,7 @@ cdef class Connection:
     cdef Capture _capture
     cdef int state
     cdef bint by_higher
-    cdef bint has_asked
+    cdef bint has_requested
     cdef int strange
     cdef public bint raw_tokens
     cdef long long used
@@ -40,7 +40,7 @@ cdef class Connection:
     cdef dict _early
     cdef Speaker _speaker
     cdef int _request(self, const unsigned char *src, Py_ssize_t at, long long kept, long long size, long long time, long long position)
-    cdef int _answer(self, const unsigned char *src, Py_ssize_t at, long long kept, long long size, long long time, long long position)
+    cdef int _response(self, const unsigned char *src, Py_ssize_t at, long long kept, long long size, long long time, long long position)
     cdef InFlightRequest _pop(self)
     cdef bint _awaits(self, long long correlation_id)
     cdef int _responded_early(self, InFlightRequest request, tuple early)

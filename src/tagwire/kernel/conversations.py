@@ -145,7 +145,7 @@ class Responses(Side):
         time: cython.longlong,
         position: cython.longlong,
     ) -> cython.int:
-        return self._connection._answer(src, at, kept, size, time, position)
+        return self._connection._response(src, at, kept, size, time, position)
 
 
 @cython.cclass
@@ -161,7 +161,7 @@ class Connection:
         self.told = None
         self.state = 0  # the watcher's word for what it is
         self.by_higher = False  # whether the client is the higher of the ends
-        self.has_asked = False
+        self.has_requested = False
         self.strange = 0
         self.raw_tokens = False
         self.used = 0
@@ -238,7 +238,7 @@ class Connection:
         return self._capture.emit(request, time, size + 4, response)
 
     @cython.cfunc
-    def _answer(
+    def _response(
         self,
         src: cython.pointer[cython.const[cython.uchar]],
         at: cython.Py_ssize_t,
@@ -348,7 +348,7 @@ class Connection:
 
 @cython.cclass
 class Capture:
-    """What all connections of a capture share: what is asked for, the listener, the rows that are being filled.
+    """What all connections of a capture share: what is wanted, the listener, the rows that are being filled.
 
     held: what is kept of what is not yet understood. done: rows that are full.
     """

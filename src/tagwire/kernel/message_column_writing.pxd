@@ -36,7 +36,7 @@ cdef class Writer:
     cdef int fault
     cdef object out
     cdef object ends
-    cdef int[::1] places
+    cdef int[::1] row_ends
     cdef char *memory
     cdef Py_ssize_t at
     cdef Py_ssize_t capacity

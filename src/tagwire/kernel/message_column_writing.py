@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Arrow columns -> bytes of messages, by the programs that also write objects. Valid Python that also compiles.
 
-A row that cannot be written is cut off again, and only its place is told: `message_writing.encode` says what is wrong
+A row that cannot be written is cut off again, and only its number is told: `message_writing.encode` says what is wrong
 with it, in the same words as for objects.
 """
 
@@ -104,7 +104,7 @@ class Writer:
         self.at = 0
         self.fault = 0
         if cython.compiled:
-            self.places = self.ends
+            self.row_ends = self.ends
             self.memory = cython.NULL
             self.capacity = 0
             if not self.room(rows * 16 + 256):
@@ -150,7 +150,7 @@ class Writer:
                         del self.out[before:]
                     return row
             if cython.compiled:
-                self.places[row + 1] = self.at
+                self.row_ends[row + 1] = self.at
             else:
                 self.ends[row + 1] = self.at
         return rows
@@ -239,7 +239,7 @@ class Writer:
     @cython.cfunc
     @cython.exceptval(check=False)
     def room(self, count: cython.Py_ssize_t) -> cython.bint:
-        """Makes place for `count` more bytes."""
+        """Makes room for `count` more bytes."""
         if cython.compiled:
             if self.at + count > self.capacity:
                 if self.at + count > MAX_INT32 + 64:

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Bytes -> Arrow columns, by the programs that also make objects. Valid Python that also compiles.
 
-A row that is no message is cut off the columns again, and only its place is told: `message_reading.decode` says what is
+A row that is no message is cut off the columns again, and its number is told: `message_reading.decode` says what is
 wrong with it, in the same words as for objects.
 """
 
@@ -65,10 +65,10 @@ class Columns(Store):
         Raises:
             DecodeError: the columns pass what Arrow's 32-bit offsets can tell apart.
         """
-        places: cython.const[cython.longlong][::1] = starts
+        row_starts: cython.const[cython.longlong][::1] = starts
         present: cython.const[cython.uchar][::1] = valid
         row: cython.Py_ssize_t
-        last: cython.Py_ssize_t = len(places) - 1
+        last: cython.Py_ssize_t = len(row_starts) - 1
         self.source = data
         if cython.compiled:
             self.data = cython.address(self.source[0]) if len(self.source) else cython.NULL
@@ -79,8 +79,8 @@ class Columns(Store):
             if present is not None and not present[row]:
                 self.null()
                 continue
-            self.at = places[row]
-            self.end = places[row + 1]
+            self.at = row_starts[row]
+            self.end = row_starts[row + 1]
             if not 0 <= self.at <= self.end <= len(self.source):
                 raise DecodeError(f"row {row}: its offsets {self.at} and {self.end} are not within the column's data")
             if not self.row():

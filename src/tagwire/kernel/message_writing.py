@@ -116,7 +116,7 @@ class Encoder:
     @cython.cfunc
     @cython.exceptval(-1)
     def room(self, count: cython.Py_ssize_t) -> cython.int:
-        """Makes place for `count` more bytes."""
+        """Makes room for `count` more bytes."""
         if cython.compiled:
             if self.at + count > self.capacity:
                 capacity: cython.Py_ssize_t = (self.at + count) * 2

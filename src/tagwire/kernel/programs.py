@@ -89,12 +89,14 @@ class Program:
             ints: cython.int[::1] = array("i", list(code) or [0])
             spans: cython.int[::1] = array("i", structs)
             masses: cython.longlong[::1] = array("q", weights)
-            places: cython.Py_ssize_t[::1] = array("q", [slot_offset(kind.__dict__[name]) for kind, name in slots])
-            self.buffers = [ints, spans, masses, places]
+            slot_offsets: cython.Py_ssize_t[::1] = array(
+                "q", [slot_offset(kind.__dict__[name]) for kind, name in slots]
+            )
+            self.buffers = [ints, spans, masses, slot_offsets]
             self.code = cython.address(ints[0])
             self.structs = cython.address(spans[0])
             self.weights = cython.address(masses[0])
-            self.offsets = cython.address(places[0])
+            self.offsets = cython.address(slot_offsets[0])
         else:
             self.code = list(code)
             self.structs = list(structs)

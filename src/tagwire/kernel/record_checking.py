@@ -73,7 +73,7 @@ def check(
             code, past, _, name, _, _ = header_at(src, past, cython.cast(cython.Py_ssize_t, stop))
             if code:
                 raise fault(code, name, base_offset, index, origin + past)
-        # never after it; asked so, the compiler takes the next record's place from the length, not from these fields
+        # never after it; put so, the compiler takes the next record's start from the length, not from these fields
         if past < stop:
             raise fault(9, stop - past, base_offset, index, origin + past)
         at = cython.cast(cython.Py_ssize_t, stop)

@@ -104,7 +104,7 @@ class Record:
     _key: object
     _value: object
     _headers: object
-    _stated: tuple  # timestamp, offset and place of a record that is of no batch
+    _stated: tuple  # timestamp, offset and topic partition of a record that is of no batch
     _batch: BatchRecords
     _time_delta: cython.longlong
     _offset_delta: cython.longlong
@@ -172,14 +172,14 @@ class Record:
     @property
     def topic(self) -> str | None:
         """Where it was read, by a reader of topics; None otherwise."""
-        place = _place_of(self)
-        return None if place is None else place[0]
+        topic_partition = _partition_of(self)
+        return None if topic_partition is None else topic_partition[0]
 
     @property
     def partition(self) -> int:
         """Where it was read, by a reader of topics; -1 otherwise."""
-        place = _place_of(self)
-        return -1 if place is None else place[1]
+        topic_partition = _partition_of(self)
+        return -1 if topic_partition is None else topic_partition[1]
 
     @property
     def consumed(self) -> bool:
@@ -240,7 +240,7 @@ class Record:
             self.timestamp if timestamp is _KEPT else timestamp,
             self.offset if offset is _KEPT else offset,
         )
-        return _restored(Record, fields, _place_of(self), False)
+        return _restored(Record, fields, _partition_of(self), False)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Record):
@@ -260,7 +260,7 @@ class Record:
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self._key, self._value, self.headers, self.timestamp, self.offset)
-        return _restored, (type(self), fields, _place_of(self), self._consumed)
+        return _restored, (type(self), fields, _partition_of(self), self._consumed)
 
 
 if cython.compiled:
@@ -271,9 +271,11 @@ if cython.compiled:
 
 
 @cython.annotation_typing(False)
-def _restored(kind: type[Record], fields: tuple[Any, ...], place: tuple[str, int] | None, consumed: bool) -> Record:
+def _restored(
+    kind: type[Record], fields: tuple[Any, ...], topic_partition: tuple[str, int] | None, consumed: bool
+) -> Record:
     record = cython.cast(Record, kind(*fields))
-    record._stated = (record._stated[0], record._stated[1], place)
+    record._stated = (record._stated[0], record._stated[1], topic_partition)
     record._consumed = consumed
     return record
 
@@ -290,26 +292,26 @@ def consumed_record(
     return _restored(Record, (key, value, headers, timestamp, offset), None, True)
 
 
-def placed(record: Record, place: object) -> Record:
-    """`record`, which was read from `place`, a topic and a partition, as were all of its batch."""
+def placed(record: Record, topic_partition: object) -> Record:
+    """`record`, which was read from `topic_partition`, as were all of its batch."""
     if record._batch is None:
-        record._stated = (record._stated[0], record._stated[1], place)
+        record._stated = (record._stated[0], record._stated[1], topic_partition)
     else:
-        record._batch.place = place
+        record._batch.partition = topic_partition
     return record
 
 
 @cython.cfunc
-def _place_of(record: Record) -> object:
-    return record._stated[2] if record._batch is None else record._batch.place
+def _partition_of(record: Record) -> object:
+    return record._stated[2] if record._batch is None else record._batch.partition
 
 
 def with_headers(record: Record, headers: tuple[tuple[HeaderKey, Any], ...]) -> Record:
-    """A copy of `record`, consumed and placed like it, whose headers are these."""
+    """A copy of `record`, consumed as it is and of the same partition, with these headers."""
     return _restored(
         Record,
         (record.key, record.value, headers, record.timestamp, record.offset),
-        _place_of(record),
+        _partition_of(record),
         record._consumed,
     )
 
@@ -332,7 +334,7 @@ class BatchRecords:
     base_timestamp: cython.longlong
     append_timestamp: cython.longlong
     appended: cython.bint
-    place: object
+    partition: object
     key_of: object
     names: list
     names_at: cython.Py_ssize_t[16]
@@ -470,7 +472,7 @@ def objects(
     batch.base_timestamp = base_timestamp
     batch.append_timestamp = append_timestamp
     batch.appended = appended
-    batch.place = None
+    batch.partition = None
     batch.key_of = key_of
     batch.names = []
     if not cython.compiled:

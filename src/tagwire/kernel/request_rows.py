@@ -36,10 +36,10 @@ class Rows:
     """Requests, with their responses, as columns, in the order the responses came.
 
     times, responded: microseconds since 1970 UTC, -1 where not recorded, `responded` also where there was no response.
-    speaker_numbers: which of `speakers` asked, whose first rows are `first_rows`. apis, versions, correlation_ids: the
-    header's. request_bytes, response_bytes: whole frames with their sizes, -1 where there was no response. positions:
-    of the packets that requests begin in. requests, responses: {row: frame after its size}, of requests and responses
-    that were kept whole: all where they are asked for, else the responses to ApiVersions.
+    speaker_numbers: which of `speakers` sent each, whose first rows are `first_rows`. apis, versions,
+    correlation_ids: the header's. request_bytes, response_bytes: whole frames with their sizes, -1 where there was no
+    response. positions: of the packets that requests begin in. requests, responses: {row: frame after its size}, of
+    those that were kept whole: all where they are wanted, else the responses to ApiVersions.
     """
 
     def __init__(self, room: int, serial: int) -> None:

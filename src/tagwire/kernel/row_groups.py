@@ -18,7 +18,7 @@ COMPILED: bool = cython.compiled
 class Group:
     """Rows of one speaker, API and version.
 
-    number: its place among the groups. speaker: its number in the rows. count: how many rows. first, last: their
+    number: its index among the groups. speaker: its number in the rows. count: how many rows. first, last: their
     earliest and latest time, -1 where none is known. first_position, last_position: of those rows; the lower, or the
     higher, of equal times.
     """

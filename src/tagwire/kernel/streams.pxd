@@ -28,7 +28,7 @@ cdef class Stream:
     cdef int let_go(self)
     cdef int _hand_over(self, const unsigned char *src, Py_ssize_t start, long long length, long long missing, long long time, long long position)
     cdef int _hand_over_unseen(self, long long seen, const unsigned char *src, Py_ssize_t start, long long length, long long missing, long long time, long long position)
-    cdef int _wait(self, long long place, const unsigned char *src, Py_ssize_t start, long long length, long long missing, long long time, long long position)
+    cdef int _wait(self, long long offset, const unsigned char *src, Py_ssize_t start, long long length, long long missing, long long time, long long position)
     cdef int _take_waiting(self)
     cdef int _skip_gap(self)
     cdef int _data(self, const unsigned char *src, Py_ssize_t at, Py_ssize_t end, long long time, long long position)

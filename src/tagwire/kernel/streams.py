@@ -50,7 +50,7 @@ class Stream:
 
     held: counts what is kept. keep: how many bytes of a frame are kept. max_frame: what is longer is no frame.
 
-    A place in the stream is the first sequence that was seen, and the bytes since: it does not wrap.
+    An offset in the stream is the first sequence that was seen, and the bytes since: it does not wrap.
     """
 
     def __init__(self, held: Held, keep: int, max_frame: int) -> None:
@@ -174,7 +174,7 @@ class Stream:
     @cython.cfunc
     def _wait(
         self,
-        place: cython.longlong,
+        offset: cython.longlong,
         src: cython.pointer[cython.const[cython.uchar]],
         start: cython.Py_ssize_t,
         length: cython.longlong,
@@ -187,14 +187,14 @@ class Stream:
         index: cython.Py_ssize_t
         if self._waiting is None:
             self._waiting = []
-        index = bisect_left(self._waiting, (place,))
-        if index < len(self._waiting) and self._waiting[index][0] == place and len(self._waiting[index][1]) >= length:
+        index = bisect_left(self._waiting, (offset,))
+        if index < len(self._waiting) and self._waiting[index][0] == offset and len(self._waiting[index][1]) >= length:
             return 0
         if cython.compiled:
             payload = PyBytes_FromStringAndSize(cython.cast(cython.p_char, src + start), length)
         else:
             payload = bytes(src[start : start + length])
-        self._waiting.insert(index, (place, payload, missing, time, position))
+        self._waiting.insert(index, (offset, payload, missing, time, position))
         self.waiting_bytes += size
         self._held.size += size
         while self._waiting is not None and (
@@ -207,14 +207,14 @@ class Stream:
     def _take_waiting(self) -> cython.int:
         """Hands over what is next of what waits, for as long as there is no gap."""
         payload: bytes
-        place: cython.longlong
+        offset: cython.longlong
         missing: cython.longlong
         time: cython.longlong
         position: cython.longlong
         size: cython.longlong
         while self._waiting is not None:
-            place, payload, missing, time, position = self._waiting[0]
-            if place > self._next:
+            offset, payload, missing, time, position = self._waiting[0]
+            if offset > self._next:
                 break
             del self._waiting[0]
             if not self._waiting:
@@ -226,18 +226,18 @@ class Stream:
                 src: cython.pointer[cython.const[cython.uchar]] = cython.cast(
                     cython.pointer[cython.const[cython.uchar]], PyBytes_AS_STRING(payload)
                 )
-                self._hand_over_unseen(self._next - place, src, 0, len(payload), missing, time, position)
+                self._hand_over_unseen(self._next - offset, src, 0, len(payload), missing, time, position)
             else:
                 view = memoryview(payload)
-                self._hand_over_unseen(self._next - place, view, 0, len(payload), missing, time, position)
+                self._hand_over_unseen(self._next - offset, view, 0, len(payload), missing, time, position)
         return 0
 
     @cython.cfunc
     def _skip_gap(self) -> cython.int:
         """Takes as lost what is missing before the first that waits."""
-        place: cython.longlong = self._waiting[0][0]
-        size: cython.longlong = place - self._next
-        self._next = place
+        offset: cython.longlong = self._waiting[0][0]
+        size: cython.longlong = offset - self._next
+        self._next = offset
         if size > 0:
             self._gap(size)
         self._take_waiting()
@@ -356,12 +356,12 @@ class Stream:
     def _begins(
         self, src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t
     ) -> cython.bint:
-        """Whether bytes at the start of a packet look like the start of a frame; asked while the place is lost."""
+        """Whether bytes at the start of a packet look like the start of a frame; for a stream whose offset is lost."""
         raise NotImplementedError
 
     @cython.cfunc
     def _lost(self, size: cython.longlong) -> cython.int:
-        """The place is lost; `size` bytes were passed over to find it again, or to wait."""
+        """The offset is lost; `size` bytes were passed over to find it again, or to wait."""
         raise NotImplementedError
 
     @cython.cfunc

@@ -122,8 +122,8 @@ class Watcher:
                 self._judge(connection, src, start, length, by_higher, position)
             if connection.state != _followed:
                 continue
-            if not connection.has_asked and length and by_higher == connection.by_higher:
-                connection.has_asked = True
+            if not connection.has_requested and length and by_higher == connection.by_higher:
+                connection.has_requested = True
                 if self._is_strange(connection, src, start, length, position):
                     continue
             stream = connection.requests if by_higher == connection.by_higher else connection.responses
@@ -162,7 +162,7 @@ class Watcher:
     def _follow(self, connection: Connection, by_higher: cython.bint, begun: cython.bint) -> cython.int:
         connection.state = _followed
         connection.by_higher = by_higher
-        connection.has_asked = not begun
+        connection.has_requested = not begun
         connection.requests = self._capture.requests(connection)
         connection.responses = self._capture.responses(connection)
         if begun:

@@ -5,7 +5,7 @@
     table = records.to_arrow(data)
     data = records.write([Record(b"key", b"value", headers=[("origin", b"EWR")])], compression="lz4")
 
-`to_arrow` and `from_arrow` import pyarrow when they are first asked for; nothing else here does.
+`to_arrow` and `from_arrow` import pyarrow when they are first used; nothing else here does.
 """
 
 from __future__ import annotations

@@ -59,10 +59,10 @@ def _schema(columns: tuple[str, ...], timestamp_unit: str) -> pa.Schema:
 class ReadOptions(TypedDict, total=False):
     """What `to_arrow` and `arrow_chunks` take.
 
-    columns: which columns and in which order (`DEFAULT_COLUMNS`); what is not asked for is checked but not copied.
+    columns: which columns and in which order (`DEFAULT_COLUMNS`); what is left out is checked but not copied.
     start_offset, end_offset: keep start_offset <= offset < end_offset only. A batch that lies wholly outside is
         neither decompressed nor verified.
-    topic, partition: what these columns hold; needed where they are asked for.
+    topic, partition: what these columns hold; needed where they are among the columns.
     timestamp_unit: "ms" (the default) or "us". A record without a timestamp has -1 ms, never null. With LogAppendTime
         every record of a batch has the batch's max_timestamp.
     control: keep the records of control batches, such as transaction markers, which no consumer sees (False).
@@ -125,7 +125,7 @@ class _Piece:
 
 
 class _Selection:
-    """Which records and columns of which bytes are asked for."""
+    """Which records and columns of which bytes are wanted."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class _Selection:
         self.constants = {"topic": topic, "partition": partition}
         for name, value in self.constants.items():
             if name in columns and value is None:
-                raise ConfigError(f"column {name!r} is asked for, but no {name} is given")
+                raise ConfigError(f"column {name!r} is chosen, but no {name} is given")
         self.first = 0 if start_offset is None else start_offset
         self.limit = _MAX_OFFSET if end_offset is None else end_offset
         self.microseconds = timestamp_unit == "us"
@@ -215,7 +215,7 @@ class _Selection:
         return found
 
     def wants(self, header: BatchHeader, part: memoryview) -> bool:
-        """Whether any record of the batch may be among those asked for; if so, its checksum is right."""
+        """Whether any record of the batch may be among those wanted; if so, its checksum is right."""
         within = header.last_offset >= self.first and header.base_offset < self.limit
         if within or (self.aborted is not None and header.is_control):
             header.verify(part)

@@ -48,7 +48,7 @@ def batches_from_arrow(
     max_batch_records: int = MAX_BATCH_RECORDS,
     **options: Unpack[BatchOptions],
 ) -> Iterator[bytes]:
-    """The rows of `batch`, in order, as record batches one after another, each made when it is asked for.
+    """The rows of `batch`, in order, as record batches one after another, each made when the one before is taken.
 
     A batch has at most `max_batch_records` records, and `max_batch_bytes` bytes before compression, its header counted,
     and so has a message set; one record alone may be longer. Base offset and, where there is one, base sequence go on

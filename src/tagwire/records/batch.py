@@ -243,7 +243,7 @@ class DecompressedBatch:
     def records(self, *, created: bool = False) -> Iterator[Record]:
         """The records; every one is checked before the first is given. Raises CorruptRecordError.
 
-        With LogAppendTime each has the batch's max_timestamp, unless the time at which it was `created` is asked for.
+        With LogAppendTime each has the batch's max_timestamp, unless `created` keeps each its own.
         """
         batch = self.batch
         return objects(

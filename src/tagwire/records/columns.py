@@ -18,9 +18,9 @@ def check_columns(columns: Sequence[str], timestamp_unit: str) -> None:
     if timestamp_unit not in TIMESTAMP_UNITS:
         raise ConfigError(f"timestamp unit {timestamp_unit!r} is unknown; allowed: {', '.join(TIMESTAMP_UNITS)}")
     if not columns:
-        raise ConfigError(f"no column is asked for; there are {', '.join(COLUMNS)}")
+        raise ConfigError(f"no column is chosen; there are {', '.join(COLUMNS)}")
     for position, name in enumerate(columns):
         if name not in COLUMNS:
             raise ConfigError(f"column {name!r} is unknown; allowed: {', '.join(COLUMNS)}")
         if name in columns[:position]:
-            raise ConfigError(f"column {name!r} is asked for twice")
+            raise ConfigError(f"column {name!r} is chosen twice")

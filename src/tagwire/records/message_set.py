@@ -87,7 +87,7 @@ class MessageEntry(RecordBatch):
             self.base_timestamp = self.max_timestamp
 
     def __getattr__(self, name: str) -> int:
-        # A wrapper leaves the slots of what its messages say empty, until one of them is asked for.
+        # A wrapper leaves the slots of what its messages say empty, until one of them is read.
         if name not in _OF_MESSAGES or self._payload is not None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self.payload()

@@ -44,7 +44,7 @@ class HeaderEntry(NamedTuple):
 KAFKA = (
     HeaderEntry(HeaderKeys.CLIENT_ID, "client.id", "who produced the record", "Apache Kafka"),
     HeaderEntry(HeaderKeys.CLUSTER_ID, "cluster.id", "the cluster that the record first came to", "Apache Kafka"),
-    HeaderEntry(HeaderKeys.CORRELATION_ID, "correlation.id", "which request the record answers", "Apache Kafka"),
+    HeaderEntry(HeaderKeys.CORRELATION_ID, "correlation.id", "the request that the record responds to", "Apache Kafka"),
 )
 """The open-source register; part of every `HeaderRegister`."""
 

@@ -156,8 +156,8 @@ def _of_unknown(data: bytes) -> Reading:
 
 
 def _of_frames(data: bytes, api: int | None, version: int | None) -> Reading:
-    asked = "" if api is None else f"{API_NAMES[api]}Response --version {version} "
-    command = f"tagwire decode {asked}--frame --annotate --hex {data.hex()}"
+    chosen = "" if api is None else f"{API_NAMES[api]}Response --version {version} "
+    command = f"tagwire decode {chosen}--frame --annotate --hex {data.hex()}"
     spans: list[Span] = []
     documents: list[Any] = []
     titles: list[str] = []

@@ -75,11 +75,11 @@ def _about(subject: Subject) -> str:
 
 
 def errors() -> Page:
-    """Every error code, whether it passes by itself, what a client does, and which APIs answer with it."""
-    asked: dict[Error, list[str]] = {}
+    """Every error code, whether it passes by itself, what a client does, and which APIs respond with it."""
+    apis: dict[Error, list[str]] = {}
     for name in API_NAMES.values():
-        for answer in notes.answers(name):
-            asked.setdefault(answer.error, []).append(name)
+        for told in notes.api_errors(name):
+            apis.setdefault(told.error, []).append(name)
     found = [error for error in sorted(Error) if error is not Error.NONE]
     rows = [
         Row(
@@ -89,7 +89,7 @@ def errors() -> Page:
                 "yes" if error.retriable else "no",
                 "yes" if error.refreshes_metadata else "no",
                 notes.advice(error),
-                list(_linked(asked.get(error, ()))),
+                list(_linked(apis.get(error, ()))),
             ],
             anchor=error.name,
         )
@@ -103,7 +103,7 @@ def errors() -> Page:
             "retriable": error.retriable,
             "refreshes_metadata": error.refreshes_metadata,
             "advice": notes.advice(error),
-            "apis": asked.get(error, []),
+            "apis": apis.get(error, []),
         }
         for error in found
     ]

@@ -28,8 +28,8 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """An error that an API may answer with.
+class ApiError:
+    """An error that an API may respond with.
 
     Attributes:
         advice: what a client does about it.
@@ -55,14 +55,14 @@ def kips() -> dict[str, str]:
     return dict(_read("kips"))
 
 
-def answers(name: str) -> list[Answer]:
-    """The errors that an API may answer with, in the order of their codes; empty where nothing is known."""
+def api_errors(name: str) -> list[ApiError]:
+    """The errors that an API may respond with, in the order of their codes; empty where nothing is known."""
     found = sorted(Error[error] for error in _read("errors").get(name, ()))
-    return [Answer(error, advice(error)) for error in found]
+    return [ApiError(error, advice(error)) for error in found]
 
 
 def advice(error: Error) -> str:
-    """What a client does that is answered with an error."""
+    """What a client does that gets an error in a response."""
     said = _read("advice").get(error.name)
     if said is not None:
         return str(said)

@@ -1,4 +1,4 @@
-"""All pages of the reference by path, each made when it is asked for."""
+"""All pages of the reference by path, each made when it is opened."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _able(api: int, able: Range | None, brokers: list[str]) -> dict[str, str]:
 
 
 def _range(api: int, release: str) -> Range | None:
-    """What a release has of an API without being asked for what is unstable; its client and its brokers alike."""
+    """What a release has of an API without what is unstable; its client and its brokers alike."""
     there = served(release).get(api)
     if there is None:
         return None

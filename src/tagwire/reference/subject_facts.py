@@ -59,7 +59,7 @@ def subject_facts(subject: Subject, version: int | None = None) -> dict[str, Any
                 "refreshes_metadata": one.error.refreshes_metadata,
                 "advice": one.advice,
             }
-            for one in notes.answers(subject.name)
+            for one in notes.api_errors(subject.name)
         ]
         found["clients"] = [
             {"client": one.name, "versions": one.versions, "was_seen": one.was_seen}

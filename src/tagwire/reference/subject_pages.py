@@ -160,7 +160,7 @@ def _about_versions(message: Message) -> Iterator[Block]:
 def _releases(subject: Subject) -> Iterator[Block]:
     found = eras(subject.api_key)
     if not found:
-        yield Paragraph("No broker serves it in any release of the table: it is asked of controllers.")
+        yield Paragraph("No broker serves it in any release of the table: controllers do.")
         return
     if any("controller" in message.listeners for message in subject.messages.values()):
         yield Paragraph("Controllers serve it too; the table tells of brokers.")
@@ -226,10 +226,10 @@ def _clients(subject: Subject) -> Iterator[Block]:
 
 
 def _errors(subject: Subject) -> Iterator[Block]:
-    found = notes.answers(subject.name)
+    found = notes.api_errors(subject.name)
     if not found:
         yield Paragraph(
-            "None is known besides UNSUPPORTED_VERSION and UNKNOWN_SERVER_ERROR, which any API may answer with."
+            "None is known besides UNSUPPORTED_VERSION and UNKNOWN_SERVER_ERROR, which any API may respond with."
         )
         return
     rows = [
@@ -244,7 +244,7 @@ def _errors(subject: Subject) -> Iterator[Block]:
         for each in found
     ]
     yield Table(
-        f"Errors that {subject.name} may answer with", ("error", "code", "retriable", "what a client does"), rows
+        f"Errors that {subject.name} may respond with", ("error", "code", "retriable", "what a client does"), rows
     )
 
 

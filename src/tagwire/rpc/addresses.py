@@ -31,8 +31,8 @@ def address_text(address: Address) -> str:
 
 
 def address_fault(address: Address) -> str | None:
-    """Why nobody can be connected to at an address, as far as that shows without asking anybody; None where it does
-    not. Clients connect where a broker's answers send them, and the system's functions raise what they like at
+    """Why nobody can be connected to at an address, as far as that shows without trying; None where it does
+    not. Clients connect where a broker's responses send them, and the system's functions raise what they like at
     such hosts and ports."""
     host, port = address
     return host_fault(host) or (None if 0 < port < 65536 else f"port {port} is not 1 to 65535")

@@ -84,18 +84,18 @@ def api_of(
         _header_class(messages.RequestHeader, request_header, _FIRST_OF_REQUESTS),
         _header_class(messages.ResponseHeader, response_header, _FIRST_OF_RESPONSES),
     )
-    asking, answering = api.request.spec, api.response.spec
-    if (asking.type, answering.type) != ("request", "response"):
+    requested, returned = api.request.spec, api.response.spec
+    if (requested.type, returned.type) != ("request", "response"):
         raise SpecError(
-            f"{asking.name} is a {asking.type} and {answering.name} a {answering.type}: not the two of an API"
+            f"{requested.name} is a {requested.type} and {returned.name} a {returned.type}: not the two of an API"
         )
-    if asking.api_key != answering.api_key:
-        raise SpecError(f"{asking.name} has apiKey {asking.api_key}, and {answering.name} {answering.api_key}")
-    if asking.valid_versions != answering.valid_versions:
-        versions = f"{asking.valid_versions}, and {answering.name} {answering.valid_versions}"
-        raise SpecError(f"{asking.name} has versions {versions}")
+    if requested.api_key != returned.api_key:
+        raise SpecError(f"{requested.name} has apiKey {requested.api_key}, and {returned.name} {returned.api_key}")
+    if requested.valid_versions != returned.valid_versions:
+        versions = f"{requested.valid_versions}, and {returned.name} {returned.valid_versions}"
+        raise SpecError(f"{requested.name} has versions {versions}")
     headers = {kind.spec.name: kind.spec for kind in (api.request_header, api.response_header)}
-    for message in (asking, answering):
+    for message in (requested, returned):
         if problems := header_problems(message, headers):
             raise SpecError("\n".join(f"{message.name}: {problem}" for problem in problems))
     return api

@@ -19,7 +19,7 @@ class BrokerFeatures:
     """What one ApiVersions response tells of features. Their names are not checked: any may come.
 
     Attributes:
-        supported: {name: (lowest, highest)} of the broker that answered.
+        supported: {name: (lowest, highest)} of the broker that responded.
         finalized: {name: level} of the whole cluster.
         epoch: grows with every change of `finalized`; -1 where the broker does not tell.
     """

@@ -1,8 +1,8 @@
 """One connection's protocol, without the socket: bytes in, events out, in either role.
 
-A client encodes requests with `send` and reads `Response` events; answers come in the order of the requests, and each
-must carry the correlation id of the oldest request still unanswered (docs/wire-format.md#frames). A broker reads
-`Request` events and encodes answers with `send_response`, in the order of the requests.
+A client encodes requests with `send` and reads `Response` events; responses come in the order of the requests, and each
+must carry the correlation id of the oldest request in flight (docs/wire-format.md#frames). A broker reads
+`Request` events and encodes responses with `send_response`, in the order of the requests.
 
     connection = Connection("client", client_id="example")
     sock.sendall(connection.send(messages.MetadataRequest(topics=None), version=12))
@@ -82,7 +82,7 @@ class Connection:
     Methods of the other role raise LocalProtocolError: they change nothing and send nothing.
 
     Args:
-        role: "client" sends requests, "broker" answers them.
+        role: "client" sends requests, "broker" serves them.
         limits: what is accepted from the peer.
         client_id: the client's name for itself in every request header; a client's only.
         header_fields: what else request headers say, by attribute, in the header versions that have room for it; a
@@ -112,7 +112,7 @@ class Connection:
         self._apis = apis
         self._frames = Frames((limits or Limits()).max_frame_bytes)
         self._due: deque[_Due] = deque()
-        self._unanswered: deque[AnyRequest] = deque()
+        self._unserved: deque[AnyRequest] = deque()
         self._next_correlation_id = 0
         self._eof = False
         self._error: TagwireError | None = None
@@ -144,9 +144,9 @@ class Connection:
         """The next event; NEED_DATA while a frame is incomplete; CLOSED when the peer is gone and nothing is due.
 
         Raises:
-            RemoteProtocolError: a frame size that cannot be, a wrong correlation id, a response that nothing asked for.
+            RemoteProtocolError: a frame size that cannot be, a wrong correlation id, an unsolicited response.
             DecodeError: a header, or the body of a response, does not hold what it should.
-            ConnectionLostError: the peer closed the connection inside a frame, or while answers were due.
+            ConnectionLostError: the peer closed the connection inside a frame, or while responses were due.
         """
         if self._error is not None:
             raise self._error
@@ -154,15 +154,15 @@ class Connection:
             frame = self._frames.next_frame()
             if frame is None:
                 return self._at_end() if self._eof else NEED_DATA
-            return self._answer(frame) if self.role == "client" else self._request(frame)
+            return self._response(frame) if self.role == "client" else self._request(frame)
         except TagwireError as error:
             self._error = error
             raise
 
     @property
     def due(self) -> int:
-        """How many requests are still to be answered: by the peer for a client, by us for a broker."""
-        return len(self._due) + len(self._unanswered)
+        """How many requests are in flight: without a response from the peer, for a client, or from us, for a broker."""
+        return len(self._due) + len(self._unserved)
 
     @property
     def unfinished_bytes(self) -> int:
@@ -188,7 +188,7 @@ class Connection:
     # A client's side -----------------------------------------------------------------------------------------------
 
     def send(self, message: MessageObject, version: int, *, correlation_id: int | None = None) -> bytes:
-        """The frame of a request. Produce with acks=0 is never answered; everything else is.
+        """The frame of a request. Produce with acks=0 has no response; everything else has one.
 
         Args:
             message: a request object.
@@ -197,8 +197,8 @@ class Connection:
         Raises:
             EncodeError: a value cannot be written.
             UnsupportedVersionError: the message has no such version, or it cannot carry a field that is set.
-            LocalProtocolError: the connection is a broker's, has failed or has ended, or the correlation id is one
-                that is still to be answered.
+            LocalProtocolError: the connection is a broker's, has failed or has ended, or the correlation id is that
+                of a request in flight.
         """
         self._check_may_send(correlation_id)
         number = self._next_correlation_id if correlation_id is None else correlation_id
@@ -220,10 +220,10 @@ class Connection:
         if correlation_id is not None and any(due.correlation_id == correlation_id for due in self._due):
             raise LocalProtocolError(f"correlation id {correlation_id} is still to be answered")
 
-    def _answer(self, frame: memoryview) -> Response | Unsupported:
+    def _response(self, frame: memoryview) -> Response | Unsupported:
         number = response_correlation_id(frame)
         if not self._due:
-            raise RemoteProtocolError(f"the broker sent an answer that nothing asked for, correlation id {number}")
+            raise RemoteProtocolError(f"the broker sent an unsolicited response, correlation id {number}")
         due = self._due[0]
         if number != due.correlation_id:
             raise RemoteProtocolError(f"the broker answered correlation id {number} where {due} was due")
@@ -239,7 +239,7 @@ class Connection:
         return Response(due.api_key, version, number, kind.decode(body, version, lenient=self._lenient))
 
     def _api_versions(self, body: memoryview, version: int) -> tuple[int, messages.ApiVersionsResponse]:
-        """The response to ApiVersions: a refusal comes in the layout of version 0, whatever was asked (KIP-511)."""
+        """The response to ApiVersions: a refusal has the layout of version 0, whatever version was sent (KIP-511)."""
         kind = messages.ApiVersionsResponse
         refused = int.from_bytes(body[:2], "big", signed=True) == Error.UNSUPPORTED_VERSION
         for attempt in (0, version) if refused else (version, 0):
@@ -263,7 +263,7 @@ class Connection:
             event = UnsupportedApiVersions(header)
         else:
             event = UnservedRequest(header)
-        self._unanswered.append(event)
+        self._unserved.append(event)
         return event
 
     def _serves(self, header: RequestHeader) -> bool:
@@ -284,31 +284,31 @@ class Connection:
 
         Raises:
             EncodeError, UnsupportedVersionError: the message cannot be written.
-            LocalProtocolError: `request` is not the oldest one unanswered.
+            LocalProtocolError: `request` is not the oldest one without a response.
         """
         self._check_oldest(request)
         if message is None:
-            self._unanswered.popleft()
+            self._unserved.popleft()
             return b""
         version = 0 if isinstance(request, UnsupportedApiVersions) else request.version
         body = message.encode(version)
         header = encode_response_header(request.api_key, version, request.correlation_id, self._apis)
-        self._unanswered.popleft()
+        self._unserved.popleft()
         return b"".join((size_prefix(len(header) + len(body)), header, body))
 
     def send_unsupported(self, request: AnyRequest) -> bytes:
         """The frame that says "request not supported by server": the correlation id alone (KIP-35, its sub-proposal).
 
         Raises:
-            LocalProtocolError: `request` is not the oldest one unanswered.
+            LocalProtocolError: `request` is not the oldest one without a response.
         """
         self._check_oldest(request)
-        self._unanswered.popleft()
+        self._unserved.popleft()
         number = request.correlation_id.to_bytes(CORRELATION_ID_BYTES, "big", signed=True)
         return size_prefix(len(number)) + number
 
     def _check_oldest(self, request: AnyRequest) -> None:
-        if not self._unanswered or self._unanswered[0] is not request:
+        if not self._unserved or self._unserved[0] is not request:
             raise LocalProtocolError(
-                f"{request} cannot be answered now: answers go in the order of the requests, one to each"
+                f"{request} cannot have its response now: responses go in the order of the requests, one to each"
             )

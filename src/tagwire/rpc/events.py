@@ -17,7 +17,7 @@ SHOWN_OF_A_NAME: Final = 200
 
 
 class Signal(Enum):
-    """Answers of `next_event` that are no event."""
+    """What `next_event` returns where there is no event."""
 
     NEED_DATA = "more bytes are needed"
     CLOSED = "the peer has closed the connection, with nothing due"
@@ -61,7 +61,7 @@ class AnyRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request(AnyRequest):
-    """A request that the broker serves. The body is decoded when asked for.
+    """A request that the broker serves. The body is decoded when it is first read.
 
     Attributes:
         body: the bytes after the header.
@@ -114,7 +114,7 @@ class Unsupported:
         return self.told_by("the broker")
 
     def told_by(self, broker: str) -> str:
-        """The sentence about it, naming the broker that answered."""
+        """The sentence about it, naming the broker that responded."""
         return (
             f"request not supported by server: {broker} answered {api_name(self.api_key)} v{self.version} with nothing"
         )

@@ -48,7 +48,7 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Usability:
-    """The response to "can this feature be used?": true or false as it stands, and a sentence as text."""
+    """Whether a feature can be used: true or false as it stands, and as text a sentence that says why."""
 
     feature: str
     obstacles: tuple[Obstacle, ...] = ()

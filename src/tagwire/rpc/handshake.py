@@ -1,9 +1,9 @@
-"""ApiVersions first: what a client asks on every new connection, and how it takes a refusal (KIP-35, KIP-511,
+"""ApiVersions first: what a client sends first on every new connection, and how it takes a refusal (KIP-35, KIP-511,
 docs/wire-format.md#apiversions).
 
-The newest version is asked first. A broker that does not know it answers with error 35 and the range it has; the
-client asks once more, at the lower of that maximum and its own, or at 0 where nothing is listed. A second refusal is
-an error.
+The newest version comes first. A broker that does not know it responds with error 35 and the range it has; the
+client sends it once more, at the lower of that maximum and its own, or at 0 where nothing is listed. A second refusal
+is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tagwire.spec.api_keys import ApiKey
 
 SOFTWARE_NAME: Final = "tagwire"
 
-# A name and a version of client software (KIP-511); anything else is answered with INVALID_REQUEST.
+# A name and a version of client software (KIP-511); the response to anything else is INVALID_REQUEST.
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _NOTHING: Excluded = {}
 
@@ -39,21 +39,22 @@ class Handshake:
         handshake = Handshake(connection, broker="broker 1 at kafka-1:9092")
         send(handshake.request())
         while not handshake.done:
-            send(handshake.answer(event))     # event: from connection.next_event()
+            send(handshake.receive(event))     # event: from connection.next_event()
 
     Args:
+        connection: a new one, of the role "client".
         broker: how errors call the other side.
         software: the client software's name and version, which brokers keep for their statistics.
-        excluded: versions of ApiVersions not to ask at, as `exclusions` gives it.
-        identity: (cluster id, node id) of the broker that is meant; one that is another answers REBOOTSTRAP_REQUIRED
-            (KIP-1242). None asks whoever answers.
+        excluded: versions of ApiVersions not to send, as `exclusions` gives it.
+        identity: (cluster id, node id) of the broker that is meant; another one responds
+            REBOOTSTRAP_REQUIRED (KIP-1242). None means whichever broker responds.
 
     Raises:
         ConfigError: brokers would refuse `software`.
 
     Attributes:
         done: whether the ranges are known.
-        ranges: {API key: (lowest, highest)} as the broker answered, keys that tagwire does not know included.
+        ranges: {API key: (lowest, highest)} as the broker told, keys that tagwire does not know included.
         features: what the broker tells of features.
     """
 
@@ -79,37 +80,38 @@ class Handshake:
         valid = messages.ApiVersionsRequest.valid_versions
         self._own = valid.lowest, valid.highest
         self._excluded = excluded
-        self._asked: list[int] = []
+        self._tried: list[int] = []
 
     def request(self) -> bytes:
         """The first request's frame. Raises UnsupportedVersionError where every version is excluded."""
         return self._ask(self._choose(self._own))
 
-    def answer(self, event: Response | Unsupported) -> bytes:
-        """Takes the broker's answer; returns the frame to send next, empty when the exchange is done.
+    def receive(self, event: Response | Unsupported) -> bytes:
+        """Takes the broker's response; returns the frame to send next, empty when the exchange is done.
 
         Raises:
             UnsupportedVersionError: no version of ApiVersions in common, or refused twice.
-            KafkaError: any other error the broker answered with.
-            LocalProtocolError: the event answers another request.
+            KafkaError: any other error in the response.
+            LocalProtocolError: the event is the response to another request.
         """
         if event.api_key != ApiKey.API_VERSIONS or self.done:
-            raise LocalProtocolError(f"{self._broker}: an answer to API {event.api_key} where ApiVersions was due")
+            raise LocalProtocolError(f"{self._broker}: a response to API {event.api_key} where ApiVersions was due")
         if isinstance(event, Unsupported):
             raise UnsupportedVersionError(event.told_by(self._broker))
-        error = event.message.error_code
-        listed = {entry.api_key: (entry.min_version, entry.max_version) for entry in event.message.api_keys}
+        response: messages.ApiVersionsResponse = event.message
+        error = response.error_code
+        listed = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
         if error == Error.NONE:
-            self.done, self.ranges, self.features = True, listed, BrokerFeatures.of(event.message)
+            self.done, self.ranges, self.features = True, listed, BrokerFeatures.of(response)
             return b""
         if error != Error.UNSUPPORTED_VERSION:
             raise KafkaError(error, f"{self._broker} refused ApiVersions v{event.version}")
-        if len(self._asked) > 1:
+        if len(self._tried) > 1:
             lists = (
                 f"lists {range_text(listed[ApiKey.API_VERSIONS])}" if ApiKey.API_VERSIONS in listed else "lists none"
             )
             raise UnsupportedVersionError(
-                f"{self._broker} refused ApiVersions {' and then '.join(map(str, self._asked))}; it {lists}, tagwire "
+                f"{self._broker} refused ApiVersions {' and then '.join(map(str, self._tried))}; it {lists}, tagwire "
                 f"needs {range_text(self._own)}"
             )
         return self._ask(self._choose(listed.get(ApiKey.API_VERSIONS, (0, 0))))
@@ -124,5 +126,5 @@ class Handshake:
         request = messages.ApiVersionsRequest(client_software_name=name, client_software_version=number)
         if self._identity is not None:
             request.cluster_id, request.node_id = self._identity
-        self._asked.append(version)
+        self._tried.append(version)
         return self._connection.send(request, version)

@@ -1,6 +1,6 @@
 """Which version of an API to speak (KIP-35; Kafka's NodeApiVersions).
 
-What a broker answers to ApiVersions holds for the connection it came on and for no other. A version that its spec marks
+A broker's response to ApiVersions holds for the connection it came on and for no other. A version that its spec marks
 as not to be used is never chosen, and a deprecated one only where nothing else is shared: brokers serve both
 (docs/negotiation.md#marked-versions).
 """

@@ -1,4 +1,4 @@
-"""What Kafka's releases serve, asked from the side of a connection: ranges to assume, releases to name.
+"""What Kafka's releases serve, seen from the side of a connection: ranges to assume, releases to name.
 
 The table is `tagwire.spec.releases`: 0.8.2, 0.9.0, 0.10.0, and 2.8 to the newest. What began between 0.10.0 and 2.8 is
 said to begin with 2.8.

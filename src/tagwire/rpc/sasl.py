@@ -1,7 +1,7 @@
 """SASL over a connection: which mechanism, then its tokens, in both roles (docs/wire-format.md#sasl).
 
-A client asks SaslHandshake for its mechanism and then exchanges tokens in SaslAuthenticate; a broker answers nothing
-but ApiVersions and these two until it knows who asks. Secrets are in no `repr` and in no error.
+A client names its mechanism in SaslHandshake and then exchanges tokens in SaslAuthenticate; a broker serves nothing
+but ApiVersions and these two until the client has authenticated. Secrets are in no `repr` and in no error.
 """
 
 from __future__ import annotations
@@ -95,11 +95,14 @@ class Authentication:
         exchange = Authentication(connection, PlainClient("alice", password), handshake.ranges)
         send(exchange.request())
         while not exchange.done:
-            send(exchange.answer(event))     # event: from connection.next_event()
+            send(exchange.receive(event))     # event: from connection.next_event()
 
     Args:
-        ranges: what the broker answered to ApiVersions.
+        connection: on which ApiVersions has had its response.
+        mechanism: the client's side of PLAIN or SCRAM.
+        ranges: of the broker's ApiVersions response.
         broker: how errors call the other side.
+        excluded: versions of the two APIs not to send, as `exclusions` gives it.
 
     Raises:
         UnsupportedVersionError: the broker does not serve what is needed: it authenticates nobody, or is older than
@@ -126,22 +129,23 @@ class Authentication:
         """The first request's frame."""
         return self._send(messages.SaslHandshakeRequest(mechanism=self._mechanism.mechanism))
 
-    def answer(self, event: Response | Unsupported) -> bytes:
-        """Takes the broker's answer; returns the frame to send next, empty when the exchange is done.
+    def receive(self, event: Response | Unsupported) -> bytes:
+        """Takes the broker's response; returns the frame to send next, empty when the exchange is done.
 
         Raises:
             AuthenticationError: the mechanism or the credentials are refused, or the broker cannot prove itself.
-            LocalProtocolError: the event answers another request.
+            LocalProtocolError: the event is the response to another request.
         """
         if event.api_key != (ApiKey.SASL_AUTHENTICATE if self._agreed else ApiKey.SASL_HANDSHAKE) or self.done:
-            raise LocalProtocolError(f"{self._broker}: an answer to API {event.api_key} where SASL was due")
+            raise LocalProtocolError(f"{self._broker}: a response to API {event.api_key} where SASL was due")
         if isinstance(event, Unsupported):
             raise UnsupportedVersionError(event.told_by(self._broker))
-        message = event.message
+        message: messages.SaslHandshakeResponse | messages.SaslAuthenticateResponse = event.message
         if message.error_code:
             raise AuthenticationError(f"{self._broker} refused {self._refusal(message)}")
+        challenge = message.auth_bytes if isinstance(message, messages.SaslAuthenticateResponse) else b""
         try:
-            token = self._mechanism.respond(message.auth_bytes if self._agreed else b"")
+            token = self._mechanism.respond(challenge)
         except AuthenticationError as error:
             raise AuthenticationError(f"{self._broker}: {error}") from None
         self._agreed = True
@@ -163,13 +167,13 @@ class Authentication:
 
 
 class Gate:
-    """A broker's side: answers SaslHandshake and SaslAuthenticate until a client is known.
+    """A broker's side: serves SaslHandshake and SaslAuthenticate until a client has authenticated.
 
     Args:
         mechanisms: {name: a function that begins an exchange}.
 
     Attributes:
-        username: who has authenticated; None until then. Until then, answer nothing but ApiVersions besides.
+        username: who has authenticated; None until then. Until then, serve nothing but ApiVersions besides.
         failed: whether the client was refused: the connection is to be closed after the response.
     """
 
@@ -200,9 +204,9 @@ class Gate:
             self.failed = True
             return kind(error_code=Error.ILLEGAL_SASL_STATE, error_message="no mechanism was agreed on")
         try:
-            answer = self._exchange.respond(request.auth_bytes)
+            token = self._exchange.respond(request.auth_bytes)
         except AuthenticationError as error:
             self.failed = True
             return kind(error_code=Error.SASL_AUTHENTICATION_FAILED, error_message=str(error))
         self.username = self._exchange.username
-        return kind(error_message=None, auth_bytes=answer)
+        return kind(error_message=None, auth_bytes=token)

@@ -165,9 +165,9 @@ class ScramServer:
         self._known = found is not None
         self._credential = found or self._pretended()
         self._nonce = fields["r"] + self._nonce
-        answer = f"r={self._nonce},s={_base64(self._credential.salt)},i={self._credential.iterations}"
-        self._signed = f"{bare},{answer}"
-        return answer.encode()
+        server_first = f"r={self._nonce},s={_base64(self._credential.salt)},i={self._credential.iterations}"
+        self._signed = f"{bare},{server_first}"
+        return server_first.encode()
 
     def _pretended(self) -> ScramCredential:
         salt = hmac.digest(_UNKNOWN_USERS, self._claimed.encode(), "sha256")[:_SALT_BYTES]

@@ -1,7 +1,7 @@
-"""Brokers that ask a client to pause (KIP-219): from which versions on that is the client's to do.
+"""Brokers that throttle a client (KIP-219): from which versions on that is the client's to do.
 
-A response may hold `throttle_time_ms`. In older versions the broker has paused before it answered; in the versions from
-here on it answers at once, and the client sends nothing more on the connection until the time has passed.
+A response may hold `throttle_time_ms`. In older versions the broker has paused before it responded; in the versions
+from here on it responds at once, and the client sends nothing more on the connection until the time has passed.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _FROM_FIRST: Final = frozenset(
 _FIRST_LATER_API: Final = ApiKey.ELECT_LEADERS
 
 
-def pause_after(api: int, version: int, answer: object) -> float:
-    """Seconds for which `answer`, to version `version` of an API, asks for silence; 0 where it does not."""
-    milliseconds: int = getattr(answer, "throttle_time_ms", 0)
+def pause_after(api: int, version: int, response: object) -> float:
+    """Seconds for which `response`, to version `version` of an API, mutes the client; 0 where it does not."""
+    milliseconds: int = getattr(response, "throttle_time_ms", 0)
     since = _FROM.get(api, 1 if api in _FROM_FIRST else 0 if api >= _FIRST_LATER_API else version + 1)
     return milliseconds / 1000 if milliseconds > 0 and version >= since else 0.0

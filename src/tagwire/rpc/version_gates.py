@@ -30,13 +30,13 @@ LIST_OFFSETS_LEADER_EPOCH: Final = 4
 """The leader epoch of the offset is told (KIP-320)."""
 
 LIST_OFFSETS_MAX_TIMESTAMP: Final = 7
-"""The record with the greatest timestamp may be asked for (KIP-734)."""
+"""The record with the greatest timestamp may be requested (KIP-734)."""
 
 METADATA_NULL_IS_ALL_TOPICS: Final = 1
-"""Null asks for all topics, and no topic at all for none; before it, no topic asked for all."""
+"""Null requests all topics, and an empty list none; before it, an empty list requested all."""
 
 METADATA_NULLABLE_TOPIC_NAME: Final = 12
-"""A topic that is asked for by its id alone may have no name (KIP-516)."""
+"""A topic that is requested by its id alone may have no name (KIP-516)."""
 
 FIND_COORDINATOR_KEYS: Final = 4
 OFFSET_FETCH_GROUPS: Final = 8
@@ -73,7 +73,7 @@ INIT_PRODUCER_ID_PRODUCER_FENCED: Final = 4
 ADD_PARTITIONS_TO_TXN_PRODUCER_FENCED: Final = 2
 ADD_OFFSETS_TO_TXN_PRODUCER_FENCED: Final = 2
 END_TXN_PRODUCER_FENCED: Final = 2
-"""PRODUCER_FENCED is answered, which is INVALID_PRODUCER_EPOCH before it (KIP-588)."""
+"""PRODUCER_FENCED is the error, which is INVALID_PRODUCER_EPOCH before it (KIP-588)."""
 
 LIST_CONFIG_RESOURCES_TYPES: Final = 1
-"""Resources of all types may be asked for; before it, client metrics alone (KIP-1142)."""
+"""Resources of all types may be requested; before it, client metrics alone (KIP-1142)."""

@@ -76,7 +76,7 @@ def frames(data: bytes, api: int | None, version: int | None, *, responses: bool
     """The frames that follow each other in `data`.
 
     Args:
-        api: an API key; None for requests of any. Responses do not say what they answer.
+        api: an API key; None for requests of any. Responses do not name their request.
         version: of responses, which do not say that either; of requests None, or what all of them must have.
         responses: whether the frames are responses of `api`.
 
@@ -114,7 +114,7 @@ def _request(data: bytes, start: int, end: int, api: int | None, version: int | 
         if header.api_key not in API_NAMES:  # nothing tells what stands behind its header
             raise DecodeError(f"no API has key {header.api_key}: these are no requests", path="RequestHeader", offset=0)
         if (api is not None and header.api_key != api) or (version is not None and header.api_version != version):
-            raise DecodeError(f"the frame holds {found}, which was not asked for", path="RequestHeader", offset=0)
+            raise DecodeError(f"the frame holds {found}, which was not requested", path="RequestHeader", offset=0)
     kind = messages.request(header.api_key)
     header_version = request_header_version(header.api_key, header.api_version)
     name = api_name(header.api_key)

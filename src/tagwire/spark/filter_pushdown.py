@@ -86,14 +86,14 @@ class PushedFilters:
         return replace(self, partitions=allowed if self.partitions is None else self.partitions & allowed)
 
 
-def accept_filters(reader: Any, asked: bool | None) -> None:
+def accept_filters(reader: Any, wanted: bool | None) -> None:
     """Lets `reader`, which has an attribute `pushed_filters`, take filters where Spark pushes them down.
 
     Args:
-        asked: what the option `filterPushdown` says; None takes them where Spark does not keep them for other queries.
+        wanted: what the option `filterPushdown` says; None takes them where Spark does not keep them for other queries.
     """
     isolated = hasattr(DataSourceReader, "pushLimit")  # came to Spark together with the mending of that
-    if hasattr(DataSourceReader, "pushFilters") and (isolated if asked is None else asked):
+    if hasattr(DataSourceReader, "pushFilters") and (isolated if wanted is None else wanted):
         reader.pushFilters = _Push(reader)
 
 

@@ -16,7 +16,7 @@ _LOOK_AGAIN = 0.1
 
 
 def prefetched(items: Iterator[Item], most: int = 2) -> Iterator[Item]:
-    """The same items, at most `most` of them made before they are asked for.
+    """The same items, at most `most` of them made before they are taken.
 
     What `items` raises is raised after the items before it. When this iterator is closed, the thread closes `items` and
     ends; a process that exits does not wait for it.

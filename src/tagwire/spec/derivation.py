@@ -118,8 +118,8 @@ def _left_alone(message: Message, dialect: Dialect) -> str:
         return "a header's versions are named by other messages"
     if message.type == "coordinator-key":
         return "a coordinator's key has version 0 alone"
-    is_answer = message.type == "response" and message.api_key == ApiKey.API_VERSIONS
-    if is_answer and dialect == "optional" and not message.flexible_versions:
+    is_api_versions_response = message.type == "response" and message.api_key == ApiKey.API_VERSIONS
+    if is_api_versions_response and dialect == "optional" and not message.flexible_versions:
         return "whatever its version, the error code comes first in ApiVersionsResponse (KIP-35)"
     return ""
 
@@ -143,8 +143,8 @@ def _turn_on(new: dict[str, Any], message: Message, dialect: Dialect, version: i
             if versions & Versions(0, version - 1)
         }
         latest = message.header_version(version)
-        is_answer = message.type == "response" and message.api_key == ApiKey.API_VERSIONS
-        new["headerVersions"] = before | {f"{version}+": "0" if is_answer else str(max(latest, header))}
+        is_api_versions_response = message.type == "response" and message.api_key == ApiKey.API_VERSIONS
+        new["headerVersions"] = before | {f"{version}+": "0" if is_api_versions_response else str(max(latest, header))}
 
 
 def _extend(members: Any, highest: int) -> None:

@@ -33,7 +33,7 @@ class HeaderVersions:
 
     def of(self, version: int) -> int:
         """The header version of body version `version`, by number: one above every valid version has its header all
-        the same. A negative one, which a broker may be asked, has that of 0."""
+        the same. A negative one, which a client may send, has that of 0."""
         for versions, header in self.ranges:
             if version <= versions.highest:
                 return header
@@ -56,7 +56,7 @@ def derived(kind: str, api_key: int, flexible: Versions) -> HeaderVersions:
     """The map of a request or response that states none: Kafka's rule before there were any (ApiMessageType).
 
     Flexible versions travel under request header 2 and response header 1, the others under 1 and 0. Version 0 of
-    ControlledShutdown has request header 0; ApiVersions is answered under header 0 always (KIP-511).
+    ControlledShutdown has request header 0; the response to ApiVersions has header 0 always (KIP-511).
     """
     if kind == "response" and api_key == ApiKey.API_VERSIONS:
         return HeaderVersions(((Versions(0, HIGHEST), 0),))
@@ -118,5 +118,5 @@ def _fault(ranges: list[tuple[Versions, int]], kind: str, api_key: int) -> str |
     if not ranges[-1][0].is_open:
         return f"the last range must have no end ({ranges[-1][0].lowest}+), not be {ranges[-1][0]}"
     if kind == "response" and api_key == ApiKey.API_VERSIONS and any(header for _, header in ranges):
-        return "ApiVersions is answered under header version 0 always, so that any client can read it (KIP-511)"
+        return "the response to ApiVersions has header version 0 always, so that any client can read it (KIP-511)"
     return None

@@ -77,12 +77,12 @@ def header_problems(message: Message, headers: Mapping[str, Message]) -> list[st
     problems = []
     for versions, number in message.header_versions.ranges:
         flexible = versions & message.flexible_versions
-        is_answer_to_api_versions = message.type == "response" and message.api_key == ApiKey.API_VERSIONS
+        is_api_versions_response = message.type == "response" and message.api_key == ApiKey.API_VERSIONS
         if number not in header.valid_versions:
             problems.append(
                 f"headerVersions: {versions} cannot have header version {number}: {name} has {header.valid_versions}"
             )
-        elif flexible and not header.is_flexible(number) and not is_answer_to_api_versions:
+        elif flexible and not header.is_flexible(number) and not is_api_versions_response:
             problems.append(
                 f"headerVersions: {flexible} cannot have header version {number}: a flexible version needs a flexible "
                 f"header, {name} is flexible in {header.flexible_versions}"

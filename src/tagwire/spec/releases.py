@@ -22,7 +22,7 @@ from tagwire.spec.api_keys import ApiKey
 from tagwire.spec.versions import NONE, Versions
 
 Listener = Literal["broker", "zkBroker"]
-"""Who answers: a broker of a KRaft cluster, or one of a ZooKeeper cluster (up to 3.9). Before 2.8, when there was one
+"""Who responds: a broker of a KRaft cluster, or one of a ZooKeeper cluster (up to 3.9). Before 2.8, when there was one
 kind, both names mean it. KRaft was a preview in 2.8 to 3.2, and lacked APIs."""
 
 _TABLE: Final = Path(__file__).with_name("releases.json")
@@ -94,7 +94,7 @@ def patches(release: str) -> list[str]:
 
 
 def served(release: str, *, listener: Listener = "broker", unstable: bool = False) -> dict[int, ApiRange]:
-    """What brokers of `release` answer, by API key in ascending order.
+    """What brokers of `release` serve, by API key in ascending order.
 
     Args:
         release: a name of `names()`, a published version such as 3.9.1, or a line such as 4.0: its newest patch.
@@ -115,7 +115,7 @@ def served(release: str, *, listener: Listener = "broker", unstable: bool = Fals
 
 
 def advertised(release: str, *, listener: Listener = "broker", unstable: bool = False) -> dict[int, ApiRange]:
-    """What brokers of `release` list in their ApiVersions response, which is not quite what they answer.
+    """What brokers of `release` list in their ApiVersions response, which is not quite what they serve.
 
     From 4.0.0 on Produce is listed from version 0, for clients that find their compression types by it (KAFKA-18659);
     0.10.0 left out ControlledShutdown 0. Brokers without a telemetry receiver also leave out APIs 71 and 72. Empty for

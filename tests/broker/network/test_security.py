@@ -152,7 +152,7 @@ def test_before_authentication_only_small_frames_are_taken(guarded, connect, mak
         wire.socket.sendall(data)
         while (event := wire.rpc.next_event()) is NEED_DATA:
             wire.rpc.receive(wire.socket.recv(65536))
-        data = exchange.answer(event)
+        data = exchange.receive(event)
     wire.create("t")
     assert wire.produce("t", make.records(b"v" * 500_000)).error_code == 0
 

@@ -68,7 +68,7 @@ class Listener:
             port 0 the one that is listened on.
         tls: encrypts connections; None leaves them plain.
         sasl: the mechanisms by which clients have to say who they are, of PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512;
-            empty asks nobody.
+            empty lets every client in.
 
     Raises:
         ConfigError: a value is wrong.

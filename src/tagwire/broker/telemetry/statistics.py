@@ -75,9 +75,9 @@ def _by_client(totals: Iterable[RequestTotal]) -> list[dict[str, Any]]:
         row["count"] += total.count
         served = newest.get(total.api_key)
         if served is not None and 0 <= total.version < served.lowest:
-            range_asked = (total.version, total.version)
+            version_range = (total.version, total.version)
             row["old_versions"].append(
-                {"api": total.api, "version": total.version, "served_by": serving(total.api_key, range_asked)}
+                {"api": total.api, "version": total.version, "served_by": serving(total.api_key, version_range)}
             )
     return sorted(rows.values(), key=lambda row: -row["count"])
 

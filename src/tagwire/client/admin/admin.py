@@ -72,7 +72,10 @@ class Admin(ClientOwner):
         self._network.run(self._core.create_partitions(totals, validate_only=validate_only))
 
     def delete_topics(self, names: arguments.Names) -> None:
-        """Deletes topics, or the one that is named, with all their records.
+        """Deletes topics with all their records.
+
+        Args:
+            names: of the topics, or one.
 
         Raises:
             KafkaError: with the code of the first topic that was refused; the text tells all of them. The others are
@@ -145,17 +148,28 @@ class Admin(ClientOwner):
     def describe_groups(self, groups: arguments.Names) -> dict[str, GroupDescription]:
         """Groups and their members: classic ones, those of KIP-848, share groups (KIP-932).
 
+        Args:
+            groups: group ids, or one.
+
+        Returns:
+            {group id: its description}.
+
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND naming a group that does not exist, or another refusal.
+            ConfigError: `groups` are none.
         """
         return self._network.run(self._core.describe_groups(groups))
 
     def delete_groups(self, groups: arguments.Names) -> None:
         """Deletes groups and the offsets they committed.
 
+        Args:
+            groups: group ids, or one.
+
         Raises:
             KafkaError: NON_EMPTY_GROUP for one that has members, GROUP_ID_NOT_FOUND for one that does not exist; the
-            text tells all refusals. The others are gone.
+                text tells all refusals. The others are gone.
+            ConfigError: `groups` are none.
         """
         self._network.run(self._core.delete_groups(groups))
 
@@ -165,6 +179,7 @@ class Admin(ClientOwner):
         """What a group has committed. Partitions without an offset are left out; so is a group that does not exist.
 
         Args:
+            group: its id.
             partitions: a topic's name stands for all of its partitions; None is for all that there are.
 
         Raises:
@@ -178,6 +193,7 @@ class Admin(ClientOwner):
         """Commits offsets for a group that has no members now; a group that does not exist begins with them.
 
         Args:
+            group: its id.
             offsets: {(topic, partition): the offset to read next}, or "earliest", "latest" or a time; a topic's name
                 stands for all of its partitions.
 
@@ -188,10 +204,15 @@ class Admin(ClientOwner):
         self._network.run(self._core.alter_group_offsets(group, offsets))
 
     def delete_group_offsets(self, group: str, partitions: arguments.TopicsOrPartitions) -> None:
-        """Forgets what a group has committed in partitions. A topic's name stands for all of its own.
+        """Deletes the offsets that a group has committed in partitions.
+
+        Args:
+            group: its id.
+            partitions: a topic's name stands for all of its partitions.
 
         Raises:
             KafkaError: GROUP_SUBSCRIBED_TO_TOPIC while a member reads the topic; otherwise naming the partition.
+            ConfigError: `group` or `partitions` mean nothing.
         """
         self._network.run(self._core.delete_group_offsets(group, partitions))
 
@@ -216,7 +237,10 @@ class Admin(ClientOwner):
         return self._network.run(self._core.group_lags(groups, topics=topics, members=members))
 
     def partition_ends(self, partitions: arguments.TopicsOrPartitions) -> dict[TopicPartition, PartitionEnd]:
-        """Where partitions end, in the client's isolation; of those that nobody can tell it of, why.
+        """Where partitions end, in the client's isolation level; for those where it cannot be told, why.
+
+        Args:
+            partitions: a topic's name stands for all of its partitions.
 
         Raises:
             ConnectError, ...: no broker tells which topics there are.
@@ -241,29 +265,40 @@ class Admin(ClientOwner):
         )
 
     def describe_transactions(self, transactional_ids: arguments.Names) -> dict[str, TransactionDescription]:
-        """Transactional ids and the partitions of their open transactions.
+        """The states of transactional ids, and the partitions of their open transactions.
+
+        Args:
+            transactional_ids: one or several.
 
         Raises:
             KafkaError: TRANSACTIONAL_ID_NOT_FOUND naming one that does not exist, or another refusal.
+            ConfigError: `transactional_ids` are none.
         """
         return self._network.run(self._core.describe_transactions(transactional_ids))
 
     def describe_producers(self, partitions: arguments.TopicsOrPartitions) -> dict[TopicPartition, list[ProducerState]]:
-        """The producers that partitions know, which tells whose transaction holds readers up. A topic's name stands
-        for all of its partitions.
+        """The active producers of partitions; those with an open transaction keep the last stable offset back.
+
+        Args:
+            partitions: a topic's name stands for all of its partitions.
 
         Raises:
-            KafkaError: naming the partition.
+            KafkaError: naming the partition. UnsupportedVersionError: a broker is older than Kafka 2.8.
+            ConfigError: `partitions` mean nothing.
         """
         return self._network.run(self._core.describe_producers(partitions))
 
     def abort_transaction(
         self, partition: tuple[str, int], producer_id: int, producer_epoch: int, coordinator_epoch: int = 0
     ) -> None:
-        """Ends a transaction that hangs in one partition: its coordinator knows nothing of it any more.
+        """Aborts a hanging transaction in one partition: one that its coordinator does not know any more (KIP-664).
 
-        The three numbers are those of `describe_producers`; a `coordinator_epoch` of -1 there is 0 here. A transaction
-        that its coordinator does know is ended by `fence_producers`.
+        A transaction that its coordinator does know is ended by `fence_producers`.
+
+        Args:
+            partition: (topic, partition).
+            producer_id, producer_epoch, coordinator_epoch: as `describe_producers` tells them; a coordinator epoch of
+                -1 there is 0 here.
 
         Raises:
             KafkaError: naming the partition; INVALID_PRODUCER_EPOCH for a producer that has moved on.
@@ -271,10 +306,13 @@ class Admin(ClientOwner):
         self._network.run(self._core.abort_transaction(partition, producer_id, producer_epoch, coordinator_epoch))
 
     def fence_producers(self, transactional_ids: arguments.Names) -> None:
-        """Aborts the open transactions of transactional ids, and shuts out the producers that opened them.
+        """Aborts the open transactions of transactional ids, and fences the producers that opened them.
+
+        Args:
+            transactional_ids: one or several.
 
         Raises:
-            KafkaError: naming the transactional id.
+            KafkaError: naming the transactional id. ConfigError: `transactional_ids` are none.
         """
         self._network.run(self._core.fence_producers(transactional_ids))
 

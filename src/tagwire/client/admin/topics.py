@@ -23,7 +23,7 @@ SETTLE_TIME: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create. -1 for partitions or replicas takes the broker's default. Numbers and truth values among the
+    """A topic to create. -1 for partitions or replicas takes the broker's default. Numbers and booleans among the
     configs are written as Kafka does."""
 
     name: str

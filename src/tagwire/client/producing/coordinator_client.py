@@ -1,4 +1,4 @@
-"""Requests to the broker that coordinates a group or a transactional id, until it answers without an error."""
+"""Requests to the broker that coordinates a group or a transactional id, until it responds without an error."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def end_transaction(
     """Ends a transaction of another process, which must not write to it any more. Nobody is fenced.
 
     It can be repeated: the same end of the same transaction succeeds again. So EndTxn is sent until a coordinator
-    answers, through coordinators that move, concurrent changes and lost connections.
+    responds, through coordinators that move, concurrent changes and lost connections.
 
     Args:
         client: a client, which stays open, or what one is made of, as `Client` takes it: "HOST:PORT,HOST:PORT".

@@ -61,7 +61,7 @@ class NonIdempotent:
 
 
 class Idempotent(NonIdempotent):
-    """A producer with a producer id of its own, which its first batch asks for."""
+    """A producer with a producer id of its own, which its first batch requests."""
 
     max_in_flight = MAX_IN_FLIGHT
 

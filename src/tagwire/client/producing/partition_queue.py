@@ -21,7 +21,7 @@ class PartitionQueue:
     """One partition. For the sending thread.
 
     Attributes:
-        batches: those that wait, the oldest first. in_flight: those that were sent and not answered yet.
+        batches: those that wait, the oldest first. in_flight: those that were sent and have no response yet.
         sequences: the partition's sequence numbers.
     """
 

@@ -149,7 +149,7 @@ class Producer(ClientOwner):
         Raises:
             EncodeError: the record cannot be written.
             KafkaError: the topic or the partition does not exist. A missing topic is created where brokers do that.
-            ConnectError, ...: no broker could be asked for the topic's partitions.
+            ConnectError, ...: no broker tells the topic's partitions.
             RequestTimeoutError: there was no room within `max_block` seconds.
             TransactionStateError: no transaction is open. Why the transaction has failed, once it has.
         """
@@ -303,8 +303,8 @@ class Producer(ClientOwner):
 
         Args:
             timeout: seconds to try; None is `max_block`.
-            resume: goes on as this producer, of another process that does not use it any more, instead: nobody is
-                asked, fenced or aborted.
+            resume: goes on as this producer, of another process that does not use it any more, instead: no
+                request is sent, nobody is fenced, nothing is aborted.
 
         Raises:
             ProducerFencedError, KafkaError: refused. TransactionStateError: a transaction is open.

@@ -9,12 +9,12 @@ from tagwire.client.metadata import TopicMetadata
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.partitioner import TopicPartitioner
 
-# A topic's partitions are asked for again after as many seconds: it may have got more (metadata.max.age.ms of Kafka's
+# A topic's partitions are requested again after as many seconds: it may have got more (metadata.max.age.ms of Kafka's
 # clients).
 MAX_AGE: Final = 300.0
 
 
-# A topic that nothing was sent to for as many seconds is asked for no longer, until something is again
+# A topic that nothing was sent to for as many seconds is requested no longer, until something is again
 # (metadata.max.idle.ms of Kafka's clients).
 MAX_IDLE: Final = 300.0
 
@@ -23,7 +23,7 @@ class ProducerMetadata:
     """Kafka's class of this name. `get` is for any thread, the rest for the sending thread.
 
     Attributes:
-        is_refresh_due: whether it is time to ask for all of them again.
+        is_refresh_due: whether it is time to request all of them again.
     """
 
     def __init__(self, network: NetworkClient, settings: ProduceSettings) -> None:
@@ -46,7 +46,7 @@ class ProducerMetadata:
         """The partitioner of a topic, which is created where brokers do that. Raises as `NetworkClient.topic`.
 
         Args:
-            partition: one that is wanted: where the topic lacks it as last heard, the cluster is asked again, once.
+            partition: one that is wanted: where the topic lacks it as last heard, metadata is refreshed, once.
         """
         was_known = self._network.known_topic(name) is not None
         topic = await self._network.topic(name, deadline, allow_auto_create=True)
@@ -57,7 +57,7 @@ class ProducerMetadata:
         return self._remember(topic)
 
     async def refresh(self) -> None:
-        """Asks for the partitions of all topics again, but for those that are not used any more; what is known of them
+        """Requests the partitions of all topics again, but for those that are not used any more; what is known of them
         is used meanwhile. Raises as `NetworkClient.refresh`."""
         now = self._network.now()
         self._next_refresh = now + MAX_AGE

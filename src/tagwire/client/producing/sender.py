@@ -210,7 +210,7 @@ class Sender:
             self._goes_on |= key not in self._tasks
 
     def _find_leaders(self, topic: str, batches: list[ProducerBatch]) -> None:
-        """Begins to ask who leads the partitions of these batches of a topic."""
+        """Begins to look up who leads the partitions of these batches of a topic."""
 
         def found(partitions: Mapping[int, PartitionMetadata | KafkaError] | None, error: Exception | None) -> None:
             missing = _expected(error)
@@ -248,7 +248,7 @@ class Sender:
             )
             return
         connection.node = node
-        if connection.throttled_until > self._network.now():  # it asked to be left alone; others are not
+        if connection.throttled_until > self._network.now():  # it throttles us; others may not
             for batch in batches:
                 batch.retry_at = connection.throttled_until
             return

@@ -6,7 +6,7 @@ in this file:
 - A batch gets its base sequence when it is first sent: `next_sequence`, which then moves on by its records.
 - It keeps producer id, epoch and base sequence however often it is sent again. A broker drops a batch that it has, and
   knows it by these, so **a batch that may have been appended is never given others**: it may have been as soon as all
-  of a request was written and nothing was answered, or an error that a leader may also send after it has appended
+  of a request was written and no response came, or an error that a leader may also send after it has appended
   (`produce_errors.NOT_APPENDED`). It is sent again as it was until the leader has it, or it is failed.
 - The halves of a batch that is split share its sequence numbers.
 - Where a batch with a sequence number is failed, nobody knows what the partition expects next: it starts from 0 under

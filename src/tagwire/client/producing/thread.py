@@ -26,7 +26,7 @@ logger = logging.getLogger("tagwire.client")
 
 Result = TypeVar("Result")
 
-# A caller's deadline is also that of what the thread does for it; this is how much later the answer may be there.
+# A caller's deadline is also that of what the thread does for it; this is how much later the result may be there.
 _GRACE: Final = 1.0
 
 # Seconds that the end of the thread is waited for: it may hang in a connection, and ends when that does.
@@ -62,7 +62,7 @@ class ProducerThread:
         self._tasks = tasks
         self._driver = driver
         self._calls: deque[tuple[Callable[[], Coroutine[Any]], Future[Any]]] = deque()
-        self._answered: set[Future[Any]] = set()
+        self._begun: set[Future[Any]] = set()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopping = False
@@ -102,7 +102,7 @@ class ProducerThread:
             return future.result(max(deadline - time.monotonic(), 0) + _GRACE)
         except NotYet:
             future.cancel()
-            raise RequestTimeoutError("the producer was busy with brokers that do not answer") from None
+            raise RequestTimeoutError("the producer was busy with brokers that do not respond") from None
 
     def wakeup(self) -> None:
         """Lets the thread look for something to do."""
@@ -131,7 +131,7 @@ class ProducerThread:
     def _run(self) -> None:
         try:
             while not self._stopping:
-                self._answer_calls()
+                self._begin_calls()
                 self._work.step()
                 if not self._calls and not self._stopping:
                     self._driver.poll(self._work.until())
@@ -141,18 +141,18 @@ class ProducerThread:
         finally:
             self._stopping = True
             self._refuse_calls()
-            for future in self._answered:
+            for future in self._begun:
                 future.set_exception(TagwireError("the producer is closed"))
             self._work.close()
             self._driver.close()
 
-    def _answer_calls(self) -> None:
+    def _begin_calls(self) -> None:
         for function, future in self._waiting_calls():
-            self._answered.add(future)
-            self._tasks.start(future, function(), partial(self._answer, future))
+            self._begun.add(future)
+            self._tasks.start(future, function(), partial(self._settle, future))
 
-    def _answer(self, future: Future[Any], result: Any, error: Exception | None) -> None:
-        self._answered.discard(future)
+    def _settle(self, future: Future[Any], result: Any, error: Exception | None) -> None:
+        self._begun.discard(future)
         if error is None:
             future.set_result(result)
         else:

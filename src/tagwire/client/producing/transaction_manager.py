@@ -1,4 +1,4 @@
-"""Transactions: the states of a producer with a transactional id, and what it asks of coordinators.
+"""Transactions: the states of a producer with a transactional id, and its requests to coordinators.
 
 A transaction is open from `begin` to `end`. What fails meanwhile is often only an abortable error: the transaction has
 to be aborted, and the next one begins as if nothing had been. A fatal error ends the producer: the transactional id is
@@ -58,7 +58,7 @@ from tagwire.spec.api_keys import ApiKey
 
 FEATURE: Final = "transaction.version"
 
-# From this version on a producer may ask for a new epoch of its own (KIP-360).
+# From this version on a producer may request a new epoch of its own (KIP-360).
 INIT_PRODUCER_ID_BUMP: Final = 3
 
 Response = TypeVar("Response")
@@ -212,7 +212,7 @@ class TransactionManager(NonIdempotent):
             return error
 
     def _transition_unless_unknown(self, error: TagwireError) -> TagwireError:
-        """`_transition_to_error`, except where the same request may be answered later."""
+        """`_transition_to_error`, except where the same request may succeed later."""
         unknown = is_retriable(error) or isinstance(error, RequestTimeoutError)
         return error if unknown else self._transition_to_error(error)
 
@@ -302,7 +302,7 @@ class TransactionManager(NonIdempotent):
             self.transition_to(TransactionState.READY)
 
     def resume(self, identity: ProducerIdentity) -> None:
-        """Goes on as another producer that is not used any more, without asking anybody."""
+        """Goes on as another producer that is not used any more, without a request."""
         check_transaction_version(identity.transaction_version)
         with self._lock:
             self.require(TransactionState.UNINITIALIZED, what="another producer's identity cannot be taken")

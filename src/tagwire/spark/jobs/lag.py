@@ -52,7 +52,7 @@ def lag_of_cluster(spark: SparkSession, properties: Mapping[str, str]) -> DataFr
     if not properties.get("bootstrap.servers"):
         raise ConfigError("bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
     with Client.from_properties(properties) as client:
-        # It is made when the first group commits. Asked by its name: a list leaves out what one may not see.
+        # It is made when the first group commits. Looked up by its name: a list leaves out what one may not see.
         if client.metadata(OFFSETS).topics[OFFSETS].error is Error.UNKNOWN_TOPIC_OR_PARTITION:
             return spark.createDataFrame([], SCHEMAS["offsets"])
     options = {f"kafka.{name}": value for name, value in properties.items()}

@@ -95,13 +95,13 @@ def land(
         table = replace(table, values=_decoding(table.values, there.identity()))
     with Client.from_properties(client_properties) as client:
         topic_id = client.topic(topic).topic_id
-        asked = (topic, client.metadata([topic]).cluster_id or "", str(topic_id) if topic_id.int else "", table)
-        there.judge(*asked)
+        wanted = (topic, client.metadata([topic]).cluster_id or "", str(topic_id) if topic_id.int else "", table)
+        there.judge(*wanted)
         listener.on_step("checked")
         with there.lock():
             listener.on_step("locked")
             with session(there.state / "spark.log", spark) as own:
-                identity = there.judge(*asked)
+                identity = there.judge(*wanted)
                 there.claim(identity)
                 listener.on_step("claimed")
                 if mode is not None:

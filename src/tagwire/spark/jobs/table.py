@@ -287,9 +287,9 @@ class Table:
                 "its columns stay so"
             )
         for name in sorted({**known.values, **values}, key=lambda name: name != "value.format"):
-            begun, asked = known.values.get(name), values.get(name)
-            if name != "mode" and begun != asked:
-                given, now = _as_given(name, begun), _as_given(name, asked)
+            begun, wanted = known.values.get(name), values.get(name)
+            if name != "mode" and begun != wanted:
+                given, now = _as_given(name, begun), _as_given(name, wanted)
                 other = f"another {now}" if given == now else now
                 raise StorageError(f"{self.out}: was begun with {name}={given}, not {other}; its columns stay so")
 

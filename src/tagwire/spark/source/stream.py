@@ -73,7 +73,7 @@ class TopicStreamReader(UnlimitedStreamReader, SupportsTriggerAvailableNow):
         return end
 
     def reportLatestOffset(self) -> Document | None:  # noqa: N802
-        """The latest offset of every partition when last asked, for the lag in a query's progress."""
+        """The latest offset of every partition when last requested, for the lag in a query's progress."""
         return self.newest
 
     def _too_few(self, start: Offsets, earliest: Offsets, until: Offsets) -> bool:
