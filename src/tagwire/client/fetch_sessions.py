@@ -79,18 +79,22 @@ class FetchSession:
         if self.is_new:
             changed, gone = dict(wanted), {}
         else:
-            changed = {at: one for at, one in wanted.items() if self._known.get(at) != one}
+            changed = {
+                topic_partition: one
+                for topic_partition, one in wanted.items()
+                if self._known.get(topic_partition) != one
+            }
             gone = {
-                at: one
-                for at, one in self._known.items()
-                if at not in wanted or (by_id and wanted[at].topic_id != one.topic_id)
+                topic_partition: one
+                for topic_partition, one in self._known.items()
+                if topic_partition not in wanted or (by_id and wanted[topic_partition].topic_id != one.topic_id)
             }
         self._known = dict(wanted)
         epoch = self._epoch if self.is_open or len(wanted) > 1 else LAST_EPOCH
 
-        def partition(at: TopicPartition, one: Wanted) -> messages.FetchRequest.FetchPartition:
+        def partition(topic_partition: TopicPartition, one: Wanted) -> messages.FetchRequest.FetchPartition:
             return kind.FetchPartition(
-                partition=at.partition,
+                partition=topic_partition.partition,
                 fetch_offset=one.offset,
                 current_leader_epoch=one.leader_epoch,
                 partition_max_bytes=settings.max_partition_bytes,
@@ -109,7 +113,9 @@ class FetchSession:
             ],
             forgotten_topics_data=[
                 kind.ForgottenTopic(topic=name, topic_id=topic_id, partitions=partitions)
-                for (name, topic_id), partitions in self._by_topic(gone, lambda at, _: at.partition).items()
+                for (name, topic_id), partitions in self._by_topic(
+                    gone, lambda topic_partition, _: topic_partition.partition
+                ).items()
             ],
         )
 
@@ -120,18 +126,20 @@ class FetchSession:
 
         Raises RemoteProtocolError: one was not requested, or is told of twice; the session is lost then.
         """
-        names = {one.topic_id: at.topic for at, one in self._known.items()} if self._by_id else {}
+        names = (
+            {one.topic_id: topic_partition.topic for topic_partition, one in self._known.items()} if self._by_id else {}
+        )
         found: list[tuple[TopicPartition, messages.FetchResponse.PartitionData]] = []
         told: set[TopicPartition] = set()
         for topic in response.responses:
             name = names.get(topic.topic_id, str(topic.topic_id)) if self._by_id else topic.topic
             for partition in topic.partitions:
-                at = TopicPartition(name, partition.partition_index)
-                if at not in self._known or at in told:
+                topic_partition = TopicPartition(name, partition.partition_index)
+                if topic_partition not in self._known or topic_partition in told:
                     self.lost()
-                    raise RemoteProtocolError(f"{at} twice, or not requested")
-                told.add(at)
-                found.append((at, partition))
+                    raise RemoteProtocolError(f"{topic_partition} twice, or not requested")
+                told.add(topic_partition)
+                found.append((topic_partition, partition))
         if self.is_new:
             self._id = response.session_id
             whole = len(told) == len(self._known)
@@ -163,7 +171,7 @@ class FetchSession:
     ) -> dict[tuple[str, UUID], list[Entry]]:
         """The entries by what names their topic, its name or its id, in the order in which the topics come first."""
         topics: dict[tuple[str, UUID], list[Entry]] = {}
-        for at, one in partitions.items():
-            topic = ("", one.topic_id) if self._by_id else (at.topic, NO_TOPIC_ID)
-            topics.setdefault(topic, []).append(entry(at, one))
+        for partition, one in partitions.items():
+            topic = ("", one.topic_id) if self._by_id else (partition.topic, NO_TOPIC_ID)
+            topics.setdefault(topic, []).append(entry(partition, one))
         return topics

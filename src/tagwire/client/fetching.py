@@ -192,9 +192,9 @@ class Fetcher:
             self._in_flight[node] = _FetchInFlight(connection, request, by_partition, wanted, session, began)
 
     async def _wanted(self, position: FetchPosition, deadline: float) -> Wanted:
-        network, at = self._network, position.partition
-        partition = network.known_partition(at) or await network.partition(at, deadline)
-        topic = network.known_topic(at.topic) or await network.topic(at.topic, deadline)
+        network, topic_partition = self._network, position.partition
+        partition = network.known_partition(topic_partition) or await network.partition(topic_partition, deadline)
+        topic = network.known_topic(topic_partition.topic) or await network.topic(topic_partition.topic, deadline)
         return Wanted(position.offset, partition.leader_epoch, topic.topic_id)
 
     def _responded(self) -> int | None:
@@ -222,7 +222,7 @@ class Fetcher:
             return
         fetch.session.refused(error.error)
         if error.error is Error.FETCH_SESSION_TOPIC_ID_ERROR:
-            self._network.forget({at.topic for at in fetch.positions})
+            self._network.forget({partition.topic for partition in fetch.positions})
         if fetch.began:
             self._put_off(fetch.positions.values(), error)
 
@@ -244,9 +244,9 @@ class Fetcher:
             self._failure = RemoteProtocolError(f"{fetch.connection.broker} sent {error}")
             return []
         completed: list[CompletedFetch] = []
-        for at, data in told:
-            position = fetch.positions[at]
-            if position.offset != fetch.wanted[at].offset:
+        for partition, data in told:
+            position = fetch.positions[partition]
+            if position.offset != fetch.wanted[partition].offset:
                 continue  # `seek` was called meanwhile
             try:
                 if data.error_code:
@@ -320,27 +320,29 @@ class Fetcher:
     async def _refused(
         self, position: FetchPosition, data: messages.FetchResponse.PartitionData, response: messages.FetchResponse
     ) -> CompletedFetch | None:
-        at = position.partition
-        error = KafkaError(data.error_code, f"fetch of {at} at offset {position.offset}")
+        partition = position.partition
+        error = KafkaError(data.error_code, f"fetch of {partition} at offset {position.offset}")
         if error.error is Error.OFFSET_OUT_OF_RANGE:
             return await self._out_of_range(position)
         leader = data.current_leader
         position.failed(error, self._network.timeout, self._network.driver)
         if leader.leader_id >= 0 and self._network.update_leader(
-            at, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)
+            partition, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)
         ):
             position.retry_at = 0.0  # an epoch is news once, so this does not go on for ever
         else:
-            self._network.forget({at.topic})
+            self._network.forget({partition.topic})
         return None
 
     async def _out_of_range(self, position: FetchPosition) -> CompletedFetch:
         """Raises KafkaError, or goes on at the end of the partition that the settings say."""
-        isolation, deadline, at = self._settings.isolation, self._network.deadline(), position.partition
-        first = (await list_offsets(self._network, {at: EARLIEST}, deadline, isolation))[at]
-        last = (await list_offsets(self._network, {at: LATEST}, deadline, isolation))[at]
+        isolation, deadline, partition = self._settings.isolation, self._network.deadline(), position.partition
+        first = (await list_offsets(self._network, {partition: EARLIEST}, deadline, isolation))[partition]
+        last = (await list_offsets(self._network, {partition: LATEST}, deadline, isolation))[partition]
         held = f"offsets {first} to {last - 1}" if first < last else f"no records, its next offset is {last}"
-        error = KafkaError(Error.OFFSET_OUT_OF_RANGE, f"{at}: no offset {position.offset}; the partition holds {held}")
+        error = KafkaError(
+            Error.OFFSET_OUT_OF_RANGE, f"{partition}: no offset {position.offset}; the partition holds {held}"
+        )
         if self._settings.offset_reset == NO_RESET:
             raise error
         offset = {"earliest": first, "latest": last}[self._settings.offset_reset]

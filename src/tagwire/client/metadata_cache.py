@@ -46,20 +46,20 @@ class MetadataCache:
         """Has the metadata of these topics refreshed before it is used again."""
         self._stale.update(topics)
 
-    def update_leader(self, at: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
+    def update_leader(self, partition: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
         """Takes what a refusal tells of a partition's new leader (KIP-951).
 
         Returns:
             Whether that is news, and the leader a broker whose address is known.
         """
         self.nodes = {**self.nodes, **{node.id: node for node in nodes if node.id > NO_NODE}}
-        topic = self._topics.get(at.topic)
-        known = topic.partitions.get(at.partition) if topic is not None else None
+        topic = self._topics.get(partition.topic)
+        known = topic.partitions.get(partition.partition) if topic is not None else None
         if topic is None or known is None or epoch <= known.leader_epoch or leader not in self.nodes:
             return False
         moved = replace(known, leader=leader, leader_epoch=epoch)
-        self._topics[at.topic] = replace(topic, partitions={**topic.partitions, at.partition: moved})
-        self._stale.discard(at.topic)
+        self._topics[partition.topic] = replace(topic, partitions={**topic.partitions, partition.partition: moved})
+        self._stale.discard(partition.topic)
         return True
 
 

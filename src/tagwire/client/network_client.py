@@ -131,10 +131,10 @@ class NetworkClient:
         """A topic in the cached metadata; None where the metadata has to be refreshed first."""
         return self._metadata.topic(name)
 
-    def known_partition(self, at: TopicPartition) -> PartitionMetadata | None:
+    def known_partition(self, partition: TopicPartition) -> PartitionMetadata | None:
         """A partition with a leader in the cached metadata; None where the metadata has to be refreshed first."""
-        topic = self._metadata.topic(at.topic)
-        found = None if topic is None else topic.partitions.get(at.partition)
+        topic = self._metadata.topic(partition.topic)
+        found = None if topic is None else topic.partitions.get(partition.partition)
         return None if found is None or found.leader == NO_NODE else found
 
     def ready_connection(self, node: int) -> BrokerConnection | None:
@@ -143,10 +143,10 @@ class NetworkClient:
         connection = None if found is None else self._connections.get((found.host, found.port))
         return connection if connection is not None and connection.is_ready else None
 
-    def update_leader(self, at: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
+    def update_leader(self, partition: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
         """Takes what a broker's refusal tells of a partition's new leader (KIP-951: `current_leader` of a partition,
         `node_endpoints` of the response). Whether that is news that another attempt can use, without a refresh."""
-        return self._metadata.update_leader(at, leader, epoch, nodes)
+        return self._metadata.update_leader(partition, leader, epoch, nodes)
 
     def forget(self, topics: Iterable[str]) -> None:
         """Marks the metadata of these topics as stale: it is refreshed before it is used again."""
@@ -296,13 +296,13 @@ class NetworkClient:
                 raise await self._with_suggestion(error, name, deadline)
             await sleep(retry.pause_until(error))
 
-    async def partition(self, at: TopicPartition, deadline: float) -> PartitionMetadata:
+    async def partition(self, partition: TopicPartition, deadline: float) -> PartitionMetadata:
         """A partition with a leader: cached, or after a refresh of its metadata.
 
         Raises:
             KafkaError: LEADER_NOT_AVAILABLE while it has none, which is worth another attempt; otherwise as `topic`.
         """
-        found = (await self.partitions(at.topic, [at.partition], deadline))[at.partition]
+        found = (await self.partitions(partition.topic, [partition.partition], deadline))[partition.partition]
         if isinstance(found, KafkaError):
             raise found
         return found
@@ -420,7 +420,7 @@ class NetworkClient:
         )
         self.driver.register(connection)  # before it is kept: where this is interrupted, nobody waits for it in vain
         # Brokers may come back at other addresses: what has ended is not kept for those that nobody is at any more.
-        self._connections = {at: one for at, one in self._connections.items() if not one.closed}
+        self._connections = {address: one for address, one in self._connections.items() if not one.closed}
         self._connections[address] = connection
         return connection
 
@@ -444,14 +444,14 @@ class NetworkClient:
 
 def _led(topic: TopicMetadata, index: int) -> PartitionMetadata | KafkaError:
     partition = topic.partitions.get(index)
-    at = TopicPartition(topic.name, index)
+    topic_partition = TopicPartition(topic.name, index)
     if partition is None:
         return KafkaError(
             Error.UNKNOWN_TOPIC_OR_PARTITION,
-            f"partition {at}: topic {topic.name!r} has {len(topic.partitions)} partitions",
+            f"partition {topic_partition}: topic {topic.name!r} has {len(topic.partitions)} partitions",
         )
     if partition.leader == NO_NODE:
-        return KafkaError(Error.LEADER_NOT_AVAILABLE, f"partition {at} has no leader")
+        return KafkaError(Error.LEADER_NOT_AVAILABLE, f"partition {topic_partition} has no leader")
     return partition
 
 

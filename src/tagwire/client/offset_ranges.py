@@ -119,7 +119,7 @@ def position_of(option: str, given: object) -> int | AtTimestamp | Committed:
 def _positions(
     option: str, given: Mapping[TopicPartition, object]
 ) -> dict[TopicPartition, int | AtTimestamp | Committed]:
-    return {at: position_of(f"{option}: {at}", position) for at, position in given.items()}
+    return {partition: position_of(f"{option}: {partition}", position) for partition, position in given.items()}
 
 
 async def resolved(
@@ -135,26 +135,28 @@ async def resolved(
             nothing, and no fallback.
         KafkaError: naming the partition or the group.
     """
-    committed = [at for at, position in positions.items() if isinstance(position, Committed)]
+    committed = [partition for partition, position in positions.items() if isinstance(position, Committed)]
     specs: dict[TopicPartition, int | AtTimestamp] = {}
     known = await _committed(network, isolation, group, committed)
-    for at, position in positions.items():
+    for partition, position in positions.items():
         if not isinstance(position, Committed):
-            specs[at] = position
-        elif at in known:
-            specs[at] = known[at]
+            specs[partition] = position
+        elif partition in known:
+            specs[partition] = known[partition]
         elif position.fallback is None:
-            raise ConfigError(f"partition {at}: group {group!r} has committed no offset, and no fallback is given")
+            raise ConfigError(
+                f"partition {partition}: group {group!r} has committed no offset, and no fallback is given"
+            )
         else:
-            specs[at] = arguments.offset_spec(f"fallback of {at}", position.fallback)
-    found = {at: spec for at, spec in specs.items() if isinstance(spec, int) and spec >= 0}
+            specs[partition] = arguments.offset_spec(f"fallback of {partition}", position.fallback)
+    found = {partition: spec for partition, spec in specs.items() if isinstance(spec, int) and spec >= 0}
     timestamps: dict[TopicPartition, int] = {
-        at: max(spec.milliseconds, 0) if isinstance(spec, AtTimestamp) else spec
-        for at, spec in specs.items()
-        if at not in found
+        partition: max(spec.milliseconds, 0) if isinstance(spec, AtTimestamp) else spec
+        for partition, spec in specs.items()
+        if partition not in found
     }
     listed = await list_offsets_or_end(network, timestamps, network.deadline(), isolation)
-    return {at: found.get(at, listed.get(at, 0)) for at in positions}
+    return {partition: found.get(partition, listed.get(partition, 0)) for partition in positions}
 
 
 async def _committed(
@@ -165,4 +167,4 @@ async def _committed(
     if group is None:
         raise ConfigError(f"partition {partitions[0]} starts where a group stands: give the group")
     found = await AdminCore(network, isolation).group_offsets(group, partitions)
-    return {at: committed.offset for at, committed in found.items()}
+    return {partition: committed.offset for partition, committed in found.items()}

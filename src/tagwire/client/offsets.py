@@ -28,7 +28,7 @@ async def offsets_of(network: NetworkClient, given: object, isolation: str) -> d
     deadline = network.deadline()
     entries = arguments.by_topic_or_partition("partitions", given, _LATEST)
     specs = await by_partition(network, entries, deadline)
-    timestamps = {at: arguments.timestamp(f"partitions: {at}", spec) for at, spec in specs.items()}
+    timestamps = {partition: arguments.timestamp(f"partitions: {partition}", spec) for partition, spec in specs.items()}
     return await list_offsets(network, timestamps, deadline, isolation)
 
 
@@ -48,10 +48,10 @@ async def list_offsets(
     retry, level = network.retry(deadline), ISOLATIONS[isolation_of(isolation)]
     while True:
         failed = await _ask_leaders(network, left, found, deadline, level)
-        left = {at: timestamp for at, timestamp in left.items() if at not in found}
+        left = {partition: timestamp for partition, timestamp in left.items() if partition not in found}
         if not left:
-            return {at: found[at] for at in timestamps}
-        network.forget({at.topic for at in left})
+            return {partition: found[partition] for partition in timestamps}
+        network.forget({partition.topic for partition in left})
         missing = KafkaError(Error.UNKNOWN_SERVER_ERROR, f"no offset of {next(iter(left))} in the response")
         await sleep(retry.pause_until(failed or missing))
 
@@ -61,7 +61,7 @@ async def list_offsets_or_end(
 ) -> dict[TopicPartition, int]:
     """As `list_offsets`; the end of the partition where no record is as late."""
     found = await list_offsets(network, timestamps, deadline, isolation)
-    without = [at for at, offset in found.items() if offset == NO_OFFSET]
+    without = [partition for partition, offset in found.items() if offset == NO_OFFSET]
     return found | await list_offsets(network, dict.fromkeys(without, LATEST), deadline, isolation)
 
 
@@ -79,7 +79,7 @@ async def _ask_leaders(
     for node, partitions in (await by_leader(network, timestamps, deadline)).items():
         try:
             connection = await network.connection(node, deadline)
-            wanted = {at: timestamps[at] for at in partitions}
+            wanted = {partition: timestamps[partition] for partition in partitions}
             sent.append(
                 (connection, wanted, await network.put(connection, list_offsets_request(wanted, level), deadline))
             )
@@ -100,12 +100,12 @@ async def by_leader(
     `NetworkClient.partition`."""
     found: dict[int, list[TopicPartition]] = defaultdict(list)
     retry = network.retry(deadline)
-    for at in partitions:
+    for partition in partitions:
         missing: KafkaError | None = None
         while True:
             try:
-                known = network.known_partition(at) or await network.partition(at, deadline)
-                found[known.leader].append(at)
+                known = network.known_partition(partition) or await network.partition(partition, deadline)
+                found[known.leader].append(partition)
                 break
             except KafkaError as error:
                 if error.error is not Error.LEADER_NOT_AVAILABLE:
@@ -125,8 +125,10 @@ def list_offsets_request(timestamps: Mapping[TopicPartition, int], level: int) -
     """
     kind = messages.ListOffsetsRequest
     topics: dict[str, list[messages.ListOffsetsRequest.ListOffsetsPartition]] = defaultdict(list)
-    for at, timestamp in timestamps.items():
-        topics[at.topic].append(kind.ListOffsetsPartition(partition_index=at.partition, timestamp=timestamp))
+    for partition, timestamp in timestamps.items():
+        topics[partition.topic].append(
+            kind.ListOffsetsPartition(partition_index=partition.partition, timestamp=timestamp)
+        )
     return kind(
         replica_id=-1,
         isolation_level=level,
@@ -143,17 +145,19 @@ def _take(
     failed: TagwireError | None = None
     for topic in response.topics:
         for partition in topic.partitions:
-            at = TopicPartition(topic.name, partition.partition_index)
-            if at not in wanted or at in found:
-                raise RemoteProtocolError(f"{broker} told an offset of {at} twice, or not requested")
+            topic_partition = TopicPartition(topic.name, partition.partition_index)
+            if topic_partition not in wanted or topic_partition in found:
+                raise RemoteProtocolError(f"{broker} told an offset of {topic_partition} twice, or not requested")
             # Every partition has a first and a next offset; a record of some age it may have none.
-            least = 0 if wanted[at] in (EARLIEST, LATEST) else NO_OFFSET
+            least = 0 if wanted[topic_partition] in (EARLIEST, LATEST) else NO_OFFSET
             if not partition.error_code and partition.offset < least:
-                raise RemoteProtocolError(f"{broker} told offset {partition.offset} of {at}, which none can be")
+                raise RemoteProtocolError(
+                    f"{broker} told offset {partition.offset} of {topic_partition}, which none can be"
+                )
             if partition.error_code:
-                failed = _retriable(KafkaError(partition.error_code, f"offsets of partition {at}"))
+                failed = _retriable(KafkaError(partition.error_code, f"offsets of partition {topic_partition}"))
             else:
-                found[at] = partition.offset
+                found[topic_partition] = partition.offset
     return failed
 
 

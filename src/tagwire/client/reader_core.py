@@ -65,10 +65,14 @@ class ReaderCore:
         isolation, group = self._settings.isolation, self._settings.group
         first = await resolved(self._network, begin, isolation, group)
         last = await resolved(self._network, until, isolation, group)
-        for at, end in last.items():
-            if end < first[at] and begin[at] in (EARLIEST, LATEST) and until[at] == LATEST:
-                raise RemoteProtocolError(f"{at} is told to begin at offset {first[at]} and to end at {end}")
-        self._fetch_positions = {at: FetchPosition(at, start, last.get(at)) for at, start in first.items()}
+        for partition, end in last.items():
+            if end < first[partition] and begin[partition] in (EARLIEST, LATEST) and until[partition] == LATEST:
+                raise RemoteProtocolError(
+                    f"{partition} is told to begin at offset {first[partition]} and to end at {end}"
+                )
+        self._fetch_positions = {
+            partition: FetchPosition(partition, start, last.get(partition)) for partition, start in first.items()
+        }
         self._positions = dict(first)
         self._fetcher = Fetcher(self._network, self._fetch_positions.values(), self._settings, self._decoding.dialect)
 
@@ -78,31 +82,32 @@ class ReaderCore:
 
     # Positions -----------------------------------------------------------------------------------------------------
 
-    def position(self, at: TopicPartition) -> int:
+    def position(self, partition: TopicPartition) -> int:
         """The offset after the last record given out of a partition. Raises KeyError for one that is not assigned."""
         self._note_given()
-        return self._positions[at]
+        return self._positions[partition]
 
-    async def seek(self, at: TopicPartition, position: Position) -> None:
+    async def seek(self, partition: TopicPartition, position: Position) -> None:
         """As `Reader.seek`."""
-        fetch_position = self._fetch_positions[at]
-        wanted = {at: position_of(f"position: {at}", position)}
-        offset = (await resolved(self._network, wanted, self._settings.isolation, self._settings.group))[at]
+        fetch_position = self._fetch_positions[partition]
+        wanted = {partition: position_of(f"position: {partition}", position)}
+        offset = (await resolved(self._network, wanted, self._settings.isolation, self._settings.group))[partition]
         fetch_position.seek(offset)
         self._fetcher.forget_failure()
-        self._held.pop(at, None)
+        self._held.pop(partition, None)
         self._keep([entry for entry in self._small if entry[1] is not fetch_position])
         self._note_given()
-        self._positions[at] = offset
+        self._positions[partition] = offset
 
     async def lag(self) -> dict[TopicPartition, Lag]:
         """As `Reader.lag`."""
         self._note_given()
-        ends = {at: position.readable_end for at, position in self._fetch_positions.items()}
-        unknown = {at: LATEST for at, end in ends.items() if end == UNKNOWN}
+        ends = {partition: position.readable_end for partition, position in self._fetch_positions.items()}
+        unknown = {partition: LATEST for partition, end in ends.items() if end == UNKNOWN}
         ends |= await list_offsets(self._network, unknown, self._network.deadline(), self._settings.isolation)
         return {
-            at: Lag(end, self._positions[at], max(0, end - self._positions[at])) for at, end in sorted(ends.items())
+            partition: Lag(end, self._positions[partition], max(0, end - self._positions[partition]))
+            for partition, end in sorted(ends.items())
         }
 
     async def committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -178,23 +183,23 @@ class ReaderCore:
                 for fetch in await self._fetcher.next():
                     if not fetch.is_current:
                         continue
-                    at = fetch.position.partition
-                    held = self._held.setdefault(at, [])
+                    partition = fetch.position.partition
+                    held = self._held.setdefault(partition, [])
                     if held and held[-1].next_offset != fetch.start_offset:
-                        for batch in self._decode(at):
+                        for batch in self._decode(partition):
                             yield batch
-                        held = self._held.setdefault(at, [])
+                        held = self._held.setdefault(partition, [])
                     held.append(fetch)
                 await self._fetcher.send()  # the next response is on its way while this one is decoded
             except TagwireError:
-                for at in list(self._held):
-                    for batch in self._decode(at):
+                for partition in list(self._held):
+                    for batch in self._decode(partition):
                         yield batch
                 for batch in self._give_small():
                     yield batch
                 raise
-            for at in [at for at, fetches in self._held.items() if self._is_due(fetches)]:
-                for batch in self._decode(at):
+            for partition in [partition for partition, fetches in self._held.items() if self._is_due(fetches)]:
+                for batch in self._decode(partition):
                     yield batch
             if not self._fetcher.has_more:
                 for batch in self._give_small():
@@ -208,7 +213,7 @@ class ReaderCore:
         self._note_given()
         self._held.clear()
         self._keep([])
-        moved = [one for at, one in self._fetch_positions.items() if one.offset != self._positions[at]]
+        moved = [one for partition, one in self._fetch_positions.items() if one.offset != self._positions[partition]]
         for one in moved:
             one.seek(self._positions[one.partition])
         if moved:
@@ -221,8 +226,8 @@ class ReaderCore:
             or sum(len(fetch.records) for fetch in fetches) >= self._decoding.batch_bytes
         )
 
-    def _decode(self, at: TopicPartition) -> Iterator[pa.RecordBatch]:
-        fetches = self._held.pop(at, None)
+    def _decode(self, partition: TopicPartition) -> Iterator[pa.RecordBatch]:
+        fetches = self._held.pop(partition, None)
         if fetches is None:
             return  # `seek` was called meanwhile
         position, seeks = fetches[0].position, fetches[0].position.seeks

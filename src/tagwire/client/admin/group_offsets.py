@@ -118,8 +118,8 @@ class GroupOffsets(AdminApi):
                 request = kind(group_id=group, topics=topics)
                 response = await self._request(node, request, deadline)
                 if response.error_code:
-                    for at in left:
-                        yield ApiResult(at, response.error_code)
+                    for partition in left:
+                        yield ApiResult(partition, response.error_code)
                     return
                 for told in response.topics:
                     for each in told.partitions:
@@ -138,32 +138,32 @@ class GroupOffsets(AdminApi):
         deadline = self._network.deadline()
         entries = arguments.by_topic_or_partition("offsets", given, '"earliest"')
         by_at = await by_partition(self._network, entries, deadline)
-        found = {at: _offset(at, offset) for at, offset in by_at.items()}
+        found = {partition: _offset(partition, offset) for partition, offset in by_at.items()}
         times = {
-            at: arguments.timestamp(f"offsets: {at}", offset)
-            for at, offset in found.items()
+            partition: arguments.timestamp(f"offsets: {partition}", offset)
+            for partition, offset in found.items()
             if not isinstance(offset, OffsetAndMetadata)
         }
         listed = await list_offsets_or_end(self._network, times, deadline, self._isolation)
         return {
-            at: offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(listed[at])
-            for at, offset in found.items()
+            partition: offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(listed[partition])
+            for partition, offset in found.items()
         }
 
 
-def _offset(at: TopicPartition, given: object) -> OffsetAndMetadata | int | AtTimestamp:
+def _offset(partition: TopicPartition, given: object) -> OffsetAndMetadata | int | AtTimestamp:
     if isinstance(given, OffsetAndMetadata):
-        return given if given.offset >= 0 else committable(at, given.offset)
+        return given if given.offset >= 0 else committable(partition, given.offset)
     number = arguments.whole(given)
     if number is not None and number not in (EARLIEST, LATEST):
-        return committable(at, number)
-    return arguments.offset_spec(f"offsets: {at}", given, "an OffsetAndMetadata")
+        return committable(partition, number)
+    return arguments.offset_spec(f"offsets: {partition}", given, "an OffsetAndMetadata")
 
 
-def committable(at: TopicPartition, offset: int) -> OffsetAndMetadata:
+def committable(partition: TopicPartition, offset: int) -> OffsetAndMetadata:
     """An offset to commit. Raises ConfigError for one below 0: brokers keep it, and no client can go on there."""
     if offset < 0:
-        raise wrong(f"offsets: {at}", offset, "an offset from 0 on")
+        raise wrong(f"offsets: {partition}", offset, "an offset from 0 on")
     return OffsetAndMetadata(offset)
 
 
@@ -190,13 +190,15 @@ def check_told(topics: Iterable[OffsetsOfTopic], assigned: set[TopicPartition] |
     told: set[TopicPartition] = set()
     for topic in topics:
         for each in topic.partitions:
-            at = TopicPartition(topic.name, each.partition_index)
-            if at in told or at.partition < 0 or (assigned is not None and at not in assigned):
-                raise RemoteProtocolError(f"offsets of group {group!r}: {at} is told twice, or was not requested")
+            partition = TopicPartition(topic.name, each.partition_index)
+            if partition in told or partition.partition < 0 or (assigned is not None and partition not in assigned):
+                raise RemoteProtocolError(
+                    f"offsets of group {group!r}: {partition} is told twice, or was not requested"
+                )
             if each.committed_offset < NO_OFFSET or each.committed_leader_epoch < NO_EPOCH:
                 told_of = f"offset {each.committed_offset} of leader epoch {each.committed_leader_epoch}"
-                raise RemoteProtocolError(f"offsets of group {group!r}: {at} is told to stand at {told_of}")
-            told.add(at)
+                raise RemoteProtocolError(f"offsets of group {group!r}: {partition} is told to stand at {told_of}")
+            told.add(partition)
     if silent := (assigned or set()) - told:
         missing = ", ".join(map(str, sorted(silent)))
         raise RemoteProtocolError(f"offsets of group {group!r}: {missing} is missing in the response")
@@ -207,14 +209,14 @@ def _take(topics: Iterable[OffsetsOfTopic], found: dict[TopicPartition, OffsetAn
     later = 0
     for topic in topics:
         for partition in topic.partitions:
-            at = TopicPartition(topic.name, partition.partition_index)
+            topic_partition = TopicPartition(topic.name, partition.partition_index)
             if partition.error_code:
-                refusal = KafkaError(partition.error_code, f"offset of partition {at}")
+                refusal = KafkaError(partition.error_code, f"offset of partition {topic_partition}")
                 if not refusal.retriable:
                     raise refusal
                 later = partition.error_code
             elif partition.committed_offset != NO_OFFSET:
-                found[at] = OffsetAndMetadata(
+                found[topic_partition] = OffsetAndMetadata(
                     partition.committed_offset, partition.committed_leader_epoch, partition.metadata or ""
                 )
     return later

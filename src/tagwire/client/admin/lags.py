@@ -130,19 +130,23 @@ class Lags(Groups):
         committed = await self._committed(known)
         found: dict[str, dict[TopicPartition, PartitionLag]] = {}
         for group in known:
-            rows = {at: row for at, row in committed[group.group].rows.items() if not topics or at.topic in topics}
+            rows = {
+                partition: row
+                for partition, row in committed[group.group].rows.items()
+                if not topics or partition.topic in topics
+            }
             if members and isinstance(group, GroupDescription):
-                for at, member in _holders(group).items():
-                    if not topics or at.topic in topics:
-                        rows[at] = _held(rows.get(at), at, member)
+                for partition, member in _holders(group).items():
+                    if not topics or partition.topic in topics:
+                        rows[partition] = _held(rows.get(partition), partition, member)
             found[group.group] = rows
-        ends = await self.partition_ends({at for rows in found.values() for at in rows})
+        ends = await self.partition_ends({partition for rows in found.values() for partition in rows})
         return [
             GroupLag(
                 group.group,
                 group.state,
                 group.type,
-                tuple(_compared(rows[at], ends[at]) for at in sorted(rows)),
+                tuple(_compared(rows[partition], ends[partition]) for partition in sorted(rows)),
                 group.members if members and isinstance(group, GroupDescription) else (),
                 committed[group.group].note,
             )
@@ -159,14 +163,14 @@ class Lags(Groups):
         retry = self._network.retry(min(deadline, self._network.now() + _LEADER_PATIENCE))
         found: dict[TopicPartition, PartitionEnd] = {}
         while True:
-            known = await self._network.refresh({at.topic for at in left}, deadline)
+            known = await self._network.refresh({partition.topic for partition in left}, deadline)
             failed = await self._request_ends(known, left, found, deadline)
             if not failed:
                 return found
             try:
                 await sleep(retry.pause_until(next(iter(failed.values()))))
             except TagwireError:
-                return found | {at: PartitionEnd(None, _said(error)) for at, error in failed.items()}
+                return found | {partition: PartitionEnd(None, _said(error)) for partition, error in failed.items()}
             left = set(failed)
 
     # What groups have committed ------------------------------------------------------------------------------------
@@ -274,14 +278,14 @@ class Lags(Groups):
         """One request to each leader. Fills `found`; returns what is worth another attempt, with the error."""
         failed: dict[TopicPartition, TagwireError] = {}
         leaders: dict[int, list[TopicPartition]] = defaultdict(list)
-        for at in sorted(wanted):
-            leader = _leader_of(known, at)
+        for partition in sorted(wanted):
+            leader = _leader_of(known, partition)
             if isinstance(leader, int):
-                leaders[leader].append(at)
+                leaders[leader].append(partition)
             elif isinstance(leader, KafkaError):
-                failed[at] = leader
+                failed[partition] = leader
             else:
-                found[at] = leader
+                found[partition] = leader
         await self._all([self._request_ends_of(node, own, found, failed, deadline) for node, own in leaders.items()])
         return failed
 
@@ -300,33 +304,35 @@ class Lags(Groups):
         except RemoteProtocolError:
             raise
         except TagwireError as error:
-            for at in partitions:
+            for partition in partitions:
                 if is_retriable(error):
-                    failed[at] = error
+                    failed[partition] = error
                 else:
-                    found[at] = PartitionEnd(None, _said(error))
+                    found[partition] = PartitionEnd(None, _said(error))
             return
         left = set(partitions)
         for topic in response.topics:
             for told in topic.partitions:
-                at = TopicPartition(topic.name, told.partition_index)
-                if at not in left:
-                    raise RemoteProtocolError(f"{connection.broker} told an offset of {at} twice, or not requested")
-                left.remove(at)
-                refusal = KafkaError(told.error_code, f"end of partition {at}")
+                partition = TopicPartition(topic.name, told.partition_index)
+                if partition not in left:
+                    raise RemoteProtocolError(
+                        f"{connection.broker} told an offset of {partition} twice, or not requested"
+                    )
+                left.remove(partition)
+                refusal = KafkaError(told.error_code, f"end of partition {partition}")
                 if told.error_code and refusal.retriable:
-                    failed[at] = refusal
+                    failed[partition] = refusal
                 elif told.error_code:
-                    found[at] = PartitionEnd(None, _said(refusal))
+                    found[partition] = PartitionEnd(None, _said(refusal))
                 elif told.offset < 0:
                     raise RemoteProtocolError(
-                        f"{connection.broker} told offset {told.offset} of {at}, which none can be"
+                        f"{connection.broker} told offset {told.offset} of {partition}, which none can be"
                     )
                 else:
-                    found[at] = PartitionEnd(told.offset)
-        for at in left:
-            failed[at] = KafkaError(
-                Error.UNKNOWN_SERVER_ERROR, f"no end of {at} in the response of {connection.broker}"
+                    found[partition] = PartitionEnd(told.offset)
+        for partition in left:
+            failed[partition] = KafkaError(
+                Error.UNKNOWN_SERVER_ERROR, f"no end of {partition} in the response of {connection.broker}"
             )
 
 
@@ -372,36 +378,38 @@ def _rows(group: str, told: OffsetsOfGroup) -> Iterator[tuple[TopicPartition, Pa
         check_told(told.topics, None, group)
     for topic in told.topics:
         for each in topic.partitions:
-            at = TopicPartition(topic.name, each.partition_index)
+            partition = TopicPartition(topic.name, each.partition_index)
             if each.error_code:
                 note = _said(KafkaError(each.error_code, "its offset"))
-                yield at, PartitionLag(*at, None, None, None, note=note)
+                yield partition, PartitionLag(*partition, None, None, None, note=note)
             elif each.committed_offset != NO_OFFSET:
                 epoch, metadata = each.committed_leader_epoch, each.metadata or ""
-                yield at, PartitionLag(*at, each.committed_offset, None, None, epoch, metadata)
+                yield partition, PartitionLag(*partition, each.committed_offset, None, None, epoch, metadata)
 
 
 def _share_rows(told: _OfShareGroup) -> Iterator[tuple[TopicPartition, PartitionLag]]:
     """Rows of a share group: where it starts in each partition, with the lag where its coordinator counts that."""
     for topic in told.topics:
         for each in topic.partitions:
-            at = TopicPartition(topic.topic_name, each.partition_index)
+            partition = TopicPartition(topic.topic_name, each.partition_index)
             if each.error_code:
                 note = _said(KafkaError(each.error_code, each.error_message or "its offset"))
-                yield at, PartitionLag(*at, None, None, None, note=note)
+                yield partition, PartitionLag(*partition, None, None, None, note=note)
             elif each.start_offset >= 0:
                 lag = each.lag if each.lag >= 0 else None
-                yield at, PartitionLag(*at, each.start_offset, None, lag, each.leader_epoch)
+                yield partition, PartitionLag(*partition, each.start_offset, None, lag, each.leader_epoch)
 
 
 def _holders(group: GroupDescription) -> dict[TopicPartition, GroupMember]:
-    return {at: member for member in group.members for at in member.assignment}
+    return {partition: member for member in group.members for partition in member.assignment}
 
 
-def _held(row: PartitionLag | None, at: TopicPartition, member: GroupMember) -> PartitionLag:
+def _held(row: PartitionLag | None, partition: TopicPartition, member: GroupMember) -> PartitionLag:
     if row is None:
-        return PartitionLag(*at, None, None, None, note="nothing committed", member=member)
-    return PartitionLag(*at, row.offset, row.end, row.lag, row.leader_epoch, row.metadata, note=row.note, member=member)
+        return PartitionLag(*partition, None, None, None, note="nothing committed", member=member)
+    return PartitionLag(
+        *partition, row.offset, row.end, row.lag, row.leader_epoch, row.metadata, note=row.note, member=member
+    )
 
 
 def _compared(row: PartitionLag, end: PartitionEnd) -> PartitionLag:
@@ -415,19 +423,19 @@ def _compared(row: PartitionLag, end: PartitionEnd) -> PartitionLag:
     )
 
 
-def _leader_of(known: ClusterMetadata, at: TopicPartition) -> int | PartitionEnd | KafkaError:
+def _leader_of(known: ClusterMetadata, topic_partition: TopicPartition) -> int | PartitionEnd | KafkaError:
     """The node that leads a partition; or why there is none, which may last or not."""
-    topic = known.topics.get(at.topic)
+    topic = known.topics.get(topic_partition.topic)
     if topic is None or topic.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
         return PartitionEnd(None, "the topic does not exist")
     if topic.error:
-        error = KafkaError(topic.error, f"topic {at.topic!r}")
+        error = KafkaError(topic.error, f"topic {topic_partition.topic!r}")
         return error if error.retriable else PartitionEnd(None, _said(error))
-    partition = topic.partitions.get(at.partition)
+    partition = topic.partitions.get(topic_partition.partition)
     if partition is None:
         return PartitionEnd(None, f"the topic has {len(topic.partitions)} partitions")
     if partition.leader == NO_NODE:
-        return KafkaError(Error.LEADER_NOT_AVAILABLE, f"partition {at} has no leader")
+        return KafkaError(Error.LEADER_NOT_AVAILABLE, f"partition {topic_partition} has no leader")
     return partition.leader
 
 

@@ -19,7 +19,7 @@ class Records(AdminApi):
         """As `Admin.delete_records`."""
         kind = messages.DeleteRecordsRequest
         wanted = arguments.by_topic_partition("before", before, "100")
-        offsets = {at: _offset(at, given) for at, given in wanted.items()}
+        offsets = {partition: _offset(partition, given) for partition, given in wanted.items()}
 
         async def send(left: list[TopicPartition], deadline: float) -> ApiResults[TopicPartition, int]:
             for node, topics in await self._by_leader(left, deadline):
@@ -41,16 +41,16 @@ class Records(AdminApi):
                 response = await self._request(node, request, deadline)
                 for told in response.topics:
                     for found in told.partitions:
-                        at = TopicPartition(told.name, found.partition_index)
+                        partition = TopicPartition(told.name, found.partition_index)
                         if not found.error_code and found.low_watermark < 0:
-                            raise RemoteProtocolError(f"{at} is said to begin at offset {found.low_watermark}")
-                        yield ApiResult(at, found.error_code, value=found.low_watermark)
+                            raise RemoteProtocolError(f"{partition} is said to begin at offset {found.low_watermark}")
+                        yield ApiResult(partition, found.error_code, value=found.low_watermark)
 
         return await self._drive(list(offsets), send, "delete records of partition")
 
 
-def _offset(at: TopicPartition, given: object) -> int:
+def _offset(partition: TopicPartition, given: object) -> int:
     offset = arguments.whole(given)
     if offset is None:
-        raise wrong(f"before: {at}", arguments.shown(given), "an offset, or -1 for all records")
+        raise wrong(f"before: {partition}", arguments.shown(given), "an offset, or -1 for all records")
     return offset

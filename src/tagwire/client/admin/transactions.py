@@ -149,8 +149,8 @@ class Transactions(AdminApi):
                             )
                             for each in found.active_producers
                         ]
-                        at = TopicPartition(topic.name, found.partition_index)
-                        yield ApiResult(at, found.error_code, found.error_message, producers)
+                        partition = TopicPartition(topic.name, found.partition_index)
+                        yield ApiResult(partition, found.error_code, found.error_message, producers)
 
         return await self._drive(
             await self._partitions("partitions", partitions), send, "describe producers of partition"

@@ -340,7 +340,8 @@ class Producer(ClientOwner):
         transactions = self._transactions()
         transactions.require(TransactionState.IN_TRANSACTION, what="offsets cannot be sent")
         wanted = {
-            at: _committed(at, offset) for at, offset in arguments.by_topic_partition("offsets", offsets, "42").items()
+            partition: _committed(partition, offset)
+            for partition, offset in arguments.by_topic_partition("offsets", offsets, "42").items()
         }
         member = group if isinstance(group, GroupMetadata) else GroupMetadata(arguments.name("group", group))
         self._call(lambda deadline: transactions.commit_offsets(wanted, member, deadline), None)
@@ -442,11 +443,11 @@ def _idempotence(network: NetworkClient, settings: ProduceSettings, accumulator:
     return Idempotent(network) if settings.idempotence else NonIdempotent()
 
 
-def _committed(at: TopicPartition, given: object) -> tuple[int, int, str]:
+def _committed(partition: TopicPartition, given: object) -> tuple[int, int, str]:
     if isinstance(given, OffsetAndMetadata):
-        committable(at, given.offset)
+        committable(partition, given.offset)
         return given.offset, given.leader_epoch, given.metadata
     offset = arguments.whole(given)
     if offset is None:
-        raise wrong(f"offsets: {at}", arguments.shown(given), "an offset, or an OffsetAndMetadata")
-    return committable(at, offset).offset, -1, ""
+        raise wrong(f"offsets: {partition}", arguments.shown(given), "an offset, or an OffsetAndMetadata")
+    return committable(partition, offset).offset, -1, ""
