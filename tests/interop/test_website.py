@@ -22,9 +22,11 @@ from site_npm import package
 
 from tagwire import messages, records
 from tagwire.cli import main
+from tagwire.reference.subjects import kafkas
 from tagwire.rpc.headers import RequestHeader, encode_request_header, encode_response_header
 from tagwire.spec import catalog
 
+from ..reference.test_addresses import GENERAL, IDS, anchors
 from .browser import Browser
 from .conftest import Count, not_run_without
 from .peer import NotRunError
@@ -67,6 +69,13 @@ def built(count: Count) -> str:
     assert done.returncode == 0, done.stdout + done.stderr
     count(done.stdout.strip().splitlines()[0])
     return done.stdout
+
+
+def test_every_address_of_the_reference_is_in_the_site(built: str) -> None:
+    said = GENERAL | {subject.path: anchors(subject) for subject in kafkas()}
+    for path, ids in said.items():
+        page = (SITE / "reference" / path / "index.html").read_text(encoding="utf-8")
+        assert ids - set(IDS.findall(page)) == set(), path
 
 
 @pytest.fixture(scope="module")
