@@ -60,7 +60,7 @@ def test_the_command_line_goes_before_the_file(run, guarded, properties, monkeyp
 )
 def test_properties_may_stand_behind_every_command_that_connects(run, guarded, properties, command):
     looked = Looked()
-    guarded.serve(SERVED, looked.answers())
+    guarded.serve(SERVED, looked.responses())
     wrong = ["--properties", properties(*LOGIN, "sasl.password=wrong")]
     given = ["-X", f"sasl.password={PASSWORD}", "--bootstrap", guarded.bootstrap]
     assert run(*wrong, *command, "--bootstrap", guarded.bootstrap).code == 2

@@ -20,7 +20,7 @@ def cluster(looked):
     with FakeCluster() as one:
         for partition, end in zip(one.topic("t", 2), (10, 0)):
             partition.end = end
-        one.serve(SERVED, looked.answers())
+        one.serve(SERVED, looked.responses())
         yield one
 
 
@@ -169,7 +169,7 @@ def test_configs_that_are_lists_get_more_and_less(ran, cluster):
     arguments = ("topic/t", "--append", "a=x", "--subtract", "b=y", "--reset", "c", "--dry-run", "--json")
     told = [json.loads(line) for line in ran("configs", "alter", *arguments).out.splitlines()]
     assert told == [{"resource": "topic/t", "name": name, "altered": False} for name in "abc"]
-    (asked,) = cluster.asked("IncrementalAlterConfigs")
+    (asked,) = cluster.requests("IncrementalAlterConfigs")
     assert asked.validate_only
     assert [(each.name, each.config_operation) for each in asked.resources[0].configs] == [("a", 2), ("b", 3), ("c", 1)]
 

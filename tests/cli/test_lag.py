@@ -85,7 +85,7 @@ def test_a_partition_of_which_nothing_is_known_has_a_row_and_a_note(run):
     looked = Looked()
     with FakeCluster() as cluster:
         cluster.topic("t")[0].end = 10
-        cluster.serve(SERVED, looked.answers())
+        cluster.serve(SERVED, looked.responses())
         looked.committed = {("gone", 0): 1, ("t", 0): 4}
         gone, row = told(run("lag", "--json", "--bootstrap", cluster.bootstrap))
         assert (gone["topic"], gone["end"], gone["lag"], gone["note"]) == (
@@ -106,7 +106,7 @@ def test_members_are_told_with_what_they_have(run):
     looked = Looked()
     with FakeCluster() as cluster:
         cluster.topic("t", 2)[0].end = 10
-        cluster.serve(SERVED, looked.answers())
+        cluster.serve(SERVED, looked.responses())
         looked.committed = {("t", 1): 0}
         rows = told(run("lag", "--members", "--json", "--bootstrap", cluster.bootstrap))
     assert [(row["partition"], row["offset"], row["end"], row["member_id"], row["client_id"]) for row in rows] == [

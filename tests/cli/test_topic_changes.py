@@ -20,7 +20,7 @@ def cluster():
         one.serve(
             {**SERVED, 35: (1, 4)},
             {
-                **Looked().answers(),
+                **Looked().responses(),
                 "CreatePartitions": lambda request: _grown(one, request),
                 "DeleteRecords": lambda request: _trimmed(one, request),
                 "DescribeLogDirs": lambda _: _disks(),

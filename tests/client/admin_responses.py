@@ -32,7 +32,7 @@ class Looked:
         self.group_exists = True
         self.has_members = True
 
-    def answers(self) -> dict[str, Any]:
+    def responses(self) -> dict[str, Any]:
         """{API name: request -> response}."""
         names = [name for name in dir(self) if name[0].isupper()]
         return {name: getattr(self, name) for name in names}

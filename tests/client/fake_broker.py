@@ -1,4 +1,4 @@
-"""Brokers that answer as a test tells them to, over real sockets on the loopback interface.
+"""Brokers that respond as a test tells them to, over real sockets on the loopback interface.
 
 A `FakeCluster` keeps topics in memory and serves ApiVersions, Metadata, ListOffsets, Produce, Fetch, CreateTopics and
 DeleteTopics from one or several addresses. `cluster.script("Fetch", action, ...)` says what happens to the next
@@ -28,41 +28,41 @@ SERVED = {0: (3, 12), 1: (4, 12), 2: (1, 7), 3: (0, 12), 18: (0, 5), 19: (2, 7),
 
 
 class Close:
-    """Close the connection instead of answering."""
+    """Close the connection instead of responding."""
 
 
 class Silence:
-    """Never answer."""
+    """Never respond."""
 
 
 @dataclass
 class Raw:
-    """Send these bytes instead of an answer."""
+    """Send these bytes instead of a response."""
 
     data: bytes
 
 
 @dataclass
 class Late:
-    """Answer as usual, after some seconds."""
+    """Respond as usual, after some seconds."""
 
     seconds: float
 
 
 @dataclass
 class Piecemeal:
-    """Answer as usual, a few bytes at a time."""
+    """Respond as usual, a few bytes at a time."""
 
     step: int
 
 
 @dataclass
-class LostAnswer:
-    """Do what was asked, then close the connection instead of answering."""
+class LostResponse:
+    """Do what is requested, then close the connection instead of responding."""
 
 
-class Unanswered:
-    """Do what was asked, and answer nothing."""
+class NoResponse:
+    """Do what is requested, and send no response."""
 
 
 class Stalled:
@@ -206,27 +206,27 @@ class FakeCluster:
     def script(self, api: str, *actions: Action) -> None:
         self._scripts[api].extend(actions)
 
-    def serve(self, ranges: dict[int, tuple[int, int]], answers: dict[str, Callable[[Any], Any]]) -> None:
+    def serve(self, ranges: dict[int, tuple[int, int]], responses: dict[str, Callable[[Any], Any]]) -> None:
         """Serves other APIs too: {API name: request -> response}."""
         self.served.update(ranges)
-        self._served_too.update(answers)
+        self._served_too.update(responses)
 
     def next_action(self, api: str) -> Action:
         queue = self._scripts[api]
         return queue.popleft() if queue else None
 
-    def asked(self, api: str) -> list[Any]:
+    def requests(self, api: str) -> list[Any]:
         """The requests of one API that came in so far, in order."""
         with self.lock:
             return [message for _, name, _, message in self.seen if name == api]
 
-    def versions_asked(self, api: str) -> list[int]:
+    def requested_versions(self, api: str) -> list[int]:
         with self.lock:
             return [version for _, name, version, _ in self.seen if name == api]
 
-    # Default answers -----------------------------------------------------------------------------------------------
+    # Default responses -----------------------------------------------------------------------------------------------
 
-    def answer(self, api: str, message: Any, node: int) -> Any:
+    def respond(self, api: str, message: Any, node: int) -> Any:
         if api in self._served_too:
             with self.lock:
                 return self._served_too[api](message)
@@ -283,14 +283,14 @@ class FakeCluster:
         topics = []
         for topic in message.topics:
             found = []
-            for asked in topic.partitions:
-                partition, error = self._find(topic.name, asked.partition_index, node)
-                entry = kind.ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error)
+            for requested in topic.partitions:
+                partition, error = self._find(topic.name, requested.partition_index, node)
+                entry = kind.ListOffsetsPartitionResponse(partition_index=requested.partition_index, error_code=error)
                 if partition is not None:
                     end = partition.last_stable if message.isolation_level else partition.end
-                    entry.offset = {-2: partition.start, -1: end}.get(asked.timestamp, -1)
-                    if asked.timestamp >= 0:
-                        entry.offset = partition.first_from(asked.timestamp)
+                    entry.offset = {-2: partition.start, -1: end}.get(requested.timestamp, -1)
+                    if requested.timestamp >= 0:
+                        entry.offset = partition.first_from(requested.timestamp)
                 found.append(entry)
             topics.append(kind.ListOffsetsTopicResponse(name=topic.name, partitions=found))
         return kind(topics=topics)
@@ -328,14 +328,14 @@ class FakeCluster:
         names = {topic_id: name for name, topic_id in self.ids.items()}
         topics: dict[tuple[str, UUID], list[Any]] = {}
         left, moved = message.max_bytes, set()
-        for (topic, topic_id, _), asked in wanted.items():
+        for (topic, topic_id, _), requested in wanted.items():
             name = names.get(topic_id, topic)
-            entry = self._fetched(kind, name, asked, node, left, committed=message.isolation_level == 1)
+            entry = self._fetched(kind, name, requested, node, left, committed=message.isolation_level == 1)
             if not name:
                 entry.error_code = Error.UNKNOWN_TOPIC_ID
             left -= len(entry.records or b"")
             if self.endpoints and entry.error_code == Error.NOT_LEADER_OR_FOLLOWER:
-                partition = self.topics[name][asked.partition]
+                partition = self.topics[name][requested.partition]
                 entry.current_leader = kind.LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.epoch)
                 moved.add(partition.leader)
             topics.setdefault((topic, topic_id), []).append(entry)
@@ -352,25 +352,25 @@ class FakeCluster:
             ],
         )
 
-    def _fetched(self, kind: Any, name: str, asked: Any, node: int, left: int, *, committed: bool) -> Any:
-        partition, error = self._find(name, asked.partition, node)
-        entry = kind.PartitionData(partition_index=asked.partition, error_code=error, high_watermark=-1)
+    def _fetched(self, kind: Any, name: str, requested: Any, node: int, left: int, *, committed: bool) -> Any:
+        partition, error = self._find(name, requested.partition, node)
+        entry = kind.PartitionData(partition_index=requested.partition, error_code=error, high_watermark=-1)
         if partition is None:
             return entry
-        if -1 < asked.current_leader_epoch != partition.epoch:
-            older = asked.current_leader_epoch < partition.epoch
+        if -1 < requested.current_leader_epoch != partition.epoch:
+            older = requested.current_leader_epoch < partition.epoch
             entry.error_code = Error.FENCED_LEADER_EPOCH if older else Error.UNKNOWN_LEADER_EPOCH
             return entry
         entry.high_watermark, entry.last_stable_offset = partition.end, partition.last_stable
-        if not partition.start <= asked.fetch_offset <= partition.end:
+        if not partition.start <= requested.fetch_offset <= partition.end:
             entry.error_code = Error.OFFSET_OUT_OF_RANGE
         elif left > 0:
-            entry.records = partition.read(asked.fetch_offset, min(left, asked.partition_max_bytes))
+            entry.records = partition.read(requested.fetch_offset, min(left, requested.partition_max_bytes))
             if committed:
                 entry.aborted_transactions = [
                     kind.AbortedTransaction(producer_id=producer, first_offset=first)
                     for producer, first, marker in partition.aborted
-                    if marker >= asked.fetch_offset
+                    if marker >= requested.fetch_offset
                 ]
         return entry
 
@@ -475,7 +475,7 @@ class FakeBroker:
             return
 
     def _admit(self, sock: socket.socket, connection: Connection, gate: Gate, event: Request) -> bool:
-        """One step of SASL. False ends the connection: refused, or something else was asked before its time."""
+        """One step of SASL. False ends the connection: refused, or something else was requested before its time."""
         step = {17: gate.handshake, 36: gate.authenticate}.get(event.api_key)
         if step is None:
             return False
@@ -503,19 +503,19 @@ class FakeBroker:
             return True
         if isinstance(action, Late):
             time.sleep(action.seconds)
-        answer: Any
+        response: Any
         if isinstance(event, UnsupportedApiVersions):
-            answer = self._refusal()
+            response = self._refusal()
         elif callable(action):
-            answer = action(message)
+            response = action(message)
         else:
-            answer = cluster.answer(api, message, self.node)
-        if isinstance(action, LostAnswer):
+            response = cluster.respond(api, message, self.node)
+        if isinstance(action, LostResponse):
             return False
-        if isinstance(action, Unanswered):
+        if isinstance(action, NoResponse):
             connection.send_response(event, None)
             return True
-        data = connection.send_response(event, answer)
+        data = connection.send_response(event, response)
         step = action.step if isinstance(action, Piecemeal) else max(len(data), 1)
         for at in range(0, len(data), step):
             sock.sendall(data[at : at + step])

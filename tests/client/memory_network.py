@@ -158,14 +158,14 @@ class _Peer:
         self._protocol.receive(data)
         while (event := self._protocol.next_event()) not in (NEED_DATA, CLOSED):
             assert isinstance(event, Request)
-            response, delay = self._answer(event)
+            response, delay = self._respond(event)
             if response is None:
                 self._driver.after(LATENCY, lambda: self._arrive(connection, b""))
                 return
             if response:
                 self._driver.after(LATENCY + delay, lambda data=response: self._arrive(connection, data))  # type: ignore[misc]
 
-    def _answer(self, event: Request) -> tuple[bytes | None, float]:
+    def _respond(self, event: Request) -> tuple[bytes | None, float]:
         """The bytes of the response, None to end the connection; and how long they take."""
         cluster, api = self._cluster, api_name(event.api_key)
         message = event.decode()
@@ -182,8 +182,8 @@ class _Peer:
             self._protocol.send_response(event, None)
             return b"", 0.0
         delay = action.seconds if isinstance(action, Late) else 0.0
-        answer = action(message) if callable(action) else cluster.answer(api, message, self.node)
-        return self._protocol.send_response(event, answer), delay
+        response = action(message) if callable(action) else cluster.respond(api, message, self.node)
+        return self._protocol.send_response(event, response), delay
 
     def _arrive(self, connection: BrokerConnection, data: bytes) -> None:
         """Bytes for the client, in pieces; none end the connection."""

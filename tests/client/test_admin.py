@@ -24,7 +24,7 @@ def test_topics_are_created_listed_and_deleted(cluster: FakeCluster) -> None:
     with Admin(cluster.bootstrap) as admin:
         admin.create_topics([NewTopic("b", num_partitions=3, configs={"retention.ms": "-1"}), NewTopic("a")])
         assert [(topic.name, len(topic.partitions)) for topic in admin.list_topics()] == [("a", 1), ("b", 3)]
-        asked = cluster.asked("CreateTopics")[0].topics[0]
+        asked = cluster.requests("CreateTopics")[0].topics[0]
         assert (asked.num_partitions, asked.replication_factor) == (3, 1)
         assert [(config.name, config.value) for config in asked.configs] == [("retention.ms", "-1")]
         admin.delete_topics(["a"])
@@ -86,7 +86,7 @@ def test_what_was_created_beside_a_refusal_is_waited_for(cluster: FakeCluster) -
         cluster.script("Metadata", lambda _: late)
         with pytest.raises(KafkaError, match="create topic 'b'"):
             Admin(client).create_topics([NewTopic("a"), NewTopic("b")])
-    asked = [[topic.name for topic in request.topics] for request in cluster.asked("Metadata")]
+    asked = [[topic.name for topic in request.topics] for request in cluster.requests("Metadata")]
     assert asked == [[], ["a"], ["a"]]
 
 
@@ -125,7 +125,7 @@ def test_a_change_whose_answer_is_lost_is_not_sent_again(cluster: FakeCluster) -
     cluster.script("CreateTopics", Close())
     with Admin(cluster.bootstrap) as admin, pytest.raises(ConnectionLostError, match="CreateTopics v7"):
         admin.create_topics([NewTopic("t")])
-    assert len(cluster.asked("CreateTopics")) == 1
+    assert len(cluster.requests("CreateTopics")) == 1
 
 
 def test_what_one_broker_has_changed_is_not_asked_for_again_when_another_is_away(cluster: FakeCluster) -> None:
@@ -147,4 +147,4 @@ def test_what_one_broker_has_changed_is_not_asked_for_again_when_another_is_away
     cluster.brokers[1].stop()
     with Admin(cluster.bootstrap) as admin:
         admin.delete_groups(["a", "b"])
-    assert [request.groups_names for request in cluster.asked("DeleteGroups")] == [["a"], ["b"]]
+    assert [request.groups_names for request in cluster.requests("DeleteGroups")] == [["a"], ["b"]]

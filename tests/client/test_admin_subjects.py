@@ -1,4 +1,4 @@
-"""Groups, offsets and configs: whom a question goes to, what comes of the answer, what an old broker cannot do."""
+"""Groups, offsets and configs: whom a request goes to, what comes of the response, what an old broker cannot do."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def looked() -> Looked:
 def cluster(looked: Looked) -> Iterator[FakeCluster]:
     with FakeCluster(nodes=2) as two:
         two.topic("t", 2)
-        two.serve(SERVED, looked.answers())
+        two.serve(SERVED, looked.responses())
         yield two
 
 
@@ -55,7 +55,7 @@ def admin(cluster: FakeCluster) -> Iterator[Admin]:
         yield one
 
 
-def nodes_asked(cluster: FakeCluster, api: str) -> list[int]:
+def requested_nodes(cluster: FakeCluster, api: str) -> list[int]:
     return [node for node, name, _, _ in cluster.seen if name == api]
 
 
@@ -67,7 +67,7 @@ def test_offsets_of_a_group_are_written_and_read_at_its_coordinator(
     admin.alter_group_offsets("g", {AT: 5, ("t", 1): OffsetAndMetadata(6)})
     found = admin.group_offsets("g", [AT, ("t", 1)])
     assert {at: committed.offset for at, committed in found.items()} == {("t", 0): 5, ("t", 1): 6}
-    assert nodes_asked(cluster, "OffsetCommit") == nodes_asked(cluster, "OffsetFetch") == [1]
+    assert requested_nodes(cluster, "OffsetCommit") == requested_nodes(cluster, "OffsetFetch") == [1]
 
 
 @pytest.mark.parametrize(("highest", "waits"), [(9, True), (8, True), (7, True), (6, False)])
@@ -76,7 +76,7 @@ def test_offsets_that_an_open_transaction_would_replace_are_waited_for_where_bro
 ) -> None:
     cluster.served[9] = (1, highest)
     admin.group_offsets("g", AT)
-    assert [request.require_stable for request in cluster.asked("OffsetFetch")] == [waits]
+    assert [request.require_stable for request in cluster.requests("OffsetFetch")] == [waits]
 
 
 @pytest.mark.parametrize("highest", [6, 3])
@@ -84,7 +84,7 @@ def test_coordinators_are_asked_for_together_or_one_by_one(cluster: FakeCluster,
     cluster.served[10] = (0, highest)
     with pytest.raises(KafkaError, match=r"GROUP_ID_NOT_FOUND.*describe group 'h'"):
         admin.describe_groups(["g", "h"])
-    assert len(cluster.asked("FindCoordinator")) == (1 if highest == 6 else 2)
+    assert len(cluster.requests("FindCoordinator")) == (1 if highest == 6 else 2)
 
 
 def test_a_coordinator_that_is_not_there_yet_is_waited_for(cluster: FakeCluster, admin: Admin) -> None:
@@ -92,7 +92,7 @@ def test_a_coordinator_that_is_not_there_yet_is_waited_for(cluster: FakeCluster,
     late = kind(coordinators=[kind.Coordinator(key="g", error_code=Error.COORDINATOR_NOT_AVAILABLE)])
     cluster.script("FindCoordinator", lambda _: late)
     admin.alter_group_offsets("g", {AT: 5})
-    assert len(cluster.asked("FindCoordinator")) == 2
+    assert len(cluster.requests("FindCoordinator")) == 2
 
 
 def test_a_coordinator_that_moved_is_looked_for_again(cluster: FakeCluster, admin: Admin) -> None:
@@ -100,19 +100,19 @@ def test_a_coordinator_that_moved_is_looked_for_again(cluster: FakeCluster, admi
     moved = kind(results=[kind.DeletableGroupResult(group_id="g", error_code=Error.NOT_COORDINATOR)])
     cluster.script("DeleteGroups", lambda _: moved)
     admin.delete_groups(["g"])
-    assert len(cluster.asked("FindCoordinator")) == len(cluster.asked("DeleteGroups")) == 2
+    assert len(cluster.requests("FindCoordinator")) == len(cluster.requests("DeleteGroups")) == 2
 
 
 def test_a_change_whose_answer_was_lost_is_not_sent_again(cluster: FakeCluster, admin: Admin) -> None:
     cluster.script("DeleteGroups", Close())
     with pytest.raises(ConnectionLostError):
         admin.delete_groups(["g"])
-    assert len(cluster.asked("DeleteGroups")) == 1
+    assert len(cluster.requests("DeleteGroups")) == 1
 
 
 def test_groups_of_all_brokers_are_listed_once(cluster: FakeCluster, admin: Admin) -> None:
     assert [found.group for found in admin.list_groups()] == ["g"]
-    assert sorted(nodes_asked(cluster, "ListGroups")) == [0, 1]
+    assert sorted(requested_nodes(cluster, "ListGroups")) == [0, 1]
 
 
 def test_members_are_described_with_what_they_hold(admin: Admin) -> None:
@@ -184,14 +184,14 @@ def test_configs_are_set_reset_and_described(looked: Looked, admin: Admin) -> No
 
 def test_lists_are_added_to_and_taken_from(cluster: FakeCluster, admin: Admin) -> None:
     admin.alter_configs({("topic", "t"): {"a": Append("x,y"), "b": Subtract("z"), "c": "v", "d": None}})
-    (altered,) = cluster.asked("IncrementalAlterConfigs")[0].resources
+    (altered,) = cluster.requests("IncrementalAlterConfigs")[0].resources
     found = [(config.name, config.config_operation, config.value) for config in altered.configs]
     assert found == [("a", 2, "x,y"), ("b", 3, "z"), ("c", 0, "v"), ("d", 1, None)]
 
 
 def test_a_brokers_own_configs_are_asked_of_it(cluster: FakeCluster, admin: Admin) -> None:
     admin.describe_configs([("broker", "1"), ("broker", "0")])
-    assert nodes_asked(cluster, "DescribeConfigs") == [1, 0]
+    assert requested_nodes(cluster, "DescribeConfigs") == [1, 0]
     with pytest.raises(ConfigError, match="a broker is named by its id"):
         admin.describe_configs([("broker", "x")])
     with pytest.raises(ConfigError, match="kind='user': allowed is topic, broker"):
@@ -207,7 +207,7 @@ def test_a_topic_that_nobody_knows_is_waited_for_as_long_as_anywhere_else(
     cluster.script("DescribeConfigs", *[lambda _: kind(results=[refused])] * 5)
     with pytest.raises(KafkaError, match=r"UNKNOWN_TOPIC_OR_PARTITION .* describe configs of topic 'nosuch'"):
         admin.describe_configs([("topic", "nosuch")])
-    assert len(nodes_asked(cluster, "DescribeConfigs")) == 1
+    assert len(requested_nodes(cluster, "DescribeConfigs")) == 1
 
 
 def test_a_config_that_is_refused_is_told_with_the_reason(admin: Admin) -> None:
@@ -241,7 +241,7 @@ def test_share_groups_are_described_where_nothing_else_knows_them(cluster: FakeC
     found = admin.describe_groups(["g", "h"])
     assert (found["g"].type, found["h"].type) == ("classic", "share")
     assert found["h"].members == (GroupMember("m", "app", "/h", None, (AT, TopicPartition("t", 1))),)
-    assert [request.group_ids for request in cluster.asked("ShareGroupDescribe")] == [["h"]]
+    assert [request.group_ids for request in cluster.requests("ShareGroupDescribe")] == [["h"]]
 
 
 @pytest.mark.parametrize("error", [Error.GROUP_ID_NOT_FOUND, Error.UNSUPPORTED_VERSION])
@@ -268,7 +268,7 @@ def test_disks_are_described_broker_by_broker(cluster: FakeCluster, admin: Admin
             LogDir("/b", Error.KAFKA_STORAGE_ERROR),
         ]
     }
-    (asked,) = cluster.asked("DescribeLogDirs")[0].topics
+    (asked,) = cluster.requests("DescribeLogDirs")[0].topics
     assert (asked.topic, asked.partitions) == ("t", [0])
     assert admin.describe_log_dirs().keys() == {0, 1}
 

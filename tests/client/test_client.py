@@ -65,7 +65,7 @@ def test_the_highest_common_version_is_spoken_and_told(cluster: FakeCluster) -> 
         client.metadata()
         assert client.negotiated() == {"Metadata": 12}
         assert client.versions() == SERVED
-    assert cluster.versions_asked("Metadata") == [12]
+    assert cluster.requested_versions("Metadata") == [12]
 
 
 def test_versions_hold_for_one_connection_only(cluster: FakeCluster) -> None:
@@ -76,19 +76,19 @@ def test_versions_hold_for_one_connection_only(cluster: FakeCluster) -> None:
         cluster.brokers[0].start()
         client.metadata()
         assert client.negotiated() == {"Metadata": 8}
-    assert cluster.versions_asked("Metadata") == [12, 8]
+    assert cluster.requested_versions("Metadata") == [12, 8]
 
 
 def test_a_broker_that_knows_only_old_apiversions_is_asked_once_more() -> None:
     with FakeCluster(served={**SERVED, 18: (0, 2)}) as cluster, Client(cluster.bootstrap) as client:
         client.metadata()
-        assert cluster.versions_asked("ApiVersions") == [5, 2]
+        assert cluster.requested_versions("ApiVersions") == [5, 2]
 
 
 def test_an_excluded_version_is_not_spoken(cluster: FakeCluster) -> None:
     with Client(cluster.bootstrap, exclude={"Metadata": "11-12"}) as client:
         client.metadata()
-    assert cluster.versions_asked("Metadata") == [10]
+    assert cluster.requested_versions("Metadata") == [10]
 
 
 def test_nothing_in_common_names_api_ranges_and_broker() -> None:
@@ -102,7 +102,7 @@ def test_nothing_in_common_names_api_ranges_and_broker() -> None:
 def test_a_version_can_be_fixed_for_one_request(cluster: FakeCluster) -> None:
     with Client(cluster.bootstrap) as client:
         client.request(messages.MetadataRequest(topics=None), version=5)
-    assert cluster.versions_asked("Metadata") == [5]
+    assert cluster.requested_versions("Metadata") == [5]
 
 
 def test_an_unreachable_broker_is_named_with_every_address_tried() -> None:
@@ -204,7 +204,7 @@ def test_a_request_is_sent_once_and_its_failure_told(
         with pytest.raises(kind, match=says):
             client.request(messages.MetadataRequest(topics=None))
         assert client.request(messages.MetadataRequest(topics=None)).cluster_id == "fake"
-    assert len(cluster.asked("Metadata")) == 2
+    assert len(cluster.requests("Metadata")) == 2
 
 
 def test_a_connection_that_was_closed_while_idle_is_replaced_without_a_word(cluster: FakeCluster) -> None:

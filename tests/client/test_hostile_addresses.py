@@ -14,7 +14,7 @@ from tagwire.client import Client, Producer
 from tagwire.errors import ConfigError, ConnectError, Error, TagwireError
 
 from .fake_broker import FakeCluster
-from .produce_answers import refusing
+from .produce_responses import refusing
 
 NO_DOMAIN_NAMES = ["a..b", "a" * 64, "xn--☃", ".a", "."]
 HOSTS = [*NO_DOMAIN_NAMES, "", "a\0b", "a\nb", "\x1b[31mred", "a b", "x" * 30_000, "a." * 200]

@@ -14,7 +14,7 @@ from tagwire.errors import Error, KafkaError, RemoteProtocolError
 from .admin_responses import SERVED, Looked
 from .fake_broker import FakeCluster
 from .logs import fill, offsets
-from .produce_answers import TRANSACTIONS, added, coordinated_by
+from .produce_responses import TRANSACTIONS, added, coordinated_by
 
 AT = ("t", 0)
 
@@ -28,7 +28,7 @@ def looked() -> Looked:
 def cluster(looked: Looked) -> Iterator[FakeCluster]:
     with FakeCluster() as one:
         fill(one.topic("t")[0], 5)
-        one.serve(SERVED, looked.answers())
+        one.serve(SERVED, looked.responses())
         yield one
 
 
@@ -181,7 +181,7 @@ def test_a_coordinator_of_another_group_makes_nobody_touch_that_group(cluster: F
         pytest.raises(RemoteProtocolError, match="'other': told, and not requested"),
     ):
         admin.delete_groups(["g"])
-    assert cluster.asked("DeleteGroups") == []
+    assert cluster.requests("DeleteGroups") == []
 
 
 def test_no_coordinator_has_a_negative_id(cluster: FakeCluster) -> None:

@@ -323,7 +323,7 @@ def test_an_answer_cut_anywhere_gives_whole_batches_once_and_in_order(way: str) 
 
         def cut_at(size: int) -> Callable[[Any], Any]:
             def answer(message: Any) -> Any:
-                found = cluster.answer("Fetch", message, 0)
+                found = cluster.respond("Fetch", message, 0)
                 partition = found.responses[0].partitions[0]
                 partition.records = partition.records[:size]
                 return found

@@ -12,7 +12,7 @@ from tagwire.client import Admin, Client, NewTopic, Producer
 from tagwire.errors import AuthenticationError, DecodeError, Error, KafkaError, TagwireError
 
 from .fake_broker import FakeCluster
-from .produce_answers import produced, refusing
+from .produce_responses import produced, refusing
 from .test_security import SASL, login
 
 EVIL = "\x1b[2J\x1b]0;owned\x07line\r\nERROR another line\u202e\u0085\x00" + "x" * 30_000
@@ -127,7 +127,7 @@ def test_a_command_prints_a_groups_state_escaped(capsys: pytest.CaptureFixture[s
 
     looked = Looked()
     with FakeCluster() as cluster:
-        cluster.serve(SERVED, looked.answers())
+        cluster.serve(SERVED, looked.responses())
         kind = messages.DescribeGroupsResponse
         answer = kind(groups=[kind.DescribedGroup(group_id="g", group_state="Empty\x1b[2J", protocol_type="consumer")])
         cluster.script("DescribeGroups", lambda message: answer)

@@ -1,4 +1,4 @@
-"""How far groups are behind: how many questions it takes, and what is said of what cannot be told."""
+"""How far groups are behind: how many requests it takes, and what is said of what cannot be told."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_hundreds_of_groups_take_a_question_to_each_coordinator_and_leader(
     found = told(admin)
     assert len(found) == 2 * MANY
     assert found[:2] == [("g0", "t", 0, 4, 10, 6), ("g0", "t", 1, 21, 20, 0)]
-    asked = {api: len(cluster.asked(api)) for api in ("ListGroups", "FindCoordinator", "OffsetFetch", "ListOffsets")}
+    asked = {api: len(cluster.requests(api)) for api in ("ListGroups", "FindCoordinator", "OffsetFetch", "ListOffsets")}
     assert asked == {"ListGroups": 2, "FindCoordinator": 0, "OffsetFetch": 4, "ListOffsets": 2}
 
 

@@ -24,8 +24,8 @@ from tagwire.errors import (
 )
 from tagwire.records import Record
 
-from .fake_broker import SERVED, Close, FakeCluster, Late, LostAnswer, Silence
-from .produce_answers import refusing
+from .fake_broker import SERVED, Close, FakeCluster, Late, LostResponse, Silence
+from .produce_responses import refusing
 from .stored import headers_in, stored_in, values_in
 
 
@@ -191,7 +191,7 @@ def test_acks_are_told_to_the_broker(cluster: FakeCluster, acks: str | int, wire
     cluster.topic("t")
     with Producer(cluster.bootstrap, acks=acks) as producer:
         producer.send("t", b"v")
-    assert cluster.asked("Produce")[0].acks == wire
+    assert cluster.requests("Produce")[0].acks == wire
 
 
 def test_one_request_carries_the_batches_of_a_leader() -> None:
@@ -200,7 +200,7 @@ def test_one_request_carries_the_batches_of_a_leader() -> None:
         for partition in range(6):
             producer.send("t", b"v", partition=partition)
         producer.flush()
-        assert [len(message.topic_data[0].partition_data) for message in cluster.asked("Produce")] == [3, 3]
+        assert [len(message.topic_data[0].partition_data) for message in cluster.requests("Produce")] == [3, 3]
 
 
 @pytest.mark.parametrize(("highest", "spoken"), [(3, 3), (8, 8), (9, 9), (12, 12), (13, 13)])
@@ -210,7 +210,7 @@ def test_the_highest_produce_in_common_is_spoken(highest: int, spoken: int) -> N
         with Producer(cluster.bootstrap) as producer:
             producer.send("t", b"v")
         assert values_in(log) == [b"v"]
-        assert cluster.versions_asked("Produce") == [spoken]
+        assert cluster.requested_versions("Produce") == [spoken]
 
 
 # Retries ------------------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def test_a_batch_whose_answer_is_lost_stands_once_unless_nobody_numbers_it(
     cluster: FakeCluster, idempotence: bool, stored: list[bytes]
 ) -> None:
     log = cluster.topic("t")[0]
-    cluster.script("Produce", LostAnswer())
+    cluster.script("Produce", LostResponse())
     with Producer(cluster.bootstrap, idempotence=idempotence) as producer:
         delivery = producer.send("t", b"v")
     assert values_in(log) == stored
@@ -309,7 +309,7 @@ def test_retries_are_counted(cluster: FakeCluster) -> None:
         producer.send("t", b"v")
         with pytest.raises(KafkaError, match="NOT_ENOUGH_REPLICAS"):
             producer.flush()
-    assert len(cluster.asked("Produce")) == 3
+    assert len(cluster.requests("Produce")) == 3
 
 
 def test_a_batch_is_failed_when_its_time_is_over(cluster: FakeCluster) -> None:
@@ -420,7 +420,7 @@ def test_a_topic_that_is_not_sent_to_any_more_is_not_asked_for_for_ever(
         producer.send("old", b"0").result(10)
 
         def asked() -> list[list[str]]:
-            return [[topic.name for topic in message.topics] for message in cluster.asked("Metadata")]
+            return [[topic.name for topic in message.topics] for message in cluster.requests("Metadata")]
 
         until = time.monotonic() + 30
         while not (["old", "t"] in asked() and asked()[-1] == ["t"]) and time.monotonic() < until:

@@ -16,7 +16,7 @@ from tagwire.client import Client, Delivery, Producer, ProducerOptions, RecordMe
 from tagwire.errors import ConfigError, Error, KafkaError, RequestTimeoutError, TagwireError
 
 from .fake_broker import SERVED, FakeCluster, Late, Silence
-from .produce_answers import refusing
+from .produce_responses import refusing
 from .stored import values_in
 
 
@@ -192,10 +192,10 @@ def test_a_leader_that_a_refusal_names_is_followed_without_asking_for_metadata()
         log.epoch = 1
         with Producer(cluster.bootstrap) as producer:
             producer.send("t", b"0").result(10)
-            before = len(cluster.asked("Metadata"))
+            before = len(cluster.requests("Metadata"))
             log.leader, log.epoch = 1, 2
             producer.send("t", b"1").result(10)
-            assert len(cluster.asked("Metadata")) == before
+            assert len(cluster.requests("Metadata")) == before
         assert values_in(log) == [b"0", b"1"]
 
 

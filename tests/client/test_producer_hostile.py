@@ -22,7 +22,7 @@ from tagwire.errors import (
 )
 
 from .fake_broker import FakeCluster, Late, Raw, Silence
-from .produce_answers import TRANSACTIONS, added, answering, coordinated_by, produced, refusing
+from .produce_responses import TRANSACTIONS, added, coordinated_by, produced, refusing, responding
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_an_answer_that_cannot_be_is_a_failure(
 @pytest.mark.parametrize(("producer_id", "epoch"), [(-1, 0), (5, -1), (-(2**63), 0)])
 def test_an_identity_that_cannot_be_is_a_failure(cluster: FakeCluster, producer_id: int, epoch: int) -> None:
     given = messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
-    cluster.script("InitProducerId", answering(given))
+    cluster.script("InitProducerId", responding(given))
     with Producer(cluster.bootstrap) as producer:
         producer.send("t", b"v", partition=0)
         with pytest.raises(ProtocolError, match=f"producer id {producer_id} at epoch {epoch}"):
@@ -189,25 +189,25 @@ def coordinator(cluster: FakeCluster) -> FakeCluster:
 
 
 def ending(error: Error) -> Callable[[Any], Any]:
-    return answering(messages.EndTxnResponse(error_code=error))
+    return responding(messages.EndTxnResponse(error_code=error))
 
 
 def test_an_end_is_repeated_until_somebody_answers_it(coordinator: FakeCluster) -> None:
     errors = (Error.CONCURRENT_TRANSACTIONS, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR)
     coordinator.script("EndTxn", *[ending(error) for error in errors])
     assert end_transaction(coordinator.bootstrap, "x", 5, 1, commit=True) == ProducerIdentity(5, 1, 1)
-    asked = coordinator.asked("EndTxn")
+    asked = coordinator.requests("EndTxn")
     assert {(message.producer_id, message.producer_epoch, message.committed) for message in asked} == {(5, 1, True)}
     assert len(asked) == 4
-    assert set(coordinator.versions_asked("EndTxn")) == {4}
+    assert set(coordinator.requested_versions("EndTxn")) == {4}
 
 
 def test_an_end_of_transaction_version_2_is_spoken_as_such_and_gives_a_new_identity(coordinator: FakeCluster) -> None:
-    coordinator.script("EndTxn", answering(messages.EndTxnResponse(producer_id=6, producer_epoch=0)))
+    coordinator.script("EndTxn", responding(messages.EndTxnResponse(producer_id=6, producer_epoch=0)))
     assert end_transaction(coordinator.bootstrap, "x", 5, 1, commit=False, transaction_version=2) == ProducerIdentity(
         6, 0, 2
     )
-    assert coordinator.versions_asked("EndTxn") == [5]
+    assert coordinator.requested_versions("EndTxn") == [5]
 
 
 @pytest.mark.parametrize("error", [Error.INVALID_TXN_STATE, Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_ID_MAPPING])
@@ -215,7 +215,7 @@ def test_an_end_that_cannot_be_is_refused_once(coordinator: FakeCluster, error: 
     coordinator.script("EndTxn", ending(error))
     with pytest.raises(KafkaError, match=f"{error.name}.*commit the transaction of 'x', producer 5 at epoch 1"):
         end_transaction(coordinator.bootstrap, "x", 5, 1, commit=True)
-    assert len(coordinator.asked("EndTxn")) == 1
+    assert len(coordinator.requests("EndTxn")) == 1
 
 
 def test_there_are_two_transaction_versions(coordinator: FakeCluster) -> None:
@@ -230,7 +230,7 @@ def test_an_end_that_nobody_answers_is_unknown_in_time(coordinator: FakeCluster)
     late = (RequestTimeoutError, ConnectError)
     with Client(coordinator.bootstrap, timeout=0.3) as client, pytest.raises(late):
         end_transaction(client, "x", 5, 1, commit=True, timeout=1.0)
-    assert len(coordinator.asked("EndTxn")) >= 2
+    assert len(coordinator.requests("EndTxn")) >= 2
 
 
 def test_a_commit_whose_outcome_is_unknown_can_be_gone_on_with_and_nothing_else(coordinator: FakeCluster) -> None:
@@ -253,13 +253,13 @@ def test_offsets_that_a_group_refuses_fail_the_transaction(coordinator: FakeClus
     kind = messages.TxnOffsetCommitResponse
     refused = kind.TxnOffsetCommitResponsePartition(partition_index=0, error_code=Error.ILLEGAL_GENERATION)
     answer = kind(topics=[kind.TxnOffsetCommitResponseTopic(name="t", partitions=[refused])])
-    coordinator.serve({}, {"AddOffsetsToTxn": answering(messages.AddOffsetsToTxnResponse())})
-    coordinator.serve({}, {"TxnOffsetCommit": answering(answer)})
+    coordinator.serve({}, {"AddOffsetsToTxn": responding(messages.AddOffsetsToTxnResponse())})
+    coordinator.serve({}, {"TxnOffsetCommit": responding(answer)})
     with Producer(coordinator.bootstrap, transactional_id="x") as producer:
         producer.init_transactions()
         with pytest.raises(KafkaError, match=r"ILLEGAL_GENERATION.*group 'g'"), producer.transaction():
             producer.send_offsets({("t", 0): 1}, "g")
-        assert [message.committed for message in coordinator.asked("EndTxn")] == [False]
+        assert [message.committed for message in coordinator.requests("EndTxn")] == [False]
 
 
 def test_partitions_that_may_not_be_added_fail_the_transaction(coordinator: FakeCluster) -> None:
@@ -279,7 +279,7 @@ def test_partitions_that_may_not_be_added_fail_the_transaction(coordinator: Fake
 
 def test_a_number_that_is_lost_in_a_transaction_needs_a_new_epoch(coordinator: FakeCluster) -> None:
     renewed = [messages.InitProducerIdResponse(producer_id=5, producer_epoch=epoch) for epoch in (0, 1)]
-    coordinator.script("InitProducerId", *map(answering, renewed))
+    coordinator.script("InitProducerId", *map(responding, renewed))
     with Producer(coordinator.bootstrap, transactional_id="x") as producer:
         producer.init_transactions()
         coordinator.script("Produce", refusing(Error.OUT_OF_ORDER_SEQUENCE_NUMBER))
@@ -288,7 +288,7 @@ def test_a_number_that_is_lost_in_a_transaction_needs_a_new_epoch(coordinator: F
         with producer.transaction():
             assert producer.send("t", b"w", partition=0).result(10).offset == 0
         assert (producer.identity.producer_id, producer.identity.epoch) == (5, 1)
-    again = coordinator.asked("InitProducerId")[1]
+    again = coordinator.requests("InitProducerId")[1]
     assert (again.transactional_id, again.producer_id, again.producer_epoch) == ("x", 5, 0)
 
 

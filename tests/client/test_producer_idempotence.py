@@ -16,8 +16,8 @@ from tagwire import messages, records
 from tagwire.client import Client, Producer, ProducerIdentity, TopicPartition
 from tagwire.errors import ConfigError, Error, KafkaError, TagwireError, UnsupportedVersionError
 
-from .fake_broker import SERVED, Close, FakeCluster, FakePartition, Late, LostAnswer, Unanswered
-from .produce_answers import TRANSACTIONS, added, answering, coordinated_by, produced, refusing
+from .fake_broker import SERVED, Close, FakeCluster, FakePartition, Late, LostResponse, NoResponse
+from .produce_responses import TRANSACTIONS, added, coordinated_by, produced, refusing, responding
 from .stored import headers_in, values_in
 
 
@@ -52,7 +52,7 @@ def test_each_partition_counts_its_own_records(cluster: FakeCluster) -> None:
         assert not any(header.is_transactional for header in found)
     assert (identity.producer_id, identity.epoch, identity.transaction_version) == (100, 0, 0)
     assert identity.sequences == {("t", 0): 5, ("t", 1): 7}
-    assert len(cluster.asked("InitProducerId")) == 1
+    assert len(cluster.requests("InitProducerId")) == 1
 
 
 def test_several_batches_of_a_partition_are_in_flight_at_a_time(cluster: FakeCluster) -> None:
@@ -62,7 +62,7 @@ def test_several_batches_of_a_partition_are_in_flight_at_a_time(cluster: FakeClu
         send_each(producer, 20)
         producer.flush()
     assert numbers(log) == list(range(20))
-    assert len(cluster.asked("Produce")) == 20
+    assert len(cluster.requests("Produce")) == 20
 
 
 def test_no_batch_is_in_flight_before_the_broker_has_taken_the_first(cluster: FakeCluster) -> None:
@@ -71,15 +71,15 @@ def test_no_batch_is_in_flight_before_the_broker_has_taken_the_first(cluster: Fa
     with Producer(cluster.bootstrap, batch_bytes=100) as producer:
         send_each(producer, 12)
         producer.flush()
-    sent = [bytes(message.topic_data[0].partition_data[0].records) for message in cluster.asked("Produce")]
+    sent = [bytes(message.topic_data[0].partition_data[0].records) for message in cluster.requests("Produce")]
     assert [next(records.batch_headers(data)).base_sequence for data in sent[:4]] == [0, 0, 0, 1]
 
 
 LOSSES: list[tuple[str, list[Any]]] = [
-    ("the first answer", [LostAnswer()]),
-    ("an answer between others", [None, None, LostAnswer()]),
+    ("the first answer", [LostResponse()]),
+    ("an answer between others", [None, None, LostResponse()]),
     ("the first request", [Close()]),
-    ("several", [None, LostAnswer(), Close(), None, LostAnswer()]),
+    ("several", [None, LostResponse(), Close(), None, LostResponse()]),
     ("a leader", [refusing(Error.NOT_LEADER_OR_FOLLOWER)]),
     ("replicas, twice", [None, refusing(Error.NOT_ENOUGH_REPLICAS), None, refusing(Error.NOT_ENOUGH_REPLICAS)]),
 ]
@@ -95,13 +95,13 @@ def test_what_is_lost_is_sent_again_exactly_as_it_was(cluster: FakeCluster, name
         assert [delivery.result(0).offset for delivery in deliveries] == list(range(12))
     assert numbers(log) == list(range(12))
     sent: dict[int, set[bytes]] = {}
-    for message in cluster.asked("Produce"):
+    for message in cluster.requests("Produce"):
         data = bytes(message.topic_data[0].partition_data[0].records)
         sent.setdefault(next(records.batch_headers(data)).base_sequence, set()).add(data)
     assert all(len(same) == 1 for same in sent.values())
 
 
-TROUBLES = [None, Close(), LostAnswer(), *map(refusing, (Error.NOT_ENOUGH_REPLICAS, Error.LEADER_NOT_AVAILABLE))]
+TROUBLES = [None, Close(), LostResponse(), *map(refusing, (Error.NOT_ENOUGH_REPLICAS, Error.LEADER_NOT_AVAILABLE))]
 
 
 @settings(max_examples=8)
@@ -124,7 +124,7 @@ def stored_and_refused(cluster: FakeCluster, error: Error) -> Callable[[Any], An
     """A leader that has appended what it cannot answer for: not replicated in time, or no longer the leader."""
 
     def answer(message: Any) -> Any:
-        cluster.answer("Produce", message, 0)
+        cluster.respond("Produce", message, 0)
         return produced(message, error_code=error, base_offset=-1)
 
     return answer
@@ -142,7 +142,7 @@ def test_what_was_in_flight_behind_a_batch_that_is_failed_is_not_written_twice(c
     log = cluster.topic("t")[0]
     with Producer(cluster.bootstrap, batch_bytes=100, retries=1) as producer:
         send_each(producer, 1)[0].result(10)
-        cluster.script("Produce", Unanswered(), Unanswered(), LostAnswer(), LostAnswer())
+        cluster.script("Produce", NoResponse(), NoResponse(), LostResponse(), LostResponse())
         deliveries = send_each(producer, 3, 1)
         assert outcomes(deliveries) == [False, True, True]
         send_each(producer, 2, 4)
@@ -155,7 +155,7 @@ def test_a_batch_that_may_be_appended_is_failed_rather_than_sent_with_another_se
     log = cluster.topic("t")[0]
     with Producer(cluster.bootstrap, batch_bytes=100) as producer:
         send_each(producer, 1)[0].result(10)
-        cluster.script("Produce", LostAnswer(), refusing(Error.INVALID_PRODUCER_EPOCH))
+        cluster.script("Produce", LostResponse(), refusing(Error.INVALID_PRODUCER_EPOCH))
         assert outcomes(send_each(producer, 1, 1)) == [False]
         assert outcomes(send_each(producer, 1, 2)) == [True]
         with pytest.raises(KafkaError, match="INVALID_PRODUCER_EPOCH"):
@@ -201,8 +201,8 @@ FATES = st.sampled_from(
     [
         None,
         Close(),
-        LostAnswer(),
-        Unanswered(),
+        LostResponse(),
+        NoResponse(),
         Error.REQUEST_TIMED_OUT,
         Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         Error.NOT_LEADER_OR_FOLLOWER,
@@ -302,7 +302,7 @@ def test_what_comes_after_a_batch_that_is_failed_starts_from_0_under_a_new_epoch
 def test_the_last_epoch_of_an_id_is_followed_by_another_id(cluster: FakeCluster) -> None:
     log = cluster.topic("t")[0]
     last = messages.InitProducerIdResponse(producer_id=7, producer_epoch=2**15 - 1)
-    cluster.script("InitProducerId", answering(last))
+    cluster.script("InitProducerId", responding(last))
     with Producer(cluster.bootstrap) as producer:
         cluster.script("Produce", refusing(Error.INVALID_RECORD))
         producer.send("t", b"0")
@@ -417,9 +417,9 @@ def test_another_id_is_asked_for_once_though_leaders_refuse_the_first_one_after_
                 producer.send("t", b"0", partition=partition).result(10)
             cluster.script("Produce", refuse_later, refused)
             second = producer.send("t", b"1", partition=1)
-            while len(cluster.asked("Produce")) < 3:
+            while len(cluster.requests("Produce")) < 3:
                 time.sleep(0.01)
             first = producer.send("t", b"1", partition=0)
             first.add_done_callback(lambda delivery: is_renewed.set())
             assert (first.result(20).offset, second.result(20).offset) == (1, 1)
-        assert len(cluster.asked("InitProducerId")) == 2
+        assert len(cluster.requests("InitProducerId")) == 2

@@ -12,8 +12,8 @@ import pytest
 from tagwire.client import Client, Producer
 from tagwire.errors import Error, TagwireError
 
-from .fake_broker import Close, FakeCluster, FakePartition, Late, LostAnswer, Unanswered
-from .produce_answers import produced, refusing
+from .fake_broker import Close, FakeCluster, FakePartition, Late, LostResponse, NoResponse
+from .produce_responses import produced, refusing
 from .stored import values_in
 
 PARTITIONS = 3
@@ -44,7 +44,7 @@ class Leaders:
                 Error.INVALID_PRODUCER_EPOCH,
             )
         ]
-        every = [*[None] * 6, Close(), LostAnswer(), Unanswered(), Late(0.2), *moving, *appending, *refused]
+        every = [*[None] * 6, Close(), LostResponse(), NoResponse(), Late(0.2), *moving, *appending, *refused]
         return [self.chance.choice(every) for _ in range(self.chance.randrange(25))]
 
     def move_one(self) -> None:

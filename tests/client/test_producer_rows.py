@@ -17,7 +17,7 @@ from tagwire.kernel import partitioning
 from tagwire.records import Record
 
 from .fake_broker import FakeCluster
-from .produce_answers import refusing
+from .produce_responses import refusing
 from .stored import stored_in
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

@@ -17,7 +17,7 @@ from tagwire.errors import Error, RequestTimeoutError, TagwireError
 
 from ..certificates import Certificates
 from .fake_broker import FakeCluster, Late, Silence, Stalled
-from .produce_answers import TRANSACTIONS, added, committed, coordinated_by
+from .produce_responses import TRANSACTIONS, added, committed, coordinated_by
 
 MIB = 1024 * 1024
 
@@ -120,7 +120,7 @@ def test_records_are_delivered_while_the_coordinator_takes_its_time() -> None:
             cluster.script("AddOffsetsToTxn", Late(3.0))
             offsets = threading.Thread(target=producer.send_offsets, args=({("t", 0): 1}, "group"))
             offsets.start()
-            while not cluster.asked("AddOffsetsToTxn"):
+            while not cluster.requests("AddOffsetsToTxn"):
                 time.sleep(0.01)
             producer.send("t", b"second", partition=0).result(SOON)
             assert offsets.is_alive()
@@ -149,7 +149,7 @@ def test_a_producer_closes_while_its_coordinator_is_to_be_left_alone_for_long() 
 
             offsets = threading.Thread(target=commit_offsets)
             offsets.start()
-            while not cluster.asked("AddOffsetsToTxn"):
+            while not cluster.requests("AddOffsetsToTxn"):
                 time.sleep(0.01)
             time.sleep(0.5)  # until it is asked again
             producer.close(abort=False)
@@ -167,14 +167,14 @@ def test_a_transactional_producer_closes_in_time_though_a_broker_keeps_what_it_w
             producer.begin_transaction()
             cluster.script("Produce", Silence())
             delivery = producer.send("t", b"v")
-            while not cluster.asked("Produce"):
+            while not cluster.requests("Produce"):
                 time.sleep(0.01)
             before = time.monotonic()
             with pytest.raises(RequestTimeoutError):
                 producer.close(0.5)
             assert time.monotonic() - before < SOON
             assert delivery.exception(0) is not None
-            assert not cluster.asked("EndTxn")  # while it may still be written
+            assert not cluster.requests("EndTxn")  # while it may still be written
 
 
 def test_a_connection_keeps_no_more_than_its_buffer_and_one_request() -> None:

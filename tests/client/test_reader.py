@@ -95,7 +95,7 @@ def test_an_empty_range_asks_for_nothing(cluster: FakeCluster, start: int, end: 
     with Reader(cluster.bootstrap, {("t", 0): start}, end_offsets={("t", 0): end}) as reader:
         assert list(reader) == []
         assert reader.position(("t", 0)) == start
-    assert cluster.asked("Fetch") == []
+    assert cluster.requests("Fetch") == []
 
 
 def test_no_partition_at_all_is_read_at_once() -> None:
@@ -239,7 +239,7 @@ def test_the_next_fetch_is_under_way_while_a_batch_is_handled(cluster: FakeClust
             assert batch.num_rows == 10
             assert reader.position(("t", 0)) == expected
         assert list(reader) == []
-    assert [message.topics[0].partitions[0].fetch_offset for message in cluster.asked("Fetch")] == [0, 10, 20]
+    assert [message.topics[0].partitions[0].fetch_offset for message in cluster.requests("Fetch")] == [0, 10, 20]
 
 
 def test_settings_of_the_client_are_used(cluster: FakeCluster) -> None:
@@ -253,7 +253,7 @@ def test_settings_of_the_client_are_used(cluster: FakeCluster) -> None:
     }
     with Client.from_properties(properties) as client:
         list(Reader(client, {("t", 0): 0}, stop_at_end=True, min_bytes=4))
-    message = cluster.asked("Fetch")[0]
+    message = cluster.requests("Fetch")[0]
     asked = (message.max_bytes, message.topics[0].partitions[0].partition_max_bytes, message.max_wait_ms)
     assert asked == (1000, 900, 7)
     assert message.min_bytes == 4
@@ -266,7 +266,7 @@ def test_the_highest_fetch_in_common_is_spoken(highest: int) -> None:
         fill(cluster.topic("t")[0], 2)
         with Reader(cluster.bootstrap, {("t", 0): 0}, stop_at_end=True) as reader:
             assert offsets(reader) == {("t", 0): list(range(20))}
-        assert set(cluster.versions_asked("Fetch")) == {highest}
+        assert set(cluster.requested_versions("Fetch")) == {highest}
 
 
 def test_where_no_topic_ids_are_told_topics_are_fetched_by_name() -> None:
@@ -274,4 +274,4 @@ def test_where_no_topic_ids_are_told_topics_are_fetched_by_name() -> None:
         fill(cluster.topic("t")[0], 2)
         with Reader(cluster.bootstrap, {("t", 0): 0}, stop_at_end=True) as reader:
             assert offsets(reader) == {("t", 0): list(range(20))}
-        assert set(cluster.versions_asked("Fetch")) == {12}
+        assert set(cluster.requested_versions("Fetch")) == {12}

@@ -63,7 +63,7 @@ def test_records_of_aborted_transactions_are_left_out(
     with Reader(cluster.bootstrap, {("t", 0): EARLIEST}, stop_at_end=True, isolation=COMMITTED) as reader:
         assert list(read(reader)) == committed
         assert reader.position(("t", 0)) == 31
-    assert {message.isolation_level for message in cluster.asked("Fetch")} == {1}
+    assert {message.isolation_level for message in cluster.requests("Fetch")} == {1}
 
 
 @pytest.mark.parametrize("read", [as_batches, as_records])
@@ -75,7 +75,7 @@ def test_it_does_not_matter_how_the_log_is_cut_into_answers(
         cluster.bootstrap, {("t", 0): 0}, stop_at_end=True, isolation=COMMITTED, max_partition_bytes=1, batch_rows=3
     ) as reader:
         assert list(read(reader)) == committed
-    assert len(cluster.asked("Fetch")) == 9
+    assert len(cluster.requests("Fetch")) == 9
 
 
 @pytest.mark.parametrize("read", [as_batches, as_records])

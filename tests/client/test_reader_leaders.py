@@ -38,7 +38,7 @@ def test_topics_are_fetched_by_their_ids(pair: FakeCluster) -> None:
     fill(pair.topic("t")[0], 2)
     with Reader(pair.bootstrap, {("t", 0): 0}, stop_at_end=True) as reader:
         assert offsets(reader) == {("t", 0): list(range(20))}
-    assert {(topic.topic, topic.topic_id) for message in pair.asked("Fetch") for topic in message.topics} == {
+    assert {(topic.topic, topic.topic_id) for message in pair.requests("Fetch") for topic in message.topics} == {
         ("", pair.ids["t"])
     }
 
@@ -52,7 +52,7 @@ def test_a_topic_with_another_id_is_asked_about_and_read_on(pair: FakeCluster, r
         if refusal == "INCONSISTENT_TOPIC_ID":
             pair.script("Fetch", fetch_error(Error.INCONSISTENT_TOPIC_ID))
         assert offsets(reader) == {("t", 0): list(range(10, 40))}
-    assert pair.asked("Fetch")[-1].topics[0].topic_id == UUID(int=77)
+    assert pair.requests("Fetch")[-1].topics[0].topic_id == UUID(int=77)
 
 
 def test_a_leader_epoch_that_is_old_is_asked_about(pair: FakeCluster) -> None:
@@ -63,7 +63,7 @@ def test_a_leader_epoch_that_is_old_is_asked_about(pair: FakeCluster) -> None:
         next(reader)
         log.epoch = 6
         assert offsets(reader) == {("t", 0): list(range(10, 40))}
-    epochs = [message.topics[0].partitions[0].current_leader_epoch for message in pair.asked("Fetch")]
+    epochs = [message.topics[0].partitions[0].current_leader_epoch for message in pair.requests("Fetch")]
     assert epochs == sorted(epochs)
     assert set(epochs) == {5, 6}
 
@@ -108,10 +108,10 @@ def test_a_leader_that_the_refusal_names_is_followed_at_once_without_asking(pair
     log.epoch, pair.endpoints = 3, True
     with one_at_a_time(pair) as reader:
         next(reader)
-        questions = len(pair.asked("Metadata"))
+        requests = len(pair.requests("Metadata"))
         log.leader, log.epoch = 1, 4
         assert offsets(reader) == {("t", 0): list(range(10, 60))}
-        assert len(pair.asked("Metadata")) == questions
+        assert len(pair.requests("Metadata")) == requests
     assert {node for node, api, _, _ in pair.seen if api == "Fetch"} == {0, 1}
 
 
@@ -128,4 +128,4 @@ def test_a_leader_named_by_an_epoch_that_is_known_already_is_no_news(pair: FakeC
         pair.script("Fetch", *[fetch_error(Error.NOT_LEADER_OR_FOLLOWER)] * 500)
         with pytest.raises(KafkaError, match="NOT_LEADER_OR_FOLLOWER"):
             next(reader)
-    assert len(pair.asked("Fetch")) < 60
+    assert len(pair.requests("Fetch")) < 60

@@ -60,7 +60,7 @@ def test_a_time_before_1970_is_the_first_record_of_all(cluster: FakeCluster) -> 
     fill(cluster.topic("t")[0], 1)
     with Reader(cluster.bootstrap, {("t", 0): AtTimestamp(-2)}, stop_at_end=True) as reader:
         assert offsets(reader) == {("t", 0): list(range(10))}
-    assert [message.topics[0].partitions[0].timestamp for message in cluster.asked("ListOffsets")] == [0, -1]
+    assert [message.topics[0].partitions[0].timestamp for message in cluster.requests("ListOffsets")] == [0, -1]
 
 
 # Lag ----------------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def test_lag_is_what_lies_between_position_and_end(cluster: FakeCluster) -> None
         while next(reader).column("offset")[-1].as_py() < 39:
             pass
         assert reader.lag()[TopicPartition("t", 0)] == Lag(40, 40, 0)
-    assert len(cluster.asked("ListOffsets")) == 1  # later on, answers to Fetch tell
+    assert len(cluster.requests("ListOffsets")) == 1  # later on, answers to Fetch tell
 
 
 # Another position -----------------------------------------------------------------------------------------------------
@@ -147,9 +147,9 @@ def test_what_came_before_the_offsets_that_are_gone_is_not_lost(cluster: FakeClu
 
     def meanwhile(message: Any) -> Any:
         log.start = 20
-        return cluster.answer("Fetch", message, 0)
+        return cluster.respond("Fetch", message, 0)
 
-    cluster.script("Fetch", lambda message: cluster.answer("Fetch", message, 0), meanwhile)
+    cluster.script("Fetch", lambda message: cluster.respond("Fetch", message, 0), meanwhile)
     limit = len(log.batches[0][2])
     with Reader(
         cluster.bootstrap, {("t", 0): 3}, offset_reset="earliest", stop_at_end=True, max_partition_bytes=limit

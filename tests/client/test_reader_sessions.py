@@ -39,7 +39,7 @@ def asked(cluster: FakeCluster) -> list[tuple[int, int, list[int], list[int]]]:
             [partition.partition for topic in message.topics for partition in topic.partitions],
             [partition for topic in message.forgotten_topics_data for partition in topic.partitions],
         )
-        for message in cluster.asked("Fetch")
+        for message in cluster.requests("Fetch")
     ]
 
 
@@ -121,7 +121,7 @@ def test_a_session_in_trouble_is_begun_anew_without_loss(
         fill(log, 4)
     with reader_of(cluster, 2, stop_at_end=True) as reader:
         first = [next(reader) for _ in range(2)]
-        before = len(cluster.asked("Fetch"))
+        before = len(cluster.requests("Fetch"))
         cluster.script("Fetch", action)
         found = offsets(reader)
     assert {batch.column("partition")[0].as_py() for batch in first} == {0, 1}
@@ -141,7 +141,7 @@ def test_after_the_highest_epoch_comes_the_first(cluster: FakeCluster, monkeypat
         if message.session_epoch > 0:
             assert message.session_epoch == next(expected)
             cluster.sessions.kept[101].epoch = message.session_epoch  # as a broker counts that has come to its last
-        return cluster.answer("Fetch", message, 0)
+        return cluster.respond("Fetch", message, 0)
 
     cluster.script("Fetch", *[wrapped] * 5)
     with reader_of(cluster, 2, stop_at_end=True) as reader:
@@ -156,7 +156,7 @@ def test_a_broker_that_refuses_every_session_is_asked_with_pauses_until_the_time
         reader = Reader(client, {("t", index): 0 for index in range(2)})
         with pytest.raises(KafkaError, match="FETCH_SESSION_ID_NOT_FOUND"):
             next(reader)
-    assert len(cluster.asked("Fetch")) < 30
+    assert len(cluster.requests("Fetch")) < 30
 
 
 def test_a_full_answer_that_leaves_a_partition_out_begins_no_session(cluster: FakeCluster) -> None:

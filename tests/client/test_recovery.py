@@ -58,7 +58,7 @@ def test_a_pause_longer_than_the_timeout_is_an_error_and_nothing_is_sent(cluster
         says = r"broker at .* throttles requests for 2147483\.\d s more; Metadata cannot wait"
         with pytest.raises(RequestTimeoutError, match=says):
             metadata(client)
-    assert len(cluster.asked("Metadata")) == 1
+    assert len(cluster.requests("Metadata")) == 1
 
 
 def test_versions_in_which_the_broker_has_paused_already_cost_no_second_pause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ def test_a_reader_reads_from_others_while_one_broker_is_to_be_left_alone(pair: F
         fill(log, 3)
 
     def throttle(message: Any) -> Any:
-        answer = pair.answer("Fetch", message, 0 if message.topics[0].partitions[0].partition == 0 else 1)
+        answer = pair.respond("Fetch", message, 0 if message.topics[0].partitions[0].partition == 0 else 1)
         answer.throttle_time_ms = 50
         return answer
 
@@ -121,14 +121,14 @@ def test_a_cluster_that_sends_everybody_away_is_an_error(cluster: FakeCluster) -
         pytest.raises(ConnectionLostError, match="REBOOTSTRAP_REQUIRED"),
     ):
         client.metadata()
-    assert len(cluster.asked("Metadata")) < 30
+    assert len(cluster.requests("Metadata")) < 30
 
 
 def test_brokers_of_the_cluster_are_told_whom_they_are_taken_for(pair: FakeCluster) -> None:
     with Client(pair.bootstrap) as client:
         client.metadata()
         client.request(messages.MetadataRequest(topics=None), node=1)
-    assert [(asked.cluster_id, asked.node_id) for asked in pair.asked("ApiVersions")] == [(None, -1), ("fake", 1)]
+    assert [(asked.cluster_id, asked.node_id) for asked in pair.requests("ApiVersions")] == [(None, -1), ("fake", 1)]
 
 
 def test_a_broker_that_is_another_one_than_was_meant_has_the_cluster_found_anew(pair: FakeCluster) -> None:
@@ -170,7 +170,7 @@ def test_a_refused_apiversions_ends_the_connection_and_the_next_request_asks_ane
             client.metadata()
         assert metadata(client) == "fake"
     assert cluster.brokers[0].connections == 2
-    assert cluster.versions_asked("ApiVersions") == [5, 5]
+    assert cluster.requested_versions("ApiVersions") == [5, 5]
 
 
 @pytest.mark.parametrize(

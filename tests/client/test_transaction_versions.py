@@ -11,8 +11,8 @@ from tagwire import messages
 from tagwire.client import Producer
 from tagwire.errors import Error, KafkaError, ProducerFencedError
 
-from .fake_broker import FakeCluster, FakePartition, LostAnswer
-from .produce_answers import TRANSACTIONS, added, answering, committed, coordinated_by, refusing
+from .fake_broker import FakeCluster, FakePartition, LostResponse
+from .produce_responses import TRANSACTIONS, added, committed, coordinated_by, refusing, responding
 from .stored import headers_in
 
 
@@ -25,7 +25,7 @@ class Coordinator:
         answers: dict[str, Callable[[Any], Any]] = {
             "FindCoordinator": coordinated_by(0, cluster.brokers[0].port),
             "AddPartitionsToTxn": added,
-            "AddOffsetsToTxn": answering(messages.AddOffsetsToTxnResponse()),
+            "AddOffsetsToTxn": responding(messages.AddOffsetsToTxnResponse()),
             "TxnOffsetCommit": committed,
             "InitProducerId": self.initialize,
             "EndTxn": self.end,
@@ -84,17 +84,17 @@ def test_version_1_adds_partitions_and_counts_on(cluster: FakeCluster) -> None:
         assert producer.identity.transaction_version == 1
     added_partitions = [
         (topic.name, partition)
-        for message in cluster.asked("AddPartitionsToTxn")
+        for message in cluster.requests("AddPartitionsToTxn")
         for topic in message.v3_and_below_topics
         for partition in topic.partitions
     ]
     assert added_partitions == [("t", 0), ("t", 1)] * 2
     assert numbers(cluster.topics["t"][0]) == [(0, sequence) for sequence in range(4)]
-    assert set(cluster.versions_asked("Produce")) == {11}
-    assert set(cluster.versions_asked("EndTxn")) == {4}
-    assert set(cluster.versions_asked("TxnOffsetCommit")) == {4}
-    assert len(cluster.asked("AddOffsetsToTxn")) == 2
-    assert {message.transactional_id for message in cluster.asked("Produce")} == {"x"}
+    assert set(cluster.requested_versions("Produce")) == {11}
+    assert set(cluster.requested_versions("EndTxn")) == {4}
+    assert set(cluster.requested_versions("TxnOffsetCommit")) == {4}
+    assert len(cluster.requests("AddOffsetsToTxn")) == 2
+    assert {message.transactional_id for message in cluster.requests("Produce")} == {"x"}
 
 
 def test_version_2_adds_nothing_and_starts_anew_each_time(cluster: FakeCluster) -> None:
@@ -107,12 +107,12 @@ def test_version_2_adds_nothing_and_starts_anew_each_time(cluster: FakeCluster) 
                     producer.send("t", b"v", partition=partition).result(10)
                 producer.send_offsets({("t", 0): 1}, "g")
         assert (producer.identity.transaction_version, producer.identity.epoch) == (2, 2)
-    assert cluster.asked("AddPartitionsToTxn") == []
-    assert cluster.asked("AddOffsetsToTxn") == []
+    assert cluster.requests("AddPartitionsToTxn") == []
+    assert cluster.requests("AddOffsetsToTxn") == []
     assert numbers(cluster.topics["t"][0]) == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert set(cluster.versions_asked("Produce")) == {12}
-    assert set(cluster.versions_asked("EndTxn")) == {5}
-    assert set(cluster.versions_asked("TxnOffsetCommit")) == {5}
+    assert set(cluster.requested_versions("Produce")) == {12}
+    assert set(cluster.requested_versions("EndTxn")) == {5}
+    assert set(cluster.requested_versions("TxnOffsetCommit")) == {5}
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -121,11 +121,11 @@ def test_an_end_whose_response_is_lost_is_sent_again_as_it_was(cluster: FakeClus
     with Producer(cluster.bootstrap, transactional_id="x") as producer:
         producer.init_transactions()
         for commit in (True, False):
-            cluster.script("EndTxn", LostAnswer(), LostAnswer())
+            cluster.script("EndTxn", LostResponse(), LostResponse())
             producer.begin_transaction()
             producer.send("t", b"v", partition=0).result(10)
             (producer.commit_transaction if commit else producer.abort_transaction)()
-    asked = [(message.producer_epoch, message.committed) for message in cluster.asked("EndTxn")]
+    asked = [(message.producer_epoch, message.committed) for message in cluster.requests("EndTxn")]
     assert asked == [(0, True)] * 3 + [(version - 1, False)] * 3
 
 
@@ -139,7 +139,7 @@ def test_with_version_2_the_abort_gives_the_epoch_that_a_lost_number_needs(clust
         with producer.transaction():
             producer.send("t", b"w", partition=0)
     assert numbers(cluster.topics["t"][0]) == [(1, 0)]
-    assert len(cluster.asked("InitProducerId")) == 1
+    assert len(cluster.requests("InitProducerId")) == 1
 
 
 FATAL = [
@@ -192,5 +192,5 @@ def test_a_cluster_may_settle_on_version_2_between_transactions(cluster: FakeClu
                     coordinator.version = 2
                     cluster.brokers[0].drop()  # it is told on the next connection
                 producer.send("t", b"v", partition=0)
-    assert cluster.versions_asked("EndTxn") == [4, 4, 5]
+    assert cluster.requested_versions("EndTxn") == [4, 4, 5]
     assert numbers(cluster.topics["t"][0]) == [(0, 0), (0, 1), (0, 2)]

@@ -14,7 +14,7 @@ from tagwire.errors import Error, KafkaError, RequestTimeoutError, TransactionSt
 
 from ..limits import wait_until
 from .fake_broker import FakeCluster, Late, Silence
-from .produce_answers import answering
+from .produce_responses import responding
 from .stored import values_in
 from .test_transaction_versions import Coordinator
 
@@ -30,7 +30,7 @@ def cluster() -> Iterator[FakeCluster]:
 
 
 def wait_for(cluster: FakeCluster, api: str, count: int = 1) -> None:
-    wait_until(lambda: len(cluster.asked(api)) >= count)
+    wait_until(lambda: len(cluster.requests(api)) >= count)
 
 
 class Held(Producer):
@@ -70,7 +70,7 @@ def test_a_commit_that_an_abort_overtook_ends_no_later_transaction(cluster: Fake
         producer.send("t", b"second").result(SOON)
         producer.may_go.set()
         slow.join(SOON)
-        assert [message.committed for message in cluster.asked("EndTxn")] == [False]
+        assert [message.committed for message in cluster.requests("EndTxn")] == [False]
         producer.commit_transaction()
     assert len(raised) == 1
     assert "has ended meanwhile" in str(raised[0])
@@ -95,7 +95,7 @@ def test_an_id_that_could_not_be_taken_over_again_is_used_no_further(cluster: Fa
     with Producer(cluster.bootstrap, transactional_id="x") as producer:
         producer.init_transactions()
         refused = messages.InitProducerIdResponse(error_code=Error.UNKNOWN_SERVER_ERROR)
-        cluster.script("InitProducerId", answering(refused))
+        cluster.script("InitProducerId", responding(refused))
         with pytest.raises(KafkaError):
             producer.init_transactions()
         with pytest.raises(TransactionStateError, match="init_transactions comes before it"):
@@ -116,10 +116,10 @@ def test_a_transaction_that_the_coordinator_may_have_begun_is_not_left_to_its_ti
         with pytest.raises(RequestTimeoutError):
             producer.send_offsets({("t", 0): 1}, "g")
         producer.abort_transaction()
-        assert [message.producer_id for message in cluster.asked("InitProducerId")] == [-1, 5]
+        assert [message.producer_id for message in cluster.requests("InitProducerId")] == [-1, 5]
         with producer.transaction():
             producer.send("t", b"v", partition=0)
-        assert len(cluster.asked("InitProducerId")) == 2
+        assert len(cluster.requests("InitProducerId")) == 2
 
 
 def test_a_partition_that_may_have_been_added_is_not_left_to_the_timeout(cluster: FakeCluster) -> None:
@@ -131,7 +131,7 @@ def test_a_partition_that_may_have_been_added_is_not_left_to_the_timeout(cluster
         wait_for(cluster, "AddPartitionsToTxn")
         producer.abort_transaction()
         assert lost.exception(0) is not None
-        assert [message.producer_id for message in cluster.asked("InitProducerId")] == [-1, 5]
+        assert [message.producer_id for message in cluster.requests("InitProducerId")] == [-1, 5]
 
 
 def test_a_commit_that_is_repeated_after_it_went_through_is_a_success_once(cluster: FakeCluster) -> None:

@@ -18,7 +18,7 @@ def test_a_release_is_taken_for_granted_without_asking() -> None:
     with FakeCluster() as cluster, Client(cluster.bootstrap, versions="2.8") as client:
         client.metadata()
         assert client.negotiated() == {"Metadata": 11}
-        assert cluster.asked("ApiVersions") == []
+        assert cluster.requests("ApiVersions") == []
 
 
 def test_fixed_versions_are_spoken_without_asking() -> None:
@@ -30,7 +30,7 @@ def test_fixed_versions_are_spoken_without_asking() -> None:
         assert client.negotiated() == {"Metadata": 7, "ListOffsets": 3}
         with pytest.raises(UnsupportedVersionError, match="the versions are fixed, and none is given for CreateTopics"):
             client.request(messages.CreateTopicsRequest())
-        assert cluster.asked("ApiVersions") == []
+        assert cluster.requests("ApiVersions") == []
 
 
 def test_a_broker_that_hangs_up_on_the_question_gets_the_fallback() -> None:
@@ -39,7 +39,7 @@ def test_a_broker_that_hangs_up_on_the_question_gets_the_fallback() -> None:
         client.metadata()
         assert client.negotiated() == {"Metadata": 11}
         assert cluster.brokers[0].connections == 2
-        assert len(cluster.asked("ApiVersions")) == 1
+        assert len(cluster.requests("ApiVersions")) == 1
 
 
 def test_without_a_fallback_it_is_an_error_that_says_what_it_may_be() -> None:

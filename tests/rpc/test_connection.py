@@ -44,7 +44,7 @@ class Pair:
         self.broker.receive(self.client.send(message, version))
         return self.broker.next_event()
 
-    def answer(self, request: Any, message: Any) -> Any:
+    def respond(self, request: Any, message: Any) -> Any:
         self.client.receive(self.broker.send_response(request, message))
         return self.client.next_event()
 
@@ -64,7 +64,7 @@ def test_a_request_and_its_answer_cross_the_connection(version: int) -> None:
     assert isinstance(request, Request)
     assert str(request) == f"Metadata v{version} from client 'pair'"
     assert request.decode() == metadata_request()
-    response = pair.answer(request, messages.MetadataResponse(controller_id=7))
+    response = pair.respond(request, messages.MetadataResponse(controller_id=7))
     assert response == Response(3, version, request.correlation_id, messages.MetadataResponse(controller_id=7))
     assert pair.client.next_event() is NEED_DATA
     assert pair.broker.next_event() is NEED_DATA
@@ -81,13 +81,13 @@ def test_answers_come_in_the_order_of_pipelined_requests() -> None:
     with pytest.raises(LocalProtocolError, match="in the order of the requests"):
         pair.broker.send_response(requests[1], messages.MetadataResponse())
     for number, request in enumerate(requests):
-        assert pair.answer(request, messages.MetadataResponse(controller_id=number)).message.controller_id == number
+        assert pair.respond(request, messages.MetadataResponse(controller_id=number)).message.controller_id == number
 
 
 def test_a_request_is_answered_once() -> None:
     pair = Pair()
     request = pair.ask(metadata_request(), 12)
-    pair.answer(request, messages.MetadataResponse())
+    pair.respond(request, messages.MetadataResponse())
     with pytest.raises(LocalProtocolError, match="one to each"):
         pair.broker.send_response(request, messages.MetadataResponse())
 
@@ -100,7 +100,7 @@ def test_produce_without_acks_has_no_answer() -> None:
     assert pair.broker.due == 0
     request = pair.ask(produce_request(acks=1), 9)
     assert pair.client.due == 1
-    assert isinstance(pair.answer(request, messages.ProduceResponse()), Response)
+    assert isinstance(pair.respond(request, messages.ProduceResponse()), Response)
 
 
 def test_a_request_that_cannot_be_encoded_leaves_the_connection_as_it_was() -> None:
@@ -118,7 +118,7 @@ def test_an_answer_that_cannot_be_encoded_leaves_its_request_to_be_answered() ->
     request = pair.ask(metadata_request(), 12)
     with pytest.raises(EncodeError):
         pair.broker.send_response(request, messages.MetadataResponse(brokers=None))
-    assert isinstance(pair.answer(request, messages.MetadataResponse()), Response)
+    assert isinstance(pair.respond(request, messages.MetadataResponse()), Response)
 
 
 def test_correlation_ids_skip_those_kept_for_sasl() -> None:
@@ -169,7 +169,7 @@ def test_an_answer_of_nothing_but_the_correlation_id_means_not_supported(version
     event = pair.client.next_event()
     assert event == Unsupported(3, version, request.correlation_id)
     assert str(event) == f"request not supported by server: the broker answered Metadata v{version} with nothing"
-    assert isinstance(pair.answer(pair.ask(metadata_request(), 12), messages.MetadataResponse()), Response)
+    assert isinstance(pair.respond(pair.ask(metadata_request(), 12), messages.MetadataResponse()), Response)
 
 
 def test_a_body_that_is_no_request_is_an_error_when_it_is_decoded() -> None:
@@ -250,7 +250,7 @@ def test_an_answer_to_produce_without_acks_is_unsolicited() -> None:
 
 def test_the_end_of_the_stream_between_requests_is_closed() -> None:
     pair = Pair()
-    pair.answer(pair.ask(metadata_request(), 12), messages.MetadataResponse())
+    pair.respond(pair.ask(metadata_request(), 12), messages.MetadataResponse())
     pair.client.receive(b"")
     pair.broker.receive(b"")
     assert pair.client.next_event() is CLOSED
@@ -306,7 +306,7 @@ def test_misuse_on_this_side_sends_nothing_and_leaves_the_connection_as_it_was()
     request = pair.ask(metadata_request(), 12)
     with pytest.raises(LocalProtocolError, match="correlation id 0 is still to be answered"):
         pair.client.send(metadata_request(), 12, correlation_id=0)
-    assert isinstance(pair.answer(request, messages.MetadataResponse()), Response)
+    assert isinstance(pair.respond(request, messages.MetadataResponse()), Response)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xff\xff\xff"], ids=["closed by the peer", "broken by the peer"])

@@ -1,4 +1,4 @@
-"""Answers that tests have brokers give to producers."""
+"""Responses that tests have brokers give to producers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tagwire import messages
 from tagwire.errors import Error
 
 
-def answering(response: Any) -> Callable[[Any], Any]:
-    """An action that gives this answer."""
+def responding(response: Any) -> Callable[[Any], Any]:
+    """An action that gives this response."""
     return lambda message: response
 
 
 def produced(message: Any, **fields: Any) -> Any:
-    """The answer to a Produce that says the same of every partition."""
+    """The response to a Produce that says the same of every partition."""
     kind = messages.ProduceResponse
     return kind(
         responses=[
@@ -40,16 +40,16 @@ TRANSACTIONS = {10: (0, 6), 22: (0, 5), 24: (0, 3), 25: (0, 4), 26: (0, 5), 28: 
 
 
 def coordinated_by(node: int, port: int) -> Callable[[Any], Any]:
-    """Answers FindCoordinator: always this broker."""
+    """Responds to FindCoordinator: always this broker."""
     kind = messages.FindCoordinatorResponse
 
-    def answer(message: Any) -> Any:
+    def response(message: Any) -> Any:
         if not message.coordinator_keys:
             return kind(node_id=node, host="127.0.0.1", port=port)
         keys = message.coordinator_keys
         return kind(coordinators=[kind.Coordinator(key=key, node_id=node, host="127.0.0.1", port=port) for key in keys])
 
-    return answer
+    return response
 
 
 def added(message: Any) -> Any:
