@@ -28,6 +28,17 @@ with Broker() as broker:
         with Reader(broker.bootstrap, starts, stop_at_end=True) as reader:
             print([record.value for record in reader.records()])
 """
+WITH_ARROW = """
+from tagwire.broker import Broker
+from tagwire.client import Producer, Reader
+
+with Broker() as broker:
+    with Producer(broker.bootstrap) as producer:
+        producer.send("orders", b"1 umbrella")
+    with Reader(broker.bootstrap, "orders", stop_at_end=True) as reader:
+        for batch in reader:
+            print(batch["value"].to_pylist())
+"""
 MISTAKES = """
 from tagwire.broker import Broker
 from tagwire.client import Admin, Client, Producer, Reader
@@ -93,10 +104,13 @@ def walk(way: Way) -> None:
 
     page = [block for block in blocks(README) if block.kind == "program"]
     way.writes("readme.py", *(block.source for block in page))
-    advice = "pip install 'tagwire[arrow]'"
-    way.types("python -W error readme.py", f"pyarrow is not installed: {advice}", code=1)
-    way.installs(advice)
     way.types("python -W error readme.py", "'trace-id'", "b'01J2'")
+
+    advice = "pip install 'tagwire[arrow]'"
+    way.writes("batches.py", WITH_ARROW)
+    way.types("python -W error batches.py", f"pyarrow is not installed: {advice}", code=1)
+    way.installs(advice)
+    way.types("python -W error batches.py", "[b'1 umbrella']")
 
     way.writes("mistakes.py", MISTAKES)
     said = way.types("python -W error mistakes.py", *SAID).splitlines()
