@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,6 +13,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tagwire.spec.api_keys import API_NAMES
+
+from .processes import start
 
 PROPOSAL = {
     "apiKey": 4321,
@@ -106,8 +107,7 @@ def test_all_pages_are_written_as_files_that_open_without_a_server(run, proposal
 
 
 def test_without_a_name_all_pages_are_served_on_loopback_until_it_is_interrupted() -> None:
-    command = [sys.executable, "-m", "tagwire", "docs", "--no-browser", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ}) as process:
+    with start("docs", "--no-browser", "--json", text=True) as process:
         try:
             assert process.stdout is not None
             url = json.loads(process.stdout.readline())["url"]
