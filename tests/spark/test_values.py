@@ -78,7 +78,7 @@ def test_messages_become_typed_columns_in_topics_and_in_files(spark, broker, top
         assert found == [(0, (0, "g0")), (1, (1, "g1")), (2, (2, "g2")), (3, None)]
 
 
-some_json = st.sampled_from([b'{"a":1}', b'{"a":2}\n', b'{"a":1}\n{"a":2}', b"1"])
+some_json = st.sampled_from([b'{"a":1}', b'{"a":2}\n', b'{"a":1}\n{"a":2}', b"1", b"null"])
 
 
 @given(st.lists(st.none() | st.binary(max_size=4) | some_json))

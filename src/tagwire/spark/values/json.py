@@ -70,6 +70,8 @@ def _pieces(values: pa.Array, start: int, kind: pa.StructType, bad: list[int]) -
     try:
         found = _read(values, kind)
         if len(found) == len(values):
+            if found.null_count:  # JSON's `null` is no object: from_json calls it malformed, too
+                bad.extend(start + row for row in pc.indices_nonzero(found.is_null()).to_pylist())
             return [found]
     except pa.ArrowInvalid:
         pass
