@@ -161,11 +161,7 @@ class Groups(AdminApi):
                     member.client_id,
                     member.client_host,
                     member.instance_id,
-                    tuple(
-                        TopicPartition(topic.topic_name, index)
-                        for topic in member.assignment.topic_partitions
-                        for index in topic.partitions
-                    ),
+                    _partitions_of(member.assignment),
                 )
                 for member in group.members
             )
@@ -194,11 +190,7 @@ class Groups(AdminApi):
                     member.client_id,
                     member.client_host,
                     None,
-                    tuple(
-                        TopicPartition(topic.topic_name, index)
-                        for topic in member.assignment.topic_partitions
-                        for index in topic.partitions
-                    ),
+                    _partitions_of(member.assignment),
                 )
                 for member in group.members
             )
@@ -241,6 +233,15 @@ class Groups(AdminApi):
             )
             results.append(ApiResult(group.group_id, 0, value=found))
         return results
+
+
+def _partitions_of(
+    assignment: messages.ConsumerGroupDescribeResponse.Assignment | messages.ShareGroupDescribeResponse.Assignment,
+) -> tuple[TopicPartition, ...]:
+    """What a member of a consumer or share group has."""
+    return tuple(
+        TopicPartition(topic.topic_name, index) for topic in assignment.topic_partitions for index in topic.partitions
+    )
 
 
 def _assigned(data: bytes) -> tuple[TopicPartition, ...]:
