@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tagwire.broker import Broker
+from tagwire.broker import Broker, delay
 from tagwire.cli import main
 from tagwire.client import Admin, NewTopic, OffsetAndMetadata, Producer
 from tagwire.errors import ConfigError
@@ -156,6 +156,17 @@ def test_records_come_again_at_the_speed_at_which_they_once_came(spark, broker, 
     assert json.loads(capsys.readouterr().out) == nothing
     assert main(["replay", again, *files, "--from", "earliest"]) == 2
     assert "--from" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pace", [{"speed": 30}, {"rate": 3}], ids=["speed", "rate"])
+def test_the_clock_of_a_replay_begins_with_its_first_record(spark, broker, topic, tmp_path, pace):
+    """Connecting takes as long as all of the records' times: they do not come all at once when it is done."""
+    LogDirectory(tmp_path, f"{topic}-0").append([Record(None, b"", (), NOON + 10_000 * number) for number in range(4)])
+    rows = spark.read.format("tagwire-segments").load(str(tmp_path))
+    with broker.intercept("Metadata", delay(1.0)):
+        replay(rows, {"bootstrap.servers": broker.bootstrap}, f"{topic}-late", times="now", **pace)
+    at = batch(spark, broker, subscribe=f"{topic}-late").selectExpr("unix_millis(timestamp) as at").collect()
+    assert max(at).at - min(at).at >= 900
 
 
 def test_topics_of_int_headers_are_read_by_the_names_of_a_register(spark, broker, tmp_path):

@@ -67,9 +67,10 @@ class Replay:
 
     def _paced(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows, each when its time has come."""
+        # What Spark takes to sort the rows, and the producer to connect, is none of their time: the clock begins when
+        # the first are sent.
         begun, sent, first = 0.0, 0, None
         for batch in batches:
-            begun = begun or time.monotonic()  # what Spark took to sort the rows is none of their time
             if self.speed is not None:
                 due = batch.column(_DUE).to_numpy(zero_copy_only=False)
                 if first is None and len(due):
@@ -77,10 +78,11 @@ class Replay:
                 at = 0
                 while at < len(due):
                     assert first is not None
-                    elapsed = (time.monotonic() - begun) * self.speed * 1000
+                    elapsed = (time.monotonic() - begun) * self.speed * 1000 if begun else 0.0
                     until = max(int(due.searchsorted(first + elapsed, "right")), at)
                     if until > at:
                         yield batch.slice(at, until - at)
+                        begun = begun or time.monotonic()
                     elif (wait := (due[at] - first - elapsed) / self.speed / 1000) > 0:
                         time.sleep(wait)
                     at = until
@@ -89,6 +91,7 @@ class Replay:
             for start in range(0, batch.num_rows, step or 1):
                 rows = batch.slice(start, step)
                 yield rows
+                begun = begun or time.monotonic()
                 sent += rows.num_rows
                 if self.rate is not None:
                     time.sleep(max(0.0, begun + sent / self.rate - time.monotonic()))
