@@ -21,10 +21,10 @@ OUTSIDE = {"asyncio", "concurrent", "select", "selectors", "socket", "threading"
 # the driver that blocks, and what callers' threads wait in
 BLOCKING = {
     "blocking_driver.py",
+    "core_thread.py",
     "producing/blocking_accumulator.py",
     "producing/delivery.py",
     "producing/producer.py",
-    "producing/thread.py",
 }
 
 

@@ -13,10 +13,10 @@ import pytest
 from tagwire import messages
 from tagwire.client import LATEST, Client, Producer
 from tagwire.client.broker_connection import BrokerConnection
+from tagwire.client.core_thread import CoreThread
 from tagwire.client.in_flight_request import InFlightRequest
 from tagwire.client.producing.blocking_accumulator import BatchCompletion
 from tagwire.client.producing.producer_batch import ProducerBatch
-from tagwire.client.producing.thread import ProducerThread
 from tagwire.rpc import Connection
 
 from .fake_broker import Close, FakeCluster
@@ -80,10 +80,10 @@ def test_a_record_after_an_interrupted_send_goes_at_once(monkeypatch: pytest.Mon
         producer.send("t", b"first").result(10)
         with monkeypatch.context() as patched:
 
-            def interrupted(thread: ProducerThread) -> None:
+            def interrupted(thread: CoreThread) -> None:
                 raise KeyboardInterrupt
 
-            patched.setattr(ProducerThread, "wakeup", interrupted)
+            patched.setattr(CoreThread, "wakeup", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 producer.send("t", b"interrupted")
         producer.send("t", b"next").result(10)

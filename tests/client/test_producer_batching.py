@@ -110,7 +110,7 @@ def test_a_callback_cannot_wait_for_its_own_producer(cluster: FakeCluster) -> No
         delivery.add_done_callback(wait)
         producer.flush()
         producer.send("t", b"w").result(10)
-    assert told == ["a callback of a delivery cannot wait for the producer"] * 4
+    assert told == ["a callback cannot wait for the producer whose thread runs it"] * 4
 
 
 def test_a_process_that_is_forked_off_is_told_to_make_its_own(cluster: FakeCluster) -> None:

@@ -16,6 +16,7 @@ from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
 from tagwire.client.blocking_driver import BlockingDriver
 from tagwire.client.client import Client
 from tagwire.client.config import Bootstrap, ProduceSettings, of_type, seconds, wrong
+from tagwire.client.core_thread import CoreThread
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.owning import ClientOwner
 from tagwire.client.producing.blocking_accumulator import BlockingAccumulator
@@ -29,7 +30,6 @@ from tagwire.client.producing.record_accumulator import NEVER, RecordAccumulator
 from tagwire.client.producing.record_checks import check_destination, milliseconds, size_of, whole_number
 from tagwire.client.producing.sender import Sender
 from tagwire.client.producing.settings import ProducerOptions, settings_of
-from tagwire.client.producing.thread import ProducerThread
 from tagwire.client.producing.transaction_manager import GroupMetadata, TransactionManager, TransactionState
 from tagwire.client.scheduling import Tasks, Work
 from tagwire.client.unclosed import unclosed
@@ -124,7 +124,7 @@ class Producer(ClientOwner):
         )
         self._idempotence = _idempotence(network, settings, self._accumulator)
         self._sender = Sender(network, tasks, settings, self._metadata, self._accumulator, self._idempotence)
-        self._thread = thread = ProducerThread(self._sender, tasks, driver)
+        self._thread = thread = CoreThread(self._sender, tasks, driver, "producer")
         self._is_closed = False
         self._collected = weakref.finalize(self, thread.stop, wait=False)
         self._collected.atexit = False

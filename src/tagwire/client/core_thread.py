@@ -1,7 +1,7 @@
-"""The thread that a producer's connections belong to: it sends what is due, and runs what callers ask of it.
+"""The thread that a producer's or a consumer's connections belong to: it does what is due, and runs what callers ask.
 
-Callers hand over records and wait; nothing of theirs touches a socket. The thread holds no reference to the producer,
-so that one that nobody closed can be collected, which ends the thread and nothing else.
+Callers hand over what they want done and wait; nothing of theirs touches a socket. The thread holds no reference to its
+owner, so that one that nobody closed can be collected, which ends the thread and nothing else.
 """
 
 from __future__ import annotations
@@ -49,15 +49,17 @@ class Work(Protocol):
         """The last thing that the thread calls."""
 
 
-class ProducerThread:
+class CoreThread:
     """A daemon thread that begins when it is first needed. Methods are for any thread.
 
     Args:
         tasks: where what callers ask of it runs, beside the work.
         driver: what runs the connections of both; the thread closes it.
+        owner: what the thread works for, "producer" or "consumer", as its name and its errors say.
     """
 
-    def __init__(self, work: Work, tasks: Tasks, driver: BlockingDriver) -> None:
+    def __init__(self, work: Work, tasks: Tasks, driver: BlockingDriver, owner: str) -> None:
+        self._owner = owner
         self._work = work
         self._tasks = tasks
         self._driver = driver
@@ -82,9 +84,11 @@ class ProducerThread:
         """Raises TagwireError where waiting for this thread would not end: in a callback, which it runs itself, and in
         a process that was forked off, which has no such thread."""
         if threading.current_thread() is self._thread:
-            raise TagwireError("a callback of a delivery cannot wait for the producer")
+            raise TagwireError(f"a callback cannot wait for the {self._owner} whose thread runs it")
         if not self.is_of_this_process:
-            raise TagwireError("the producer was made before this process was forked off; each process makes its own")
+            raise TagwireError(
+                f"the {self._owner} was made before this process was forked off; each process makes its own"
+            )
 
     def call(self, function: Callable[[], Coroutine[Result]], deadline: float) -> Result:
         """What the coroutine that `function` begins gives or raises when the thread runs it.
@@ -102,7 +106,7 @@ class ProducerThread:
             return future.result(max(deadline - time.monotonic(), 0) + _GRACE)
         except NotYet:
             future.cancel()
-            raise RequestTimeoutError("the producer was busy with brokers that do not respond") from None
+            raise RequestTimeoutError(f"the {self._owner} was busy with brokers that do not respond") from None
 
     def wakeup(self) -> None:
         """Lets the thread look for something to do."""
@@ -125,7 +129,7 @@ class ProducerThread:
     def _start(self) -> None:
         with self._lock:
             if self._thread is None and not self._stopping:
-                self._thread = threading.Thread(target=self._run, name="tagwire-producer", daemon=True)
+                self._thread = threading.Thread(target=self._run, name=f"tagwire-{self._owner}", daemon=True)
                 self._thread.start()
 
     def _run(self) -> None:
@@ -136,13 +140,13 @@ class ProducerThread:
                 if not self._calls and not self._stopping:
                     self._driver.poll(self._work.until())
         except BaseException as error:
-            logger.exception("the producer's thread failed")
+            logger.exception("the %s's thread failed", self._owner)
             self._work.failed(error)
         finally:
             self._stopping = True
             self._refuse_calls()
             for future in self._begun:
-                future.set_exception(TagwireError("the producer is closed"))
+                future.set_exception(TagwireError(f"the {self._owner} is closed"))
             self._work.close()
             self._driver.close()
 
@@ -160,7 +164,7 @@ class ProducerThread:
 
     def _refuse_calls(self) -> None:
         for _, future in self._waiting_calls():
-            future.set_exception(TagwireError("the producer is closed"))
+            future.set_exception(TagwireError(f"the {self._owner} is closed"))
 
     def _waiting_calls(self) -> Iterator[tuple[Callable[[], Coroutine[Any]], Future[Any]]]:
         """Takes what callers still wait for. At the end several threads may do so at a time."""
