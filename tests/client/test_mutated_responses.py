@@ -135,7 +135,17 @@ STORIES: tuple[Callable[[Client], None], ...] = (
     administer_transactions,
     look,
 )
-ASKED_BY_NO_STORY = {"ConsumerGroupDescribe", "SaslHandshake", "SaslAuthenticate", "WriteTxnMarkers"}
+ASKED_BY_NO_STORY = {
+    "ConsumerGroupDescribe",
+    "ConsumerGroupHeartbeat",
+    "Heartbeat",
+    "JoinGroup",
+    "LeaveGroup",
+    "SaslAuthenticate",
+    "SaslHandshake",
+    "SyncGroup",
+    "WriteTxnMarkers",
+}
 """Of the APIs that our client asks for; their answers are mutated with those of all APIs, by tests/kernel/differential.
 """
 

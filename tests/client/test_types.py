@@ -10,7 +10,7 @@ CODE = """\
 from tagwire import messages
 from tagwire.client import Delivery, Producer, Reader
 from tagwire.client.fetch_sessions import FetchSession
-from tagwire.client.producing.coordinator_client import CoordinatorClient
+from tagwire.client.coordinator_client import CoordinatorClient
 
 
 async def end(coordinator: CoordinatorClient) -> int:

@@ -37,10 +37,7 @@ def parameters(kind: type) -> set[str]:
 
 
 ABSENT: dict[str, Callable[[], bool]] = {
-    "consumer groups": lambda: (
-        nowhere("consumer", "subscribe", "rebalance")
-        and not SPOKEN & {"JoinGroup", "SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat"}
-    ),
+    "consumer groups": lambda: nowhere("consumer", "subscribe", "rebalance"),
     "share groups": lambda: not SPOKEN & {"ShareGroupHeartbeat", "ShareFetch"},
     "an asyncio face": lambda: (
         nowhere("async", "aio")

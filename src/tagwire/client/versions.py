@@ -5,6 +5,7 @@ From Kafka 0.11 on a broker serves all of these. Where a range stops short of th
 - InitProducerId stops at 5: 6 is for transactions in two phases, which Kafka has not settled yet.
 - AddPartitionsToTxn stops at 3: from 4 on it is for brokers. TxnOffsetCommit stops at 5: 6 names topics by id only.
 - Metadata starts at 4: before it a request about a topic may create the topic.
+- JoinGroup starts at 2: before it a join is not waited for, and Kafka 4.0.0 does not serve it.
 - OffsetCommit and OffsetFetch stop at 9: from 10 on topics are named by id only.
 
 Ranges: Kafka's message specs.
@@ -45,6 +46,10 @@ OURS: Final[Ranges] = {
     ApiKey.OFFSET_COMMIT: (2, 9),
     ApiKey.OFFSET_FETCH: (1, 9),
     ApiKey.FIND_COORDINATOR: (0, 6),
+    ApiKey.JOIN_GROUP: (2, 9),
+    ApiKey.HEARTBEAT: (0, 4),
+    ApiKey.LEAVE_GROUP: (0, 5),
+    ApiKey.SYNC_GROUP: (0, 5),
     ApiKey.DESCRIBE_GROUPS: (0, 6),
     ApiKey.LIST_GROUPS: (0, 5),
     ApiKey.API_VERSIONS: (0, 5),
@@ -67,12 +72,16 @@ OURS: Final[Ranges] = {
     ApiKey.DESCRIBE_PRODUCERS: (0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
     ApiKey.LIST_TRANSACTIONS: (0, 2),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
     **SASL,
 }
 
-# Sent where they are served, and not missed elsewhere: Metadata and DescribeGroups tell as much of what is there.
-DISPENSABLE: Final = frozenset({ApiKey.DESCRIBE_CLUSTER, ApiKey.CONSUMER_GROUP_DESCRIBE})
+# Sent where they are served, and not missed elsewhere: Metadata and DescribeGroups tell as much of what is there, and
+# only who asks for KIP-848's groups needs ConsumerGroupHeartbeat.
+DISPENSABLE: Final = frozenset(
+    {ApiKey.DESCRIBE_CLUSTER, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE}
+)
 
 
 def range_of(api: int) -> Range:

@@ -8,8 +8,8 @@ from tagwire import messages
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.client import Client
 from tagwire.client.config import Bootstrap
+from tagwire.client.coordinator_client import CoordinatorClient
 from tagwire.client.coordinators import TRANSACTION
-from tagwire.client.producing.coordinator_client import CoordinatorClient
 from tagwire.client.producing.producer_id import ProducerIdAndEpoch, ProducerIdentity
 from tagwire.errors import ConfigError, UnsupportedVersionError
 from tagwire.rpc.version_gates import END_TXN_TRANSACTION_V2

@@ -21,9 +21,9 @@ from typing import Final, TypeVar
 from tagwire import messages
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import MAX_IN_FLIGHT
+from tagwire.client.coordinator_client import CoordinatorClient
 from tagwire.client.coordinators import GROUP, TRANSACTION
 from tagwire.client.network_client import NetworkClient
-from tagwire.client.producing.coordinator_client import CoordinatorClient
 from tagwire.client.producing.end_txn import check_transaction_version, end
 from tagwire.client.producing.idempotence import NonIdempotent
 from tagwire.client.producing.partition_queue import PartitionQueue

@@ -1,0 +1,1 @@
+"""Consumers: members of groups, and what they read."""

@@ -1,0 +1,103 @@
+"""What a consumer and its membership of a group ask of each other, whichever protocol the group speaks.
+
+Both are run by one thread or one event loop, as coroutines (`tagwire.client.scheduling`); neither blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Protocol
+
+from tagwire.client.consuming.group_coordinator import GroupCoordinator
+from tagwire.client.producing.transaction_manager import GroupMetadata
+from tagwire.errors import KafkaError, TagwireError
+from tagwire.partitions import TopicPartition
+
+
+class RebalanceHandler(Protocol):
+    """What becomes of partitions that a member gains and loses: the consumer. Kafka's classes for it are
+    SubscriptionState and ConsumerRebalanceListenerInvoker.
+
+    Heartbeats go on while a call of these is awaited, which may last until the user polls the next time.
+    """
+
+    @property
+    def owned(self) -> Set[TopicPartition]:
+        """The partitions that the member has: assigned, and neither revoked nor lost."""
+
+    async def revoke(self, partitions: Set[TopicPartition]) -> None:
+        """Gives up owned partitions in good order: stops fetching them at once, commits automatically where that is
+        on, tells the listener, and then forgets them."""
+
+    async def lose(self, partitions: Set[TopicPartition]) -> None:
+        """Gives up partitions that may be another member's by now: stops fetching at once, commits nothing, tells the
+        listener."""
+
+    async def assign(self, partitions: Set[TopicPartition]) -> None:
+        """Takes partitions beside those that are owned. With none it tells that a rebalance has changed nothing."""
+
+
+class Membership(Protocol):
+    """A membership of a group: `ClassicMembership`, or `ConsumerMembership` of KIP-848. Kafka's classes are
+    ConsumerCoordinator and ConsumerMembershipManager."""
+
+    @property
+    def coordinator(self) -> GroupCoordinator:
+        """The broker that coordinates the group, for the requests of commits as well."""
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """The group and the member: its generation or member epoch, -1 while it is in no group."""
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """Whether the member is joining, or is giving up or taking partitions."""
+
+    @property
+    def last_error(self) -> TagwireError | None:
+        """Why the member is in no group yet, or was not reached at last; None after a success."""
+
+    async def run(self) -> None:
+        """Joins, sends heartbeats and rejoins until `leave`. Where it raises, partitions were lost, and it may be
+        run again.
+
+        Raises:
+            KafkaError: the coordinator refuses for good, such as with GROUP_AUTHORIZATION_FAILED, FENCED_INSTANCE_ID,
+                INCONSISTENT_GROUP_PROTOCOL.
+            UnsupportedVersionError: the broker lacks the group's protocol.
+            AuthenticationError, RemoteProtocolError, DecodeError: nothing of the coordinator can be trusted, or of the
+                member that assigns.
+        """
+
+    def subscribe(self, topics: frozenset[str], pattern: str | None) -> None:
+        """What the member wants from now on. With neither it leaves `run` waiting."""
+
+    def polled(self, now: float) -> None:
+        """The user has polled (seconds of the driver's clock): without that for `max_poll_interval`, the member
+        leaves until the next time."""
+
+    def request_rejoin(self, reason: str) -> None:
+        """Has a rebalance begin (Kafka's enforceRebalance)."""
+
+    def require_member(self) -> GroupMetadata:
+        """What a commit is sent as.
+
+        Raises:
+            KafkaError: REBALANCE_IN_PROGRESS while the member joins, UNKNOWN_MEMBER_ID where it is no member: nothing
+                may be committed, for the partitions may be another's.
+        """
+
+    def commit_refused(self, error: KafkaError, sent: GroupMetadata) -> bool:
+        """Takes what the refusal of a commit tells of the membership.
+
+        Args:
+            sent: what the commit was sent as.
+
+        Returns:
+            Whether the same commit may succeed once `metadata` has changed (STALE_MEMBER_EPOCH).
+        """
+
+    async def leave(self, deadline: float, reason: str) -> None:
+        """Ends `run`, and tells the coordinator. The caller has released the partitions. A static member of a
+        classic group says nothing, and may come back. No error is raised: by its session timeout the coordinator
+        learns of it all the same."""
