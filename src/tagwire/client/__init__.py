@@ -24,6 +24,7 @@ from tagwire.client.admin import (
 )
 from tagwire.client.client import Client
 from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
+from tagwire.client.metrics import MetricValues
 from tagwire.client.offset_ranges import Committed, Lag, Position
 from tagwire.client.offset_spec import AtTimestamp
 from tagwire.client.producing import (
@@ -66,6 +67,7 @@ __all__ = [
     "GroupMetadata",
     "Lag",
     "LogDir",
+    "MetricValues",
     "NewTopic",
     "Node",
     "OffsetAndMetadata",

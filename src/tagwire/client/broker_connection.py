@@ -16,10 +16,12 @@ from tagwire.client.connection_settings import ConnectionSettings, ConnectionSta
 from tagwire.client.connection_setup import ConnectionSetup
 from tagwire.client.in_flight_request import InFlightRequest, ResponseMessage
 from tagwire.client.metadata import NO_NODE
+from tagwire.client.metrics import ConnectionMetrics, Metrics
 from tagwire.client.scheduling import NEVER, Wait
 from tagwire.client.tls import Tls
 from tagwire.codec import RequestMessage
 from tagwire.errors import (
+    AuthenticationError,
     ConnectError,
     ConnectionLostError,
     ProtocolError,
@@ -82,6 +84,7 @@ class BrokerConnection:
         deadline: how long it may take until the connection is ready.
         identity: (cluster id, node id) of the broker that is meant, where they are known (KIP-1242).
         on_ready: called when it is.
+        metrics: what it measures is told.
     """
 
     def __init__(
@@ -95,6 +98,7 @@ class BrokerConnection:
         deadline: float,
         identity: tuple[str, int] | None = None,
         on_ready: Callable[[BrokerConnection], None] = lambda connection: None,
+        metrics: ConnectionMetrics | None = None,
     ) -> None:
         self.host = host
         self.port = port
@@ -115,11 +119,13 @@ class BrokerConnection:
         self._setup_deadline = deadline
         self._identity = identity
         self._on_ready = on_ready
+        self._metrics = ConnectionMetrics(Metrics(now)) if metrics is None else metrics
         self._notify: Callable[[BrokerConnection], None] = lambda connection: None
         self._assumed = self._versions.assumed
         self._addresses: deque[ResolvedAddress] = deque()
         self._failures: list[str] = []
         self._connect_until = NEVER
+        self._is_connected = False
         self._protocol = self._new_protocol()
         self._tls: Tls | None = None
         self._ciphertext = memoryview(b"")
@@ -256,6 +262,8 @@ class BrokerConnection:
     def connected(self) -> None:
         """Takes that `address` is connected to."""
         self._connect_until = NEVER
+        self._is_connected = True
+        self._metrics.created()
         with self._guarded():
             self.state = ConnectionState.TLS
             try:
@@ -286,6 +294,7 @@ class BrokerConnection:
             tls = self._tls
             if tls is None:
                 self._protocol.received(count)
+                self._metrics.received(self.node, count)
             else:
                 tls.received(count)
                 if self.state is ConnectionState.TLS and not self._shake_hands():
@@ -316,6 +325,7 @@ class BrokerConnection:
                 return
         data, request = self._unwritten[0]
         self.unwritten_bytes -= count
+        self._metrics.written(self.node, count)
         if count < len(data):
             self._unwritten[0] = data[count:], request
             return
@@ -403,6 +413,8 @@ class BrokerConnection:
             self._setup = self._setup_requests = self._setup_request = None
             self.ranges, self.features = setup.ranges, setup.features
             self.state = ConnectionState.READY
+            if self._settings.security.uses_tls or self._settings.security.uses_sasl:
+                self._metrics.authenticated()
             self._on_ready(self)
         else:
             self.state = setup.state
@@ -424,8 +436,14 @@ class BrokerConnection:
         self._unwritten.clear()
         self.attempt += 1
         self.state = ConnectionState.RESOLVING
+        self._disconnected()
         self._notify(self)
         return None
+
+    def _disconnected(self) -> None:
+        if self._is_connected:
+            self._is_connected = False
+            self._metrics.closed()
 
     # Requests and responses ----------------------------------------------------------------------------------------
 
@@ -453,6 +471,7 @@ class BrokerConnection:
     def _put(self, data: bytes, request: InFlightRequest[Any]) -> None:
         self._unwritten.append((memoryview(data), request))
         self.unwritten_bytes += len(data)
+        self._metrics.requested(self.node, len(data))
         self._notify(self)
 
     def _encrypt(self, tls: Tls) -> None:
@@ -470,15 +489,18 @@ class BrokerConnection:
                 self._protocol.received(count)
                 if not count:
                     return
+                self._metrics.received(self.node, count)
         except OSError as error:
             self.lost(error.strerror or str(error))
 
     def _take_events(self) -> None:
         while not self.closed and (event := self._next_event()) is not None:
+            request = self._setup_request if self._setup is not None else self._in_flight.popleft()
+            assert request is not None
+            self._metrics.responded(self.node, self._now() - request.sent_at)
             if self._setup is not None:
                 self._go_on(self._setup, event)
                 continue
-            request = self._in_flight.popleft()
             if isinstance(event, Unsupported):
                 request.settle(error=UnsupportedVersionError(event.told_by(self.broker)))
             else:
@@ -509,6 +531,9 @@ class BrokerConnection:
         if self.closed:
             return error
         self.failed_at, self.state, self.error = self.state, ConnectionState.CLOSED, error
+        self._disconnected()
+        if isinstance(error, AuthenticationError):
+            self._metrics.refused()
         lost = [*self._in_flight, *(request for _, request in self._unwritten if not request.has_response)]
         self._in_flight.clear()
         self._unwritten.clear()

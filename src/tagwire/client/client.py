@@ -22,6 +22,7 @@ from tagwire.client.config import (
 )
 from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.metadata import ClusterMetadata, TopicMetadata
+from tagwire.client.metrics import MetricValues
 from tagwire.client.network_client import ResponseMessage
 from tagwire.client.offset_spec import OffsetSpec
 from tagwire.client.offsets import offsets_of
@@ -211,6 +212,12 @@ class Client:
     def negotiated(self) -> dict[str, int]:
         """{API name: version} of requests sent so far; the lowest where brokers differ."""
         return {api_name(api): version for api, version in sorted(self.network.core.negotiated.items())}
+
+    def metrics(self) -> MetricValues:
+        """What the client measures, plain values by the names of Kafka's own metrics: {group: {name: value}}, such as
+        {"client-metrics": {"request-total": 3.0, ...}, "client-node-metrics.node-1": {...}}; None where nothing is to
+        be averaged."""
+        return self.network.core.metrics.values("client")
 
     def metadata(self, topics: arguments.Names | None = None, *, allow_auto_create: bool = False) -> ClusterMetadata:
         """The cluster, and these topics, or this one; None requests all topics. What a topic lacks is in its `error`,

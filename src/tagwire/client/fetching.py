@@ -19,6 +19,7 @@ from tagwire.client.fetch_positions import UNKNOWN, CompletedFetch, FetchPositio
 from tagwire.client.fetch_sessions import REFUSALS, FetchSession, Wanted
 from tagwire.client.in_flight_request import InFlightRequest
 from tagwire.client.metadata import NO_TOPIC_ID, nodes_of
+from tagwire.client.metrics import FetchMetrics, Metrics
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.offsets import list_offsets
 from tagwire.client.scheduling import Wait
@@ -62,7 +63,11 @@ class _FetchInFlight(NamedTuple):
 
 
 class Fetcher:
-    """Keeps one Fetch request in flight to each leader of the partitions of `positions`."""
+    """Keeps one Fetch request in flight to each leader of the partitions of `positions`.
+
+    Attributes:
+        metrics: what it measures.
+    """
 
     def __init__(
         self,
@@ -71,6 +76,8 @@ class Fetcher:
         settings: FetchSettings,
         dialect: str | None = None,
     ) -> None:
+        self.metrics = Metrics(network.now)
+        self._measured = FetchMetrics(self.metrics)
         self._network = network
         self._dialect = dialect
         self._settings = settings
@@ -137,7 +144,10 @@ class Fetcher:
         except TagwireError as error:
             self._failed(fetch, error)
             return []
+        self._measured.responded(self._network.now() - fetch.request.sent_at, response.throttle_time_ms)
         completed = await self._take(fetch, response)
+        if completed:
+            self._measured.consumed((one.position.partition, len(one.records), one.record_count) for one in completed)
         if not completed and self._failure is None:
             self._check_idle(fetch.positions.values(), self._network.now() - started)
         return completed
@@ -276,11 +286,14 @@ class Fetcher:
             return None
         aborted = data.aborted_transactions if self._committed else None
         return self._whole_batches(
-            position, memoryview(data.records), [(one.producer_id, one.first_offset) for one in aborted or ()]
+            position,
+            memoryview(data.records),
+            data.log_start_offset,
+            [(one.producer_id, one.first_offset) for one in aborted or ()],
         )
 
     def _whole_batches(
-        self, position: FetchPosition, data: memoryview, aborted: list[tuple[int, int]]
+        self, position: FetchPosition, data: memoryview, log_start_offset: int, aborted: list[tuple[int, int]]
     ) -> CompletedFetch | None:
         # Of what lies beyond the last stable offset nobody knows yet what becomes.
         limit = position.readable_end if self._committed else MAX_OFFSET
@@ -302,6 +315,7 @@ class Fetcher:
             raise failure or RemoteProtocolError(f"{position.partition}@{start}: {self._partial(data)}")
         self._failure = self._failure or failure
         position.offset, position.idle = after, 0.0
+        self._measured.at(position.partition, after, position.readable_end, log_start_offset)
         return CompletedFetch(position, start, data[:size], count, aborted)
 
     def _partial(self, data: memoryview) -> str:

@@ -24,6 +24,7 @@ from tagwire.client.metadata import (
     metadata_request,
 )
 from tagwire.client.metadata_cache import MetadataCache
+from tagwire.client.metrics import ConnectionMetrics, Metrics
 from tagwire.client.retry import Retry
 from tagwire.client.scheduling import Wait, sleep
 from tagwire.codec import RequestMessage
@@ -62,6 +63,7 @@ class NetworkClient:
         timeout: seconds that one operation may take, its retries included.
         finalized: what brokers told of features, as of the highest epoch.
         negotiated: {API key: version} of requests sent so far, the lowest where brokers differ.
+        metrics: what it measures, of its connections and of whatever works with them alone.
 
     Args:
         bootstrap: (host, port) of the brokers to start from.
@@ -75,6 +77,8 @@ class NetworkClient:
         self.timeout = timeout
         self.finalized = BrokerFeatures()
         self.negotiated: dict[int, int] = {}
+        self.metrics = Metrics(driver.now)
+        self._connection_metrics = ConnectionMetrics(self.metrics)
         self._bootstrap = tuple(bootstrap)
         self._settings = settings
         self._connections: dict[Address, BrokerConnection] = {}
@@ -417,6 +421,7 @@ class NetworkClient:
             deadline=deadline,
             identity=None if node is None or cluster is None else (cluster, node.id),
             on_ready=self._take_ready,
+            metrics=self._connection_metrics,
         )
         self.driver.register(connection)  # before it is kept: where this is interrupted, nobody waits for it in vain
         # Brokers may come back at other addresses: what has ended is not kept for those that nobody is at any more.

@@ -9,6 +9,7 @@ from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.client import Client
 from tagwire.client.config import Bootstrap, of_type
+from tagwire.client.metrics import MetricValues
 from tagwire.client.offset_ranges import EndOffsets, Lag, Position, StartOffsets
 from tagwire.client.owning import ClientOwner
 from tagwire.client.reader_core import ReaderCore
@@ -139,6 +140,10 @@ class Reader(ClientOwner):
             KafkaError: UNKNOWN_MEMBER_ID while the group has members; otherwise naming the partition.
         """
         self._network.run(self._core.commit(offsets))
+
+    def metrics(self) -> MetricValues:
+        """What the reader and its client measure, by the names of Kafka's consumers: see `Client.metrics`."""
+        return self._network.core.metrics.values("consumer", self._core.metrics)
 
     def close(self) -> None:
         """Ends the fetch sessions, and the connections where this object opened them."""

@@ -12,6 +12,7 @@ from tagwire.client.config import FetchSettings
 from tagwire.client.decoding import arrow_batches, record_batches
 from tagwire.client.fetch_positions import UNKNOWN, CompletedFetch, FetchPosition
 from tagwire.client.fetching import Fetcher
+from tagwire.client.metrics import Metrics
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.offset_ranges import (
     Committed,
@@ -52,6 +53,11 @@ class ReaderCore:
         self._keep([])
         self._fetcher = Fetcher(network, [], fetch, decoding.dialect)
         self._given: Record | None = None  # the record given out last, as long as its batch goes on
+
+    @property
+    def metrics(self) -> Metrics:
+        """What fetching measures."""
+        return self._fetcher.metrics
 
     async def open(self, starts: StartOffsets, ends: EndOffsets | None, stop_at_end: bool) -> None:
         """Finds the partitions and their bounds, once. Raises as `Reader` does."""

@@ -17,6 +17,7 @@ from tagwire.client.admin.transactions import ProducerState, TransactionDescript
 from tagwire.client.client import Client
 from tagwire.client.config import Bootstrap
 from tagwire.client.metadata import TopicMetadata
+from tagwire.client.metrics import MetricValues
 from tagwire.client.offset_spec import OffsetSpec
 from tagwire.client.owning import ClientOwner
 from tagwire.partitions import TopicPartition
@@ -40,6 +41,10 @@ class Admin(ClientOwner):
     def __init__(self, client: Client | Bootstrap) -> None:
         super().__init__(client)
         self._core = AdminCore(self._network.core, self._client.fetch_settings.isolation)
+
+    def metrics(self) -> MetricValues:
+        """What the admin's client measures, by the names of Kafka's admin clients: see `Client.metrics`."""
+        return self._network.core.metrics.values("admin-client")
 
     def list_topics(self) -> list[TopicMetadata]:
         """Every topic, internal ones too, by name. Raises as `Client.metadata`."""

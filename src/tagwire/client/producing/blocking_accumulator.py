@@ -66,7 +66,16 @@ class BlockingAccumulator(RecordAccumulator):
             return error
 
     def _make_room(self, size: int) -> None:
-        until = self._now() + self._settings.max_block
+        if self.refusal is None and not self.has_room(size):
+            began = self._now()
+            try:
+                self._await_room(size, began + self._settings.max_block)
+            finally:
+                self.on_room(self._now() - began, self.has_room(size))
+        if self.refusal is not None:
+            raise self.refusal
+
+    def _await_room(self, size: int, until: float) -> None:
         while self.refusal is None and not self.has_room(size):
             self.completion.require_waitable()
             self.close_batches()  # what waits for more records would wait in vain
@@ -74,5 +83,3 @@ class BlockingAccumulator(RecordAccumulator):
             if left <= 0:
                 raise self._no_room(size, self._settings.max_block)
             self.completion.wait(min(left, threading.TIMEOUT_MAX))
-        if self.refusal is not None:
-            raise self.refusal

@@ -17,6 +17,7 @@ from tagwire.client.blocking_driver import BlockingDriver
 from tagwire.client.client import Client
 from tagwire.client.config import Bootstrap, ProduceSettings, of_type, seconds, wrong
 from tagwire.client.core_thread import CoreThread
+from tagwire.client.metrics import MetricValues
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.owning import ClientOwner
 from tagwire.client.producing.blocking_accumulator import BlockingAccumulator
@@ -117,6 +118,7 @@ class Producer(ClientOwner):
         driver = BlockingDriver()
         network = self._network.core.sibling(driver)
         self._now = driver.now
+        self._metrics = network.metrics
         self._metadata = ProducerMetadata(network, settings)
         tasks = Tasks()
         self._accumulator = BlockingAccumulator(
@@ -223,6 +225,12 @@ class Producer(ClientOwner):
             batches.append(batch)
         return RowsDelivery(rows.num_rows, batches)
 
+    def metrics(self) -> MetricValues:
+        """What the producer measures, plain values by the names of Kafka's own metrics: {group: {name: value}}, such as
+        {"producer-metrics": {"record-send-rate": 12.5, ...}, "producer-topic-metrics.flights": {...}}; None where
+        nothing is to be averaged."""
+        return self._metrics.values("producer")
+
     def flush(self, timeout: float | None = None) -> None:
         """Sends everything and waits until all of it is delivered, or failed.
 
@@ -236,7 +244,8 @@ class Producer(ClientOwner):
         """
         seconds("timeout", timeout)
         self._thread.require_waitable()
-        self._accumulator.flush(NEVER if timeout is None else self._now() + timeout)
+        with self._sender.metrics.timed("flush"):
+            self._accumulator.flush(NEVER if timeout is None else self._now() + timeout)
 
     def close(self, timeout: float | None = None, *, abort: bool = True) -> None:
         """Flushes, ends the thread and closes its connections.
@@ -313,7 +322,8 @@ class Producer(ClientOwner):
         transactions = self._transactions()
         of_type("resume", resume, ProducerIdentity, "the identity of a producer")
         if resume is None:
-            self._call(transactions.init_transactions, timeout)
+            with self._sender.metrics.timed("txn-init"):
+                self._call(transactions.init_transactions, timeout)
         else:
             transactions.resume(resume)
             producer = transactions.producer
@@ -322,7 +332,8 @@ class Producer(ClientOwner):
     def begin_transaction(self) -> None:
         """Opens a transaction: what is sent from now on belongs to it. Raises TransactionStateError while one is open,
         and the fatal error, once there is one."""
-        self._transactions().begin()
+        with self._sender.metrics.timed("txn-begin"):
+            self._transactions().begin()
 
     def send_offsets(
         self, offsets: Mapping[arguments.PartitionT, int | OffsetAndMetadata], group: str | GroupMetadata
@@ -344,7 +355,8 @@ class Producer(ClientOwner):
             for partition, offset in arguments.by_topic_partition("offsets", offsets, "42").items()
         }
         member = group if isinstance(group, GroupMetadata) else GroupMetadata(arguments.name("group", group))
-        self._call(lambda deadline: transactions.commit_offsets(wanted, member, deadline), None)
+        with self._sender.metrics.timed("txn-send-offsets"):
+            self._call(lambda deadline: transactions.commit_offsets(wanted, member, deadline), None)
 
     def commit_transaction(self, timeout: float | None = None) -> None:
         """Delivers everything and commits. After a RequestTimeoutError or a lost connection nobody knows whether it is
@@ -363,7 +375,8 @@ class Producer(ClientOwner):
         if transactions.state is TransactionState.IN_TRANSACTION:
             self.flush()
         transactions.begin_commit(number)
-        self._call(lambda deadline: transactions.end(number, commit=True, deadline=deadline), timeout)
+        with self._sender.metrics.timed("txn-commit"):
+            self._call(lambda deadline: transactions.end(number, commit=True, deadline=deadline), timeout)
 
     def abort_transaction(self, timeout: float | None = None) -> None:
         """Gives up what is not delivered yet, and aborts.
@@ -381,7 +394,8 @@ class Producer(ClientOwner):
         number = transactions.begin_abort()
         self._thread.wakeup()
         self._accumulator.await_completion(NEVER if timeout is None else self._now() + timeout)
-        self._call(lambda deadline: transactions.end(number, commit=False, deadline=deadline), timeout)
+        with self._sender.metrics.timed("txn-abort"):
+            self._call(lambda deadline: transactions.end(number, commit=False, deadline=deadline), timeout)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -422,7 +436,8 @@ class Producer(ClientOwner):
         known: TopicPartitioner | None = self._metadata.get(name)
         if known is not None and (partition is None or partition < len(known)):
             return known
-        return self._call(lambda deadline: self._metadata.fetch(name, deadline, partition), None)
+        with self._sender.metrics.timed("metadata-wait"):
+            return self._call(lambda deadline: self._metadata.fetch(name, deadline, partition), None)
 
     def _call(self, function: Callable[[float], Work[Result]], timeout: float | None) -> Result:
         """Lets the thread run what `function` begins, with its deadline."""

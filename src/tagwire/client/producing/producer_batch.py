@@ -52,6 +52,7 @@ class ProducerBatch:
         order: its position among the batches of its partition; parts of one that was split share its position.
         attempts: how often it could not be delivered. retry_at: before which it is not tried again.
         last_error: why it was not delivered when it was last sent. error: why it was failed.
+        ratio: bytes that are sent, by record bytes before compression; None where those are not known.
         is_done: whether it is complete: delivered, or failed.
         parts: what a batch that was too large was split into; they are completed instead of it.
         callbacks: what to call when record number `index` is complete, and that index.
@@ -76,6 +77,7 @@ class ProducerBatch:
         "order",
         "parts",
         "producer",
+        "ratio",
         "records",
         "retry_at",
         "size",
@@ -104,6 +106,7 @@ class ProducerBatch:
         self.producer = NO_PRODUCER_ID
         self.base_sequence = NO_SEQUENCE
         self.may_be_appended = False
+        self.ratio: float | None = None
         self.attempts = 0
         self.retry_at = 0.0
         self.is_done = False
@@ -162,6 +165,7 @@ class ProducerBatch:
         """Makes `data` of the records, once. Raises EncodeError for one that cannot be written."""
         if self.records:
             self.data = records.write(self.records, compression=self.compression, dialect=self.dialect)
+            self.ratio = 1.0 if self.compression == "none" else len(self.data) / self.size
             self.records = []
 
     def set_producer_state(self, producer: ProducerIdAndEpoch, base_sequence: int, *, transactional: bool) -> None:

@@ -26,6 +26,7 @@ class RecordAccumulator:
     Attributes:
         completion: held while batches change; notified whenever one is complete: delivered, or failed.
         refusal: what `append` raises; None while it is allowed.
+        on_room: told how long a caller waited for room (seconds), and whether it found some.
 
     Args:
         now: the driver's clock, seconds.
@@ -41,6 +42,7 @@ class RecordAccumulator:
     ) -> None:
         self.completion = completion
         self.refusal: TagwireError | None = None
+        self.on_room: Callable[[float, bool], None] = lambda waited, found: None
         self._lock = completion.lock
         self._settings = settings
         self._batch_bytes = settings.batch_bytes
@@ -184,6 +186,11 @@ class RecordAccumulator:
             self._wakeup()
             self._sleeps_until = at
 
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of records that are not delivered yet."""
+        return self._bytes
+
     def has_room(self, size: int) -> bool:
         """Whether a record of `size` bytes may be appended: one that is larger than all the room, if nothing is there
         beside it."""
@@ -194,6 +201,7 @@ class RecordAccumulator:
         if self.refusal is not None:
             raise self.refusal
         if not self.has_room(size):
+            self.on_room(0.0, False)
             raise self._no_room(size, 0.0)
 
     def _no_room(self, size: int, waited: float) -> RequestTimeoutError:

@@ -20,6 +20,8 @@ from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import MAX_INT, ProduceSettings
 from tagwire.client.in_flight_request import InFlightRequest
 from tagwire.client.metadata import NO_TOPIC_ID, PartitionMetadata, nodes_of
+from tagwire.client.metrics import ProducerMetrics
+from tagwire.client.metrics.producer import SentBatch
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.idempotence import NonIdempotent
 from tagwire.client.producing.partition_queue import PartitionQueue
@@ -67,7 +69,11 @@ class _InFlightRequest:
 
 
 class Sender:
-    """The work of a producer's thread, which is the only one to call it."""
+    """The work of a producer's thread, which is the only one to call it.
+
+    Attributes:
+        metrics: what the producer measures.
+    """
 
     def __init__(
         self,
@@ -88,6 +94,13 @@ class Sender:
         self._in_flight: list[_InFlightRequest] = []
         self._looked_at = 0.0
         self._goes_on = False
+        self.metrics = ProducerMetrics(
+            network.metrics,
+            settings.buffer_memory,
+            lambda: accumulator.buffered_bytes,
+            lambda: len(self._in_flight),
+        )
+        accumulator.on_room = self.metrics.waited_for_room
 
     # What the thread calls -----------------------------------------------------------------------------------------
 
@@ -311,6 +324,10 @@ class Sender:
             topic_id if version >= PRODUCE_TOPIC_IDS else name: name for name, topic_id in ids.items()
         }
         self._in_flight.append(_InFlightRequest(node, connection, pending, batches, topics, deadline))
+        self.metrics.sent(
+            SentBatch(batch.topic_partition.topic, batch.count, len(batch.data), batch.ratio, now - batch.created)
+            for batch in batches
+        )
 
     @property
     def _is_transactional(self) -> bool:
@@ -351,6 +368,8 @@ class Sender:
                     batch.may_be_appended |= request.pending.is_written
                 self._retry_or_fail_all(request.batches, error)
             else:
+                throttled = 0 if response is None else response.throttle_time_ms
+                self.metrics.responded(now - request.pending.sent_at, throttled)
                 self._handle_response(request, response)
 
     def _handle_response(self, request: _InFlightRequest, response: messages.ProduceResponse | None) -> None:
@@ -384,6 +403,7 @@ class Sender:
         queue = self._queues[batch.topic_partition]
         outcome = outcome_of(batch, error.error, is_oldest=queue.is_oldest(batch))
         if outcome is Outcome.SPLIT:
+            self.metrics.split()
             self._accumulator.split(batch, queue.split(batch, transactional=self._is_transactional))
         elif outcome is Outcome.RETRY_IN_ORDER:
             self._retry_or_fail(batch, error, again=True)
@@ -422,6 +442,7 @@ class Sender:
         if not is_worth_it or not is_in_time or self._idempotence.abort_reason is not None:
             self._fail_batch(batch, error)
             return
+        self.metrics.retried(batch.topic_partition.topic, batch.count)
         self._queues[batch.topic_partition].reenqueue(batch)
         batch.retry_at = now if is_leader_known else now + pause_before(batch.attempts, self._network.driver.random)
         if not is_leader_known and (not isinstance(error, KafkaError) or error.refreshes_metadata):
@@ -430,6 +451,7 @@ class Sender:
     def _fail_batch(self, batch: ProducerBatch, error: TagwireError) -> None:
         queue = self._queues[batch.topic_partition]
         self._goes_on = True
+        self.metrics.failed(batch.topic_partition.topic, batch.count)
         queue.remove(batch)
         if batch.base_sequence != NO_SEQUENCE or self._is_transactional:
             error = self._idempotence.handle_failed_batch(queue, error)
