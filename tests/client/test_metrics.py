@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,14 @@ from tagwire import messages
 from tagwire.broker import Broker
 from tagwire.client import Admin, Client, Producer, Reader
 from tagwire.client.connection_settings import ConnectionSettings
-from tagwire.client.metrics import ConsumerMetrics, CoordinatorMetrics, FetchMetrics, Metrics
+from tagwire.client.metrics import (
+    ConnectionMetrics,
+    ConsumerMetrics,
+    CoordinatorMetrics,
+    FetchMetrics,
+    Metrics,
+    ProducerMetrics,
+)
 from tagwire.client.network_client import NetworkClient
 from tagwire.partitions import TopicPartition
 
@@ -207,3 +216,23 @@ def test_every_client_gives_plain_values_and_a_reader_those_of_what_it_read() ->
     assert read["consumer-fetch-manager-metrics"]["records-consumed-total"] == 10
     assert read["consumer-fetch-manager-metrics.flights-0"]["records-lag"] == 0
     assert read["consumer-metrics"]["connection-count"] == 1
+
+
+def told() -> set[str]:
+    """The metrics that docs/metrics.md names in its tables, but for those that it says are not there."""
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8").partition("## Not there")[0]
+    rows = re.findall(r"^\| ([a-z0-9, -]+?) \|", page, re.MULTILINE)
+    return {name for row in rows if row != "metric" for name in row.split(", ") if set(name) != {"-"}}
+
+
+def test_the_page_names_every_metric_that_there_is_and_no_other(metrics: Metrics) -> None:
+    ConsumerMetrics(metrics)
+    CoordinatorMetrics(metrics, lambda: 0)
+    fetch = FetchMetrics(metrics)
+    fetch.consumed([(TopicPartition("t", 0), 1, 1)])
+    fetch.at(TopicPartition("t", 0), 1, 1, 1)
+    connections = ConnectionMetrics(metrics)
+    connections.responded(1, 0.1)
+    producer = ProducerMetrics(metrics, 1, lambda: 0, lambda: 0)
+    producer.retried("t", 1)
+    assert {name for values in metrics.values("client").values() for name in values} == told()

@@ -55,10 +55,7 @@ ABSENT: dict[str, Callable[[], bool]] = {
         nowhere("callback") and not {"callback", "on_delivery"} & set(inspect.signature(Producer.send).parameters)
     ),
     "a partitioner": lambda: "partitioner" not in parameters(Producer),
-    "statistics": lambda: (
-        nowhere("stats", "statistic", "metric", "telemetry")
-        and not SPOKEN & {"GetTelemetrySubscriptions", "PushTelemetry"}
-    ),
+    "telemetry": lambda: nowhere("telemetry") and not SPOKEN & {"GetTelemetrySubscriptions", "PushTelemetry"},
     "reading from the nearest replica": lambda: "client.rack" not in _READ and nowhere("rack"),
     "ACLs": lambda: (
         nowhere("acl", "quota", "scram", "reassign", "token")
