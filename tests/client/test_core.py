@@ -11,8 +11,10 @@ import pytest
 import tagwire.client
 from tagwire.client.config import ProduceSettings
 from tagwire.client.metadata import PartitionMetadata, TopicMetadata
+from tagwire.client.producing.delivery import Delivery
 from tagwire.client.producing.partitioner import TopicPartitioner
 from tagwire.client.producing.record_accumulator import RecordAccumulator
+from tagwire.client.scheduling import completed
 from tagwire.errors import RequestTimeoutError
 from tagwire.records import Record
 
@@ -22,7 +24,7 @@ OUTSIDE = {"asyncio", "concurrent", "select", "selectors", "socket", "threading"
 BLOCKING = {
     "blocking_driver.py",
     "core_thread.py",
-    "producing/blocking_accumulator.py",
+    "producing/blocking_completion.py",
     "producing/delivery.py",
     "producing/producer.py",
 }
@@ -52,10 +54,7 @@ class NobodyWaits(nullcontext[object]):
     def notify_all(self) -> None:
         return
 
-    def wait(self, timeout: float | None) -> object:
-        raise AssertionError("nothing waits here")
-
-    def require_waitable(self) -> None:
+    async def changed(self, until: float) -> None:
         raise AssertionError("nothing waits here")
 
 
@@ -63,19 +62,21 @@ def test_the_accumulator_goes_by_the_time_it_is_given_and_never_waits() -> None:
     now = 1000.0
     woken: list[float] = []
     settings = ProduceSettings(linger=5.0, buffer_memory=100, batch_bytes=60)
-    accumulator = RecordAccumulator(settings, NobodyWaits(), lambda: now, lambda: woken.append(now))
+    accumulator = RecordAccumulator(settings, NobodyWaits(), lambda: now, lambda: woken.append(now), Delivery)
     topic = TopicMetadata("t", partitions={0: PartitionMetadata(0, 1)})
     partitioner = TopicPartitioner(topic, "none", settings.batch_bytes)
 
     first = accumulator.append(partitioner, Record(None, b"v"), 40, None)
+    assert first is not None
     assert (accumulator.ready_at(), list(accumulator.drain(now))) == (1005.0, [])
     now += 5
     (batch,) = accumulator.drain(now)
     assert (batch.count, batch.created, accumulator.ready_at()) == (1, 1000.0, float("inf"))
     accumulator.append(partitioner, Record(None, b"w"), 60, None)
     assert accumulator.ready_at() == 0.0  # it is full
+    assert accumulator.append(partitioner, Record(None, b"x"), 1, None) is None
     with pytest.raises(RequestTimeoutError, match="buffer_memory allows 100"):
-        accumulator.append(partitioner, Record(None, b"x"), 1, None)
+        completed(accumulator.room(1, now))
     accumulator.complete([(batch, 7, None)])
     assert first.result(0).offset == 7
     accumulator.append(partitioner, Record(None, b"x"), 40, None)

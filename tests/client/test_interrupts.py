@@ -15,7 +15,7 @@ from tagwire.client import LATEST, Client, Producer
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.core_thread import CoreThread
 from tagwire.client.in_flight_request import InFlightRequest
-from tagwire.client.producing.blocking_accumulator import BatchCompletion
+from tagwire.client.producing.blocking_completion import BatchCompletion
 from tagwire.client.producing.producer_batch import ProducerBatch
 from tagwire.rpc import Connection
 

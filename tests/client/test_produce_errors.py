@@ -8,7 +8,7 @@ import pytest
 
 from tagwire import records
 from tagwire.client import TopicPartition
-from tagwire.client.producing.blocking_accumulator import BatchCompletion
+from tagwire.client.producing.blocking_completion import BatchCompletion
 from tagwire.client.producing.produce_errors import SEQUENCE_ERRORS, Outcome, outcome_of
 from tagwire.client.producing.producer_batch import ProducerBatch
 from tagwire.client.producing.producer_id import ProducerIdAndEpoch

@@ -41,12 +41,15 @@ class Held(Producer):
         super().__init__(*args, **options)
         self.made_by = threading.current_thread()
         self.is_held, self.may_go = threading.Event(), threading.Event()
+        flush = self._core.flush
 
-    def flush(self, timeout: float | None = None) -> None:
-        super().flush(timeout)
-        if threading.current_thread() is not self.made_by:
-            self.is_held.set()
-            self.may_go.wait(SOON)
+        async def held(timeout: float | None = None) -> None:
+            await flush(timeout)
+            if threading.current_thread() is not self.made_by:
+                self.is_held.set()
+                self.may_go.wait(SOON)
+
+        self._core.flush = held  # type: ignore[method-assign]
 
 
 def test_a_commit_that_an_abort_overtook_ends_no_later_transaction(cluster: FakeCluster) -> None:

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from tagwire.client.blocking_driver import BlockingDriver
+from tagwire.client.core_host import CoreWork
 from tagwire.client.scheduling import Tasks
 from tagwire.client.scheduling import Work as Coroutine
 from tagwire.errors import RequestTimeoutError, TagwireError
@@ -33,22 +34,6 @@ _GRACE: Final = 1.0
 _PATIENCE: Final = 5.0
 
 
-class Work(Protocol):
-    """What the thread does all the time."""
-
-    def step(self) -> None:
-        """Does what can be done now."""
-
-    def until(self) -> float:
-        """When the next step is due, should nothing happen on a connection before (seconds of the driver's clock)."""
-
-    def failed(self, error: BaseException) -> None:
-        """A step went wrong as none should: nothing more will be done."""
-
-    def close(self) -> None:
-        """The last thing that the thread calls."""
-
-
 class CoreThread:
     """A daemon thread that begins when it is first needed. Methods are for any thread.
 
@@ -58,7 +43,7 @@ class CoreThread:
         owner: what the thread works for, "producer" or "consumer", as its name and its errors say.
     """
 
-    def __init__(self, work: Work, tasks: Tasks, driver: BlockingDriver, owner: str) -> None:
+    def __init__(self, work: CoreWork, tasks: Tasks, driver: BlockingDriver, owner: str) -> None:
         self._owner = owner
         self._work = work
         self._tasks = tasks
@@ -107,6 +92,10 @@ class CoreThread:
         except NotYet:
             future.cancel()
             raise RequestTimeoutError(f"the {self._owner} was busy with brokers that do not respond") from None
+
+    async def result(self, function: Callable[[], Coroutine[Result]], deadline: float) -> Result:
+        """`call`, for what may be awaited elsewhere; it blocks."""
+        return self.call(function, deadline)
 
     def wakeup(self) -> None:
         """Lets the thread look for something to do."""

@@ -49,6 +49,17 @@ def sleep(until: float) -> Wait:
     return Wait(lambda: False, until)
 
 
+def completed(work: Coroutine[Any, Any, Result]) -> Result:
+    """What a coroutine gives or raises that awaits only what blocks instead of waiting."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    work.close()
+    raise RuntimeError(f"{work!r} waits, where nobody runs it")
+
+
 class Lock:
     """An `async with` block that one coroutine at a time may be in."""
 

@@ -1,12 +1,13 @@
 """Producing: records and Arrow rows to partitions, idempotently, in transactions.
 
-`producer` is what people use. Callers' threads append records to batches (`record_accumulator`, `partitioner`); the
-producer's own thread (`thread`) sends them (`sender`), in order (`partition_queue`) and once (`idempotence`,
-`sequence_numbers`), in transactions (`transaction_manager`, `end_txn`); `delivery` tells what became of them, and
-`produce_errors` what an error means.
+`producer` is what people use; its rules are in `producer_core`. Callers append records to batches
+(`record_accumulator`, `partitioner`); the producer's own thread sends them (`sender`), in order (`partition_queue`) and
+once (`idempotence`, `sequence_numbers`), in transactions (`transaction_manager`, `end_txn`);
+`delivery` tells what became of them, and `produce_errors` what an error means.
 """
 
-from tagwire.client.producing.delivery import Delivery, RecordMetadata, RowsDelivery, RowsMetadata
+from tagwire.client.producing.batch_delivery import RecordMetadata, RowsMetadata
+from tagwire.client.producing.delivery import Delivery, RowsDelivery
 from tagwire.client.producing.end_txn import end_transaction
 from tagwire.client.producing.partitioner import StickyPartition, murmur2, partition_of
 from tagwire.client.producing.producer import Producer

@@ -6,52 +6,32 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from tagwire.client import arguments
-from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
+from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.blocking_driver import BlockingDriver
 from tagwire.client.client import Client
-from tagwire.client.config import Bootstrap, ProduceSettings, of_type, seconds, wrong
+from tagwire.client.config import Bootstrap, seconds
 from tagwire.client.core_thread import CoreThread
 from tagwire.client.metrics import MetricValues
-from tagwire.client.network_client import NetworkClient
 from tagwire.client.owning import ClientOwner
-from tagwire.client.producing.blocking_accumulator import BlockingAccumulator
+from tagwire.client.producing.blocking_completion import BatchCompletion
 from tagwire.client.producing.delivery import Delivery, RowsDelivery
-from tagwire.client.producing.idempotence import Idempotent, NonIdempotent
-from tagwire.client.producing.partitioner import TopicPartitioner
-from tagwire.client.producing.producer_batch import ProducerBatch
+from tagwire.client.producing.producer_core import GivenHeaders, ProducerCore
 from tagwire.client.producing.producer_id import ProducerIdentity
-from tagwire.client.producing.producer_metadata import ProducerMetadata
-from tagwire.client.producing.record_accumulator import NEVER, RecordAccumulator
-from tagwire.client.producing.record_checks import check_destination, milliseconds, size_of, whole_number
-from tagwire.client.producing.sender import Sender
+from tagwire.client.producing.record_accumulator import RecordAccumulator
 from tagwire.client.producing.settings import ProducerOptions, settings_of
-from tagwire.client.producing.transaction_manager import GroupMetadata, TransactionManager, TransactionState
-from tagwire.client.scheduling import Tasks, Work
+from tagwire.client.producing.transaction_manager import GroupMetadata
+from tagwire.client.scheduling import completed
 from tagwire.client.unclosed import unclosed
-from tagwire.errors import EncodeError, TagwireError, TransactionStateError
-from tagwire.kernel.record_writing import as_headers
-from tagwire.partitions import TopicPartition
-from tagwire.records import Record
-from tagwire.records.record import HeaderKey, Headers
+from tagwire.errors import TagwireError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Result = TypeVar("Result")
-
-_LATEST_TIMESTAMP: Final = 2**63 - 1
-
-# As which headers are mostly given.
-_PAIRED: Final = (list, tuple)
-
-# Seconds that a thread waits at most: more are an error of the system's.
-_LONGEST_WAIT: Final = threading.TIMEOUT_MAX / 2
 
 # What a program that was interrupted still waits for its records, at the end of a `with`.
 _LAST_SECOND: Final = 1.0
@@ -111,22 +91,19 @@ class Producer(ClientOwner):
         **options: Unpack[ProducerOptions],
     ) -> None:
         super().__init__(client)
-        settings, self._encoding = settings_of(self._client.produce_settings, options)
-        self._settings = settings
-        self._header_keys = str if settings.dialect is None else int
-        self._changes_records = self._encoding.changes_records
+        settings, encoding = settings_of(self._client.produce_settings, options)
         driver = BlockingDriver()
-        network = self._network.core.sibling(driver)
-        self._now = driver.now
-        self._metrics = network.metrics
-        self._metadata = ProducerMetadata(network, settings)
-        tasks = Tasks()
-        self._accumulator = BlockingAccumulator(
-            settings, driver.now, lambda: thread.wakeup(), lambda: thread.require_waitable()
+        accumulator = RecordAccumulator(
+            settings,
+            BatchCompletion(lambda: thread.require_waitable()),
+            driver.now,
+            lambda: thread.wakeup(),
+            Delivery,
         )
-        self._idempotence = _idempotence(network, settings, self._accumulator)
-        self._sender = Sender(network, tasks, settings, self._metadata, self._accumulator, self._idempotence)
-        self._thread = thread = CoreThread(self._sender, tasks, driver, "producer")
+        network = self._network.core.sibling(driver)
+        self._core = ProducerCore(network, settings, encoding, accumulator, threading.RLock())
+        self._thread = thread = CoreThread(self._core.sender, self._core.tasks, driver, "producer")
+        self._core.start(thread)
         self._is_closed = False
         self._collected = weakref.finalize(self, thread.stop, wait=False)
         self._collected.atexit = False
@@ -136,7 +113,7 @@ class Producer(ClientOwner):
         topic: str,
         value: bytes | None,
         key: bytes | None = None,
-        headers: Sequence[tuple[HeaderKey, Any]] | Mapping[str, Any] | Mapping[int, Any] = (),
+        headers: GivenHeaders = (),
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Delivery:
@@ -157,29 +134,8 @@ class Producer(ClientOwner):
         """
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
-        elif type(timestamp) is not int:
-            timestamp = milliseconds(timestamp)
-        pairs: Headers = ()
-        if headers:
-            # Whether something is a Mapping takes longer to ask than a header to write.
-            if type(headers) not in _PAIRED and isinstance(headers, Mapping):
-                headers = tuple(headers.items())
-            pairs = as_headers(headers, f"record for {topic}")  # the caller may go on with the list
-        record = Record(key, value, pairs, timestamp)
-        if self._changes_records:
-            record = self._encoding.prepared(topic, record)
-            key, value, pairs, timestamp = record.key, record.value, record.headers, milliseconds(record.timestamp)
-        try:
-            if not -1 <= timestamp <= _LATEST_TIMESTAMP:
-                raise EncodeError(f"timestamp {timestamp} of a record is out of range")
-            size = size_of(key, value, pairs, self._header_keys)
-            partitioner = self._metadata.get(topic)
-            if partitioner is None or (partition is not None and partition >= len(partitioner)):
-                partitioner = self._topic(topic, partition)
-            return self._accumulator.append(partitioner, record, size, partition)
-        except TypeError:
-            check_destination(topic, partition)
-            raise
+        delivery = self._core.append(topic, value, key, headers, timestamp, partition)
+        return delivery if isinstance(delivery, Delivery) else completed(delivery)
 
     def send_batch(self, topic: str, partition: int, data: bytes) -> Delivery:
         """Sends a record batch that is encoded already, such as `tagwire.records.from_arrow` makes; its records are
@@ -188,11 +144,7 @@ class Producer(ClientOwner):
         Raises:
             EncodeError: `data` is not exactly one record batch, or `partition` no number. Else as `send`.
         """
-        partition = whole_number("partition", partition)
-        tp = self._topic(topic, partition).checked(partition)
-        batch = self._accumulator.encoded(tp, data, is_unsplittable=True)
-        self._accumulator.append_batch(batch)
-        return Delivery(batch, 0)
+        return completed(self._core.send_batch(topic, partition, data))
 
     def send_arrow(self, topic: str, rows: pa.RecordBatch | pa.Table, partition: int | None = None) -> RowsDelivery:
         """Sends rows with columns key, value, headers, timestamp and partition, as `tagwire.records.from_arrow` does;
@@ -210,26 +162,15 @@ class Producer(ClientOwner):
                 a column is of another type, or a row cannot be written: rows before it may be sent.
             KafkaError: the topic or a partition does not exist. Else as `send`.
         """
-        from tagwire.client.producing.arrow_rows import MAX_BATCH_BYTES, check_rows, greatest_partition, row_batches
-
-        check_rows(rows)
-        if partition is not None:
-            partition = whole_number("partition", partition)
-        batches: list[ProducerBatch] = []
-        partitioner = self._topic(topic, greatest_partition(rows) if partition is None else partition)
-        size = max(self._settings.batch_bytes, MAX_BATCH_BYTES)
-        dialect, now = self._settings.dialect, time.time_ns() // 1_000_000
-        for tp, data in row_batches(rows, partitioner, partition, size, now, dialect, self._encoding.register):
-            batch = self._accumulator.encoded(tp, data)
-            self._accumulator.append_batch(batch)
-            batches.append(batch)
+        now = time.time_ns() // 1_000_000
+        batches = completed(self._core.send_arrow(topic, rows, partition, now))
         return RowsDelivery(rows.num_rows, batches)
 
     def metrics(self) -> MetricValues:
         """What the producer measures, plain values by the names of Kafka's own metrics: {group: {name: value}}, such as
         {"producer-metrics": {"record-send-rate": 12.5, ...}, "producer-topic-metrics.flights": {...}}; None where
         nothing is to be averaged."""
-        return self._metrics.values("producer")
+        return self._core.metrics()
 
     def flush(self, timeout: float | None = None) -> None:
         """Sends everything and waits until all of it is delivered, or failed.
@@ -242,10 +183,7 @@ class Producer(ClientOwner):
                 from being delivered within its time. Each `Delivery` has its own.
             RequestTimeoutError: not all of it was within `timeout`; it is tried further.
         """
-        seconds("timeout", timeout)
-        self._thread.require_waitable()
-        with self._sender.metrics.timed("flush"):
-            self._accumulator.flush(NEVER if timeout is None else self._now() + timeout)
+        completed(self._core.flush(timeout))
 
     def close(self, timeout: float | None = None, *, abort: bool = True) -> None:
         """Flushes, ends the thread and closes its connections.
@@ -262,17 +200,7 @@ class Producer(ClientOwner):
         seconds("timeout", timeout)
         self._is_closed = True
         try:
-            if self._thread.is_over:
-                return
-            transactions = self._idempotence
-            if not isinstance(transactions, TransactionManager):
-                self.flush(timeout)
-            elif abort and transactions.state in (
-                TransactionState.IN_TRANSACTION,
-                TransactionState.ABORTABLE_ERROR,
-                TransactionState.ABORTING_TRANSACTION,
-            ):
-                self.abort_transaction(timeout)
+            completed(self._core.close(timeout, abort=abort))
         finally:
             self._thread.stop()
             super().close()
@@ -302,10 +230,7 @@ class Producer(ClientOwner):
         Of a transactional producer it changes when a transaction ends, and while one is open it is what
         `end_transaction` needs to end it from another process. It can be pickled.
         """
-        idempotence = self._idempotence
-        sequences = self._call(lambda deadline: _at_once(self._sender.sequences), None)
-        version = idempotence.transaction_version if isinstance(idempotence, TransactionManager) else 0
-        return ProducerIdentity(*idempotence.producer, version, sequences)
+        return completed(self._core.identity())
 
     def init_transactions(self, timeout: float | None = None, *, resume: ProducerIdentity | None = None) -> None:
         """Takes the transactional id over. Whoever had it is fenced, and a transaction of theirs that is open aborted.
@@ -319,21 +244,12 @@ class Producer(ClientOwner):
             ProducerFencedError, KafkaError: refused. TransactionStateError: a transaction is open.
             UnsupportedVersionError: the broker has no transactions.
         """
-        transactions = self._transactions()
-        of_type("resume", resume, ProducerIdentity, "the identity of a producer")
-        if resume is None:
-            with self._sender.metrics.timed("txn-init"):
-                self._call(transactions.init_transactions, timeout)
-        else:
-            transactions.resume(resume)
-            producer = transactions.producer
-            self._call(lambda deadline: _at_once(self._sender.resume, producer, resume.sequences), timeout)
+        completed(self._core.init_transactions(timeout, resume=resume))
 
     def begin_transaction(self) -> None:
         """Opens a transaction: what is sent from now on belongs to it. Raises TransactionStateError while one is open,
         and the fatal error, once there is one."""
-        with self._sender.metrics.timed("txn-begin"):
-            self._transactions().begin()
+        self._core.begin_transaction()
 
     def send_offsets(
         self, offsets: Mapping[arguments.PartitionT, int | OffsetAndMetadata], group: str | GroupMetadata
@@ -348,15 +264,7 @@ class Producer(ClientOwner):
             KafkaError: refused; the transaction has failed. TransactionStateError: no transaction is open.
             ConfigError: `offsets` or `group` mean nothing.
         """
-        transactions = self._transactions()
-        transactions.require(TransactionState.IN_TRANSACTION, what="offsets cannot be sent")
-        wanted = {
-            partition: _committed(partition, offset)
-            for partition, offset in arguments.by_topic_partition("offsets", offsets, "42").items()
-        }
-        member = group if isinstance(group, GroupMetadata) else GroupMetadata(arguments.name("group", group))
-        with self._sender.metrics.timed("txn-send-offsets"):
-            self._call(lambda deadline: transactions.commit_offsets(wanted, member, deadline), None)
+        completed(self._core.send_offsets(offsets, group))
 
     def commit_transaction(self, timeout: float | None = None) -> None:
         """Delivers everything and commits. After a RequestTimeoutError or a lost connection nobody knows whether it is
@@ -369,14 +277,7 @@ class Producer(ClientOwner):
             TagwireError: what kept a record from being delivered: the transaction has failed, and is to be aborted.
             ProducerFencedError: somebody else has the transactional id. TransactionStateError: no transaction is open.
         """
-        transactions = self._transactions()
-        seconds("timeout", timeout)
-        number = transactions.stop_appends()
-        if transactions.state is TransactionState.IN_TRANSACTION:
-            self.flush()
-        transactions.begin_commit(number)
-        with self._sender.metrics.timed("txn-commit"):
-            self._call(lambda deadline: transactions.end(number, commit=True, deadline=deadline), timeout)
+        completed(self._core.commit_transaction(timeout))
 
     def abort_transaction(self, timeout: float | None = None) -> None:
         """Gives up what is not delivered yet, and aborts.
@@ -388,14 +289,7 @@ class Producer(ClientOwner):
         Raises:
             As `commit_transaction`; calling it again goes on.
         """
-        transactions = self._transactions()
-        seconds("timeout", timeout)
-        self._thread.require_waitable()
-        number = transactions.begin_abort()
-        self._thread.wakeup()
-        self._accumulator.await_completion(NEVER if timeout is None else self._now() + timeout)
-        with self._sender.metrics.timed("txn-abort"):
-            self._call(lambda deadline: transactions.end(number, commit=False, deadline=deadline), timeout)
+        completed(self._core.abort_transaction(timeout))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -405,64 +299,10 @@ class Producer(ClientOwner):
             As `begin_transaction` and `commit_transaction`; where a record could not be delivered, the transaction is
             aborted before that is raised.
         """
-        transactions = self._transactions()
         self.begin_transaction()
         try:
             yield
             self.commit_transaction()
         except BaseException:
-            if transactions.state in (TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE_ERROR):
-                self._aborted_quietly()
+            completed(self._core.abort_after_error())
             raise
-
-    def _aborted_quietly(self) -> None:
-        """Aborts because of an error that is raised anyway; when that fails too, the coordinator's timeout aborts."""
-        try:
-            self.abort_transaction()
-        except TagwireError:
-            return
-
-    def _transactions(self) -> TransactionManager:
-        if not isinstance(self._idempotence, TransactionManager):
-            raise TransactionStateError("the producer has no transactional_id")
-        return self._idempotence
-
-    # Parts ---------------------------------------------------------------------------------------------------------
-
-    def _topic(self, name: str, partition: int | None = None) -> TopicPartitioner:
-        """The partitioner of a topic; if it lacks `partition`, as the cluster has it now."""
-        if not isinstance(name, str):
-            raise EncodeError(f'topic of a record must be text, such as "orders", not {type(name).__name__}')
-        known: TopicPartitioner | None = self._metadata.get(name)
-        if known is not None and (partition is None or partition < len(known)):
-            return known
-        with self._sender.metrics.timed("metadata-wait"):
-            return self._call(lambda deadline: self._metadata.fetch(name, deadline, partition), None)
-
-    def _call(self, function: Callable[[float], Work[Result]], timeout: float | None) -> Result:
-        """Lets the thread run what `function` begins, with its deadline."""
-        seconds("timeout", timeout)
-        limit = self._settings.max_block if timeout is None else timeout
-        deadline = self._now() + min(limit, _LONGEST_WAIT)
-        return self._thread.call(lambda: function(deadline), deadline)
-
-
-async def _at_once(function: Callable[..., Result], *arguments: Any) -> Result:
-    return function(*arguments)
-
-
-def _idempotence(network: NetworkClient, settings: ProduceSettings, accumulator: RecordAccumulator) -> NonIdempotent:
-    if settings.transactional_id is not None:
-        timeout_ms = int(settings.transaction_timeout * 1000)
-        return TransactionManager(network, accumulator, settings.transactional_id, timeout_ms, threading.RLock())
-    return Idempotent(network) if settings.idempotence else NonIdempotent()
-
-
-def _committed(partition: TopicPartition, given: object) -> tuple[int, int, str]:
-    if isinstance(given, OffsetAndMetadata):
-        committable(partition, given.offset)
-        return given.offset, given.leader_epoch, given.metadata
-    offset = arguments.whole(given)
-    if offset is None:
-        raise wrong(f"offsets: {partition}", arguments.shown(given), "an offset, or an OffsetAndMetadata")
-    return committable(partition, offset).offset, -1, ""

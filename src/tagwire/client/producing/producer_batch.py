@@ -31,11 +31,9 @@ class Completion(AbstractContextManager[object], Protocol):
     def notify_all(self) -> None:
         """Some batches are complete."""
 
-    def wait(self, timeout: float | None) -> object:
-        """Lets go until then, or for `timeout` seconds."""
-
-    def require_waitable(self) -> None:
-        """Raises TagwireError where waiting would not end."""
+    async def changed(self, until: float) -> None:
+        """Lets go until then, or until some second of the driver's clock. Raises TagwireError where waiting would not
+        end."""
 
 
 class ProducerBatch:

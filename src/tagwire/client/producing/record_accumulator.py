@@ -1,16 +1,16 @@
 """What callers append and the sending thread drains: a batch per partition, closed when it is full or old.
 
-The bytes of all incomplete batches are bounded (`buffer_memory`; BufferPool in Kafka). Nothing here waits: the
-accumulator of callers that do is in `blocking_accumulator`.
+The bytes of all incomplete batches are bounded (`buffer_memory`; BufferPool in Kafka). Whoever waits, for room or for
+what was appended, does so by the `Completion`: threads block in it, tasks await it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from tagwire.client.config import ProduceSettings
-from tagwire.client.producing.delivery import Delivery
+from tagwire.client.producing.batch_delivery import BatchDelivery
 from tagwire.client.producing.partitioner import TopicPartitioner
 from tagwire.client.producing.producer_batch import Completion, ProducerBatch
 from tagwire.errors import RequestTimeoutError, TagwireError
@@ -19,14 +19,17 @@ from tagwire.records import Record
 
 NEVER: Final = float("inf")
 
+RecordDelivery = TypeVar("RecordDelivery", bound=BatchDelivery)
 
-class RecordAccumulator:
+
+class RecordAccumulator(Generic[RecordDelivery]):
     """Open and closed batches (Kafka's RecordAccumulator); every method is for any thread.
 
     Attributes:
         completion: held while batches change; notified whenever one is complete: delivered, or failed.
-        refusal: what `append` raises; None while it is allowed.
+        refusal: why nothing may be appended; None while it is allowed.
         on_room: told how long a caller waited for room (seconds), and whether it found some.
+        delivery: makes what `append` gives, of a batch and an index.
 
     Args:
         now: the driver's clock, seconds.
@@ -39,7 +42,9 @@ class RecordAccumulator:
         completion: Completion,
         now: Callable[[], float],
         wakeup: Callable[[], None],
+        delivery: Callable[[ProducerBatch, int], RecordDelivery],
     ) -> None:
+        self.delivery = delivery
         self.completion = completion
         self.refusal: TagwireError | None = None
         self.on_room: Callable[[float, bool], None] = lambda waited, found: None
@@ -56,19 +61,20 @@ class RecordAccumulator:
         self._sleeps_until = NEVER
         self._error: TagwireError | None = None
 
-    def append(self, partitioner: TopicPartitioner, record: Record, size: int, partition: int | None) -> Delivery:
-        """Adds a record of `size` bytes to the open batch of its partition.
+    def append(
+        self, partitioner: TopicPartitioner, record: Record, size: int, partition: int | None
+    ) -> RecordDelivery | None:
+        """Adds a record of `size` bytes to the open batch of its partition; None where there is no `room`.
 
         Args:
             partition: where it goes; None as its key says.
 
         Raises:
-            TagwireError: `refusal`. RequestTimeoutError: there is no room.
             KafkaError: the topic has no such partition.
         """
         with self._lock:
-            if self.refusal is not None or self._bytes + size > self._memory:
-                self._make_room(size)
+            if self.refusal is not None or (self._bytes + size > self._memory and not self.has_room(size)):
+                return None
             tp = partitioner.partition_for(record.key, partition)
             found = self._open.get(tp)
             if found is not None and found[0].size + size > self._batch_bytes:
@@ -81,15 +87,17 @@ class RecordAccumulator:
                 index = batch.append(record, size)
             finally:
                 self._bytes += batch.size - before
-            delivery = Delivery(batch, index)
+            delivery = self.delivery(batch, index)
             if batch.size >= self._batch_bytes:
                 self._close(batch, is_full=True)
             return delivery
 
-    def append_batch(self, batch: ProducerBatch) -> None:
-        """Adds an encoded batch, which is sent after what its partition was given before. Raises as `append`."""
+    def append_batch(self, batch: ProducerBatch) -> bool:
+        """Adds an encoded batch, which is sent after what its partition was given before; False where there is no
+        `room`."""
         with self.completion:
-            self._make_room(batch.size)
+            if self.refusal is not None or not self.has_room(batch.size):
+                return False
             found = self._open.get(batch.topic_partition)
             if found is not None:
                 self._close(found[0], is_full=True)
@@ -97,6 +105,52 @@ class RecordAccumulator:
             self._incomplete[batch] = None
             self._closed.append(batch)
             self._wake_by(0.0)
+            return True
+
+    async def room(self, size: int, until: float) -> None:
+        """Waits until `size` bytes may be appended.
+
+        Raises:
+            TagwireError: `refusal`. RequestTimeoutError: there was no room by then (the driver's clock).
+        """
+        with self.completion:
+            if self.refusal is None and not self.has_room(size):
+                began = self._now()
+                try:
+                    await self._await_room(size, until)
+                finally:
+                    self.on_room(self._now() - began, self.has_room(size))
+            if self.refusal is not None:
+                raise self.refusal
+
+    async def _await_room(self, size: int, until: float) -> None:
+        while self.refusal is None and not self.has_room(size):
+            self.close_batches()  # what waits for more records would wait in vain
+            if self._now() >= until:
+                raise self._no_room(size)
+            await self.completion.changed(until)
+
+    async def flush(self, deadline: float) -> None:
+        """Waits until every batch is complete.
+
+        Raises:
+            TagwireError: the first failure since the last call. RequestTimeoutError: the deadline came first.
+        """
+        error = await self.await_completion(deadline)
+        if error is not None:
+            raise error
+
+    async def await_completion(self, deadline: float) -> TagwireError | None:
+        """`flush`, which returns the first failure since the last call. Raises RequestTimeoutError alone."""
+        with self.completion:
+            self.close_batches()
+            for batch in list(self._incomplete):
+                while not all(leaf.is_done for leaf in batch.leaves()):
+                    if self._now() >= deadline:
+                        raise RequestTimeoutError(f"{len(self._incomplete)} batches were not delivered in time")
+                    await self.completion.changed(deadline)
+            error, self._error = self._error, None
+            return error
 
     def encoded(self, tp: TopicPartition, data: bytes, *, is_unsplittable: bool = False) -> ProducerBatch:
         """A batch of its own of what is encoded already. Takes and raises what `ProducerBatch.encoded` does."""
@@ -141,7 +195,7 @@ class RecordAccumulator:
             batch.replace_by(parts)
 
     def refuse(self, error: TagwireError | None) -> None:
-        """From now on `append` raises `error`; None allows it."""
+        """From now on nothing may be appended because of `error`; None allows it."""
         with self.completion:
             self.refusal = error
             self.completion.notify_all()
@@ -196,16 +250,8 @@ class RecordAccumulator:
         beside it."""
         return not self._bytes or self._bytes + size <= self._memory
 
-    def _make_room(self, size: int) -> None:
-        """Raises `refusal`, or RequestTimeoutError where there is no room; `completion` is held."""
-        if self.refusal is not None:
-            raise self.refusal
-        if not self.has_room(size):
-            self.on_room(0.0, False)
-            raise self._no_room(size, 0.0)
-
-    def _no_room(self, size: int, waited: float) -> RequestTimeoutError:
+    def _no_room(self, size: int) -> RequestTimeoutError:
         return RequestTimeoutError(
             f"{self._bytes} bytes of records are not delivered yet, and buffer_memory allows {self._memory}; "
-            f"there was no room for {size} more within {waited:g} s"
+            f"there was no room for {size} more within {self._settings.max_block:g} s"
         )

@@ -81,7 +81,7 @@ class Sender:
         tasks: Tasks,
         settings: ProduceSettings,
         metadata: ProducerMetadata,
-        accumulator: RecordAccumulator,
+        accumulator: RecordAccumulator[Any],
         idempotence: NonIdempotent,
     ) -> None:
         self._network = network

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from tagwire import messages
 from tagwire.client.broker_connection import BrokerConnection
@@ -107,7 +107,7 @@ class TransactionManager(NonIdempotent):
     def __init__(
         self,
         network: NetworkClient,
-        accumulator: RecordAccumulator,
+        accumulator: RecordAccumulator[Any],
         transactional_id: str,
         timeout_ms: int,
         lock: AbstractContextManager[object],

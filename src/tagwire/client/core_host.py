@@ -1,0 +1,47 @@
+"""What runs the core of a producer or a consumer all the time: a thread of its own, or the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from tagwire.client.scheduling import Work
+
+Result = TypeVar("Result")
+
+
+class CoreWork(Protocol):
+    """What the host does all the time."""
+
+    def step(self) -> None:
+        """Does what can be done now."""
+
+    def until(self) -> float:
+        """When the next step is due, should nothing happen on a connection before (seconds of the driver's clock)."""
+
+    def failed(self, error: BaseException) -> None:
+        """A step went wrong as none should: nothing more will be done."""
+
+    def close(self) -> None:
+        """The last thing that the host calls."""
+
+
+class CoreHost(Protocol):
+    """What the faces of a producer or a consumer ask of it."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, or is about to."""
+
+    def require_waitable(self) -> None:
+        """Raises TagwireError where waiting for it would not end."""
+
+    def wakeup(self) -> None:
+        """Lets the work look for something to do."""
+
+    async def result(self, function: Callable[[], Work[Result]], deadline: float) -> Result:
+        """What the coroutine that `function` begins gives or raises. Whoever gives up waiting leaves it going on.
+
+        Raises:
+            RequestTimeoutError: it was not begun or not ended by the deadline.
+        """

@@ -1,0 +1,36 @@
+"""What the threads of a producer's callers wait in: for room, and for what they have appended."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+
+class BatchCompletion(threading.Condition):
+    """Notified whenever a batch is complete: see `Completion`.
+
+    Args:
+        require_waitable: raises TagwireError where waiting for that would not end.
+    """
+
+    def __init__(self, require_waitable: Callable[[], None]) -> None:
+        # Not a Lock: an interrupt while it is taken back after a wait would have `with` release it for another thread.
+        lock = threading.RLock()
+        super().__init__(lock)
+        self.lock: AbstractContextManager[object] = lock
+        self._require_waitable = require_waitable
+
+    def block(self, until: float) -> None:
+        """Lets go until it is notified, or until a time (`time.monotonic` seconds), while the thread waits.
+
+        Raises:
+            TagwireError: waiting would not end.
+        """
+        self._require_waitable()
+        self.wait(min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
+
+    async def changed(self, until: float) -> None:
+        """`block`, for what may be awaited elsewhere."""
+        self.block(until)
