@@ -108,7 +108,7 @@ def test_a_misspelt_property_is_refused_with_the_one_that_was_meant(name: str, m
 
 
 @pytest.mark.parametrize(
-    "name", ["statistics.interval.ms", "session.timeout.ms", "default.api.timeout.ms", "log_level"]
+    "name", ["statistics.interval.ms", "queued.min.messages", "default.api.timeout.ms", "log_level"]
 )
 def test_what_another_client_reads_is_left_alone_without_a_word(name: str, caplog: pytest.LogCaptureFixture) -> None:
     assert parse({**BOOTSTRAP, name: "1"}) == parse(BOOTSTRAP)

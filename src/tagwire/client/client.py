@@ -21,6 +21,7 @@ from tagwire.client.config import (
     parse,
 )
 from tagwire.client.connection_settings import ConnectionSettings
+from tagwire.client.consume_settings import ConsumeSettings
 from tagwire.client.metadata import ClusterMetadata, TopicMetadata
 from tagwire.client.metrics import MetricValues
 from tagwire.client.network_client import ResponseMessage
@@ -42,7 +43,8 @@ class Client:
 
     Attributes:
         network: the connections, which Producer, Reader and Admin of this client share or start from.
-        fetch_settings, produce_settings: what readers and producers of this client start from.
+        fetch_settings, produce_settings, consume_settings: what readers, producers and consumers of this client start
+            from.
 
     Connections are opened when they are needed; on each, ApiVersions is requested first and every API is spoken at the
     highest version that both sides have. The first contact is tried once at each bootstrap address; whatever is lost
@@ -96,6 +98,7 @@ class Client:
         settings = parse(bootstrap) if isinstance(bootstrap, Mapping) else Settings(bootstrap_text(bootstrap))
         self.fetch_settings: FetchSettings = settings.fetch
         self.produce_settings: ProduceSettings = settings.produce
+        self.consume_settings: ConsumeSettings = settings.consume
         added = {api.key: api for api in apis}
         name = settings.client_id if client_id is None else arguments.name("client_id", client_id)
         secured = security_of({**settings.security, **security}, Client.__init__.__kwdefaults__ or ())

@@ -12,7 +12,11 @@ Read:
 | acks, enable.idempotence, compression.type, batch.size, linger.ms, buffer.memory, max.block.ms | of a producer |
 | retries, delivery.timeout.ms, max.in.flight.requests.per.connection (5 at most) | of a producer |
 | transactional.id, transaction.timeout.ms | of a producer with transactions |
-| group.id | whose committed offsets a reader means |
+| group.id | whose committed offsets a reader means, and which group a consumer joins |
+| group.protocol, group.instance.id, group.remote.assignor, partition.assignment.strategy | of a consumer in a group |
+| session.timeout.ms, heartbeat.interval.ms, max.poll.interval.ms, max.poll.records | of a consumer |
+| enable.auto.commit, auto.commit.interval.ms, auto.offset.reset, check.crcs | of a consumer |
+| exclude.internal.topics, allow.auto.create.topics | of a consumer |
 | security.protocol, sasl.*, ssl.* | how connections are protected: see `tagwire.client.security_properties` |
 | isolation.level | whether readers see aborted and open transactions |
 
@@ -33,6 +37,7 @@ from numbers import Integral, Real
 from os import PathLike, fspath
 from typing import Any, Final
 
+from tagwire.client.consume_settings import ConsumeSettings
 from tagwire.client.property_names import KNOWN, meant_by
 from tagwire.client.security_properties import READ as SECURITY
 from tagwire.client.security_properties import security_options
@@ -62,6 +67,23 @@ MAX_IN_FLIGHT: Final = 5
 
 NO_RESET: Final = "none"
 OFFSET_RESETS: Final = (NO_RESET, "earliest", "latest")
+
+# As librdkafka calls them beside Kafka's own words.
+LIBRDKAFKA_RESETS: Final = {
+    "smallest": "earliest",
+    "beginning": "earliest",
+    "largest": "latest",
+    "end": "latest",
+    "error": NO_RESET,
+}
+
+JAVA_ASSIGNORS: Final = {
+    "org.apache.kafka.clients.consumer.RangeAssignor": "range",
+    "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
+    "org.apache.kafka.clients.consumer.StickyAssignor": "sticky",
+    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
+}
+"""The names of assignors in JoinGroup, by their classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +139,7 @@ class Settings:
     timeout: float = 30.0
     fetch: FetchSettings = field(default_factory=FetchSettings)
     produce: ProduceSettings = field(default_factory=ProduceSettings)
+    consume: ConsumeSettings = field(default_factory=ConsumeSettings)
     security: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -130,7 +153,7 @@ def parse(properties: Mapping[str, Any]) -> Settings:
     Raises:
         ConfigError: naming the property, its value and what is allowed.
     """
-    found: dict[str, dict[str, Any]] = {"": {}, "fetch": {}, "produce": {}}
+    found: dict[str, dict[str, Any]] = {"": {}, "fetch": {}, "produce": {}, "consume": {}}
     properties = _texts(properties)
     for name, value in properties.items():
         text = value.strip()
@@ -142,6 +165,7 @@ def parse(properties: Mapping[str, Any]) -> Settings:
     return Settings(
         fetch=FetchSettings(**found["fetch"]),
         produce=ProduceSettings(**found["produce"]),
+        consume=ConsumeSettings(**found["consume"]),
         security=security_options(properties),
         **found[""],
     )
@@ -332,6 +356,21 @@ def _flag(name: str, text: str) -> bool:
     return text.lower() == "true"
 
 
+def _protocol(name: str, text: str) -> str:
+    if text.lower() not in ("classic", "consumer"):
+        raise wrong(name, text, "classic or consumer")
+    return text.lower()
+
+
+def _assignors(name: str, text: str) -> tuple[str, ...]:
+    """By their names, or as Kafka's clients of Java name their classes."""
+    return tuple(JAVA_ASSIGNORS.get(each.strip(), each.strip()) for each in text.split(",") if each.strip())
+
+
+def _auto_offset_reset(name: str, text: str) -> str:
+    return offset_reset_of(LIBRDKAFKA_RESETS.get(text.lower(), text), name)
+
+
 def _in_flight(name: str, text: str) -> int:
     return min(_whole(1, MAX_INT)(name, text), MAX_IN_FLIGHT)
 
@@ -359,6 +398,20 @@ _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "fetch.min.bytes": ("fetch", "min_bytes", _whole(0, MAX_INT)),
     "isolation.level": ("fetch", "isolation", _isolation),
     "group.id": ("fetch", "group", _text),
+    "group.protocol": ("consume", "protocol", _protocol),
+    "group.instance.id": ("consume", "instance_id", _text),
+    "group.remote.assignor": ("consume", "remote_assignor", _text),
+    "partition.assignment.strategy": ("consume", "assignors", _assignors),
+    "session.timeout.ms": ("consume", "session_timeout", _seconds(1)),
+    "heartbeat.interval.ms": ("consume", "heartbeat_interval", _seconds(1)),
+    "max.poll.interval.ms": ("consume", "max_poll_interval", _seconds(1)),
+    "max.poll.records": ("consume", "max_poll_records", _whole(1, MAX_INT)),
+    "enable.auto.commit": ("consume", "auto_commit", _flag),
+    "auto.commit.interval.ms": ("consume", "auto_commit_interval", _seconds(0)),
+    "auto.offset.reset": ("consume", "offset_reset", _auto_offset_reset),
+    "check.crcs": ("consume", "check_crcs", _flag),
+    "exclude.internal.topics": ("consume", "exclude_internal_topics", _flag),
+    "allow.auto.create.topics": ("consume", "allow_auto_create", _flag),
     "acks": ("produce", "acks", _acks),
     "compression.type": ("produce", "compression", _compression),
     "batch.size": ("produce", "batch_bytes", _whole(1, MAX_INT)),
@@ -377,6 +430,7 @@ ALIASES: Final = {
     "metadata.broker.list": "bootstrap.servers",
     "fetch.wait.max.ms": "fetch.max.wait.ms",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
+    "auto.commit.enable": "enable.auto.commit",
     "request.required.acks": "acks",
     "compression.codec": "compression.type",
     "queue.buffering.max.ms": "linger.ms",

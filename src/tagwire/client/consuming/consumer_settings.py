@@ -1,0 +1,137 @@
+"""The options of a consumer, checked one by one and together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypedDict
+
+from tagwire.client import arguments
+from tagwire.client.config import FetchSettings, at_least, of_type, offset_reset_of, wrong
+from tagwire.client.consume_settings import ConsumeSettings
+from tagwire.client.consuming.group_settings import GroupSettings
+from tagwire.client.reader_settings import DecodingSettings, ReaderOptions
+from tagwire.client.reader_settings import settings_of as reader_settings_of
+from tagwire.errors import ConfigError, no_such_option
+from tagwire.records import HeaderSerdes
+from tagwire.records.interceptors import ConsumerInterceptor
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings:
+    """What a consumer works by, checked.
+
+    Attributes:
+        group: of its membership; None where it has no group.
+        auto_commit: whether it commits by itself.
+    """
+
+    consume: ConsumeSettings
+    fetch: FetchSettings
+    decoding: DecodingSettings
+    group: GroupSettings | None
+    auto_commit: bool
+    interceptors: tuple[ConsumerInterceptor, ...] = ()
+    header_serdes: HeaderSerdes | None = None
+
+
+class MemberOptions(TypedDict, total=False):
+    """`ConsumeSettings` as keyword options of a consumer; None is as the client is set up."""
+
+    protocol: str | None
+    instance_id: str | None
+    session_timeout: float | None
+    heartbeat_interval: float | None
+    assignors: str | Sequence[str] | None
+    remote_assignor: str | None
+    max_poll_interval: float | None
+    max_poll_records: int | None
+    auto_commit: bool | None
+    auto_commit_interval: float | None
+    exclude_internal_topics: bool | None
+    allow_auto_create: bool | None
+    check_crcs: bool | None
+
+
+class ConsumerOptions(ReaderOptions, MemberOptions, total=False):
+    """`MemberOptions`, those of a reader, and what records pass on their way, as keyword options of a consumer."""
+
+    interceptors: Sequence[ConsumerInterceptor]
+    header_serdes: HeaderSerdes | None
+
+
+_LOWEST: Final = {
+    "session_timeout": 0.001,
+    "heartbeat_interval": 0.001,
+    "max_poll_interval": 0.001,
+    "max_poll_records": 1,
+    "auto_commit_interval": 0,
+}
+_TEXTS: Final = ("protocol", "instance_id", "remote_assignor")
+_FLAGS: Final = ("auto_commit", "exclude_internal_topics", "allow_auto_create", "check_crcs")
+_GROUP: Final = (
+    "protocol",
+    "instance_id",
+    "session_timeout",
+    "heartbeat_interval",
+    "assignors",
+    "remote_assignor",
+    "max_poll_interval",
+    "exclude_internal_topics",
+    "allow_auto_create",
+)
+
+
+def settings_of(fetch: FetchSettings, consume: ConsumeSettings, options: Mapping[str, Any]) -> ConsumerSettings:
+    """What the client is set up for, with `options`.
+
+    Args:
+        options: as `ConsumerOptions`.
+
+    Raises:
+        ConfigError: there is no such option, one is wrong, or contradicts another; the text names it.
+    """
+    for name in options:
+        if name not in ConsumerOptions.__annotations__:
+            raise no_such_option(name, ConsumerOptions.__annotations__)
+    of_readers = {name: options[name] for name in ReaderOptions.__annotations__ if name in options}
+    reset = of_readers.pop("offset_reset", None)
+    fetching, decoding = reader_settings_of(fetch, of_readers)
+    own = {name: options[name] for name in MemberOptions.__annotations__ if options.get(name) is not None}
+    if reset is not None:
+        own["offset_reset"] = offset_reset_of(reset)
+    consuming = replace(consume, **_checked(own))
+    group = fetching.group or None
+    if consuming.auto_commit and group is None:
+        raise ConfigError("auto_commit=True: a consumer without a group has nowhere to commit; give it group=")
+    interceptors = options.get("interceptors", ())
+    if callable(interceptors) or isinstance(interceptors, str):
+        raise wrong("interceptors", arguments.shown(interceptors), "a list of functions of a record")
+    of_type("header_serdes", options.get("header_serdes"), HeaderSerdes, "HeaderSerdes({...})")
+    return ConsumerSettings(
+        consuming,
+        fetching,
+        decoding,
+        None if group is None else _group_settings(group, consuming),
+        group is not None if consuming.auto_commit is None else consuming.auto_commit,
+        tuple(interceptors or ()),
+        options.get("header_serdes"),
+    )
+
+
+def _group_settings(group: str, consume: ConsumeSettings) -> GroupSettings:
+    return GroupSettings(group, **{name: getattr(consume, name) for name in _GROUP})
+
+
+def _checked(given: dict[str, Any]) -> dict[str, Any]:
+    for name in _TEXTS:
+        if name in given:
+            arguments.name(name, given[name])
+    for name in _FLAGS:
+        of_type(name, given.get(name), bool, "True or False")
+    for name, lowest in _LOWEST.items():
+        if name in given:
+            given[name] = at_least(name, given[name], lowest)
+    if "assignors" in given:
+        given["assignors"] = tuple(arguments.names("assignors", given["assignors"]))
+    return given
