@@ -17,11 +17,16 @@ NO_TOPIC_ID: Final = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A broker at the address it advertises."""
+    """A broker at the address it advertises.
+
+    Attributes:
+        rack: its `broker.rack`, None where it has none.
+    """
 
     id: int
     host: str
     port: int
+    rack: str | None = None
 
     def __str__(self) -> str:
         return f"broker {self.id} at {address_text((self.host, self.port))}"
@@ -120,7 +125,7 @@ def each_once(found: Iterable[int | str], what: str) -> None:
 
 def nodes_of(entries: Iterable[_ToldBroker]) -> list[Node]:
     """The brokers that a list in a response tells of, whichever response it is."""
-    return [Node(entry.node_id, entry.host, entry.port) for entry in entries]
+    return [Node(entry.node_id, entry.host, entry.port, entry.rack or None) for entry in entries]
 
 
 def _topic(name: str, topic: messages.MetadataResponse.MetadataResponseTopic) -> TopicMetadata:
