@@ -7,9 +7,11 @@ over by then. The same seed gives the same run. Behind the addresses answers a `
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable
 from itertools import count
 from random import Random
+from typing import Any
 
 from tagwire import messages
 from tagwire.client.broker_connection import BrokerConnection
@@ -25,6 +27,26 @@ MOST_AT_ONCE = 100
 
 # More events than any test needs: what goes round in circles ends.
 MOST_EVENTS = 100_000
+
+
+class Pending:
+    """A response that comes later: what a broker's end of a connection is given in its place. Requests behind it on the
+    same connection wait, as they do at a broker."""
+
+    def __init__(self) -> None:
+        self._response: Any = None
+        self._is_settled = False
+        self._taker: Callable[[Any], None] | None = None
+
+    def settle(self, response: Any) -> None:
+        self._response, self._is_settled = response, True
+        if self._taker is not None:
+            self._taker(response)
+
+    def then(self, taker: Callable[[Any], None]) -> None:
+        self._taker = taker
+        if self._is_settled:
+            taker(self._response)
 
 
 class MemoryDriver:
@@ -147,6 +169,8 @@ class _Peer:
         self.attempt = -1
         self.is_writing = False
         self.arrives_at = 0.0
+        self._requests: deque[Request] = deque()
+        self._is_busy = False
         self._driver = driver
         self._cluster = cluster
         self._protocol = Connection("broker", served=cluster.served)
@@ -158,15 +182,32 @@ class _Peer:
         self._protocol.receive(data)
         while (event := self._protocol.next_event()) not in (NEED_DATA, CLOSED):
             assert isinstance(event, Request)
+            self._requests.append(event)
+        self._go_on(connection)
+
+    def _go_on(self, connection: BrokerConnection) -> None:
+        """Responds to what came, up to what has to wait."""
+        while self._requests and not self._is_busy:
+            event = self._requests.popleft()
             response, delay = self._respond(event)
+            if isinstance(response, Pending):
+                self._is_busy = True
+                response.then(lambda message, event=event: self._late(connection, event, message))  # type: ignore[misc]
+                continue
             if response is None:
                 self._driver.after(LATENCY, lambda: self._arrive(connection, b""))
                 return
             if response:
                 self._driver.after(LATENCY + delay, lambda data=response: self._arrive(connection, data))  # type: ignore[misc]
 
-    def _respond(self, event: Request) -> tuple[bytes | None, float]:
-        """The bytes of the response, None to end the connection; and how long they take."""
+    def _late(self, connection: BrokerConnection, event: Request, message: Any) -> None:
+        self._is_busy = False
+        data = self._protocol.send_response(event, message)
+        self._driver.after(LATENCY, lambda: self._arrive(connection, data))
+        self._driver.after(LATENCY, lambda: self._go_on(connection))
+
+    def _respond(self, event: Request) -> tuple[bytes | Pending | None, float]:
+        """The bytes of the response, or that it comes later, None to end the connection; and how long they take."""
         cluster, api = self._cluster, api_name(event.api_key)
         message = event.decode()
         cluster.seen.append((self.node, api, event.version, message))
@@ -183,6 +224,8 @@ class _Peer:
             return b"", 0.0
         delay = action.seconds if isinstance(action, Late) else 0.0
         response = action(message) if callable(action) else cluster.respond(api, message, self.node)
+        if isinstance(response, Pending):
+            return response, delay
         return self._protocol.send_response(event, response), delay
 
     def _arrive(self, connection: BrokerConnection, data: bytes) -> None:

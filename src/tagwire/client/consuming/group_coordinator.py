@@ -33,6 +33,11 @@ class GroupCoordinator(CoordinatorClient):
     def __init__(self, network: NetworkClient, group: str) -> None:
         super().__init__(network.sibling(network.driver), GROUP, group)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known who coordinates the group; they may have changed since."""
+        return self._node is not None
+
     async def request(
         self, message: Callable[[BrokerConnection], RequestMessage[Response]], deadline: float
     ) -> Response:

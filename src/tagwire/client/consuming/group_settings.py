@@ -24,7 +24,8 @@ class GroupSettings:
         instance_id: `group.instance.id` of a static member (KIP-345).
         rack: `client.rack`; "" is none.
         session_timeout: `session.timeout.ms`, None for 45; with "consumer" it is the broker's to set.
-        heartbeat_interval: `heartbeat.interval.ms`, None for 3, or a third of a short session timeout; with "consumer" it is the broker's to set.
+        heartbeat_interval: `heartbeat.interval.ms`, None for 3, or a third of a short session timeout; with "consumer"
+            it is the broker's to set.
         assignors: `partition.assignment.strategy`, names in the order of preference; None for range, and then
             cooperative-sticky. With "consumer" there are none.
         remote_assignor: `group.remote.assignor`, None for the broker's choice; with "classic" there is none.

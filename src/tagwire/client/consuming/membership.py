@@ -18,7 +18,8 @@ class RebalanceHandler(Protocol):
     """What becomes of partitions that a member gains and loses: the consumer. Kafka's classes for it are
     SubscriptionState and ConsumerRebalanceListenerInvoker.
 
-    Heartbeats go on while a call of these is awaited, which may last until the user polls the next time.
+    Heartbeats go on while a call of these is awaited, which may last until the user polls the next time; by
+    `Membership.leave` it may be ended where it waits.
     """
 
     @property
@@ -54,6 +55,11 @@ class Membership(Protocol):
         """Whether the member is joining, or is giving up or taking partitions."""
 
     @property
+    def holds_partitions(self) -> bool:
+        """Whether what the consumer owns is the member's still. Where not, nothing more of it may be given out:
+        `RebalanceHandler.lose` follows at the user's next poll."""
+
+    @property
     def last_error(self) -> TagwireError | None:
         """Why the member is in no group yet, or was not reached at last; None after a success."""
 
@@ -70,7 +76,10 @@ class Membership(Protocol):
         """
 
     def subscribe(self, topics: frozenset[str], pattern: str | None) -> None:
-        """What the member wants from now on. With neither it leaves `run` waiting."""
+        """What the member wants from now on; with neither it does not join again. A pattern has to match the whole name
+        of a topic: in a classic group it is Python's, and matched here; KIP-848's brokers match it as RE2 does.
+
+        Raises ConfigError: it is no pattern."""
 
     def polled(self, now: float) -> None:
         """The user has polled (seconds of the driver's clock): without that for `max_poll_interval`, the member

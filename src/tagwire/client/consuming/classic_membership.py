@@ -1,0 +1,456 @@
+"""A member of a classic group: it joins, is assigned partitions by the leader or leads itself, and sends heartbeats.
+
+Rebalances are eager, where everything is given up before the member joins, or cooperative (KIP-429), where only what
+another member gets is given up, after which it joins again. The assignors decide: the group uses what all of the
+member's have in common. Kafka's classes: AbstractCoordinator, ConsumerCoordinator.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import Final
+
+from tagwire.client.consuming import group_requests as requests
+from tagwire.client.consuming.assignors.assignor import Assignor, RebalanceProtocol
+from tagwire.client.consuming.consumer_protocol import Assignment, Subscription, encode_subscription
+from tagwire.client.consuming.group_coordinator import GroupCoordinator
+from tagwire.client.consuming.group_leader import group_assignment, member_subscriptions
+from tagwire.client.consuming.group_requests import Generation
+from tagwire.client.consuming.group_settings import GroupSettings
+from tagwire.client.consuming.member_tasks import run_together
+from tagwire.client.consuming.membership import RebalanceHandler
+from tagwire.client.consuming.topic_watch import TopicWatch
+from tagwire.client.network_client import NetworkClient
+from tagwire.client.producing.transaction_manager import GroupMetadata
+from tagwire.client.retry import is_retriable, pause_before
+from tagwire.client.scheduling import NEVER, Wait, sleep
+from tagwire.errors import ConfigError, Error, KafkaError, RemoteProtocolError, RequestTimeoutError, TagwireError
+from tagwire.partitions import TopicPartition
+from tagwire.spec.api_keys import ApiKey
+
+logger = logging.getLogger("tagwire.client")
+
+# Seconds that a JoinGroup may take beside the rebalance timeout, at whose end the coordinator responds.
+JOIN_GRACE: Final = 5.0
+
+_NO_COORDINATOR: Final = (Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR)
+
+# What the next JoinGroup mends.
+_REJOINS: Final = (
+    Error.UNKNOWN_MEMBER_ID,
+    Error.ILLEGAL_GENERATION,
+    Error.REBALANCE_IN_PROGRESS,
+    Error.MEMBER_ID_REQUIRED,
+)
+
+POLL_EXPIRED: Final = (
+    "group %r: the consumer did not poll for longer than max.poll.interval.ms (%g s), and leaves until it does: either "
+    "take fewer records at a time, or let it take longer"
+)
+
+
+class MemberState(Enum):
+    """Where a member is (Kafka's AbstractCoordinator.MemberState)."""
+
+    UNJOINED = "has not joined"
+    PREPARING_REBALANCE = "has sent JoinGroup"
+    COMPLETING_REBALANCE = "has sent SyncGroup"
+    STABLE = "has its assignment"
+
+
+class ClassicMembership:
+    """A `Membership` by JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+
+    Attributes:
+        coordinator: see `Membership`.
+        last_error: see `Membership`.
+        state: where it is.
+
+    Args:
+        network: the consumer's. assignors: those of the settings, in their order.
+        handler: what becomes of partitions.
+
+    Raises:
+        ConfigError: the assignors have no way of rebalancing in common.
+    """
+
+    def __init__(
+        self, network: NetworkClient, settings: GroupSettings, assignors: Sequence[Assignor], handler: RebalanceHandler
+    ) -> None:
+        self.coordinator = GroupCoordinator(network, settings.group)
+        self.last_error: TagwireError | None = None
+        self.state = MemberState.UNJOINED
+        self._network = network
+        self._settings = settings
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        self._protocol = _shared_protocol(assignors)
+        self._handler = handler
+        self._topics = TopicWatch(network, settings)
+        self._generation = Generation()
+        self._joined_topics: frozenset[str] = frozenset()
+        self._rejoin_reason = ""
+        self._is_rejoin_needed = True
+        self._is_rebalancing = False
+        self._is_leaving = False
+        self._is_stale = True  # the user has not polled for too long, or not yet
+        self._polled_at = 0.0
+        self._heartbeat_at = NEVER
+        self._session_until = NEVER
+        self._failed_heartbeats = 0
+
+    # What the consumer asks ----------------------------------------------------------------------------------------
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        generation = self._generation
+        return GroupMetadata(self._settings.group, generation.id, generation.member_id, self._settings.instance_id)
+
+    @property
+    def is_rebalancing(self) -> bool:
+        return self._is_rebalancing or self._is_rejoin_needed
+
+    @property
+    def holds_partitions(self) -> bool:
+        return self._generation.id >= 0 and not self._is_session_over()
+
+    def subscribe(self, topics: frozenset[str], pattern: str | None) -> None:
+        self._topics.subscribe(topics, pattern)
+        if pattern is None and topics != self._joined_topics:
+            self.request_rejoin("the subscription has changed")
+
+    def polled(self, now: float) -> None:
+        self._polled_at, self._is_stale = now, False
+
+    def request_rejoin(self, reason: str) -> None:
+        if not self._is_rejoin_needed:
+            logger.info("group %r: joining again: %s", self._settings.group, reason)
+            self._is_rejoin_needed, self._rejoin_reason = True, reason
+
+    def require_member(self) -> GroupMetadata:
+        if self._is_session_over():
+            self._expire_session()
+        if self.state is MemberState.STABLE:
+            return self.metadata
+        what = f"group {self._settings.group!r}: the member {self.state.value}"
+        if self.state is MemberState.UNJOINED:
+            raise KafkaError(Error.UNKNOWN_MEMBER_ID, f"{what}, and its partitions may be another's by now")
+        raise KafkaError(Error.REBALANCE_IN_PROGRESS, f"{what}, and nothing can be committed until it has joined")
+
+    def commit_refused(self, error: KafkaError, sent: GroupMetadata) -> bool:
+        if sent == self.metadata and error.error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
+            self._reset(f"OffsetCommit: {error.error.name}", keeps_id=error.error is Error.ILLEGAL_GENERATION)
+        return False
+
+    async def run(self) -> None:
+        self._is_leaving = False
+        try:
+            await run_together(
+                (self._heartbeats(), self._rebalances(), self._watch_topics()),
+                self._network.now,
+                until=lambda: self._is_leaving,
+            )
+        except TagwireError as error:
+            self.last_error = error
+            self._reset(str(error), keeps_id=True)
+            if self._handler.owned:
+                await self._handler.lose(self._handler.owned)
+            raise
+
+    async def leave(self, deadline: float, reason: str) -> None:
+        self._is_leaving = True
+        await self._tell_leaving(deadline, reason)
+
+    # The membership ------------------------------------------------------------------------------------------------
+
+    def _reset(self, reason: str, *, keeps_id: bool) -> None:
+        """The generation holds no more, and what is owned is lost. The id may still be one that the group has."""
+        logger.info("group %r: generation %d holds no more: %s", self._settings.group, self._generation.id, reason)
+        self.state = MemberState.UNJOINED
+        self._generation = Generation(member_id=self._generation.member_id if keeps_id else "")
+        self._is_rejoin_needed, self._rejoin_reason = True, reason
+
+    def _lost_coordinator(self, error: TagwireError) -> None:
+        """Raises `error` unless a coordinator may be found, or respond, later."""
+        self.last_error = error
+        if not (is_retriable(error) or isinstance(error, RequestTimeoutError)):
+            raise error
+        if not isinstance(error, KafkaError) or error.error in _NO_COORDINATOR:
+            self.coordinator.mark_unknown(str(error))
+
+    def _is_session_over(self) -> bool:
+        return self._sends_heartbeats and self._network.now() >= self._session_until
+
+    def _expire_session(self) -> None:
+        late = f"no heartbeat had a response for {self._settings.session_seconds:g} s (session.timeout.ms)"
+        logger.warning("group %r: %s: the partitions are lost", self._settings.group, late)
+        self.coordinator.mark_unknown(late)
+        self._reset(late, keeps_id=True)
+
+    async def _tell_leaving(self, deadline: float, reason: str) -> None:
+        """Leaves, where the group would else wait for the session to end, and forgets the generation. A static member
+        does not say so: it may come back."""
+        member, state = self._generation.member_id, self.state
+        self._reset(reason, keeps_id=False)
+        if not member or self._settings.instance_id is not None or not self.coordinator.is_known:
+            return
+        if state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE):
+            self.coordinator.close()  # what waits there for the other members would have the response come first
+        try:
+            response = await self.coordinator.request(
+                lambda connection: requests.leave_request(
+                    self._settings, member, reason, connection.version(ApiKey.LEAVE_GROUP)
+                ),
+                deadline,
+            )
+            codes = [response.error_code, *(left.error_code for left in response.members)]
+            if refused := next((code for code in codes if code), 0):
+                raise KafkaError(refused, "LeaveGroup")
+        except TagwireError as error:
+            logger.info("group %r: member %r could not say that it leaves: %s", self._settings.group, member, error)
+
+    # Heartbeats ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _sends_heartbeats(self) -> bool:
+        return self.state in (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
+
+    async def _heartbeats(self) -> None:
+        while True:
+            await Wait(lambda: self._sends_heartbeats, NEVER)
+            poll_until = self._polled_at + self._settings.max_poll_interval
+            due = min(self._heartbeat_at, self._session_until, poll_until)
+            await Wait(lambda: not self._sends_heartbeats, due)
+            now = self._network.now()
+            if self._is_session_over():
+                self._expire_session()
+            elif self._sends_heartbeats and now >= self._polled_at + self._settings.max_poll_interval:
+                await self._expire_poll()
+            elif self._sends_heartbeats and now >= self._heartbeat_at:
+                await self._heartbeat()
+
+    async def _expire_poll(self) -> None:
+        logger.warning(POLL_EXPIRED, self._settings.group, self._settings.max_poll_interval)
+        self._is_stale = True
+        await self._tell_leaving(self._network.deadline(), "consumer poll timeout has expired.")
+
+    async def _heartbeat(self) -> None:
+        sent, sent_at = self._generation, self._network.now()
+        self._heartbeat_at = sent_at + self._settings.heartbeat_seconds
+        try:
+            response = await self.coordinator.request(
+                lambda connection: requests.heartbeat_request(self._settings, sent),
+                min(self._session_until, self._network.deadline()),
+            )
+            if response.error_code:
+                raise KafkaError(response.error_code, f"Heartbeat of group {self._settings.group!r}")
+        except TagwireError as error:
+            if sent is not self._generation:
+                return  # it was of another membership
+            if not isinstance(error, KafkaError) or not self._is_refused(error):
+                self._lost_coordinator(error)
+                self._failed_heartbeats += 1
+                pause = pause_before(self._failed_heartbeats, self._network.driver.random)
+                self._heartbeat_at = self._network.now() + pause
+                return
+        if sent is self._generation:
+            self._failed_heartbeats, self.last_error = 0, None
+            self._session_until = max(self._session_until, sent_at + self._settings.session_seconds)
+
+    def _is_refused(self, error: KafkaError) -> bool:
+        """Whether the coordinator knows the member, or has told that it does not: a heartbeat that need not be
+        repeated."""
+        if error.error is Error.REBALANCE_IN_PROGRESS:
+            if self.state is MemberState.STABLE:
+                self.request_rejoin("group is already rebalancing")
+            return True
+        if error.error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
+            self._reset(f"Heartbeat: {error.error.name}", keeps_id=error.error is Error.ILLEGAL_GENERATION)
+            return True
+        return False
+
+    # Rebalances ----------------------------------------------------------------------------------------------------
+
+    async def _rebalances(self) -> None:
+        attempts = 0
+        while True:
+            await Wait(lambda: self._is_rejoin_needed and not self._is_stale and self._topics.is_wanted, NEVER)
+            self._is_rebalancing = True
+            try:
+                await self._rebalance()
+            except TagwireError as error:
+                attempts += 1
+                self._is_rejoin_needed = True
+                await self._pause(error, attempts)
+            else:
+                attempts, self.last_error = 0, None
+            finally:
+                self._is_rebalancing = False
+
+    async def _pause(self, error: TagwireError, attempts: int) -> None:
+        """Waits before the next attempt, if one is worth it: not before the first that says only to join again."""
+        logger.info("group %r: could not join: %s", self._settings.group, error)
+        now = self._network.now()
+        if isinstance(error, KafkaError) and error.error in _REJOINS:
+            self.last_error = error
+            attempts -= 1
+        else:
+            self._lost_coordinator(error)
+        if attempts == 1:  # up to here the coordinator had a JoinGroup of this member, which has no session meanwhile
+            self._session_until = now + self._settings.session_seconds
+        if self._generation.id >= 0 and now >= self._session_until:
+            self._expire_session()
+        if attempts:
+            await sleep(now + pause_before(attempts, self._network.driver.random))
+
+    async def _rebalance(self) -> None:
+        if self._topics.has_pattern:
+            await self._topics.refresh(self._network.deadline())
+        await self._prepare()
+        if self._is_stale:
+            return  # the user took too long for the revocation, and the member has left
+        self._is_rejoin_needed = False
+        assignment = await self._join()
+        await self._complete(assignment)
+
+    async def _prepare(self) -> None:
+        """Gives up what a member may not have while it joins (ConsumerCoordinator.onJoinPrepare)."""
+        owned = self._handler.owned
+        if self._generation.id < 0 or not self._generation.member_id:
+            if owned:
+                await self._handler.lose(owned)
+        elif self._protocol is RebalanceProtocol.EAGER:
+            if owned:
+                await self._handler.revoke(owned)
+        elif unsubscribed := {partition for partition in owned if not self._topics.admits(partition.topic)}:
+            await self._handler.revoke(unsubscribed)
+        if self._generation.id < 0 and self._handler.owned:
+            await self._handler.lose(self._handler.owned)  # the generation ended meanwhile
+        self._topics.follow()
+
+    async def _join(self) -> Assignment:
+        """JoinGroup and SyncGroup. Raises KafkaError: the coordinator refuses; what that tells of the generation is
+        taken."""
+        group, before = self._settings.group, self._generation
+        topics = self._joined_topics = self._topics.topics
+        self.state = MemberState.PREPARING_REBALANCE
+        logger.info("group %r: joining%s", group, f": {self._rejoin_reason}" if self._rejoin_reason else "")
+        message = requests.join_request(self._settings, before.member_id, self._protocols(topics), self._rejoin_reason)
+        patience = max(self._network.timeout, self._settings.max_poll_interval + JOIN_GRACE)
+        joined = await self.coordinator.request(lambda connection: message, self._network.now() + patience)
+        if joined.error_code:
+            error = KafkaError(joined.error_code, f"JoinGroup of group {group!r}")
+            if error.error is Error.MEMBER_ID_REQUIRED:
+                self._generation = Generation(member_id=joined.member_id)
+            elif error.error is Error.UNKNOWN_MEMBER_ID:
+                self._reset("JoinGroup: UNKNOWN_MEMBER_ID", keeps_id=False)
+            raise error
+        generation = requests.joined_generation(joined, before, list(self._assignors), group)
+        self._begin(generation)
+        assignments: dict[str, bytes] = {}
+        if joined.leader == generation.member_id:
+            subscriptions = member_subscriptions(joined.members, group)
+            wanted = frozenset(topic for each in subscriptions.values() for topic in each.topics)
+            racks = await self._topics.lead(wanted, self._network.deadline())
+            if not joined.skip_assignment:  # a static leader that is back keeps what it had (KIP-814)
+                assignor = self._assignors[generation.protocol]
+                assignments = group_assignment(assignor, self._protocol, racks, subscriptions)
+        synced = await self.coordinator.request(
+            lambda connection: requests.sync_request(self._settings, generation, assignments), self._network.deadline()
+        )
+        if self._generation is not generation:
+            raise KafkaError(Error.ILLEGAL_GENERATION, f"group {group!r}: the generation ended before SyncGroup did")
+        if synced.error_code:
+            error = KafkaError(synced.error_code, f"SyncGroup of group {group!r}")
+            if error.error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
+                self._reset(f"SyncGroup: {error.error.name}", keeps_id=error.error is Error.ILLEGAL_GENERATION)
+            raise error
+        assignment = requests.synced_assignment(synced, generation, group)
+        self.state = MemberState.STABLE
+        return assignment
+
+    def _begin(self, generation: Generation) -> None:
+        now = self._network.now()
+        self._generation, self.state = generation, MemberState.COMPLETING_REBALANCE
+        self._heartbeat_at = now + self._settings.heartbeat_seconds
+        self._session_until = now + self._settings.session_seconds
+        self._failed_heartbeats = 0
+
+    def _protocols(self, topics: frozenset[str]) -> Iterable[tuple[str, bytes]]:
+        """What is told to each assignor, should the group use it."""
+        owned = tuple(self._handler.owned)
+        for assignor in self._assignors.values():
+            subscription = Subscription(
+                tuple(topics),
+                assignor.subscription_user_data(topics, owned),
+                owned,
+                self._generation.id,
+                self._settings.rack or None,
+            )
+            yield assignor.name, encode_subscription(subscription)
+
+    async def _complete(self, assignment: Assignment) -> None:
+        """Takes the assignment (ConsumerCoordinator.onJoinComplete)."""
+        generation, partitions = self._generation, set(assignment.partitions)
+        self._check_topics(partitions)
+        if any(not self._topics.admits(partition.topic) for partition in partitions):
+            self.request_rejoin("received assignment does not match the current subscription")
+            return
+        self._topics.add(frozenset(partition.topic for partition in partitions))
+        self._joined_topics |= {partition.topic for partition in partitions}
+        owned = self._handler.owned
+        if revoked := owned - partitions:
+            await self._handler.revoke(revoked)
+            self.request_rejoin("need to revoke partitions and re-join")
+        if self._generation is not generation:
+            return
+        self._assignors[generation.protocol].on_assignment(assignment, self.metadata)
+        await self._handler.assign(partitions - owned)
+
+    def _check_topics(self, partitions: Iterable[TopicPartition]) -> None:
+        """Raises RemoteProtocolError where the leader assigned what this member did not join for."""
+        for partition in partitions:
+            topic = partition.topic
+            if topic not in self._joined_topics and not (self._topics.has_pattern and self._topics.admits(topic)):
+                raise RemoteProtocolError(
+                    f"assignment of group {self._settings.group!r}: it names {partition}, a topic that the member "
+                    "has not subscribed to"
+                )
+
+    # Topics --------------------------------------------------------------------------------------------------------
+
+    async def _watch_topics(self) -> None:
+        """Joins again where the topics of the pattern, or of the group that this member leads, have changed."""
+        failures = 0
+        while True:
+            await Wait(lambda: self._is_watching, NEVER)
+            await Wait(lambda: not self._is_watching, self._topics.refresh_at)
+            if not self._is_watching or self._network.now() < self._topics.refresh_at:
+                continue
+            try:
+                await self._topics.refresh(self._network.deadline())
+                failures = 0
+            except TagwireError as error:
+                self._lost_coordinator(error)
+                failures += 1
+                await sleep(self._network.now() + pause_before(failures, self._network.driver.random))
+                continue
+            if self._topics.has_changed:
+                self.request_rejoin("cached metadata has changed")
+            elif self._topics.topics != self._joined_topics:
+                self.request_rejoin("the subscription has changed")
+
+    @property
+    def _is_watching(self) -> bool:
+        is_idle = self.state is MemberState.STABLE and not self._is_rejoin_needed and not self._is_rebalancing
+        return is_idle and self._topics.is_watching
+
+
+def _shared_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
+    """The most cooperative way of rebalancing that all assignors have."""
+    shared = frozenset(RebalanceProtocol).intersection(*(assignor.protocols for assignor in assignors))
+    if not shared:
+        names = ", ".join(assignor.name for assignor in assignors)
+        raise ConfigError(f"partition.assignment.strategy: {names}: have no way of rebalancing in common")
+    return max(shared, key=lambda protocol: protocol.value)

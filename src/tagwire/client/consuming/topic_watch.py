@@ -1,0 +1,129 @@
+"""Which topics a member of a classic group subscribes to, and whether they have changed since partitions were assigned.
+
+A pattern is matched by the client, as the classic protocol has it: KIP-848 leaves that to the broker. Kafka's classes:
+SubscriptionState, ConsumerCoordinator.MetadataSnapshot.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tagwire.client.consuming.assignors.assignor import TopicRacks, topic_racks
+from tagwire.client.consuming.group_settings import GroupSettings
+from tagwire.client.metadata import ClusterMetadata
+from tagwire.client.network_client import NetworkClient
+from tagwire.errors import ConfigError, Error
+
+# Seconds after which a topic that does not exist is looked for again.
+MISSING_TOPIC_INTERVAL: Final = 1.0
+
+_NOTHING: Final[frozenset[str]] = frozenset()
+
+
+class TopicWatch:
+    """The topics of one member.
+
+    Attributes:
+        topics: those subscribed to; with a pattern, those that it matched at last.
+        refresh_at: when metadata is to be looked at again (seconds of the driver's clock).
+    """
+
+    def __init__(self, network: NetworkClient, settings: GroupSettings) -> None:
+        self.topics = _NOTHING
+        self.refresh_at = 0.0
+        self._network = network
+        self._settings = settings
+        self._pattern: re.Pattern[str] | None = None
+        self._group_topics = _NOTHING  # of all members, while this one leads them
+        self._known: TopicRacks = {}
+        self._assigned: TopicRacks | None = None  # what partitions were assigned by, while this member leads
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is anything to join the group for."""
+        return self._pattern is not None or bool(self.topics)
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether changes matter to this member: it leads the group, or has a pattern."""
+        return self._pattern is not None or self._assigned is not None
+
+    @property
+    def has_pattern(self) -> bool:
+        """Whether the topics are those that a pattern matches."""
+        return self._pattern is not None
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the group's topics are not what this member, who leads it, has assigned by."""
+        return self._assigned is not None and self._assigned != self._known
+
+    def subscribe(self, topics: frozenset[str], pattern: str | None) -> None:
+        """Subscribes to these topics, or to those that the whole of `pattern` matches. Raises ConfigError: it is no
+        regular expression."""
+        try:
+            self._pattern = None if pattern is None else re.compile(pattern)
+        except re.error as error:
+            raise ConfigError(f"pattern: {pattern!r}: is no regular expression: {error}") from None
+        self.topics = topics
+        self.refresh_at = 0.0
+
+    def admits(self, topic: str) -> bool:
+        """Whether a topic may be assigned: it is subscribed to, or the pattern matches it."""
+        return topic in self.topics or (self._pattern is not None and self._pattern.fullmatch(topic) is not None)
+
+    def add(self, topics: frozenset[str]) -> None:
+        """Takes topics that the leader knew of first and the pattern matches."""
+        self.topics |= topics
+
+    async def refresh(self, deadline: float) -> None:
+        """Looks at metadata anew. Raises as `NetworkClient.refresh`."""
+        if not self.is_wanted:
+            return
+        names = None if self._pattern is not None else self.topics | self._group_topics
+        cluster = await self._network.refresh(names, deadline, allow_auto_create=self._settings.allow_auto_create)
+        if self._pattern is not None:
+            self.topics = frozenset(name for name in cluster.topics if self._is_matched(cluster, name))
+        self._take(cluster)
+
+    async def lead(self, topics: frozenset[str], deadline: float) -> TopicRacks:
+        """The topics of all members, whose changes matter from now on. Raises as `refresh`."""
+        self._group_topics = topics
+        names = self.topics | topics
+        cluster = await self._network.refresh(names, deadline, allow_auto_create=self._settings.allow_auto_create)
+        self._take(cluster)
+        self._assigned = self._known
+        return topic_racks(cluster)
+
+    def follow(self) -> None:
+        """This member leads no more."""
+        self._group_topics, self._assigned = _NOTHING, None
+
+    def _take(self, cluster: ClusterMetadata) -> None:
+        self._known = self._snapshot(cluster)
+        wait = self._settings.metadata_max_age
+        if any(name not in self._known for name in self.topics | self._group_topics):
+            wait = min(wait, MISSING_TOPIC_INTERVAL)
+        self.refresh_at = self._network.now() + wait
+
+    def _is_matched(self, cluster: ClusterMetadata, name: str) -> bool:
+        topic = cluster.topics[name]
+        if topic.error or (topic.is_internal and self._settings.exclude_internal_topics):
+            return False
+        return self._pattern is not None and self._pattern.fullmatch(name) is not None
+
+    def _snapshot(self, cluster: ClusterMetadata) -> TopicRacks:
+        """The partitions of the topics, with their racks only where this member has one: others do not look at them.
+        A topic that cannot be used at the moment is as it was."""
+        found = {}
+        racks = topic_racks(cluster)
+        for name in self.topics | self._group_topics:
+            topic = cluster.topics.get(name)
+            if topic is not None and topic.error and topic.error is not Error.UNKNOWN_TOPIC_OR_PARTITION:
+                if name in self._known:
+                    found[name] = self._known[name]
+            elif name in racks:
+                partitions = racks[name]
+                found[name] = partitions if self._settings.rack else dict.fromkeys(partitions, frozenset[str]())
+        return found
