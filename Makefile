@@ -13,13 +13,17 @@ OUT ?= out
 HEADERS ?=
 WHAT ?= all
 PYTEST ?=
-# Whole files go to each process, since a file's tests share a broker or a Spark session; the slow ones first.
+# tests/conftest.py says what goes to one process together; the slow ones first.
 # Four on two cores: much of the time a test waits, for Java, a disk or a time limit.
-PROCESSES := -n 4 --dist loadfile --no-loadscope-reorder
+PROCESSES := -n 4 --dist loadgroup --no-loadscope-reorder
 
 # The longest files first. Two processes: half of the time one waits for Java, and each has brokers and Spark of its own.
 INTEROP := -n 2 --dist loadfile --no-loadscope-reorder $(patsubst %,tests/interop/test_%.py, \
 	exactly_once newcomers spark_connector published_clients audit spark_cluster) tests/interop
+
+# What depends on the kernels. Building them, and comparing both kinds of them, is done once.
+ON_KERNELS := tests/kernel tests/codec tests/records tests/rpc tests/capture \
+	--ignore tests/kernel/test_building.py --ignore tests/kernel/test_differential.py
 
 .PHONY: run test lint interop nightly bench docs stubs wheel setup clean
 
@@ -29,8 +33,8 @@ run: setup
 
 # The whole suite runs on the compiled kernels; what depends on them runs again on the same source uncompiled.
 test: setup
-	$(BIN)/python -m pytest -q $(PROCESSES) tests/spark tests $(PYTEST)
-	TAGWIRE_PURE=1 $(BIN)/python -m pytest -q tests/kernel tests/spec tests/codec tests/records tests/rpc tests/capture $(PROCESSES) $(PYTEST)
+	$(BIN)/python -m pytest -q -m "not long" $(PROCESSES) tests/spark tests $(PYTEST)
+	TAGWIRE_PURE=1 $(BIN)/python -m pytest -q -m "not long" $(PROCESSES) $(ON_KERNELS) $(PYTEST)
 
 lint: setup
 	$(BIN)/ruff check .
@@ -42,6 +46,7 @@ lint: setup
 # Compares with Kafka's published jars, fetched with Maven and kept under .cache/; what cannot be fetched is NOT RUN.
 interop: setup
 	$(BIN)/python scripts/rebuild_releases.py --check
+	$(BIN)/python -m pytest -q --timeout 600 -n 2 --dist loadgroup -m long tests $(PYTEST)
 	$(BIN)/python -m pytest -q --timeout 600 $(INTEROP) $(PYTEST)
 
 # What takes longer than that: half an hour of a broker under load that is killed again and again.

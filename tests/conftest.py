@@ -44,6 +44,22 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any):
     return done
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What runs in one process where there are several: a file's tests, which share a broker; and half of the files
+    that share a Spark session, since starting and warming one takes longer than most of them."""
+    if config.getoption("dist", "no") != "loadgroup":
+        return
+    halves: dict[str, int] = {}
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        if "spark" in getattr(item, "fixturenames", ()):
+            halves.setdefault(file, len(halves) % 2)
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(f"spark-{halves[file]}" if file in halves else file))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     mode = "compiled" if kernel.compiled else "uncompiled (TAGWIRE_PURE=1)"
     terminalreporter.write_line(f"This suite ran on kernels that are {mode}; {SEED}={seed_of_environment()}.")

@@ -20,6 +20,7 @@ CASES = 20_000
 
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(not kernel.compiled, reason="compared when the suite runs on compiled kernels")
+@pytest.mark.long
 def test_compiled_and_uncompiled_kernels_do_the_same_with_mutated_bytes_and_values() -> None:
     found = compare(seed_of_environment(), CASES)
     assert found.problems == [], found.report()

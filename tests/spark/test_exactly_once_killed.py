@@ -37,6 +37,7 @@ with session(Path(out, "spark.log")) as spark:
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_a_query_killed_between_the_ends_of_a_decision_writes_every_row_once(broker, topic, produce, tmp_path):
     target = f"{topic}-target"
     values = [b"v%d" % at for at in range(ROWS)]

@@ -107,6 +107,7 @@ def test_java_ends_with_its_command_whatever_ends_that(command, signals, code):
 
 
 @pytest.mark.timeout(3 * LIMIT)
+@pytest.mark.long
 def test_a_session_that_is_interrupted_ends_its_java_and_the_next_starts_another(tmp_path):
     program = f"""
 import os

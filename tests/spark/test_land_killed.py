@@ -83,6 +83,7 @@ def offsets_of(out: Path) -> Counter[tuple[int, int]]:
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_a_job_killed_at_any_step_and_run_again_lands_every_record_once(spark, broker, topic, produce, tmp_path):
     records = [Record(None, b'{"n":%d}' % i, (), NOON + (i % 3) * DAY) for i in range(RECORDS)]
     produce(topic, {0: records, 1: records})

@@ -101,12 +101,14 @@ def run(tmp_path: Path, text: str) -> tuple[str, set[str]]:
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_a_test_that_hangs_fails_alone(tmp_path: Path) -> None:
     said, failed = run(tmp_path, PLANTED)
     assert failed == {"test_that_waits_for_java", "test_that_waits_for_python"}, said
     assert "2 failed, 4 passed" in said
 
 
+@pytest.mark.long
 def test_a_test_whose_worker_spark_did_not_wait_for_runs_again_and_no_other(tmp_path: Path) -> None:
     said, failed = run(tmp_path, LATE)
     assert failed == {"test_wrong", "test_always_late"}, said
