@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from types import TracebackType
-from typing import Any, Self, Unpack, cast, overload
+from typing import Any, Self, Unpack, overload
 
 from tagwire.client import arguments
 from tagwire.client.blocking_network_client import BlockingNetworkClient
-from tagwire.client.broker_connection import BrokerConnection
-from tagwire.client.config import (
-    Bootstrap,
-    FetchSettings,
-    ProduceSettings,
-    Settings,
-    addresses_of,
-    at_least,
-    bootstrap_text,
-    of_type,
-    parse,
-)
-from tagwire.client.connection_settings import ConnectionSettings
+from tagwire.client.client_core import ClientCore, client_settings
+from tagwire.client.config import Bootstrap, FetchSettings, ProduceSettings
 from tagwire.client.consume_settings import ConsumeSettings
 from tagwire.client.metadata import ClusterMetadata, TopicMetadata
 from tagwire.client.metrics import MetricValues
 from tagwire.client.network_client import ResponseMessage
 from tagwire.client.offset_spec import OffsetSpec
-from tagwire.client.offsets import offsets_of
-from tagwire.client.security import SecurityOptions, security_of
+from tagwire.client.security import SecurityOptions
 from tagwire.client.unclosed import warn_unclosed
-from tagwire.client.versions import policy, speakable
 from tagwire.codec import MessageObject, RequestMessage
-from tagwire.errors import EncodeError
 from tagwire.partitions import TopicPartition
-from tagwire.rpc import Api, BrokerFeatures, Features, Range, Usability, api_name
+from tagwire.rpc import Api, BrokerFeatures, Features, Range, Usability
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -88,25 +74,24 @@ class Client:
         header_fields: Mapping[str, Any] = _NOTHING,
         **security: Unpack[SecurityOptions],
     ) -> None:
-        timeout = at_least("timeout", timeout, 0)
-        apis = (apis,) if isinstance(apis, Api) else apis
-        of_type("apis", apis, Iterable, "a list of what tagwire.rpc.api_of makes")
-        apis = tuple(apis)
-        for api in apis:
-            of_type("one of apis", api, Api, "what tagwire.rpc.api_of makes")
-        of_type("header_fields", header_fields, Mapping, "a dict by attribute of the header")
-        settings = parse(bootstrap) if isinstance(bootstrap, Mapping) else Settings(bootstrap_text(bootstrap))
+        settings = client_settings(
+            bootstrap,
+            {
+                "client_id": client_id,
+                "timeout": timeout,
+                "exclude": exclude,
+                "versions": versions,
+                "fallback": fallback,
+                "apis": apis,
+                "header_fields": header_fields,
+                **security,
+            },
+        )
         self.fetch_settings: FetchSettings = settings.fetch
         self.produce_settings: ProduceSettings = settings.produce
         self.consume_settings: ConsumeSettings = settings.consume
-        added = {api.key: api for api in apis}
-        name = settings.client_id if client_id is None else arguments.name("client_id", client_id)
-        secured = security_of({**settings.security, **security}, Client.__init__.__kwdefaults__ or ())
-        connections = ConnectionSettings(
-            name, policy(exclude, versions, fallback, added), secured, added, dict(header_fields)
-        )
-        limit = settings.timeout if timeout is None else timeout
-        self.network = BlockingNetworkClient(addresses_of(settings.bootstrap), connections, limit)
+        self.network = BlockingNetworkClient(settings.addresses, settings.connections, settings.timeout)
+        self._core = ClientCore(self.network.core, settings)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
@@ -154,15 +139,7 @@ class Client:
             ConnectError, ConnectionLostError, RequestTimeoutError, ProtocolError, DecodeError: no response that can
             be read.
         """
-        if not isinstance(message, MessageObject):
-            raise EncodeError(
-                f"message is {type(message).__name__}, not a request of tagwire.messages, such as "
-                "messages.MetadataRequest(topics=None)"
-            )
-        network = self.network
-        deadline = network.deadline()
-        request = cast("RequestMessage[MessageObject]", message)
-        return network.request(network.connection(node, deadline), request, deadline, version)
+        return self.network.run(self._core.request(message, node=node, version=version))
 
     def versions(self, node: int | None = None) -> dict[int, Range]:
         """{API key: (lowest, highest)} as the broker serves them, APIs that tagwire does not know included.
@@ -173,7 +150,7 @@ class Client:
         Raises:
             ConnectError, ...: the broker cannot be reached.
         """
-        return dict(self._connection(node).ranges)
+        return self.network.run(self._core.versions(node))
 
     def features(self, node: int | None = None) -> BrokerFeatures:
         """What a broker tells of features: those it supports, and those that are finalized in the cluster (KIP-584).
@@ -184,12 +161,12 @@ class Client:
         Raises:
             ConnectError, ...: the broker cannot be reached.
         """
-        return self._connection(node).features
+        return self.network.run(self._core.features(node))
 
     def finalized_features(self) -> Mapping[str, int]:
         """{feature: level} of the cluster's finalized features, as of the highest epoch that any broker told. Empty
         before the first connection, and where brokers do not tell (before Kafka 2.7)."""
-        return self.network.core.finalized.finalized
+        return self._core.finalized_features()
 
     def usable(self, features: Features, feature: str) -> Usability:
         """Whether every broker of the cluster and this client can do `feature`; if not, what stands against it.
@@ -201,11 +178,7 @@ class Client:
         Raises:
             KeyError: no feature has this name. ConnectError, ...: a broker cannot be reached.
         """
-        network = self.network
-        deadline = network.deadline()
-        brokers = network.refresh([], deadline).brokers
-        ranges = {str(node): network.connection(node.id, deadline).ranges for node in brokers.values()}
-        return features.usable(feature, ranges, speakable())
+        return self.network.run(self._core.usable(features, feature))
 
     @property
     def timeout(self) -> float:
@@ -214,13 +187,13 @@ class Client:
 
     def negotiated(self) -> dict[str, int]:
         """{API name: version} of requests sent so far; the lowest where brokers differ."""
-        return {api_name(api): version for api, version in sorted(self.network.core.negotiated.items())}
+        return self._core.negotiated()
 
     def metrics(self) -> MetricValues:
         """What the client measures, plain values by the names of Kafka's own metrics: {group: {name: value}}, such as
         {"client-metrics": {"request-total": 3.0, ...}, "client-node-metrics.node-1": {...}}; None where nothing is to
         be averaged."""
-        return self.network.core.metrics.values("client")
+        return self._core.metrics()
 
     def metadata(self, topics: arguments.Names | None = None, *, allow_auto_create: bool = False) -> ClusterMetadata:
         """The cluster, and these topics, or this one; None requests all topics. What a topic lacks is in its `error`,
@@ -232,8 +205,7 @@ class Client:
         Raises:
             ConnectError, RequestTimeoutError, ...: as `request`; KafkaError where the whole request is refused.
         """
-        wanted = None if topics is None else arguments.names("topics", topics)
-        return self.network.refresh(wanted, self.network.deadline(), allow_auto_create=allow_auto_create)
+        return self.network.run(self._core.metadata(topics, allow_auto_create=allow_auto_create))
 
     def topic(self, name: str) -> TopicMetadata:
         """A topic that exists and can be used, cached, or after a refresh of its metadata.
@@ -262,8 +234,4 @@ class Client:
             RemoteProtocolError: the broker tells an offset that none can be, or of what was not requested.
             ConfigError: there is no such isolation, or `partitions` means nothing.
         """
-        isolation = isolation or self.fetch_settings.isolation
-        return self.network.run(offsets_of(self.network.core, partitions, isolation))
-
-    def _connection(self, node: int | None) -> BrokerConnection:
-        return self.network.connection(node, self.network.deadline())
+        return self.network.run(self._core.list_offsets(partitions, isolation=isolation))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 from tagwire.client.scheduling import Wait
@@ -28,6 +29,7 @@ class InFlightRequest(Generic[ResponseMessage]):
         is_written: whether all of it was handed to the system: before, the broker cannot have read it.
         has_response: False for a request without a response, which is done when it is written.
         done: whether its response is there, or will never be.
+        on_settled: called when it is done, by one who waits for that.
     """
 
     __slots__ = (
@@ -38,6 +40,7 @@ class InFlightRequest(Generic[ResponseMessage]):
         "has_response",
         "is_written",
         "name",
+        "on_settled",
         "sent_at",
         "version",
     )
@@ -50,12 +53,15 @@ class InFlightRequest(Generic[ResponseMessage]):
         self.is_written = False
         self.has_response = True
         self.done = False
+        self.on_settled: Callable[[], None] | None = None
         self._response: Any = None
         self._error: TagwireError | None = None
 
     def settle(self, response: Any = None, error: TagwireError | None = None) -> None:
         """Called once, by the connection."""
         self.done, self._response, self._error = True, response, error
+        if self.on_settled is not None:
+            self.on_settled()
 
     async def response(self, deadline: float) -> ResponseMessage:
         """Waits for the response; None for a request that has none.
@@ -65,7 +71,7 @@ class InFlightRequest(Generic[ResponseMessage]):
             ConnectionLostError, ProtocolError, DecodeError: the connection is closed.
             UnsupportedVersionError: the broker says that it does not support the request.
         """
-        await Wait(lambda: self.done, deadline)
+        await Wait(lambda: self.done, deadline, (self,))
         if not self.done:
             raise self.connection.expire(self)
         return self.result()

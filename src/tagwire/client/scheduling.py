@@ -7,15 +7,25 @@ blocks: whoever resumes the coroutines passes the time in (`tagwire.client.block
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Hashable, Iterable
+from collections.abc import Callable, Coroutine, Generator, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 Result = TypeVar("Result")
 
 NEVER: Final = float("inf")
+
+
+class Source(Protocol):
+    """What tells when it has changed.
+
+    Attributes:
+        on_settled: called then, by one who waits.
+    """
+
+    on_settled: Callable[[], None] | None
 
 
 class Wait:
@@ -24,13 +34,16 @@ class Wait:
     Args:
         ready: whether it may go on.
         until: when it goes on all the same (seconds of the driver's clock).
+        sources: what has to change before `ready` can, so that nobody need look before; without any, whatever happens
+            may have changed it.
     """
 
-    __slots__ = ("ready", "until")
+    __slots__ = ("ready", "sources", "until")
 
-    def __init__(self, ready: Callable[[], bool], until: float) -> None:
+    def __init__(self, ready: Callable[[], bool], until: float, sources: Sequence[Source] = ()) -> None:
         self.ready = ready
         self.until = until
+        self.sources = sources
 
     def __await__(self) -> Generator[Wait, None, None]:
         if not self.ready():
@@ -101,6 +114,14 @@ class Tasks:
         """When the first of them goes on whatever happens (seconds of the driver's clock)."""
         return min((task.wait.until for task in self._tasks.values() if task.wait is not None), default=NEVER)
 
+    @property
+    def sources(self) -> list[Source]:
+        """What has to change before any of them goes on, but for the time; empty where whatever happens may do."""
+        waits = [task.wait for task in self._tasks.values()]
+        if not all(wait is not None and wait.sources for wait in waits):
+            return []
+        return [source for wait in waits if wait is not None for source in wait.sources]
+
     def is_any_over(self, now: float) -> bool:
         """Whether any of them goes on now."""
         return any(task.is_over(now) for task in self._tasks.values())
@@ -158,7 +179,7 @@ async def gather(works: Iterable[Work[Result]], now: Callable[[], float]) -> lis
         for key, work in enumerate(begun):
             tasks.start(key, work, partial(end, key))
         while len(ended) < len(begun):
-            await Wait(lambda: tasks.is_any_over(now()), tasks.until)
+            await Wait(lambda: tasks.is_any_over(now()), tasks.until, tasks.sources)
             tasks.step(now())
     finally:
         tasks.close()

@@ -1,0 +1,117 @@
+"""What runs the core of a producer or a consumer on an event loop (`tagwire.client.core_host`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from tagwire.client.aio.asyncio_driver import AsyncioDriver
+from tagwire.client.core_host import CoreWork
+from tagwire.client.scheduling import NEVER, Tasks, Work
+from tagwire.errors import RequestTimeoutError, TagwireError
+
+logger = logging.getLogger("tagwire.client")
+
+Result = TypeVar("Result")
+
+# A caller's deadline is also that of what the core does for it; this is how much later the result may be there.
+_GRACE: Final = 1.0
+
+
+class CoreTask:
+    """Steps of the core's work between those of everybody else's tasks. For the event loop of its driver.
+
+    Args:
+        tasks: where what callers ask of it runs, beside the work.
+        driver: what runs the connections of both; it is closed with the work.
+        owner: what the work is of, "producer" or "consumer", as errors say.
+    """
+
+    def __init__(self, work: CoreWork, tasks: Tasks, driver: AsyncioDriver, owner: str) -> None:
+        self._work = work
+        self._tasks = tasks
+        self._driver = driver
+        self._owner = owner
+        self._begun: set[asyncio.Future[Any]] = set()
+        self._is_over = False
+        driver.hosted = self
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self._is_over
+
+    def require_waitable(self) -> None:
+        """Raises TagwireError in another event loop."""
+        self._driver.require_loop()
+
+    def wakeup(self) -> None:
+        """Lets the work look for something to do."""
+        self._driver.turn_soon()
+
+    async def result(self, function: Callable[[], Work[Result]], deadline: float) -> Result:
+        """What the coroutine that `function` begins gives or raises. Where the task is cancelled, it goes on.
+
+        Raises:
+            RequestTimeoutError: it was not done by the deadline. TagwireError: the work has ended.
+        """
+        self.require_waitable()
+        if self._is_over:
+            raise self._closed()
+        future: asyncio.Future[Result] = self._driver.loop.create_future()
+        self._begun.add(future)
+        self._tasks.start(future, function(), partial(self._settle, future))
+        self._driver.turn_soon()
+        late = self._driver.loop.call_later(max(deadline - self._driver.now(), 0.0) + _GRACE, self._expire, future)
+        try:
+            return await future
+        finally:
+            late.cancel()
+
+    def step(self) -> float:
+        """For the driver: the work's next step, and when the one after it is due."""
+        if self._is_over:
+            return NEVER
+        try:
+            self._work.step()
+            return self._work.until()
+        except BaseException as error:
+            logger.exception("the %s's work failed", self._owner)
+            self._work.failed(error)
+            self.stop()
+            if not isinstance(error, Exception):
+                raise
+            return NEVER
+
+    def stop(self) -> None:
+        """Ends the work, and closes its connections."""
+        if self._is_over:
+            return
+        self._is_over = True
+        self._work.close()
+        if not self._driver.loop.is_closed():
+            for future in self._begun:
+                if not future.done():
+                    future.set_exception(self._closed())
+        self._begun.clear()
+        self._driver.close()
+
+    def _settle(self, future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+        self._begun.discard(future)
+        if future.done():
+            return  # nobody waits any more
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    def _expire(self, future: asyncio.Future[Any]) -> None:
+        if not future.done():
+            late = f"the {self._owner} was busy with brokers that do not respond"
+            future.set_exception(RequestTimeoutError(late))
+
+    def _closed(self) -> TagwireError:
+        return TagwireError(f"the {self._owner} is closed")
