@@ -17,7 +17,7 @@ def warn_unclosed(owner: object, network: NetworkClient, driver: AsyncioDriver) 
         if network.is_of_this_process:
             kind = type(owner).__name__
             warnings.warn(
-                f"a {kind} of {network.addresses} was never closed: write `async with {kind}(...) as ...:`, or await "
+                f"an {kind} of {network.addresses} was never closed: write `async with {kind}(...) as ...:`, or await "
                 "its close() when it is done",
                 ResourceWarning,
                 stacklevel=3,
