@@ -130,6 +130,13 @@ class RequestTimeoutError(TagwireError):
     """No response within the request's time."""
 
 
+class BufferFullError(RequestTimeoutError):
+    """A producer has no room for a record: as much as it may keep is not delivered yet. The same record may be sent
+    again when some of it is (BufferExhaustedException of Kafka, BufferError of librdkafka's Python client)."""
+
+    retriable = True
+
+
 class ProtocolError(TagwireError):
     """The protocol of a connection is broken; the two kinds below say by which side."""
 

@@ -51,10 +51,6 @@ ABSENT: dict[str, Callable[[], bool]] = {
     "a schema registry": lambda: nowhere("schema", "avro", "protobuf", "serializer"),
     "OAUTHBEARER": lambda: set(MECHANISMS) == {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"},
     "JKS": lambda: not any(word in name for name in parameters(tagwire.client.Security) for word in ("jks", "pkcs")),
-    "delivery callbacks of `send` (`on_delivery`)": lambda: (
-        nowhere("callback") and not {"callback", "on_delivery"} & set(inspect.signature(Producer.send).parameters)
-    ),
-    "a partitioner": lambda: "partitioner" not in parameters(Producer),
     "telemetry": lambda: nowhere("telemetry") and not SPOKEN & {"GetTelemetrySubscriptions", "PushTelemetry"},
     "reading from the nearest replica": lambda: "client.rack" not in _READ and nowhere("rack"),
     "ACLs": lambda: (

@@ -30,6 +30,7 @@ from tagwire.client.offset_spec import AtTimestamp
 from tagwire.client.producing import (
     Delivery,
     GroupMetadata,
+    Partitioner,
     Producer,
     ProducerIdentity,
     ProducerOptions,
@@ -74,6 +75,7 @@ __all__ = [
     "PartitionEnd",
     "PartitionLag",
     "PartitionMetadata",
+    "Partitioner",
     "Position",
     "Producer",
     "ProducerIdentity",

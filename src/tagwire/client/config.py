@@ -11,6 +11,10 @@ Read:
 | fetch.max.wait.ms, fetch.min.bytes | how long a Fetch waits, and for how much |
 | acks, enable.idempotence, compression.type, batch.size, linger.ms, buffer.memory, max.block.ms | of a producer |
 | retries, delivery.timeout.ms, max.in.flight.requests.per.connection (5 at most) | of a producer |
+| compression.level, compression.gzip.level, compression.lz4.level, compression.zstd.level | of a producer |
+| queue.buffering.max.messages, queue.buffering.max.kbytes | how much a producer keeps |
+| partitioner, partitioner.class, partitioner.ignore.keys, partitioner.adaptive.partitioning.enable,
+  partitioner.availability.timeout.ms | where a producer's records go |
 | transactional.id, transaction.timeout.ms | of a producer with transactions |
 | group.id | whose committed offsets a reader means, and which group a consumer joins |
 | group.protocol, group.instance.id, group.remote.assignor, partition.assignment.strategy | of a consumer in a group |
@@ -64,6 +68,27 @@ ISOLATIONS: Final = {READ_UNCOMMITTED: 0, READ_COMMITTED: 1}
 
 # More would be out of order after a failure: brokers remember five batches of a producer (Kafka's ProducerStateEntry).
 MAX_IN_FLIGHT: Final = 5
+
+MURMUR2_RANDOM: Final = "murmur2_random"
+ROUND_ROBIN: Final = "round_robin"
+PARTITIONERS: Final = (
+    MURMUR2_RANDOM,
+    "murmur2",
+    "consistent_random",
+    "consistent",
+    "fnv1a_random",
+    "fnv1a",
+    "random",
+    ROUND_ROBIN,
+)
+"""Partitioners by librdkafka's names; what they do is in `tagwire.client.producing.partitioners`."""
+
+# Java's classes that are one of them.
+_PARTITIONER_CLASSES: Final = {
+    "org.apache.kafka.clients.producer.internals.DefaultPartitioner": MURMUR2_RANDOM,
+    "org.apache.kafka.clients.producer.UniformStickyPartitioner": "random",
+    "org.apache.kafka.clients.producer.RoundRobinPartitioner": ROUND_ROBIN,
+}
 
 NO_RESET: Final = "none"
 OFFSET_RESETS: Final = (NO_RESET, "earliest", "latest")
@@ -128,6 +153,23 @@ class ProduceSettings:
     transactional_id: str | None = None
     transaction_timeout: float = 60.0
     dialect: str | None = None
+    compression_level: int | None = None
+    gzip_level: int | None = None
+    lz4_level: int | None = None
+    zstd_level: int | None = None
+    buffer_records: int | None = None
+    block_on_buffer_full: bool = True
+    partitioner: str | Callable[[str, Any, int], int | None] = MURMUR2_RANDOM
+    ignore_keys: bool = False
+    adaptive_partitioning: bool = True
+    availability_timeout: float = 0.0
+
+    def level_of(self, compression: str) -> int | None:
+        """The level of a codec; None is its default."""
+        own = {"gzip": self.gzip_level, "lz4": self.lz4_level, "zstd": self.zstd_level}
+        if compression in own and own[compression] is None and compression == self.compression:
+            return self.compression_level
+        return own.get(compression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +422,32 @@ def _seconds(lowest_ms: int) -> Callable[[str, str], float]:
     return lambda name, text: read_ms(name, text) / 1000
 
 
+def _level(name: str, text: str) -> int | None:
+    """librdkafka's -1 is the codec's default."""
+    found = _whole(-MAX_INT, MAX_INT)(name, text)
+    return None if found == -1 else found
+
+
+def _records_kept(name: str, text: str) -> int | None:
+    return _whole(0, MAX_INT)(name, text) or None
+
+
+def _kibibytes(name: str, text: str) -> int:
+    return 1024 * _whole(1, MAX_INT)(name, text)
+
+
+def _partitioner(name: str, text: str) -> str:
+    if text not in PARTITIONERS:
+        raise wrong(name, text, ", ".join(PARTITIONERS))
+    return text
+
+
+def _partitioner_class(name: str, text: str) -> str:
+    if text not in _PARTITIONER_CLASSES:
+        raise ConfigError(f"{name}: {told(text)!r} is a class of Java's: give Producer(partitioner=...) a function")
+    return _PARTITIONER_CLASSES[text]
+
+
 def _linger(name: str, text: str) -> float:
     """librdkafka takes parts of a millisecond."""
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text, re.ASCII):
@@ -422,6 +490,17 @@ _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "buffer.memory": ("produce", "buffer_memory", _whole(1, 2**53)),
     "max.block.ms": ("produce", "max_block", _seconds(0)),
     "max.in.flight.requests.per.connection": ("produce", "in_flight", _in_flight),
+    "compression.level": ("produce", "compression_level", _level),
+    "compression.gzip.level": ("produce", "gzip_level", _level),
+    "compression.lz4.level": ("produce", "lz4_level", _level),
+    "compression.zstd.level": ("produce", "zstd_level", _whole(-MAX_INT, MAX_INT)),
+    "queue.buffering.max.messages": ("produce", "buffer_records", _records_kept),
+    "queue.buffering.max.kbytes": ("produce", "buffer_memory", _kibibytes),
+    "partitioner": ("produce", "partitioner", _partitioner),
+    "partitioner.class": ("produce", "partitioner", _partitioner_class),
+    "partitioner.ignore.keys": ("produce", "ignore_keys", _flag),
+    "partitioner.adaptive.partitioning.enable": ("produce", "adaptive_partitioning", _flag),
+    "partitioner.availability.timeout.ms": ("produce", "availability_timeout", _seconds(0)),
     "transactional.id": ("produce", "transactional_id", _text),
     "transaction.timeout.ms": ("produce", "transaction_timeout", _seconds(1)),
 }

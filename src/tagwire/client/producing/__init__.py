@@ -10,6 +10,7 @@ from tagwire.client.producing.batch_delivery import RecordMetadata, RowsMetadata
 from tagwire.client.producing.delivery import Delivery, RowsDelivery
 from tagwire.client.producing.end_txn import end_transaction
 from tagwire.client.producing.partitioner import StickyPartition, murmur2, partition_of
+from tagwire.client.producing.partitioners import Partitioner
 from tagwire.client.producing.producer import Producer
 from tagwire.client.producing.producer_id import ProducerIdentity
 from tagwire.client.producing.settings import ProducerOptions
@@ -18,6 +19,7 @@ from tagwire.client.producing.transaction_manager import GroupMetadata
 __all__ = [
     "Delivery",
     "GroupMetadata",
+    "Partitioner",
     "Producer",
     "ProducerIdentity",
     "ProducerOptions",

@@ -85,6 +85,7 @@ def row_batches(
                 own,
                 max_batch_bytes=batch_bytes,
                 compression=partitioner.compression,
+                level=partitioner.level,
                 dialect=dialect,
                 register=register,
             ):
@@ -135,7 +136,7 @@ def _spread(rows: pa.RecordBatch, partitioner: TopicPartitioner) -> Iterator[tup
 def _partitions(rows: pa.RecordBatch, partitioner: TopicPartitioner) -> pa.Array | None:
     """The partition of each row as int32; None where all may go anywhere. Where only some may, they go where such
     records go now: in one partition rows keep their order, whether they have keys or not."""
-    named, keys = _column(rows, "partition"), _column(rows, "key")
+    named, keys = _column(rows, "partition"), _keys(rows, partitioner)
     if named is None:
         return None if keys is None else _by_key(keys, partitioner)
     if not pa.types.is_integer(named.type):
@@ -157,16 +158,27 @@ def _by_key(keys: pa.Array, partitioner: TopicPartitioner) -> pa.Array:
         keys = keys.cast(pa.binary())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise EncodeError(f"column key is {keys.type}, not binary or string of less than 2 GiB") from None
+    if not partitioner.hashes_by_column:
+        found = [partitioner.partition_of_key(key) for key in keys.to_pylist()]
+        return pc.fill_null(pa.array(found, pa.int32()), _anywhere(partitioner))
     _, ends, data = keys.buffers()
-    found = bytearray(4 * len(keys))
+    hashes = bytearray(4 * len(keys))
     kernel.partitions_of(
         memoryview(ends).cast("i")[keys.offset : keys.offset + len(keys) + 1],
         memoryview(data or b"").cast("B"),
         len(partitioner),
-        memoryview(found).cast("i"),
+        memoryview(hashes).cast("i"),
     )
-    hashed = pa.Array.from_buffers(pa.int32(), len(keys), [None, pa.py_buffer(found)])
+    hashed = pa.Array.from_buffers(pa.int32(), len(keys), [None, pa.py_buffer(hashes)])
     return pc.if_else(keys.is_null(), _anywhere(partitioner), hashed) if keys.null_count else hashed
+
+
+def _keys(rows: pa.RecordBatch, partitioner: TopicPartitioner) -> pa.Array | None:
+    """The keys that partitions depend on; None where all rows may go anywhere."""
+    keys = _column(rows, "key")
+    if keys is None and partitioner.partition_of_key(None) is not None:
+        return pa.nulls(rows.num_rows, pa.binary())
+    return keys
 
 
 def _column(rows: pa.RecordBatch, name: str) -> pa.Array | None:

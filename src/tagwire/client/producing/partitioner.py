@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate
 
+from tagwire.client.config import MURMUR2_RANDOM
 from tagwire.client.metadata import NO_NODE, TopicMetadata
+from tagwire.client.producing.partitioners import HASHINGS, Hashing, Partitioner
 from tagwire.errors import EncodeError, Error, KafkaError
 from tagwire.kernel import partitioning as kernel
 from tagwire.partitions import TopicPartition
+from tagwire.records import Record
 
 
 def murmur2(data: bytes) -> int:
@@ -35,7 +40,8 @@ class StickyPartition:
     """Where records without a key go: one partition until a batch's worth of bytes went there, then another.
 
     Filling one batch at a time makes fewer and larger batches than a partition per record (KIP-480); counting bytes,
-    not batches, gives every partition as much, however slow its leader is (KIP-794).
+    not batches, gives every partition as much, however slow its leader is, and where batches of some partitions wait
+    because their leaders do not keep up, those get less (KIP-794).
 
     Args:
         partitions: how many there are, or the numbers of those that have a leader.
@@ -44,13 +50,14 @@ class StickyPartition:
     def __init__(self, partitions: int | Sequence[int], generator: random.Random | None = None) -> None:
         self._partitions = range(partitions) if isinstance(partitions, int) else partitions
         self._random = generator or random.Random()
-        self._index = self._random.randrange(len(self._partitions))
+        self._current = self._random.choice(self._partitions)
         self._bytes = 0
+        self._load: tuple[Sequence[int], Sequence[int]] | None = None
 
     @property
     def current(self) -> int:
         """The partition that gets the next record without a key."""
-        return self._partitions[self._index]
+        return self._current
 
     def update(self, appended_bytes: int, batch_bytes: int) -> None:
         """The current partition got a batch of `appended_bytes`; switches to another one if it had `batch_bytes`."""
@@ -58,28 +65,62 @@ class StickyPartition:
         if self._bytes >= batch_bytes:
             self.switch()
 
+    def update_load(self, waiting: Mapping[int, int], unavailable: Collection[int] = ()) -> None:
+        """Takes how much each partition has to do; for any thread (BuiltInPartitioner.updatePartitionLoadStats).
+
+        Args:
+            waiting: {partition: batches that wait to be sent}, none where it is not named. The more, the less likely
+                is the partition the next one.
+            unavailable: partitions whose leaders have not taken a batch for too long; they are not the next one.
+        """
+        usable = [partition for partition in self._partitions if partition not in unavailable]
+        sizes = [waiting.get(partition, 0) for partition in usable]
+        is_even = len(usable) == len(self._partitions) and len(set(sizes)) == 1
+        if not usable or is_even or len(self._partitions) < 2:
+            self._load = None
+            return
+        most = max(sizes) + 1
+        self._load = usable, list(accumulate(most - size for size in sizes))
+
     def switch(self) -> None:
-        """Switches to another partition, where there is another."""
+        """Switches to another partition, where there is another; by load it may be the same one again."""
         self._bytes = 0
-        if len(self._partitions) > 1:
+        load = self._load
+        if load is not None:
+            partitions, bounds = load
+            self._current = partitions[bisect_right(bounds, self._random.randrange(bounds[-1]))]
+        elif len(self._partitions) > 1:
+            at = self._partitions.index(self._current)
             step = self._random.randrange(1, len(self._partitions))
-            self._index = (self._index + step) % len(self._partitions)
+            self._current = self._partitions[(at + step) % len(self._partitions)]
 
 
 class TopicPartitioner:
     """Which partitions the records of a topic go to (Kafka's BuiltInPartitioner).
 
     Attributes:
-        compression: of the topic's batches. sticky: which partition gets records without a key.
+        compression, level: of the topic's batches. sticky: which partition gets records without a key.
 
     Args:
         batch_bytes: how much goes to one partition before another gets records without a key.
+        hashing: what keys mean. function: a partitioner of the user's, which is asked first.
     """
 
-    def __init__(self, topic: TopicMetadata, compression: str, batch_bytes: int) -> None:
+    def __init__(
+        self,
+        topic: TopicMetadata,
+        compression: str,
+        batch_bytes: int,
+        level: int | None = None,
+        hashing: Hashing = HASHINGS[MURMUR2_RANDOM],
+        function: Partitioner | None = None,
+    ) -> None:
         self.name = topic.name
         self.compression = compression
+        self.level = level
         self._batch_bytes = batch_bytes
+        self._hashing = hashing
+        self._function = function
         self._topic_partitions = [TopicPartition(topic.name, index) for index in range(len(topic.partitions))]
         led = [index for index, partition in topic.partitions.items() if partition.leader != NO_NODE]
         self.sticky = StickyPartition(led or len(self._topic_partitions))
@@ -87,13 +128,43 @@ class TopicPartitioner:
     def __len__(self) -> int:
         return len(self._topic_partitions)
 
+    @property
+    def asks(self) -> bool:
+        """Whether a function of the user's decides."""
+        return self._function is not None
+
+    @property
+    def hashes_by_column(self) -> bool:
+        """Whether keys go where the kernel's murmur2 says, and rows without one anywhere."""
+        return self._hashing.is_murmur2
+
+    def asked(self, record: Record) -> int | None:
+        """What the user's function says of a record; None is any partition.
+
+        Raises:
+            EncodeError: it gives no number. KafkaError: one that the topic has not. Whatever it raises.
+        """
+        assert self._function is not None
+        found = self._function(self.name, record, len(self))
+        if found is None:
+            return None
+        if not isinstance(found, int) or isinstance(found, bool):
+            raise EncodeError(
+                f"the partitioner gave {type(found).__name__} for a record of {self.name}: it gives a partition's "
+                "number, or None for any"
+            )
+        return self.checked(found).partition
+
+    def partition_of_key(self, key: bytes | None) -> int | None:
+        """The partition that a key means; None is any."""
+        return self._hashing.partition_of(key, len(self._topic_partitions))
+
     def partition_for(self, key: bytes | None, partition: int | None) -> TopicPartition:
         """Where a record goes: to `partition`, if it is given. Raises KafkaError for one that does not exist."""
         if partition is not None:
             return self.checked(partition)
-        if key is None:
-            return self._topic_partitions[self.sticky.current]
-        return self._topic_partitions[partition_of(key, len(self._topic_partitions))]
+        found = self._hashing.partition_of(key, len(self._topic_partitions))
+        return self._topic_partitions[self.sticky.current if found is None else found]
 
     def checked(self, partition: int) -> TopicPartition:
         """The partition of this number. Raises KafkaError."""

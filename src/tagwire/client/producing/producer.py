@@ -6,7 +6,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Unpack
@@ -17,6 +17,7 @@ from tagwire.client.blocking_driver import BlockingDriver
 from tagwire.client.client import Client
 from tagwire.client.config import Bootstrap, seconds
 from tagwire.client.core_thread import CoreThread
+from tagwire.client.metadata import PartitionMetadata
 from tagwire.client.metrics import MetricValues
 from tagwire.client.owning import ClientOwner
 from tagwire.client.producing.blocking_completion import BatchCompletion
@@ -67,7 +68,16 @@ class Producer(ClientOwner):
         compression: none, gzip, snappy, lz4 or zstd. topic_compression: {topic: compression} of topics that differ.
         batch_bytes: bytes of records, before compression, that are sent together.
         linger: seconds that a record waits for others.
-        buffer_memory: bytes of records that may wait to be delivered; `send` waits for room.
+        compression_level: of `compression`; None is the codec's default.
+        buffer_memory, buffer_records: bytes of records, and records, that may wait to be delivered; `send` waits for
+            room. block_on_buffer_full: False raises BufferFullError at once instead.
+        partitioner: where records go that name no partition: "murmur2_random" as Java's producers, "consistent_random"
+            as librdkafka's, or another name of `tagwire.client.producing.partitioners`; or a function of the topic, the
+            record and how many partitions there are, which gives a partition's number, or None for any.
+        ignore_keys: whether records go anywhere, as if they had no key.
+        adaptive_partitioning: whether partitions whose leaders do not keep up get fewer of the records that may go
+            anywhere. availability_timeout: seconds after which they get none while a leader takes nothing; 0 is never
+            (KIP-794).
         max_block: seconds that `send` waits for room, or for the partitions of a topic; and that a call about
             transactions takes.
         retries: how often a batch is tried again. timeout: seconds from its first record until it is failed.
@@ -116,6 +126,7 @@ class Producer(ClientOwner):
         headers: GivenHeaders = (),
         timestamp: int | None = None,
         partition: int | None = None,
+        on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
         """Appends a record to a batch. What becomes of it shows in the `Delivery`, a failure also in the next `flush`.
 
@@ -123,18 +134,21 @@ class Producer(ClientOwner):
             headers: (key, value) pairs, in order; keys may repeat; or a dict. Values are bytes or None, or what
                 `header_serdes` takes.
             timestamp: milliseconds since 1970 UTC, -1 for none; None is now.
-            partition: where it goes; None as the key says.
+            partition: where it goes; None as `partitioner` says.
+            on_delivery: called with the delivery when it is delivered, or failed, by the producer's thread, which waits
+                meanwhile: it must be quick, and may send, but not wait. What it raises is logged. It is not called
+                where this raises.
 
         Raises:
             EncodeError: the record cannot be written.
             KafkaError: the topic or the partition does not exist. A missing topic is created where brokers do that.
             ConnectError, ...: no broker tells the topic's partitions.
-            RequestTimeoutError: there was no room within `max_block` seconds.
+            BufferFullError: there was no room, within `max_block` seconds or at all.
             TransactionStateError: no transaction is open. Why the transaction has failed, once it has.
         """
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
-        delivery = self._core.append(topic, value, key, headers, timestamp, partition)
+        delivery = self._core.append(topic, value, key, headers, timestamp, partition, on_delivery)
         return delivery if isinstance(delivery, Delivery) else completed(delivery)
 
     def send_batch(self, topic: str, partition: int, data: bytes) -> Delivery:
@@ -146,7 +160,13 @@ class Producer(ClientOwner):
         """
         return completed(self._core.send_batch(topic, partition, data))
 
-    def send_arrow(self, topic: str, rows: pa.RecordBatch | pa.Table, partition: int | None = None) -> RowsDelivery:
+    def send_arrow(
+        self,
+        topic: str,
+        rows: pa.RecordBatch | pa.Table,
+        partition: int | None = None,
+        on_delivery: Callable[[RowsDelivery], object] | None = None,
+    ) -> RowsDelivery:
         """Sends rows with columns key, value, headers, timestamp and partition, as `tagwire.records.from_arrow` does;
         any may be missing, and others are not looked at. A row without a timestamp gets the time of the call.
 
@@ -155,7 +175,10 @@ class Producer(ClientOwner):
 
         Args:
             partition: where all rows go. None: as the column `partition` says (integers), where it is null or missing
-                as the key says, and without a key to one partition after another.
+                as the key says, and without a key to one partition after another. A `partitioner` that is a function
+                is not asked.
+            on_delivery: called with the delivery when all rows are done, as of `send`; before this returns, where they
+                are by then.
 
         Raises:
             EncodeError: `rows` are no Arrow rows, or have neither keys nor values, or a column whose name is misspelt;
@@ -164,7 +187,30 @@ class Producer(ClientOwner):
         """
         now = time.time_ns() // 1_000_000
         batches = completed(self._core.send_arrow(topic, rows, partition, now))
-        return RowsDelivery(rows.num_rows, batches)
+        delivery = RowsDelivery(rows.num_rows, batches)
+        if on_delivery is not None:
+            delivery.add_done_callback(on_delivery)
+        return delivery
+
+    def partitions_for(self, topic: str, timeout: float | None = None) -> dict[int, PartitionMetadata]:
+        """The partitions of a topic, by number, each with its leader and replicas. A missing topic is created where
+        brokers do that.
+
+        Args:
+            timeout: seconds to try; None is `max_block`.
+
+        Raises:
+            KafkaError: the topic does not exist. ConnectError, ...: no broker tells.
+        """
+        return completed(self._core.partitions_for(topic, timeout))
+
+    def __len__(self) -> int:
+        """How many records are neither delivered nor failed."""
+        return self._core.pending
+
+    def __bool__(self) -> bool:
+        """A producer without records is one, too."""
+        return True
 
     def metrics(self) -> MetricValues:
         """What the producer measures, plain values by the names of Kafka's own metrics: {group: {name: value}}, such as

@@ -71,6 +71,7 @@ class ProducerBatch:
         "is_done",
         "is_unsplittable",
         "last_error",
+        "level",
         "may_be_appended",
         "order",
         "parts",
@@ -89,11 +90,13 @@ class ProducerBatch:
         now: float,
         compression: str = "none",
         dialect: str | None = None,
+        level: int | None = None,
     ) -> None:
         self.topic_partition = topic_partition
         self.completion = completion
         self.compression = compression
         self.dialect = dialect
+        self.level = level
         self.created = now
         self.records: list[Record] = []
         self.size = 0
@@ -152,17 +155,18 @@ class ProducerBatch:
         batch.size, batch.count, batch.is_unsplittable = len(data), count, is_unsplittable
         return batch
 
-    def append(self, record: Record, size: int) -> int:
-        """Adds a record of `size` bytes (`record_size`). Its index in the batch."""
+    def append(self, record: Record, size: int) -> None:
+        """Adds a record of `size` bytes (`record_size`)."""
         self.size += size
         self.count += 1
         self.records.append(record)  # an interrupt comes before all of this, or after it
-        return self.count - 1
 
     def encode(self) -> None:
         """Makes `data` of the records, once. Raises EncodeError for one that cannot be written."""
         if self.records:
-            self.data = records.write(self.records, compression=self.compression, dialect=self.dialect)
+            self.data = records.write(
+                self.records, compression=self.compression, level=self.level, dialect=self.dialect
+            )
             self.ratio = 1.0 if self.compression == "none" else len(self.data) / self.size
             self.records = []
 
@@ -181,7 +185,9 @@ class ProducerBatch:
         rows = [record for batch in records.read(bytes(self.data), self.dialect) for record in batch.records()]
         parts: list[ProducerBatch] = []
         for own in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):
-            part = ProducerBatch(self.topic_partition, self.completion, self.created, self.compression, self.dialect)
+            part = ProducerBatch(
+                self.topic_partition, self.completion, self.created, self.compression, self.dialect, self.level
+            )
             part.records, part.count = own, len(own)
             part.order = (*self.order, len(parts))
             part.size = self.size * len(own) // len(rows)

@@ -14,6 +14,7 @@ from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
 from tagwire.client.config import ProduceSettings, of_type, seconds, wrong
 from tagwire.client.core_host import CoreHost
+from tagwire.client.metadata import PartitionMetadata
 from tagwire.client.metrics import MetricValues
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.idempotence import Idempotent, NonIdempotent
@@ -96,6 +97,7 @@ class ProducerCore(Generic[RecordDelivery]):
         headers: GivenHeaders,
         timestamp: int,
         partition: int | None,
+        on_delivery: Callable[[RecordDelivery], object] | None = None,
     ) -> RecordDelivery | Coroutine[Any, Any, RecordDelivery]:
         """Appends a record to a batch; where something has to be waited for before, a coroutine that does.
 
@@ -119,19 +121,30 @@ class ProducerCore(Generic[RecordDelivery]):
             size = size_of(key, value, pairs, self._header_keys)
             partitioner = self._metadata.get(topic)
             if partitioner is not None and (partition is None or partition < len(partitioner)):
-                delivery = self._accumulator.append(partitioner, record, size, partition)
+                if partition is None and partitioner.asks:
+                    partition = partitioner.asked(record)
+                delivery = self._accumulator.append(partitioner, record, size, partition, on_delivery)
                 if delivery is not None:
                     return delivery
-            return self._append_later(topic, record, size, partition)
+            return self._append_later(topic, record, size, partition, on_delivery)
         except TypeError:
             check_destination(topic, partition)
             raise
 
-    async def _append_later(self, topic: str, record: Record, size: int, partition: int | None) -> RecordDelivery:
+    async def _append_later(
+        self,
+        topic: str,
+        record: Record,
+        size: int,
+        partition: int | None,
+        on_delivery: Callable[[RecordDelivery], object] | None,
+    ) -> RecordDelivery:
         try:
             partitioner = await self._topic(topic, partition)
-            until = self._now() + self._settings.max_block
-            while (delivery := self._accumulator.append(partitioner, record, size, partition)) is None:
+            if partition is None and partitioner.asks:
+                partition = partitioner.asked(record)
+            until = self._room_by()
+            while (delivery := self._accumulator.append(partitioner, record, size, partition, on_delivery)) is None:
                 await self._accumulator.room(size, until)
         except TypeError:
             check_destination(topic, partition)
@@ -168,6 +181,16 @@ class ProducerCore(Generic[RecordDelivery]):
             await self._append_batch(batch)
             batches.append(batch)
         return batches
+
+    async def partitions_for(self, topic: str, timeout: float | None) -> dict[int, PartitionMetadata]:
+        """As `Producer.partitions_for`."""
+        name = arguments.name("topic", topic)
+        return await self._call(lambda deadline: self._metadata.partitions(name, deadline), timeout)
+
+    @property
+    def pending(self) -> int:
+        """How many records are neither delivered nor failed."""
+        return self._accumulator.pending_records
 
     def metrics(self) -> MetricValues:
         """As `Producer.metrics`."""
@@ -276,8 +299,12 @@ class ProducerCore(Generic[RecordDelivery]):
     def _deadline(self, timeout: float | None) -> float:
         return NEVER if timeout is None else self._now() + timeout
 
+    def _room_by(self) -> float:
+        """Until when room is waited for."""
+        return self._now() + (self._settings.max_block if self._settings.block_on_buffer_full else 0.0)
+
     async def _append_batch(self, batch: ProducerBatch) -> None:
-        until = self._now() + self._settings.max_block
+        until = self._room_by()
         while not self._accumulator.append_batch(batch):
             await self._accumulator.room(batch.size, until)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from tagwire.client.config import ProduceSettings
-from tagwire.client.metadata import TopicMetadata
+from tagwire.client.metadata import PartitionMetadata, TopicMetadata
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.partitioner import TopicPartitioner
+from tagwire.client.producing.partitioners import deciding
 
 # A topic's partitions are requested again after as many seconds: it may have got more (metadata.max.age.ms of Kafka's
 # clients).
@@ -31,6 +32,7 @@ class ProducerMetadata:
         self._settings = settings
         self._known: dict[str, TopicPartitioner] = {}
         self._used_at: dict[str, float] = {}
+        self._hashing, self._function = deciding(settings.partitioner, ignore_keys=settings.ignore_keys)
         self.get = self._known.get
         self._next_refresh = 0.0
 
@@ -41,6 +43,12 @@ class ProducerMetadata:
     def used(self, name: str) -> None:
         """Something is sent to the topic."""
         self._used_at[name] = self._network.now()
+
+    async def partitions(self, name: str, deadline: float) -> dict[int, PartitionMetadata]:
+        """The partitions of a topic, as `fetch` finds it."""
+        await self.fetch(name, deadline)
+        topic = await self._network.topic(name, deadline)
+        return dict(sorted(topic.partitions.items()))
 
     async def fetch(self, name: str, deadline: float, partition: int | None = None) -> TopicPartitioner:
         """The partitioner of a topic, which is created where brokers do that. Raises as `NetworkClient.topic`.
@@ -76,6 +84,13 @@ class ProducerMetadata:
 
     def _remember(self, topic: TopicMetadata) -> TopicPartitioner:
         compression = self._settings.topic_compression.get(topic.name, self._settings.compression)
-        partitioner = TopicPartitioner(topic, compression, self._settings.batch_bytes)
+        partitioner = TopicPartitioner(
+            topic,
+            compression,
+            self._settings.batch_bytes,
+            self._settings.level_of(compression),
+            self._hashing,
+            self._function,
+        )
         self._known[topic.name] = partitioner
         return partitioner

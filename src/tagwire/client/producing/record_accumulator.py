@@ -7,13 +7,14 @@ what was appended, does so by the `Completion`: threads block in it, tasks await
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 from tagwire.client.config import ProduceSettings
 from tagwire.client.producing.batch_delivery import BatchDelivery
 from tagwire.client.producing.partitioner import TopicPartitioner
 from tagwire.client.producing.producer_batch import Completion, ProducerBatch
-from tagwire.errors import RequestTimeoutError, TagwireError
+from tagwire.errors import BufferFullError, RequestTimeoutError, TagwireError
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 
@@ -58,22 +59,31 @@ class RecordAccumulator(Generic[RecordDelivery]):
         self._closed: list[ProducerBatch] = []
         self._incomplete: dict[ProducerBatch, None] = {}
         self._bytes = 0
+        self._most_records = settings.buffer_records or NEVER
+        self._records = 0
         self._sleeps_until = NEVER
         self._error: TagwireError | None = None
 
     def append(
-        self, partitioner: TopicPartitioner, record: Record, size: int, partition: int | None
+        self,
+        partitioner: TopicPartitioner,
+        record: Record,
+        size: int,
+        partition: int | None,
+        on_delivery: Callable[[RecordDelivery], object] | None = None,
     ) -> RecordDelivery | None:
         """Adds a record of `size` bytes to the open batch of its partition; None where there is no `room`.
 
         Args:
             partition: where it goes; None as its key says.
+            on_delivery: called when it is delivered, or failed.
 
         Raises:
             KafkaError: the topic has no such partition.
         """
         with self._lock:
-            if self.refusal is not None or (self._bytes + size > self._memory and not self.has_room(size)):
+            is_full = self._bytes + size > self._memory or self._records >= self._most_records
+            if self.refusal is not None or (is_full and not self.has_room(size)):
                 return None
             tp = partitioner.partition_for(record.key, partition)
             found = self._open.get(tp)
@@ -82,12 +92,15 @@ class RecordAccumulator(Generic[RecordDelivery]):
                 tp = partitioner.partition_for(record.key, partition)
                 found = self._open.get(tp)
             batch = self._new_batch(tp, partitioner) if found is None else found[0]
-            before = batch.size
+            before, index = batch.size, batch.count
             try:
-                index = batch.append(record, size)
+                batch.append(record, size)
             finally:
                 self._bytes += batch.size - before
+                self._records += batch.count - index
             delivery = self.delivery(batch, index)
+            if on_delivery is not None:
+                batch.callbacks.append((partial(on_delivery, delivery), index))
             if batch.size >= self._batch_bytes:
                 self._close(batch, is_full=True)
             return delivery
@@ -102,6 +115,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
             if found is not None:
                 self._close(found[0], is_full=True)
             self._bytes += batch.size
+            self._records += batch.count
             self._incomplete[batch] = None
             self._closed.append(batch)
             self._wake_by(0.0)
@@ -111,7 +125,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
         """Waits until `size` bytes may be appended.
 
         Raises:
-            TagwireError: `refusal`. RequestTimeoutError: there was no room by then (the driver's clock).
+            TagwireError: `refusal`. BufferFullError: there was no room by then (the driver's clock).
         """
         with self.completion:
             if self.refusal is None and not self.has_room(size):
@@ -181,6 +195,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
         with self.completion:
             for batch, base_offset, error in batches:
                 self._bytes -= batch.size
+                self._records -= batch.count
                 self._incomplete.pop(batch, None)
                 batch.complete(base_offset, error)
             self.completion.notify_all()
@@ -218,7 +233,9 @@ class RecordAccumulator(Generic[RecordDelivery]):
 
     def _new_batch(self, tp: TopicPartition, partitioner: TopicPartitioner) -> ProducerBatch:
         now = self._now()
-        batch = ProducerBatch(tp, self.completion, now, partitioner.compression, self._settings.dialect)
+        batch = ProducerBatch(
+            tp, self.completion, now, partitioner.compression, self._settings.dialect, partitioner.level
+        )
         self._wake_by(now + self._settings.linger)
         self._open[tp] = batch, partitioner
         self._incomplete[batch] = None
@@ -241,6 +258,11 @@ class RecordAccumulator(Generic[RecordDelivery]):
             self._sleeps_until = at
 
     @property
+    def pending_records(self) -> int:
+        """How many records are not delivered yet, nor failed."""
+        return self._records
+
+    @property
     def buffered_bytes(self) -> int:
         """Bytes of records that are not delivered yet."""
         return self._bytes
@@ -248,10 +270,17 @@ class RecordAccumulator(Generic[RecordDelivery]):
     def has_room(self, size: int) -> bool:
         """Whether a record of `size` bytes may be appended: one that is larger than all the room, if nothing is there
         beside it."""
-        return not self._bytes or self._bytes + size <= self._memory
+        return not self._bytes or (self._bytes + size <= self._memory and self._records < self._most_records)
 
-    def _no_room(self, size: int) -> RequestTimeoutError:
-        return RequestTimeoutError(
+    def _no_room(self, size: int) -> BufferFullError:
+        waits = self._settings.block_on_buffer_full
+        within = f" within {self._settings.max_block:g} s" if waits else ""
+        if self._records >= self._most_records:
+            return BufferFullError(
+                f"{self._records} records are not delivered yet, and buffer_records allows {self._most_records}; "
+                f"there was no room for another{within}"
+            )
+        return BufferFullError(
             f"{self._bytes} bytes of records are not delivered yet, and buffer_memory allows {self._memory}; "
-            f"there was no room for {size} more within {self._settings.max_block:g} s"
+            f"there was no room for {size} more{within}"
         )

@@ -94,6 +94,8 @@ class Sender:
         self._in_flight: list[_InFlightRequest] = []
         self._looked_at = 0.0
         self._goes_on = False
+        self._sent_at: dict[int, float] = {}
+        self._loaded: frozenset[str] = frozenset()
         self.metrics = ProducerMetrics(
             network.metrics,
             settings.buffer_memory,
@@ -123,6 +125,8 @@ class Sender:
             self._send_round()
             if self._goes_on:
                 self._take_responses()
+        if self._settings.adaptive_partitioning:
+            self._tell_load()
 
     def until(self) -> float:
         """When the next step is due, should no response come before: a request's time is up, or a batch may be sent."""
@@ -198,6 +202,29 @@ class Sender:
             self._send_to(node, found)
         for topic, batches in leaderless.items():  # last: where that fails, all of the topic are sent later
             self._find_leaders(topic, batches)
+
+    def _tell_load(self) -> None:
+        """Lets records without a key avoid partitions whose batches wait (KIP-794; partitionReady of Kafka's
+        RecordAccumulator)."""
+        waiting: dict[str, dict[int, int]] = {}
+        slow: set[int] = set()
+        now, patience = self._network.now(), self._settings.availability_timeout
+        for tp, queue in self._queues.items():
+            if not queue.batches:
+                continue
+            waiting.setdefault(tp.topic, {})[tp.partition] = len(queue.batches)
+            partition = self._network.known_partition(tp) if patience else None
+            if partition is not None:
+                taken_at = max(self._sent_at.get(partition.leader, 0.0), queue.batches[0].created)
+                if now - taken_at > patience:
+                    slow.add(partition.leader)
+        for name in waiting.keys() | self._loaded:
+            partitioner, topic = self._metadata.get(name), self._network.known_topic(name)
+            if partitioner is not None:
+                partitions = {} if topic is None or not slow else topic.partitions
+                unavailable = {index for index, one in partitions.items() if one.leader in slow}
+                partitioner.sticky.update_load(waiting.get(name, {}), unavailable)
+        self._loaded = frozenset(waiting)
 
     def _ready(self) -> list[ProducerBatch]:
         """The batches that may be sent now, one of each partition."""
@@ -323,6 +350,7 @@ class Sender:
         topics: dict[str | UUID, str] = {
             topic_id if version >= PRODUCE_TOPIC_IDS else name: name for name, topic_id in ids.items()
         }
+        self._sent_at[node] = now
         self._in_flight.append(_InFlightRequest(node, connection, pending, batches, topics, deadline))
         self.metrics.sent(
             SentBatch(batch.topic_partition.topic, batch.count, len(batch.data), batch.ratio, now - batch.created)

@@ -8,8 +8,10 @@ from typing import Any, Final, TypedDict
 
 from tagwire.client import arguments
 from tagwire.client.config import MAX_INT, ProduceSettings, acks_of, at_least, compression_of, of_type, wrong
+from tagwire.client.producing.partitioners import Partitioner, check_partitioner
 from tagwire.errors import ConfigError, no_such_option
 from tagwire.records import HeaderRegister, HeaderSerdes, Record
+from tagwire.records.compression import codec_id
 from tagwire.records.interceptors import ProducerInterceptor, before_encoding
 from tagwire.records.memory_records import check_dialect
 
@@ -53,6 +55,13 @@ class ProduceOptions(TypedDict, total=False):
     transactional_id: str | None
     transaction_timeout: float | None
     dialect: str | None
+    compression_level: int | None
+    buffer_records: int | None
+    block_on_buffer_full: bool | None
+    partitioner: str | Partitioner | None
+    ignore_keys: bool | None
+    adaptive_partitioning: bool | None
+    availability_timeout: float | None
 
 
 class ProducerOptions(ProduceOptions, total=False):
@@ -71,7 +80,11 @@ _LOWEST: Final = {
     "retries": 0,
     "timeout": 0,
     "transaction_timeout": 0.001,
+    "buffer_records": 1,
+    "availability_timeout": 0,
 }
+
+_FLAGS: Final = ("idempotence", "block_on_buffer_full", "ignore_keys", "adaptive_partitioning")
 
 _ALL: Final = -1
 
@@ -110,7 +123,11 @@ def _encoding_settings(
 def _produce_settings(defaults: ProduceSettings, options: dict[str, Any]) -> ProduceSettings:
     of_type("topic_compression", options.get("topic_compression"), Mapping, 'a dict by topic, {"orders": "zstd"}')
     of_type("transactional_id", options.get("transactional_id"), str, "text")
-    of_type("idempotence", options.get("idempotence"), bool, "True or False")
+    for name in _FLAGS:
+        of_type(name, options.get(name), bool, "True or False")
+    of_type("compression_level", options.get("compression_level"), int, "a whole number")
+    if "partitioner" in options:
+        check_partitioner(options["partitioner"])
     for name, lowest in _LOWEST.items():
         if name in options:
             options[name] = at_least(name, options[name], lowest)
@@ -123,6 +140,9 @@ def _produce_settings(defaults: ProduceSettings, options: dict[str, Any]) -> Pro
     for topic, compression in options.get("topic_compression", {}).items():
         compression_of(compression, f"topic_compression of {topic!r}")
     settings = replace(defaults, **options)
+    codec_id(settings.compression, options.get("compression_level"))
+    for compression in {settings.compression, *settings.topic_compression.values()}:
+        codec_id(compression, settings.level_of(compression))
     if settings.transactional_id is not None:
         _check_transactional(settings)
     if settings.dialect is not None:
