@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from tagwire.escaping import printable
+
+if TYPE_CHECKING:
+    from tagwire.partitions import TopicPartition
 
 
 class TagwireError(Exception):
@@ -186,6 +190,36 @@ class KafkaError(TagwireError):
     def refreshes_metadata(self) -> bool:
         """Whether the cluster's metadata should be fetched again before a retry."""
         return self.error.refreshes_metadata
+
+
+class LogTruncationError(KafkaError):
+    """Records that were read are not in the log any more: a leader that had not all of them took over (KIP-320).
+
+    Attributes:
+        partition: the `TopicPartition`.
+        offset: the position that was reached.
+        diverging_offset: the first offset that is known to hold something else now; None where that is not known.
+    """
+
+    def __init__(self, partition: TopicPartition, offset: int, diverging_offset: int | None) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.diverging_offset = diverging_offset
+        where = (
+            "and no leader knows from where on"
+            if diverging_offset is None
+            else f"which from offset {diverging_offset} on holds something else, or ends there"
+        )
+        super().__init__(
+            Error.OFFSET_OUT_OF_RANGE, f"{partition}: what was read up to offset {offset} was cut off the log, {where}"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.partition, self.offset, self.diverging_offset)
+
+
+class NoOffsetError(TagwireError):
+    """A partition has no committed offset to start from, and `auto.offset.reset` is none."""
 
 
 class ProducerFencedError(KafkaError):
