@@ -100,11 +100,12 @@ def _describe(broker: Node, topic: Topic) -> Response.MetadataResponseTopic:
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[_describe_partition(broker.node_id, partition) for partition in topic.partitions],
+        partitions=[describe_partition(broker.node_id, partition) for partition in topic.partitions],
     )
 
 
-def _describe_partition(node_id: int, partition: Partition) -> Response.MetadataResponsePartition:
+def describe_partition(node_id: int, partition: Partition) -> Response.MetadataResponsePartition:
+    """What clients are told of a partition, by whichever API."""
     offline = partition.log.is_offline
     return Response.MetadataResponsePartition(
         error_code=Error.LEADER_NOT_AVAILABLE if offline else Error.NONE,
