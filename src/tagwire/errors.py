@@ -163,6 +163,15 @@ class TransactionStateError(TagwireError):
     """A call comes at a wrong time in the life of a transactional producer. The text says what is due."""
 
 
+class ConsumerStateError(TagwireError):
+    """A call that a consumer cannot do as it is: without a subscription, beside another kind of one, after `close`, or
+    while another thread uses it. The text says what to do."""
+
+
+class WakeupError(TagwireError):
+    """`wakeup` was called while a consumer waited, or before it did. Nothing is lost; the next call goes on."""
+
+
 class KafkaError(TagwireError):
     """A broker responded with an error code.
 
@@ -224,6 +233,12 @@ class NoOffsetError(TagwireError):
 
 class ProducerFencedError(KafkaError):
     """Another producer has taken the transactional id over. This one cannot be used any more."""
+
+
+class CommitFailedError(KafkaError):
+    """Offsets were not committed, because the consumer is not, or not at the moment, a member of its group: what it
+    read since the last commit may be read again, by whoever has the partitions now. The text says why, and what to do.
+    """
 
 
 class Error(IntEnum):

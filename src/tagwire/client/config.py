@@ -19,7 +19,7 @@ Read:
 | group.id | whose committed offsets a reader means, and which group a consumer joins |
 | group.protocol, group.instance.id, group.remote.assignor, partition.assignment.strategy | of a consumer in a group |
 | session.timeout.ms, heartbeat.interval.ms, max.poll.interval.ms, max.poll.records | of a consumer |
-| enable.auto.commit, auto.commit.interval.ms, auto.offset.reset, check.crcs | of a consumer |
+| enable.auto.commit, auto.commit.interval.ms, auto.offset.reset | of a consumer |
 | exclude.internal.topics, allow.auto.create.topics | of a consumer |
 | client.rack | where a reader is: it fetches from a replica near it where brokers name one (KIP-392) |
 | metadata.max.age.ms | how long it does before it asks again which one |
@@ -484,7 +484,6 @@ _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "enable.auto.commit": ("consume", "auto_commit", _flag),
     "auto.commit.interval.ms": ("consume", "auto_commit_interval", _seconds(0)),
     "auto.offset.reset": ("consume", "offset_reset", _auto_offset_reset),
-    "check.crcs": ("consume", "check_crcs", _flag),
     "exclude.internal.topics": ("consume", "exclude_internal_topics", _flag),
     "allow.auto.create.topics": ("consume", "allow_auto_create", _flag),
     "client.rack": ("fetch", "rack", _text),
