@@ -9,7 +9,6 @@ import pytest
 from tagwire.broker import Broker
 
 from .admin_walks import AdminWalks
-from .consumer_walks import ConsumerWalks
 from .transaction_walks import TransactionWalks
 from .walks import Kind, Walks
 
@@ -20,5 +19,5 @@ def kind() -> Iterator[Kind]:
         yield Kind("the embedded broker", broker.bootstrap)
 
 
-class TestEmbedded(Walks, AdminWalks, TransactionWalks, ConsumerWalks):
+class TestEmbedded(Walks, AdminWalks, TransactionWalks):
     pass

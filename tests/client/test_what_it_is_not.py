@@ -37,6 +37,7 @@ def parameters(kind: type) -> set[str]:
 
 
 ABSENT: dict[str, Callable[[], bool]] = {
+    "consumer groups": lambda: nowhere("consumer", "subscribe", "rebalance"),
     "share groups": lambda: not SPOKEN & {"ShareGroupHeartbeat", "ShareFetch"},
     "an asyncio face": lambda: (
         nowhere("async", "aio")
@@ -51,6 +52,7 @@ ABSENT: dict[str, Callable[[], bool]] = {
     "OAUTHBEARER": lambda: set(MECHANISMS) == {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"},
     "JKS": lambda: not any(word in name for name in parameters(tagwire.client.Security) for word in ("jks", "pkcs")),
     "telemetry": lambda: nowhere("telemetry") and not SPOKEN & {"GetTelemetrySubscriptions", "PushTelemetry"},
+    "reading from the nearest replica": lambda: "client.rack" not in _READ and nowhere("rack"),
     "ACLs": lambda: (
         nowhere("acl", "quota", "scram", "reassign", "token")
         and not SPOKEN & {"CreateAcls", "AlterClientQuotas", "AlterUserScramCredentials", "CreateDelegationToken"}

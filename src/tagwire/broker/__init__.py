@@ -5,6 +5,7 @@ with Broker() as broker:                                  # a thread of this pro
 serve(Settings(data_dir=Path("/var/lib/topics")))         # this program, until a signal
 """
 
+from tagwire.broker.cluster import Cluster, ClusterNode
 from tagwire.broker.embedded import Broker
 from tagwire.broker.foreground import serve
 from tagwire.broker.interception import Intercepted, Interception, delay, drop, hang_up
@@ -16,6 +17,8 @@ from tagwire.broker.settings import Settings
 __all__ = [
     "Broker",
     "Call",
+    "Cluster",
+    "ClusterNode",
     "HangUp",
     "Intercepted",
     "Interception",

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 import warnings
-from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
-from contextlib import suppress
+from collections.abc import Iterable
 from os import PathLike
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, Unpack
+from typing import Any, Self, Unpack
 
 from tagwire.broker.apis import Apis
-from tagwire.broker.event_loop import run
 from tagwire.broker.fault_injection import FaultyFiles
 from tagwire.broker.hooks import Hooks
 from tagwire.broker.interception import Act, Interception, Interceptions
+from tagwire.broker.loop_thread import LoopThread
 from tagwire.broker.network.listener import Listener, Tls
 from tagwire.broker.network.server import Server
+from tagwire.broker.options import settings_of
 from tagwire.broker.registry import AddedHandler
-from tagwire.broker.settings import Options, Settings
+from tagwire.broker.settings import Options
 from tagwire.broker.telemetry.requests import RequestLog
-from tagwire.errors import ConfigError, TagwireError, no_such_option
+from tagwire.errors import TagwireError
 from tagwire.rpc import Api, MessageSpec, api_of
-from tagwire.rpc.addresses import address_of
-
-_OPTIONS: Final = frozenset(
-    {*Options.__annotations__, "data_dir", "port", "host", "advertise", "tls", "sasl", "listeners"}
-)
 
 
 class Broker:
@@ -68,35 +59,12 @@ class Broker:
         listeners: Listener | Iterable[Listener] = (),
         **options: Unpack[Options],
     ) -> None:
-        for name in options:
-            if name not in _OPTIONS:
-                raise no_such_option(name, _OPTIONS)
-        if data_dir is not None and not isinstance(data_dir, (str, PathLike)):
-            raise ConfigError(f"data_dir={data_dir!r} is no directory: a port is given as port=9092")
-        if advertise is not None and not isinstance(advertise, str):
-            raise ConfigError(f'advertise={advertise!r} is no text, such as "broker.example:9092"')
-        # A dict of users among the mechanisms is named as what it is.
-        several_mechanisms = isinstance(sasl, Iterable) and not isinstance(sasl, (str, Mapping))
-        mechanisms: tuple[Any, ...] = tuple(sasl) if several_mechanisms else (sasl,)
-        one = Listener(
-            host,
-            port,
-            address_of(advertise, "advertise") if advertise is not None else None,
-            tls,
-            mechanisms,
-        )
-        several = tuple(listeners) if isinstance(listeners, Iterable) else (listeners,)
-        if not all(isinstance(each, Listener) for each in several):
-            raise ConfigError('listeners: needs a list of Listener("0.0.0.0", 9092)')
-        if several and one != Listener():
-            raise ConfigError("listeners: says all of host, port, advertise, tls and sasl: give one or the other")
-        data = None if data_dir is None else Path(data_dir)
-        self._settings = Settings(data_dir=data, listeners=several or (one,), **options)
+        self._settings = settings_of(data_dir, port, host, advertise, tls, sasl, listeners, options)
         self._apis = Apis(self._settings.as_release)
         self._interceptions = Interceptions()
         self.disk = FaultyFiles()
         self.requests = RequestLog(self._settings.requests_kept)
-        self._running: _Running | None = None
+        self._running: tuple[LoopThread, Server] | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -106,9 +74,10 @@ class Broker:
     @property
     def addresses(self) -> list[str]:
         """ "host:port" of every listener, in their order. TagwireError while it is not running."""
-        return self._alive().addresses
+        _, server = self._alive()
+        return server.addresses
 
-    def _alive(self) -> _Running:
+    def _alive(self) -> tuple[LoopThread, Server]:
         if self._running is None:
             raise TagwireError("the broker is not running")
         return self._running
@@ -122,20 +91,22 @@ class Broker:
         """
         if self._running is None:
             hooks = Hooks(self.disk, self.requests, self._interceptions)
-            self._running = _Running(Server(self._settings, hooks, self._apis))
+            server = Server(self._settings, hooks, self._apis)
+            self._running = LoopThread(server), server
 
     def stop(self) -> None:
         """Stop it, and return when everything is on the disk. Does nothing while it is not running."""
         if self._running is not None:
-            running, self._running = self._running, None
-            running.stop()
+            (thread, _), self._running = self._running, None
+            thread.stop()
 
     def __del__(self) -> None:
         running = getattr(self, "_running", None)  # there is none where an option was wrong
         if running is not None:
-            told = f"a broker on {running.addresses[0]} was never stopped"
+            thread, server = running
+            told = f"a broker on {server.addresses[0]} was never stopped"
             warnings.warn(told, ResourceWarning, stacklevel=2, source=self)
-            running.let_go()
+            thread.let_go()
 
     def __enter__(self) -> Self:
         self.start()
@@ -190,44 +161,9 @@ class Broker:
         Raises:
             TagwireError: it is not running.
         """
-        return self._alive().stats()
+        thread, server = self._alive()
 
-
-class _Running:
-    """A broker's thread, between start and stop."""
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._ready: Future[tuple[list[str], asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-        self._thread = threading.Thread(target=self._run, name="tagwire-broker", daemon=True)
-        self._thread.start()
-        self.addresses, self._loop, self._stopping = self._ready.result()
-
-    def stats(self) -> dict[str, Any]:
         async def tell() -> dict[str, Any]:
-            return self._server.stats()
+            return server.stats()
 
-        return asyncio.run_coroutine_threadsafe(tell(), self._loop).result()
-
-    def stop(self) -> None:
-        self.let_go()
-        self._thread.join()
-
-    def let_go(self) -> None:
-        """Let it stop by itself. Any thread may say so, the broker's own among them."""
-        with suppress(RuntimeError):  # it has stopped already, or everything has
-            self._loop.call_soon_threadsafe(self._stopping.set)
-
-    def _run(self) -> None:
-        try:
-            run(self._serve())
-        except BaseException as error:
-            if self._ready.done():
-                raise
-            self._ready.set_exception(error)
-
-    async def _serve(self) -> None:
-        stopping = asyncio.Event()
-        async with self._server as server:
-            self._ready.set_result((server.addresses, asyncio.get_running_loop(), stopping))
-            await stopping.wait()
+        return thread.call(tell())

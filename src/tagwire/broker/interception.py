@@ -156,10 +156,15 @@ class Interception:
 
 
 class Interceptions:
-    """What intercepts the requests of one broker. Any thread may add and remove."""
+    """What intercepts the requests of one broker. Any thread may add and remove.
 
-    def __init__(self) -> None:
+    Args:
+        others: what intercepts what these do not: those of a whole cluster.
+    """
+
+    def __init__(self, others: Interceptions | None = None) -> None:
         self._rules: tuple[Interception, ...] = ()
+        self._others = others
 
     def add(self, api: str | int, act: Act, times: int | None = None) -> Interception:
         """Let `act` take the requests of an API, named or numbered, `times` times or until it is stopped; of several,
@@ -182,6 +187,8 @@ class Interceptions:
 
     def of(self, key: int) -> Interception | None:
         """What takes the next request of an API, if anything does."""
-        if not self._rules:
-            return None
-        return next((rule for rule in self._rules if rule.key == key and not rule.is_over), None)
+        if self._rules:
+            found = next((rule for rule in self._rules if rule.key == key and not rule.is_over), None)
+            if found is not None:
+                return found
+        return self._others.of(key) if self._others is not None else None

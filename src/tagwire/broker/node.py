@@ -1,167 +1,43 @@
-"""One broker without its sockets: settings, identity, topics, threads for the disk, and scheduled tasks."""
+"""One broker without its sockets, as the requests that reach it see it."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import os
-import shutil
-import tempfile
-import weakref
-from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
-
-from tagwire.broker import scheduler
-from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.fetch_sessions import FetchSessions
-from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.hooks import Hooks
-from tagwire.broker.producer_ids import ProducerIds
-from tagwire.broker.settings import Settings
-from tagwire.broker.storage.data_directory import DataDirectory
-from tagwire.broker.topics import Topics
-from tagwire.broker.transactions.coordinator import Transactions
-from tagwire.errors import Error, KafkaError, StorageError
-from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
-
-logger = logging.getLogger("tagwire.broker")
-
-# Threads that append and sync, one partition each at a time: they wait for the disk, not for the processor.
-COMMIT_THREADS = 8
-# Threads that read, create and delete; apart, so that a read never stands behind a sync.
-DISK_THREADS = 4
+from tagwire.broker.store import Store
 
 
 class Node:
-    """The state that every request is served from. Opened and closed on the event loop it is used on.
+    """The state that every request to one node is served from: what all nodes share, and what is its own.
+
+    Args:
+        store: what all nodes of the process share.
+        node_id: which of them it is.
+        hooks: what the program that runs it can reach.
 
     Attributes:
-        settings: how it was started.
-        hooks: what the program that runs it can reach.
-        node_id, cluster_id: who it is.
-        data_path: where its topics are.
-        topics: its topics.
-        groups, transactions: its consumer groups and transactional ids.
-        producer_ids: where producers get their ids.
-        fetch_sessions: of the readers that have one (KIP-227).
-        disk: threads for reading files.
+        settings, cluster_id, data_path, topics, groups, transactions, producer_ids, disk, image, controller, room_for:
+            the store's.
+        node_id, hooks: as given.
+        fetch_sessions: of its readers that have one (KIP-227).
     """
 
-    def __init__(self, settings: Settings, hooks: Hooks) -> None:
-        """Take the data directory into use and open every log in it; this may take as long as reading what a crash
-        left.
-
-        Raises:
-            StorageError: the directory is not ours, is in use, or cannot be read or written.
-        """
-        self.settings = settings
+    def __init__(self, store: Store, node_id: int, hooks: Hooks) -> None:
+        self.settings = store.settings
+        self.cluster_id = store.cluster_id
+        self.data_path = store.data_path
+        self.topics = store.topics
+        self.groups = store.groups
+        self.transactions = store.transactions
+        self.producer_ids = store.producer_ids
+        self.disk = store.disk
+        self.image = store.image
+        self.controller = store.controller
+        self.room_for = store.room_for
+        self.node_id = node_id
         self.hooks = hooks
-        files = hooks.files
-        self._temporary = tempfile.mkdtemp(prefix="tagwire-broker-") if settings.data_dir is None else None
-        # Also when it is never closed: when nobody knows it any more, or the program ends.
-        self._remove_temporary = weakref.finalize(self, _remove, self._temporary, os.getpid())
-        self._commits = ThreadPoolExecutor(COMMIT_THREADS, "tagwire-commit")
-        self.disk = ThreadPoolExecutor(DISK_THREADS, "tagwire-disk")
         self.fetch_sessions = FetchSessions()
-        self._stopping = asyncio.Event()
-        self._coming = 0, 0
-        self._scheduled: list[asyncio.Task[None]] = []
-        try:
-            self._data = DataDirectory(files, Path(self._temporary or settings.data_dir or ""))
-            self.topics = Topics(files, self._data, self._commits, self.disk, settings.fsync)
-            self.groups = Groups(
-                CoordinatorLog(self.topics, OFFSETS), settings.max_groups, most_bytes=settings.max_groups_bytes
-            )
-            self.producer_ids = ProducerIds(files, self._data.path, self.disk)
-            self.transactions = Transactions(
-                CoordinatorLog(self.topics, TRANSACTIONS), self.topics, self.groups, self.producer_ids
-            )
-            try:
-                self.producer_ids.load()
-                self.topics.load()
-                self.groups.load()
-                self.transactions.load()
-            except BaseException:
-                self.topics.abandon()
-                self._data.close(clean=False)
-                raise
-        except BaseException:
-            self._release()
-            raise
-        self.data_path = self._data.path
-        self.node_id = self._data.node_id
-        self.cluster_id = self._data.cluster_id
 
-    @contextmanager
-    def room_for(self, *, topics: int = 0, partitions: int) -> Iterator[None]:
-        """Reserve room for topics and partitions that are created inside the `with` block.
-
-        Raises:
-            KafkaError: POLICY_VIOLATION: there would be more than the settings allow.
-        """
-        most_topics, most_partitions = self.settings.max_topics, self.settings.max_partitions
-        if self.topics.count + self._coming[0] + topics > most_topics:
-            raise KafkaError(Error.POLICY_VIOLATION, f"there may be {most_topics} topics (max_topics)")
-        if self.topics.partition_count + self._coming[1] + partitions > most_partitions:
-            raise KafkaError(Error.POLICY_VIOLATION, f"there may be {most_partitions} partitions (max_partitions)")
-        self._coming = self._coming[0] + topics, self._coming[1] + partitions
-        try:
-            yield
-        finally:
-            self._coming = self._coming[0] - topics, self._coming[1] - partitions
-
-    def start_scheduler(self) -> None:
-        """Begin what is done by the clock."""
-        self.groups.start()
-        self.transactions.start()
-        duties: list[tuple[float, Callable[[], Awaitable[None] | None]]] = [
-            (scheduler.RETENTION_EVERY_S, partial(scheduler.expire, self.topics)),
-            (scheduler.COMPACTION_EVERY_S, partial(scheduler.compact, self.topics, self._data, self._stopping)),
-            (scheduler.RECOVERY_POINTS_EVERY_S, partial(scheduler.save_recovery_points, self.topics, self._data)),
-            (scheduler.GROUPS_EVERY_S, self._forget_missing),
-            (scheduler.GROUPS_EVERY_S, self.groups.expire),
-            (scheduler.TRANSACTIONS_EVERY_S, self.transactions.expire),
-        ]
-        if self.settings.fsync == "interval":
-            duties.append((scheduler.SYNC_EVERY_S, partial(scheduler.sync, self.topics)))
-        self._scheduled = [asyncio.create_task(scheduler.every(pause, self._stopping, act)) for pause, act in duties]
-        self._scheduled.append(asyncio.create_task(self._forget_missing()))
-
-    async def _forget_missing(self) -> None:
-        """Delete offsets of topics whose deletion a crash or the disk cut short."""
-        await self.groups.forget_missing(lambda partition: self.topics.partition(*partition) is not None)
-
-    async def close(self) -> None:
-        """Finish every append, bring every log to the disk, and let go of the data directory.
-
-        What the disk refused is logged; the next start then checks every log.
-        """
-        self._stopping.set()
-        await asyncio.gather(*self._scheduled)
-        await self.transactions.close()
-        await self.groups.close()
-        await self.topics.settle()
-        await asyncio.to_thread(self._close)
-
-    def _close(self) -> None:
-        clean = self.topics.close()
-        scheduler.save_recovery_points(self.topics, self._data)
-        try:
-            self._data.close(clean=clean)
-        except StorageError as error:
-            logger.error("%s", error)
-        self._release()
-
-    def _release(self) -> None:
-        self._commits.shutdown()
-        self.disk.shutdown()
-        self._remove_temporary()
-
-
-def _remove(temporary: str | None, made_by: int) -> None:
-    # A process that was forked off inherits this too, but not the directory.
-    if temporary is not None and os.getpid() == made_by:
-        shutil.rmtree(temporary, ignore_errors=True)
+    def restart(self) -> None:
+        """Forget what a node does not know any more that has ended."""
+        self.fetch_sessions = FetchSessions()

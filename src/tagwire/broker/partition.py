@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Executor
+from dataclasses import replace
 
 from tagwire.broker.group_commit import GroupCommit, MakeBatch
+from tagwire.broker.leadership import Leadership
 from tagwire.broker.storage.batch import Appended
 from tagwire.broker.storage.checkpoints import OffsetCheckpoint
 from tagwire.broker.storage.log import PartitionLog
@@ -20,6 +22,7 @@ class Partition:
         topic, index: which one.
         log: where its records are.
         deleted: whether its topic has been deleted.
+        leadership: who leads and holds it.
     """
 
     def __init__(
@@ -29,6 +32,7 @@ class Partition:
         log: PartitionLog,
         commits: Executor,
         starts: OffsetCheckpoint,
+        leadership: Leadership,
         *,
         sync: bool,
     ) -> None:
@@ -36,6 +40,7 @@ class Partition:
         self.index = index
         self.log = log
         self.deleted = False
+        self.leadership = leadership
         self._commits = commits
         self._starts = starts
         self._commit = GroupCommit(log, commits, sync=sync, advanced=self._wake)
@@ -45,8 +50,34 @@ class Partition:
         """Add a batch; see `GroupCommit.append`."""
         return self._commit.append(make)
 
+    def check_leader(self, node_id: int, epoch: int = -1) -> None:
+        """Refuse what only the leader does, and what is offline; see `Leadership.check_leader`.
+
+        Raises:
+            StorageError: the log is offline.
+            KafkaError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
+        """
+        self.log.check_online()
+        self.leadership.check_leader(node_id, epoch)
+
+    async def lead(self, following: Leadership) -> None:
+        """Let another node lead it, or the same one anew, in an epoch of its own, or other nodes hold it.
+
+        `following` has the epoch that there is. What is appended from then on is of the new one, which is on the disk
+        when this returns; whoever waits for records is told to look again.
+
+        Raises:
+            StorageError: the disk refused, or the log is offline; nothing has changed.
+        """
+        if following.leader != self.leadership.leader:
+            loop = asyncio.get_running_loop()
+            epoch = await loop.run_in_executor(self._commits, self.log.begin_epoch, self.leadership.epoch + 1)
+            following = replace(following, epoch=epoch)
+        self.leadership = following
+        self._wake()
+
     def watch(self, event: asyncio.Event) -> None:
-        """Set `event` whenever there is more to read, or nothing ever will be, until `unwatch`."""
+        """Set `event` whenever there is more to read, or nothing will be here, until `unwatch`."""
         self._watchers.add(event)
 
     def unwatch(self, event: asyncio.Event) -> None:

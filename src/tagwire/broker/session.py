@@ -23,6 +23,7 @@ class Session:
     Attributes:
         client_host, client_port: the address it comes from.
         host, port: the address of this broker that clients are told on this connection.
+        listener: the number of the listener it came in by.
         gate: who has to authenticate before anything else is served; None where nobody has to.
         advertised: the versions that ApiVersions tells, by API key.
         response_bytes: how many bytes of records a response should hold at most just now, of all that clients read.
@@ -35,6 +36,7 @@ class Session:
     port: int
     advertised: Mapping[int, Range]
     response_bytes: Callable[[], int]
+    listener: int
     gate: Gate | None = None
     software: str = ""
     software_version: str = ""

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Literal, TypeVar, TypeVarTuple, Unpack
 from uuid import UUID, uuid4
 
+from tagwire.broker.cluster_image import ClusterImage
 from tagwire.broker.partition import Partition
 from tagwire.broker.serial_tasks import SerialTasks
 from tagwire.broker.storage.data_directory import EVERYWHERE, MAX_PARTITIONS, TOPICS_FILE, DataDirectory, StoredTopic
@@ -69,6 +70,10 @@ def to_go_on_without(name: str) -> str:
     return f"restore {name}-0 from a backup, or take {name} out of {TOPICS_FILE}: all it says is then forgotten"
 
 
+Replicas = Callable[[int], Sequence[int]]
+"""Which nodes are to hold a new partition, the preferred leader first, by its index; None leaves that open."""
+
+
 @dataclass(frozen=True, slots=True)
 class NewTopic:
     """A topic to be created; its configurations are by Kafka's names."""
@@ -76,10 +81,14 @@ class NewTopic:
     name: str
     partitions: int
     configs: Mapping[str, str | None]
+    replicas: Replicas | None = None
 
 
 Done = TypeVar("Done")
 Arguments = TypeVarTuple("Arguments")
+
+_Growing = tuple[Topic, int, Replicas | None]
+"""A topic, how many partitions it is to have, and which nodes are to hold the new ones."""
 
 Outcome = Topic | KafkaError
 """A topic, or why it is not the requested one."""
@@ -106,17 +115,27 @@ class Topics:
         commits: whose threads append; others than `disk`'s, so that reading never waits for a sync.
         disk: whose threads create and delete.
         fsync: as in `Settings`.
+        image: the nodes that lead and hold partitions; None for one alone, whose id is 0.
 
     Attributes:
         partition_count: how many partitions the topics have.
     """
 
-    def __init__(self, files: Files, data: DataDirectory, commits: Executor, disk: Executor, fsync: Fsync) -> None:
+    def __init__(
+        self,
+        files: Files,
+        data: DataDirectory,
+        commits: Executor,
+        disk: Executor,
+        fsync: Fsync,
+        image: ClusterImage | None = None,
+    ) -> None:
         self._files = files
         self._data = data
         self._commits = commits
         self._disk = disk
         self._sync = fsync == "batch"
+        self._image = image or ClusterImage(0)
         self._changing = asyncio.Lock()
         self._steps = SerialTasks()
         # Set while nobody can know which topics the directory lists; then what may be listed and is not known of.
@@ -214,8 +233,9 @@ class Topics:
         except OSError as error:
             raise StorageError(problem_of(error, self._data.path)) from error
 
-    def _partition(self, topic: str, index: int, log: PartitionLog) -> Partition:
-        return Partition(topic, index, log, self._commits, self._data.start_offsets, sync=self._sync)
+    def _partition(self, topic: str, index: int, log: PartitionLog, replicas: Sequence[int] | None = None) -> Partition:
+        leadership = self._image.place(topic, index, log.leader_epoch, replicas)
+        return Partition(topic, index, log, self._commits, self._data.start_offsets, leadership, sync=self._sync)
 
     def check_new(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> TopicConfig:
         """What `create` checks before it touches the disk.
@@ -257,13 +277,14 @@ class Topics:
 
     async def _create_all(self, wanted: Sequence[NewTopic], until: float) -> list[Outcome]:
         outcomes: dict[str, Outcome] = {}
-        fresh: list[tuple[Topic, int]] = []
+        fresh: list[_Growing] = []
         async with self._changing:
             for new in wanted:
                 try:
                     await self._settle()
                     config = self.check_new(new.name, new.partitions, new.configs)
-                    fresh.append((Topic(new.name, uuid4(), dict(new.configs), config, ()), new.partitions))
+                    topic = Topic(new.name, uuid4(), dict(new.configs), config, ())
+                    fresh.append((topic, new.partitions, new.replicas))
                 except KafkaError as refusal:
                     outcomes[new.name] = refusal
             outcomes.update(await self._grow(fresh, until))
@@ -281,29 +302,29 @@ class Topics:
             await self._settle()
             config = self._check_new(name, 1, INTERNAL[name])
             fresh = Topic(name, uuid4(), dict(INTERNAL[name]), config, ())
-            return _or_raise((await self._grow([(fresh, 1)], math.inf))[name])
+            return _or_raise((await self._grow([(fresh, 1, None)], math.inf))[name])
 
     async def _on_disk(self, act: Callable[[Unpack[Arguments]], Topic], *arguments: *Arguments) -> Topic:
         topic = await asyncio.get_running_loop().run_in_executor(self._disk, act, *arguments)
         self._add(topic)
         return topic
 
-    async def _grow(self, wanted: Sequence[tuple[Topic, int]], until: float) -> dict[str, Outcome]:
+    async def _grow(self, wanted: Sequence[_Growing], until: float) -> dict[str, Outcome]:
         """Topics whose partitions become as many as is said, by their names. What is made of them goes again where the
         whole is refused."""
         loop = asyncio.get_running_loop()
 
-        async def make(topic: Topic, count: int) -> Outcome:
-            return await loop.run_in_executor(self._commits, self._make, topic, count, until)
+        async def make(growing: _Growing) -> Outcome:
+            return await loop.run_in_executor(self._commits, self._make, growing, until)
 
-        fresh = {topic.name for topic, _ in wanted if not topic.partitions}
+        fresh = {topic.name for topic, _, _ in wanted if not topic.partitions}
         try:
             await loop.run_in_executor(self._disk, self._data.forget_offsets, fresh)
         except OSError as error:
-            return {topic.name: _not_created(topic, count, error) for topic, count in wanted}
-        made = await self._side_by_side(make(topic, count) for topic, count in wanted)
-        outcomes = {topic.name: outcome for (topic, _), outcome in zip(wanted, made)}
-        whole = [(before, grown) for (before, _), grown in zip(wanted, made) if isinstance(grown, Topic)]
+            return {topic.name: _not_created(topic, count, error) for topic, count, _ in wanted}
+        made = await self._side_by_side(map(make, wanted))
+        outcomes = {topic.name: outcome for (topic, _, _), outcome in zip(wanted, made)}
+        whole = [(before, grown) for (before, _, _), grown in zip(wanted, made) if isinstance(grown, Topic)]
         if whole:
             names = {topic.name for _, topic in whole}
             others = [topic.stored for topic in self if topic.name not in names]
@@ -323,8 +344,9 @@ class Topics:
 
         return list(await asyncio.gather(*map(step, steps)))
 
-    def _make(self, topic: Topic, count: int, until: float) -> Outcome:
-        """`topic` with `count` partitions, which are on the disk, but in no list yet."""
+    def _make(self, growing: _Growing, until: float) -> Outcome:
+        """A topic with as many partitions as is said, which are on the disk, but in no list yet."""
+        topic, count, replicas = growing
         new = range(len(topic.partitions), count)
         made: list[Partition] = []
         try:
@@ -333,7 +355,9 @@ class Topics:
                     self._discard(topic.name, new)
                     return KafkaError(Error.REQUEST_TIMED_OUT, f"topic {topic.name}: there was no time to create it")
                 path = self._data.create_partition(topic.name, index, topic.topic_id, topic.config.dialect)
-                made.append(self._partition(topic.name, index, create_log(self._files, path, topic.config)))
+                log = create_log(self._files, path, topic.config)
+                held_by = None if replicas is None else replicas(index)
+                made.append(self._partition(topic.name, index, log, held_by))
         except OSError as error:
             self._discard(topic.name, new)
             return _not_created(topic, count, error)
@@ -354,7 +378,9 @@ class Topics:
             return {topic.name: _not_created(before, len(topic.partitions), error) for before, topic in whole}
         return {topic.name: topic for _, topic in whole}
 
-    async def add_partitions(self, name: str, count: int, until: float = math.inf) -> Topic:
+    async def add_partitions(
+        self, name: str, count: int, until: float = math.inf, replicas: Replicas | None = None
+    ) -> Topic:
         """Give a topic more partitions, `count` in all; they are on the disk when this returns.
 
         Raises:
@@ -362,13 +388,13 @@ class Topics:
                 they are not made by `until`, as in `create_all`; none were added then.
         """
         self.check_more_partitions(name, count)
-        return await self._steps.run_concurrently(self._add_partitions(name, count, until))
+        return await self._steps.run_concurrently(self._add_partitions(name, count, until, replicas))
 
-    async def _add_partitions(self, name: str, count: int, until: float) -> Topic:
+    async def _add_partitions(self, name: str, count: int, until: float, replicas: Replicas | None) -> Topic:
         async with self._changing:
             await self._settle()
             topic = self.check_more_partitions(name, count)
-            return _or_raise((await self._grow([(topic, count)], until))[name])
+            return _or_raise((await self._grow([(topic, count, replicas)], until))[name])
 
     def check_more_partitions(self, name: str, count: int) -> Topic:
         """What `add_partitions` checks before it touches the disk.
@@ -481,7 +507,10 @@ class Topics:
 
     def _add(self, topic: Topic) -> None:
         before = self._by_name.get(topic.name)
-        self.partition_count += len(topic.partitions) - (len(before.partitions) if before else 0)
+        new = topic.partitions[len(before.partitions) if before else 0 :]
+        for partition in new:
+            partition.leadership = self._image.elect(partition.leadership)  # nodes may have stopped since it was placed
+        self.partition_count += len(new)
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
 

@@ -197,5 +197,8 @@ class Reader(ClientOwner):
         passes = tuple(interceptors)
         self._core.rewind()
         while not self._core.finished:
-            self._network.run(self._core.fetch())
-            yield from self._core.records_there(passes, header_serdes)
+            fetches, failure = self._network.run(self._core.fetch())
+            for fetch in fetches:
+                yield from self._core.records_of(fetch, passes, header_serdes)
+            if failure is not None:
+                raise failure

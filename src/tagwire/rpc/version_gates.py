@@ -22,21 +22,19 @@ TXN_OFFSET_COMMIT_TRANSACTION_V2: Final = 5
 END_TXN_TRANSACTION_V2: Final = 5
 """Transaction version 2 (KIP-890): Produce adds its partitions to the transaction itself, EndTxn raises the epoch."""
 
+PRODUCE_CURRENT_LEADER: Final = 10
+FETCH_CURRENT_LEADER: Final = 16
+"""Who leads is told along with NOT_LEADER_OR_FOLLOWER (KIP-951)."""
+
+FETCH_FROM_FOLLOWER: Final = 11
+"""Any replica serves a reader, and its rack is told (KIP-392)."""
+
 PRODUCE_TOPIC_IDS: Final = 13
 FETCH_TOPIC_IDS: Final = 13
 """Topics are named by their ids alone (KIP-516)."""
 
 LIST_OFFSETS_LEADER_EPOCH: Final = 4
 """The leader epoch of the offset is told (KIP-320)."""
-
-OFFSET_FOR_LEADER_EPOCH_CLIENTS: Final = 3
-"""Clients may ask: from here on Describe of the topics is enough (KIP-320)."""
-
-FETCH_RACK: Final = 11
-"""The client tells its rack, and may be told which replica to read from (KIP-392)."""
-
-FETCH_DIVERGING_EPOCH: Final = 12
-"""The client tells the epoch of its last record, and is told where the logs diverge (KIP-595)."""
 
 LIST_OFFSETS_MAX_TIMESTAMP: Final = 7
 """The record with the greatest timestamp may be requested (KIP-734)."""

@@ -9,7 +9,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker
-from tagwire.broker.network import server
+from tagwire.broker.network import socket_server
 from tagwire.errors import ConnectionLostError
 
 from ...limits import wait_until
@@ -71,7 +71,7 @@ def test_whoever_waits_for_records_or_members_is_not_waited_for(tmp_path, connec
 
 
 def test_a_client_that_does_not_read_holds_up_nothing(tmp_path, connect, make, monkeypatch):
-    monkeypatch.setattr(server, "STOP_WITHIN_S", 600.0)  # far past the patience of the test
+    monkeypatch.setattr(socket_server, "STOP_WITHIN_S", 600.0)  # far past the patience of the test
     broker = Broker(tmp_path / "data")
     broker.start()
     wire = connect(broker.bootstrap)

@@ -10,7 +10,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker, scheduler
-from tagwire.broker.network import server
+from tagwire.broker.network import socket_server
 from tagwire.broker.producer_ids import FILE, ProducerIds
 from tagwire.broker.storage.files import Files
 from tagwire.errors import Error
@@ -323,7 +323,7 @@ def test_a_transaction_whose_outcome_was_decided_is_brought_to_it_after_a_crash(
         with monkeypatch.context() as patched:
             patched.setattr(Transactions, "mark", never)
             patched.setattr(Transactions, "close", lambda self: asyncio.sleep(0))
-            patched.setattr(server, "STOP_WITHIN_S", 0.1)
+            patched.setattr(socket_server, "STOP_WITHIN_S", 0.1)
             wire.send(messages.EndTxnRequest(
                 transactional_id="tx", producer_id=who.producer_id, producer_epoch=who.producer_epoch, committed=commit
             ), 4)  # fmt: skip

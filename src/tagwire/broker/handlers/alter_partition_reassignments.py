@@ -1,6 +1,6 @@
 """AlterPartitionReassignments (key 45): move partitions to other brokers, each with its own outcome.
 
-Versions 0-1. There is one broker: a partition can be assigned to it, where it is already, and to no other. No move is
+Versions 0-1. All brokers of a process have the same records, so a move is over when the response comes, and none is
 under way that could be cancelled (NO_REASSIGNMENT_IN_PROGRESS). Source: KIP-455, KIP-860.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tagwire import messages
 from tagwire.broker.registry import Call, handles
-from tagwire.errors import Error, KafkaError
+from tagwire.errors import Error, KafkaError, StorageError
 
 Request = messages.AlterPartitionReassignmentsRequest
 Response = messages.AlterPartitionReassignmentsResponse
@@ -21,30 +21,32 @@ async def alter_partition_reassignments(call: Call[Request]) -> Response:
         error_message=None,
         responses=[
             Response.ReassignableTopicResponse(
-                name=topic.name, partitions=[_result(call, topic.name, wanted) for wanted in topic.partitions]
+                name=topic.name, partitions=[await _result(call, topic.name, wanted) for wanted in topic.partitions]
             )
             for topic in call.request.topics
         ],
     )
 
 
-def _result(
+async def _result(
     call: Call[Request], topic: str, wanted: Request.ReassignablePartition
 ) -> Response.ReassignablePartitionResponse:
     result = Response.ReassignablePartitionResponse(partition_index=wanted.partition_index, error_message=None)
     try:
-        _check(call, topic, wanted)
+        await _reassign(call, topic, wanted)
     except KafkaError as error:
         result.error_code, result.error_message = error.code, error.message
     return result
 
 
-def _check(call: Call[Request], topic: str, wanted: Request.ReassignablePartition) -> None:
+async def _reassign(call: Call[Request], topic: str, wanted: Request.ReassignablePartition) -> None:
     where = f"partition {wanted.partition_index} of topic {topic}"
-    if call.broker.topics.partition(topic, wanted.partition_index) is None:
+    partition = call.broker.topics.partition(topic, wanted.partition_index)
+    if partition is None:
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {where}")
     if wanted.replicas is None:
         raise KafkaError(Error.NO_REASSIGNMENT_IN_PROGRESS, f"{where} is not moving")
-    if wanted.replicas != [call.broker.node_id]:
-        problem = f"{where} is not assigned to broker {call.broker.node_id} alone, and there is no other"
-        raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, problem)
+    try:
+        await call.broker.controller.reassign(partition, wanted.replicas)
+    except StorageError as error:
+        raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error

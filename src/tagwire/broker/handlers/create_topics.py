@@ -1,6 +1,6 @@
 """CreateTopics (key 19): create topics, each with its own outcome.
 
-Versions 2-7. -1 partitions (from version 4) means the broker's default; there is one replica, on this broker. A
+Versions 2-7. -1 partitions or replicas (from version 4) mean the broker's default. A
 configuration that Kafka does not know is refused, not ignored. With validate_only everything is checked and nothing
 created. A topic is on the disk before the response. What cannot be created in the time that the client gives is not
 (REQUEST_TIMED_OUT); other clients have their turn between some topics and the next. Source: KIP-4, KIP-464, KIP-525.
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Protocol, TypeVar
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from tagwire.broker.deadlines import TIMED_OUT, batches, deadline, is_over
 from tagwire.broker.node import Node
 from tagwire.broker.registry import Call, handles
 from tagwire.broker.topic_config import TopicConfig
-from tagwire.broker.topics import NewTopic, Topic
+from tagwire.broker.topics import NewTopic, Replicas, Topic
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc.version_gates import CREATE_TOPICS_BROKER_DEFAULTS
 
@@ -85,7 +86,8 @@ async def _create(
         for wanted, times_named in some:
             try:
                 check_named_once(wanted, times_named)
-                new = NewTopic(wanted.name, _partitions(call, wanted), _configs(wanted))
+                count = _partitions(call, wanted)
+                new = NewTopic(wanted.name, count, _configs(wanted), _replicas(call, wanted))
                 config = call.broker.topics.check_new(new.name, new.partitions, new.configs)
                 room.enter_context(call.broker.room_for(topics=1, partitions=new.partitions))
                 accepted[new.name] = new, config
@@ -99,7 +101,7 @@ async def _create(
         results[new.name] = (
             _refusal(new.name, outcome)
             if isinstance(outcome, KafkaError)
-            else _result(new, config, NO_ID if outcome is None else outcome.topic_id)
+            else _result(call, new, config, NO_ID if outcome is None else outcome.topic_id)
         )
     return [results[wanted.name] for wanted, _ in some]
 
@@ -110,13 +112,13 @@ def _refusal(name: str, error: KafkaError) -> Response.CreatableTopicResult:
     )
 
 
-def _result(new: NewTopic, config: TopicConfig, topic_id: UUID) -> Response.CreatableTopicResult:
+def _result(call: Call[Request], new: NewTopic, config: TopicConfig, topic_id: UUID) -> Response.CreatableTopicResult:
     return Response.CreatableTopicResult(
         name=new.name,
         topic_id=topic_id,
         error_message=None,
         num_partitions=new.partitions,
-        replication_factor=1,
+        replication_factor=call.broker.image.replication_factor if new.replicas is None else len(new.replicas(0)),
         configs=_described(config, new.configs),
     )
 
@@ -126,8 +128,9 @@ def _partitions(call: Call[Request], wanted: Request.CreatableTopic) -> int:
     takes_default = call.version >= CREATE_TOPICS_BROKER_DEFAULTS
     if wanted.assignments:
         return _assigned(call, wanted)
-    if wanted.replication_factor != 1 and not (wanted.replication_factor == DEFAULT and takes_default):
-        problem = f"replication factor {wanted.replication_factor} is not 1, and there is one broker"
+    most = len(call.broker.image.node_ids)
+    if not 1 <= wanted.replication_factor <= most and not (wanted.replication_factor == DEFAULT and takes_default):
+        problem = f"replication factor {wanted.replication_factor} is not 1 to {most}, the number of brokers"
         raise KafkaError(Error.INVALID_REPLICATION_FACTOR, problem)
     if wanted.num_partitions == DEFAULT and takes_default:
         return call.broker.settings.num_partitions
@@ -141,15 +144,32 @@ def _assigned(call: Call[Request], wanted: Request.CreatableTopic) -> int:
     indexes = sorted(assignment.partition_index for assignment in wanted.assignments)
     if indexes != list(range(len(indexes))):
         raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, "the partitions assigned are not 0, 1, 2 and so on")
-    check_assigned(call.broker, wanted.assignments)
+    assigned_replicas(call.broker, wanted.assignments)
     return len(indexes)
 
 
-def check_assigned(broker: Node, assignments: Sequence[AssignsPartition]) -> None:
-    """Refuse partitions that are assigned to others than this broker: KafkaError INVALID_REPLICA_ASSIGNMENT."""
-    if any(assignment.broker_ids != [broker.node_id] for assignment in assignments):
-        problem = f"a partition is not assigned to broker {broker.node_id} alone, and there is no other"
+def _replicas(call: Call[Request], wanted: Request.CreatableTopic) -> Replicas | None:
+    """Who is to hold each partition, where a request says so, or how many."""
+    if wanted.assignments:
+        in_order = sorted(wanted.assignments, key=lambda assignment: assignment.partition_index)
+        return assigned_replicas(call.broker, in_order).__getitem__
+    if wanted.replication_factor == DEFAULT:
+        return None
+    return partial(call.broker.image.spread, wanted.name, factor=wanted.replication_factor)
+
+
+def assigned_replicas(broker: Node, assignments: Sequence[AssignsPartition]) -> Sequence[Sequence[int]]:
+    """Who holds each partition.
+
+    Raises:
+        KafkaError: INVALID_REPLICA_ASSIGNMENT: as `Controller.check_replicas`, or some have more replicas than others.
+    """
+    for assignment in assignments:
+        broker.controller.check_replicas(assignment.broker_ids)
+    if len({len(assignment.broker_ids) for assignment in assignments}) > 1:
+        problem = "the partitions are not all assigned to the same number of brokers"
         raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, problem)
+    return [assignment.broker_ids for assignment in assignments]
 
 
 def _configs(wanted: Request.CreatableTopic) -> dict[str, str | None]:

@@ -55,4 +55,5 @@ async def _delete(call: Call[Request], name: str, requested: Request.DeleteRecor
         raise KafkaError(Error.INVALID_TOPIC_EXCEPTION)
     if not topic.config.deletes:
         raise KafkaError(Error.POLICY_VIOLATION)
+    partition.check_leader(call.broker.node_id)
     return await partition.delete_records(requested.offset)

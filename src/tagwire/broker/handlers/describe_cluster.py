@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60): describe the cluster: this broker, at the address the client reached it under.
+"""DescribeCluster (key 60): describe the cluster: its brokers, as Metadata tells them.
 
 Versions 0-1. From version 1 a client says what kind of nodes it means; there are brokers only. Who may do what is not
 kept track of, so authorized operations are never told. Source: KIP-700.
@@ -25,8 +25,9 @@ async def describe_cluster(call: Call[Request]) -> Response:
     node = call.broker
     return Response(
         cluster_id=node.cluster_id,
-        controller_id=node.node_id,
+        controller_id=node.image.controller_id,
         brokers=[
-            Response.DescribeClusterBroker(broker_id=node.node_id, host=call.session.host, port=call.session.port)
+            Response.DescribeClusterBroker(broker_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
+            for each in node.image.endpoints(call.session.listener, call.session.host)
         ],
     )

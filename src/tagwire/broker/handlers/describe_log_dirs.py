@@ -1,8 +1,8 @@
 """DescribeLogDirs (key 35): describe the log directory: the size of each partition.
 
 Versions 1-4; from version 4 also how large the disk is, and how much of it is free. There is one directory. Partitions
-that do not exist are left out; one that is offline stands apart, under its own directory with KAFKA_STORAGE_ERROR, as
-Kafka tells of a directory that is. Source: KIP-113, KIP-827.
+that do not exist, or that another broker holds, are left out; one that is offline stands apart, under its own directory
+with KAFKA_STORAGE_ERROR, as Kafka tells of a directory that is. Source: KIP-113, KIP-827.
 """
 
 from __future__ import annotations
@@ -64,6 +64,11 @@ def _topics(partitions: Iterable[Partition]) -> list[Response.DescribeLogDirsTop
 def _requested(call: Call[Request]) -> Iterable[Partition]:
     topics = call.broker.topics
     if call.request.topics is None:
-        return topics.partitions()
-    requested = {(topic.topic, index) for topic in call.request.topics for index in topic.partitions}
-    return filter(None, (topics.partition(*where) for where in sorted(requested)))
+        found: Iterable[Partition | None] = topics.partitions()
+    else:
+        found = (topics.partition(*where) for where in sorted(_named(call.request)))
+    return (one for one in found if one is not None and call.broker.node_id in one.leadership.replicas)
+
+
+def _named(request: Request) -> set[tuple[str, int]]:
+    return {(topic.topic, index) for topic in request.topics or () for index in topic.partitions}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tagwire import messages
 from tagwire.broker.registry import Call, handles
-from tagwire.errors import Error, StorageError
+from tagwire.errors import Error, KafkaError, StorageError
 
 Request = messages.DescribeProducersRequest
 Response = messages.DescribeProducersResponse
@@ -33,7 +33,10 @@ async def _describe(call: Call[Request], topic: str, index: int) -> Response.Par
     if partition is None:
         return Response.PartitionResponse(partition_index=index, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)
     try:
+        partition.check_leader(call.broker.node_id)
         producers = await partition.producers()
+    except KafkaError as error:
+        return Response.PartitionResponse(partition_index=index, error_code=error.code)
     except StorageError:
         return Response.PartitionResponse(partition_index=index, error_code=Error.KAFKA_STORAGE_ERROR)
     return Response.PartitionResponse(

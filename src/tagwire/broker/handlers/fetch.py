@@ -6,8 +6,9 @@ gets stuck. Readers of committed records get nothing from the oldest open transa
 transactions were aborted. With less than `min_bytes` at hand it waits for more, at most `max_wait_ms`; an error is
 told at once, and a request for no partition does not wait. From version 7 a request may be one of a session, whose
 responses tell only what has changed (see `broker.fetch_sessions`). Of a topic that keeps a record dialect, a client
-that speaks it gets what is stored, any other record batches made of it. Source: KIP-227, KIP-516; Kafka's
-ReplicaManager.
+that speaks it gets what is stored, any other record batches made of it. From version 11 any replica serves, and the
+leader sends a reader that is in another rack to a replica there; from version 16 who is asked in vain tells who leads.
+Source: KIP-227, KIP-392, KIP-516, KIP-951; Kafka's ReplicaManager.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from itertools import groupby
 from tagwire import messages
 from tagwire.broker.dialects import to_record_batches
 from tagwire.broker.fetch_sessions import FetchPartition
+from tagwire.broker.leadership import NO_LEADER, Leadership
+from tagwire.broker.node_endpoints import node_endpoints
 from tagwire.broker.partition import Partition
 from tagwire.broker.registry import Call, handles
 from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 from tagwire.rpc.dialects import dialect_of, say_dialect
-from tagwire.rpc.version_gates import FETCH_TOPIC_IDS
+from tagwire.rpc.version_gates import FETCH_CURRENT_LEADER, FETCH_FROM_FOLLOWER, FETCH_TOPIC_IDS
 from tagwire.spec.api_keys import ApiKey
 
 Request = messages.FetchRequest
@@ -38,6 +41,11 @@ MAX_WAIT_MS = 60_000
 """The longest a response waits for records, whatever the client requests: a client that is gone is noticed by then."""
 
 READ_COMMITTED = 1
+
+NO_REPLICA = -1
+
+TELLS_LEADER = frozenset({Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH})
+"""Along with what the current leader is told (KIP-951)."""
 
 Found = Partition | Error
 """A partition, or why there is none."""
@@ -53,7 +61,9 @@ async def fetch(call: Call[Request]) -> Response:
         session_id, told = context.respond(await _results(call, requested))
     except KafkaError as error:
         return Response(error_code=error.code)
+    leaders = {result.current_leader.leader_id for _, result in told} - {NO_LEADER}
     return Response(
+        node_endpoints=node_endpoints(call.broker.image, call.session, leaders, Response.NodeEndpoint),
         session_id=session_id,
         responses=[
             Response.FetchableTopicResponse(
@@ -85,21 +95,30 @@ async def _results(call: Call[Request], requested: Sequence[Requested]) -> list[
     for partition in partitions:
         partition.watch(more)
     try:
-        before = _published(partitions)
+        before, led = _published(partitions), [partition.leadership for partition in partitions]
         results = await _read(call, requested)
         least = min(call.request.min_bytes, call.request.max_bytes, MAX_RESPONSE_BYTES)
         missing = least - sum(len(result.records or b"") for result in results)
-        if not requested or missing <= 0 or any(result.error_code != Error.NONE for result in results):
+        if not requested or missing <= 0 or any(_is_told_at_once(result) for result in results):
             return results
         with suppress(TimeoutError):
             async with asyncio.timeout(min(call.request.max_wait_ms, MAX_WAIT_MS) / 1000):
-                while _published(partitions) - before < missing and not any(p.deleted for p in partitions):
+                while _published(partitions) - before < missing and not _is_over(partitions, led):
                     await more.wait()
                     more.clear()
         return await _read(call, requested)
     finally:
         for partition in partitions:
             partition.unwatch(more)
+
+
+def _is_told_at_once(result: Response.PartitionData) -> bool:
+    return result.error_code != Error.NONE or result.preferred_read_replica != NO_REPLICA
+
+
+def _is_over(partitions: Sequence[Partition], led: Sequence[Leadership]) -> bool:
+    """Whether waiting is of no use: a topic was deleted, or a leader has moved."""
+    return any(partition.deleted or partition.leadership is not was for partition, was in zip(partitions, led))
 
 
 def _published(partitions: Sequence[Partition]) -> int:
@@ -133,9 +152,16 @@ def _read_one(
         if partition.deleted:
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
         log = partition.log
-        log.check_leader_epoch(wanted.leader_epoch)
+        log.check_online()
+        leadership = partition.leadership
+        if call.version >= FETCH_FROM_FOLLOWER:
+            leadership.check_replica(call.broker.node_id, wanted.leader_epoch)
+        else:
+            leadership.check_leader(call.broker.node_id, wanted.leader_epoch)
+        nearer = _nearer(call, leadership)
         committed = call.request.isolation_level == READ_COMMITTED
-        most = min(wanted.max_bytes, left)
+        most = min(wanted.max_bytes, left) if nearer == NO_REPLICA else 0
+        whole_first = whole_first and nearer == NO_REPLICA
         fetched = log.fetch(wanted.fetch_offset, most, whole_first=whole_first, committed=committed)
         records, view = fetched.records, fetched.view
         aborted = fetched.aborted() if committed else None
@@ -144,7 +170,13 @@ def _read_one(
             epoch = log.epochs.at(wanted.fetch_offset)
             records = memoryview(to_record_batches(records, log.dialect, epoch, call.broker.settings.register))
     except KafkaError as error:
-        return _refusal(wanted, error.error)
+        refusal = _refusal(wanted, error.error)
+        if call.version >= FETCH_CURRENT_LEADER and error.error in TELLS_LEADER and isinstance(partition, Partition):
+            leadership = partition.leadership
+            refusal.current_leader = Response.LeaderIdAndEpoch(
+                leader_id=leadership.leader, leader_epoch=leadership.epoch
+            )
+        return refusal
     except OffsetOutOfRangeError:
         return _refusal(wanted, Error.OFFSET_OUT_OF_RANGE)
     except StorageError:
@@ -156,6 +188,7 @@ def _read_one(
         high_watermark=view.end.offset,
         last_stable_offset=view.end.stable,
         log_start_offset=view.start,
+        preferred_read_replica=nearer,
         aborted_transactions=None
         if aborted is None
         else [
@@ -166,6 +199,15 @@ def _read_one(
     )
     say_dialect(result, log.dialect if as_kept else None, ApiKey.FETCH, call.version)
     return result
+
+
+def _nearer(call: Call[Request], leadership: Leadership) -> int:
+    """The replica that the leader sends a reader to, which is in a rack of its own."""
+    rack = call.request.rack_id
+    if not rack or leadership.leader != call.broker.node_id:
+        return NO_REPLICA
+    found = call.broker.image.nearest(leadership, rack)
+    return NO_REPLICA if found is None else found
 
 
 def _refusal(wanted: FetchPartition, error: Error) -> Response.PartitionData:

@@ -54,7 +54,7 @@ def _result(
         partition = call.broker.topics.partition(topic, requested.partition_index)
         if partition is None:
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
-        partition.log.check_leader_epoch(requested.current_leader_epoch)
+        partition.check_leader(call.broker.node_id, requested.current_leader_epoch)
         result.timestamp, result.offset = _find(call, partition.log, requested.timestamp)
         if call.version >= LIST_OFFSETS_LEADER_EPOCH and result.offset >= 0:
             result.leader_epoch = partition.log.leader_epoch

@@ -1,6 +1,7 @@
 """Metadata (key 3): describe brokers and topics.
 
-Versions 0-12. The one broker is told at the address the client reached it under. No topics requested means all (an
+Versions 0-12. Brokers are told at the addresses of the listener that the client came in by: this one at the address it
+reached. No topics requested means all (an
 empty list in version 0, null from 1). A missing topic is created when the client and the broker both allow it (before
 version 4 every client does). From version 12 a topic can be requested by its id. Source: KIP-516; Kafka's
 KafkaApis.
@@ -12,6 +13,8 @@ import asyncio
 from collections.abc import Iterable
 
 from tagwire import messages
+from tagwire.broker.cluster_image import ClusterImage
+from tagwire.broker.leadership import NO_LEADER
 from tagwire.broker.node import Node
 from tagwire.broker.partition import Partition
 from tagwire.broker.registry import Call, handles
@@ -22,7 +25,6 @@ from tagwire.rpc.version_gates import METADATA_NULL_IS_ALL_TOPICS, METADATA_NULL
 Request = messages.MetadataRequest
 Response = messages.MetadataResponse
 
-NO_LEADER = -1
 NAMES_AT_A_TIME = 1000
 
 
@@ -36,10 +38,11 @@ async def metadata(call: Call[Request]) -> Response:
         topics = await _find_all(broker, request.topics, create, call.version)
     return Response(
         brokers=[
-            Response.MetadataResponseBroker(node_id=broker.node_id, host=call.session.host, port=call.session.port)
+            Response.MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+            for node in broker.image.endpoints(call.session.listener, call.session.host)
         ],
         cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        controller_id=broker.image.controller_id,
         topics=topics,
     )
 
@@ -100,19 +103,19 @@ def _describe(broker: Node, topic: Topic) -> Response.MetadataResponseTopic:
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[describe_partition(broker.node_id, partition) for partition in topic.partitions],
+        partitions=[_describe_partition(broker.image, partition) for partition in topic.partitions],
     )
 
 
-def describe_partition(node_id: int, partition: Partition) -> Response.MetadataResponsePartition:
-    """What clients are told of a partition, by whichever API."""
-    offline = partition.log.is_offline
+def _describe_partition(image: ClusterImage, partition: Partition) -> Response.MetadataResponsePartition:
+    offline, leadership = partition.log.is_offline, partition.leadership
+    leader_id = NO_LEADER if offline else leadership.leader
     return Response.MetadataResponsePartition(
-        error_code=Error.LEADER_NOT_AVAILABLE if offline else Error.NONE,
+        error_code=Error.LEADER_NOT_AVAILABLE if leader_id == NO_LEADER else Error.NONE,
         partition_index=partition.index,
-        leader_id=NO_LEADER if offline else node_id,
-        leader_epoch=partition.log.leader_epoch,
-        replica_nodes=[node_id],
-        isr_nodes=[] if offline else [node_id],
-        offline_replicas=[node_id] if offline else [],
+        leader_id=leader_id,
+        leader_epoch=leadership.epoch,
+        replica_nodes=list(leadership.replicas),
+        isr_nodes=[] if offline else list(leadership.isr),
+        offline_replicas=[node_id for node_id in leadership.replicas if offline or node_id not in image.live],
     )

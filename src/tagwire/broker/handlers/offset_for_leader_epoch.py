@@ -35,7 +35,7 @@ def _result(call: Call[Request], topic: str, requested: Request.OffsetForLeaderP
         partition = call.broker.topics.partition(topic, requested.partition)
         if partition is None:
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
-        partition.log.check_leader_epoch(requested.current_leader_epoch)
+        partition.check_leader(call.broker.node_id, requested.current_leader_epoch)
         result.leader_epoch, result.end_offset = partition.log.end_of_epoch(requested.leader_epoch) or UNKNOWN
     except KafkaError as error:
         result.error_code = error.code

@@ -6,7 +6,8 @@ With acks=1 and acks=all the response follows when the batch is as safe as the b
 response at all, so a refusal closes the connection: nothing else would tell the client. To a batch of an idempotent
 producer that is in the log already the response is the offset it got then. Where a topic keeps a record dialect, a
 producer that speaks it says so and is taken at its word; what any other sends is bridged, or refused (see
-`broker.dialects`). From version 8 it is told which records a batch is refused for. Source: KIP-98, KIP-467.
+`broker.dialects`). From version 8 it is told which records a batch is refused for, from version 10 who leads a
+partition that this broker does not. Source: KIP-98, KIP-467, KIP-951.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from functools import partial
 from tagwire import messages
 from tagwire.broker.batch_checks import check_batch
 from tagwire.broker.dialects import check_for_dialect
+from tagwire.broker.node_endpoints import node_endpoints
 from tagwire.broker.record_refusals import RecordsRefusedError
 from tagwire.broker.registry import Call, handles
 from tagwire.broker.session import HangUp
@@ -24,6 +26,7 @@ from tagwire.broker.storage.batch import Appended
 from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.dialects import dialect_of
+from tagwire.rpc.version_gates import PRODUCE_CURRENT_LEADER
 
 Request = messages.ProduceRequest
 Response = messages.ProduceResponse
@@ -43,17 +46,19 @@ async def produce(call: Call[Request]) -> Response | None:
             if isinstance(outcome, KafkaError):
                 raise HangUp(f"Produce with acks=0 to {topic}-{partition.index} was refused: {outcome}")
         return None
+    leaders: set[int] = set()
     return Response(
         responses=[
             Response.TopicProduceResponse(
                 name=topic.name,
                 partition_responses=[
-                    _result(call, topic.name, partition.index, outcomes[id(partition)])
+                    _result(call, topic.name, partition.index, outcomes[id(partition)], leaders)
                     for partition in topic.partition_data
                 ],
             )
             for topic in request.topic_data
-        ]
+        ],
+        node_endpoints=node_endpoints(call.broker.image, call.session, leaders, Response.NodeEndpoint),
     )
 
 
@@ -68,6 +73,9 @@ def _begin(
         return KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {data.index} of topic {topic}")
     if found.is_internal:
         return KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {topic} is the broker's own")
+    partition = found.partitions[data.index]
+    if partition.leadership.leader != call.broker.node_id:
+        return KafkaError(Error.NOT_LEADER_OR_FOLLOWER, f"node {call.broker.node_id} does not lead it")
     where = TopicPartition(topic, data.index)
     records = None if data.records is None else memoryview(data.records)
 
@@ -78,7 +86,7 @@ def _begin(
     spoken = dialect_of(request)
     if spoken is not None or found.config.dialect is not None:
         check = partial(check_for_dialect, records, spoken, check, found.config, call.broker.settings.register)
-    return found.partitions[data.index].append(check)
+    return partition.append(check)
 
 
 async def _settled(begun: asyncio.Future[Appended] | KafkaError) -> Outcome:
@@ -92,9 +100,13 @@ async def _settled(begun: asyncio.Future[Appended] | KafkaError) -> Outcome:
         return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
 
 
-def _result(call: Call[Request], topic: str, index: int, outcome: Outcome) -> Response.PartitionProduceResponse:
+def _result(
+    call: Call[Request], topic: str, index: int, outcome: Outcome, leaders: set[int]
+) -> Response.PartitionProduceResponse:
+    """What became of a partition's batch; who leads it instead is told, and is one of `leaders` then."""
+    partition = call.broker.topics.partition(topic, index)
     if isinstance(outcome, KafkaError):
-        return Response.PartitionProduceResponse(
+        result = Response.PartitionProduceResponse(
             index=index,
             error_code=outcome.code,
             base_offset=-1,
@@ -106,7 +118,14 @@ def _result(call: Call[Request], topic: str, index: int, outcome: Outcome) -> Re
             if isinstance(outcome, RecordsRefusedError)
             else [],
         )
-    partition = call.broker.topics.partition(topic, index)
+        is_led_by_another = outcome.error is Error.NOT_LEADER_OR_FOLLOWER
+        if is_led_by_another and partition is not None and call.version >= PRODUCE_CURRENT_LEADER:
+            leadership = partition.leadership
+            leaders.add(leadership.leader)
+            result.current_leader = Response.LeaderIdAndEpoch(
+                leader_id=leadership.leader, leader_epoch=leadership.epoch
+            )
+        return result
     return Response.PartitionProduceResponse(
         index=index,
         base_offset=outcome.base_offset,

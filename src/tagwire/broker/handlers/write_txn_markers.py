@@ -39,9 +39,11 @@ async def write_txn_markers(call: Call[Request]) -> Response:
 
 
 async def _mark(call: Call[Request], marker: Request.WritableTxnMarker, topic: str, index: int) -> Error:
-    if call.broker.topics.partition(topic, index) is None:
+    partition = call.broker.topics.partition(topic, index)
+    if partition is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
     try:
+        partition.leadership.check_leader(call.broker.node_id)
         await call.broker.transactions.mark(
             TopicPartition(topic, index),
             marker.producer_id,

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
+from struct import pack
 from typing import Final, cast
 
 from tagwire.broker.apis import Apis
@@ -35,6 +38,9 @@ MAX_WAITING: Final = 64
 MAX_WAITING_BYTES: Final = 8 << 20
 MAX_UNREAD_BYTES: Final = 1 << 20
 
+NO_LINGERING: Final = pack("ii", 1, 0)
+"""SO_LINGER: what is not sent when a socket is closed is thrown away, and the other end is sent a reset."""
+
 MAX_FRAME_BYTES_BEFORE_AUTHENTICATION: Final = 64 << 10
 AUTHENTICATION_TIMEOUT_S: Final = 30.0
 
@@ -55,7 +61,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     Args:
         broker: what serves the requests.
-        listener: where the client came in; `port` is the one that is listened on.
+        listener, number: where the client came in, and which of the node's listeners that is.
         client: its host and port. The socket of a client that has gone again does not tell them any more.
         users, budget: shared by all connections.
         connections: the open connections; this one is among them while it is open.
@@ -66,6 +72,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         broker: Node,
         apis: Apis,
         listener: Listener,
+        number: int,
         client: Address,
         users: Users,
         budget: MemoryBudget,
@@ -74,6 +81,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._broker = broker
         self._apis = apis
         self._listener = listener
+        self._listener_number = number
         self._client = client
         self._budget = budget
         self._connections = connections
@@ -96,6 +104,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._reading = True
         self._client_reads = True
         self._ending = False
+        self._frozen = False
         self._opened = self._last_active = time.monotonic()
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -105,7 +114,13 @@ class ClientConnection(asyncio.BufferedProtocol):
         reached = self._transport.get_extra_info("sockname")[:2]
         host, port = self._listener.advertise or reached
         self.session = Session(
-            *self._client, host, port or reached[1], self._apis.advertised, self._budget.for_a_response, self._gate
+            *self._client,
+            host,
+            port or reached[1],
+            self._apis.advertised,
+            self._budget.for_a_response,
+            self._listener_number,
+            self._gate,
         )
         self._connections.add(self)
 
@@ -141,11 +156,31 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._drop_requests()
         self._transport.abort()
 
+    def reset(self) -> None:
+        """Close the connection as a process that is killed does: the client sees a reset, not an end."""
+        with suppress(OSError):  # it is closed already
+            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGERING)
+        self.hang_up()
+
+    def freeze(self) -> None:
+        """Read nothing and send nothing until `thaw`; what is under way goes on."""
+        self._frozen = True
+        if self._reading and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def thaw(self) -> None:
+        """Go on where `freeze` stopped."""
+        self._frozen = False
+        self._last_active = time.monotonic()
+        if self._reading and not self._transport.is_closing():
+            self._transport.resume_reading()
+        self._send_what_is_ready()
+
     def drain(self) -> None:
         """Close the connection as soon as requests under way have responses; those that wait for others get none."""
         self._ending = True
         self._waiting.clear()
-        if not self._client_reads or any(begun.waits for begun in self._begun):
+        if self._frozen or not self._client_reads or any(begun.waits for begun in self._begun):
             self.hang_up()
         else:
             self._advance()
@@ -169,7 +204,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _advance(self) -> None:
         """Take what requests have arrived, begin those that need not wait, and see whether to read on or to close."""
-        if self._transport.is_closing():
+        if self._transport.is_closing() or self._frozen:
             return
         self._begin_requests()
         while not self._ending and not self._is_full() and self._take_request():
@@ -247,7 +282,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         return self._broker.hooks.interceptions.of(request.api_key) is not None
 
     def _response_done(self, _: asyncio.Task[AnyResponse]) -> None:
-        """Send the responses that are ready and whose turn it is."""
+        if not self._frozen:
+            self._send_what_is_ready()
+
+    def _send_what_is_ready(self) -> None:
+        """Send the responses that are there and whose turn it is."""
         while self._begun and self._begun[0].task.done() and not self._transport.is_closing():
             begun = self._begun.popleft()
             self._begun_bytes -= _size(begun.request)

@@ -10,11 +10,18 @@ from collections.abc import Sequence
 
 
 class LeaderEpochs:
-    """The leader epochs of a log, each with the offset it begins at, oldest first. There is at least one."""
+    """The leader epochs of a log, each with the offset it begins at, oldest first. There is at least one.
+
+    It never changes."""
 
     def __init__(self, starts: Sequence[tuple[int, int]]) -> None:
         self._epochs = [epoch for epoch, _ in starts]
         self._offsets = [offset for _, offset in starts]
+
+    @property
+    def starts(self) -> list[tuple[int, int]]:
+        """Each epoch with the offset it begins at, oldest first."""
+        return list(zip(self._epochs, self._offsets))
 
     @property
     def latest(self) -> int:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.storage.batch import Appended, Batch
+from tagwire.broker.storage.checkpoints import write_epochs
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.log_lock import guarded
@@ -30,6 +31,7 @@ from tagwire.broker.storage.retention import is_expired, is_overdue
 from tagwire.broker.storage.segment import SWAP, LogSegment, PositionedBatch
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError, StorageError, TagwireError
+from tagwire.records.files.checkpoints import EPOCHS_FILE
 from tagwire.records.files.transaction_index import AbortedTransaction
 
 logger = logging.getLogger("tagwire.broker")
@@ -102,7 +104,7 @@ class PartitionLog(ReadableLog):
     def _append(
         self, batches: Sequence[Batch], now_ms: int, config: TopicConfig, outcome: dict[int, Appended | TagwireError]
     ) -> None:
-        self._check_online()
+        self.check_online()
         stamp = now_ms if config.message_timestamp_type == "LogAppendTime" else -1
         run: list[PositionedBatch] = []
         aborted: list[AbortedTransaction] = []
@@ -136,6 +138,24 @@ class PartitionLog(ReadableLog):
 
     def _is_unwritten(self, outcome: Appended | TagwireError | None) -> bool:
         return outcome is None or (isinstance(outcome, Appended) and outcome.base_offset >= self._active.next_offset)
+
+    def begin_epoch(self, epoch: int) -> int:
+        """Write all that is appended from now on in a leader epoch, or a later one if it is not new; says in which.
+        That is on the disk when this returns.
+
+        Raises:
+            StorageError: the disk refused, or the log is offline.
+        """
+        with self._writing:
+            self.check_online()
+            begun = max(epoch, self.leader_epoch + 1)
+            starts = [*self.epochs.starts, (begun, self._active.next_offset)]
+            try:
+                write_epochs(self._files, self.directory / EPOCHS_FILE, starts)
+            except OSError as error:
+                raise StorageError(f"{self.directory}: a leader epoch was not stored: {error}") from error
+            self.epochs = LeaderEpochs(starts)
+        return begun
 
     def flush(self) -> None:
         """Wait until everything written is on the disk, then let it be read.
@@ -189,7 +209,7 @@ class PartitionLog(ReadableLog):
         with self._restructuring:
             try:
                 with self._writing:
-                    self._check_online()
+                    self.check_online()
                 if is_later := offset > self.start_offset:
                     remember(offset)
                 with self._writing:
@@ -210,7 +230,7 @@ class PartitionLog(ReadableLog):
             StorageError: the disk refused, or the log is offline.
         """
         with self._writing:
-            self._check_online()
+            self.check_online()
             try:
                 active, config = self._active, self.config
                 if active.size and (is_overdue(active, config, now_ms) or is_expired(active, config, now_ms)):
@@ -228,7 +248,7 @@ class PartitionLog(ReadableLog):
             StorageError: the log is offline.
         """
         with self._writing:
-            self._check_online()
+            self.check_online()
             return {producer.producer_id: producer for producer in self._producers}
 
     def settled_producers(self) -> dict[int, Producer]:
@@ -294,7 +314,7 @@ class PartitionLog(ReadableLog):
             StorageError: the log is offline: another of its name may be there by now.
         """
         with self._restructuring:
-            self._check_online()
+            self.check_online()
             remember()
 
     def close(self) -> None:
@@ -305,7 +325,7 @@ class PartitionLog(ReadableLog):
         """
         with self._restructuring, self._writing:
             try:
-                self._check_online()
+                self.check_online()
                 self._active.finish()
                 self._flush()
                 self._active.save_indexes(sync=True)
@@ -340,7 +360,7 @@ class PartitionLog(ReadableLog):
             segment.close()
 
     def _write(self, run: Sequence[PositionedBatch], aborted: Sequence[AbortedTransaction]) -> None:
-        self._check_online()
+        self.check_online()
         if run:
             self._unsynced[self._active.base_offset] = self._active
             self._active.append(run)
@@ -360,7 +380,7 @@ class PartitionLog(ReadableLog):
         self._unsynced[active.base_offset] = active
 
     def _flush(self) -> None:
-        self._check_online()
+        self.check_online()
         try:
             for segment in list(self._unsynced.values()):
                 segment.sync()

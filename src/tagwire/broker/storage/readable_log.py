@@ -15,7 +15,7 @@ from tagwire.broker.storage.log_lock import guarded, log_lock
 from tagwire.broker.storage.log_reading import Fetched, LogView, OffsetOutOfRangeError, VisibleEnd
 from tagwire.broker.storage.segment import LogSegment
 from tagwire.broker.topic_config import TopicConfig
-from tagwire.errors import Error, KafkaError, StorageError
+from tagwire.errors import StorageError
 from tagwire.records.files.transaction_index import AbortedTransaction
 
 Seen = TypeVar("Seen")
@@ -98,17 +98,6 @@ class ReadableLog:
         """Why it is offline; None while it is not."""
         return self._offline
 
-    def check_leader_epoch(self, epoch: int) -> None:
-        """Refuse a client that knows another leader epoch; -1 stands for one that does not say.
-
-        Raises:
-            StorageError: the log is offline.
-            KafkaError: FENCED_LEADER_EPOCH for an older one, UNKNOWN_LEADER_EPOCH for a newer.
-        """
-        self._check_online()
-        if epoch not in (-1, self.leader_epoch):
-            raise KafkaError(Error.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else Error.UNKNOWN_LEADER_EPOCH)
-
     def read(self, offset: int, max_bytes: int, *, whole_first: bool = True, committed: bool = False) -> memoryview:
         """Whole batches from the one that holds `offset` on; empty at the end of the log.
 
@@ -154,14 +143,14 @@ class ReadableLog:
 
     def _viewed(self, look: Callable[[LogView], Seen]) -> Seen:
         while True:
-            self._check_online()
+            self.check_online()
             view = self._view()
             try:
                 return look(view)
             except FileNotFoundError:
                 with self._restructuring:
                     pass  # whoever took the file away has said so by now
-                self._check_online()
+                self.check_online()
                 if self._segments is view.segments:
                     raise OffsetOutOfRangeError(f"{self.directory.name}: a segment has just been deleted") from None
             except OSError as error:
@@ -178,7 +167,7 @@ class ReadableLog:
             OffsetOutOfRangeError: `before` is past the end, or below zero.
             StorageError: the log is offline.
         """
-        self._check_online()
+        self.check_online()
         end = self.end_offset
         if not -1 <= before <= end:
             raise OffsetOutOfRangeError(f"{self.directory.name} ends at offset {end}; {before} is not before that")
@@ -193,6 +182,7 @@ class ReadableLog:
         """Every aborted transaction that is known of, in the order of their markers."""
         return [transaction for segment in self._segments for transaction in list(segment.aborted)]
 
-    def _check_online(self) -> None:
+    def check_online(self) -> None:
+        """Raises StorageError: the log is offline."""
         if self._offline is not None:
             raise StorageError(f"{self.directory} is offline: {self._offline}")

@@ -1,0 +1,404 @@
+"""Several nodes over one store: who leads what, what the others refuse, and how nodes end and come back."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import Counter
+
+import pytest
+
+from tagwire import messages
+from tagwire.broker import Cluster, Listener
+from tagwire.errors import ConfigError, Error, KafkaError, TagwireError
+from tagwire.records import batch_headers
+
+
+@pytest.fixture
+def cluster():
+    with Cluster(fsync="never") as running:
+        yield running
+
+
+@pytest.fixture
+def at(cluster, connect):
+    """Opens a connection to a node."""
+    return lambda node, **options: connect(cluster.nodes[node].bootstrap, **options)
+
+
+def create(wire, name, partitions=1, replication_factor=3, assignments=()):
+    request = messages.CreateTopicsRequest
+    topic = request.CreatableTopic(
+        name=name,
+        num_partitions=-1 if assignments else partitions,
+        replication_factor=-1 if assignments else replication_factor,
+        assignments=[
+            request.CreatableReplicaAssignment(partition_index=index, broker_ids=nodes)
+            for index, nodes in enumerate(assignments)
+        ],
+    )
+    return wire.ask(request(topics=[topic], timeout_ms=5000), 7).topics[0]
+
+
+def described(wire, topic, partition=0):
+    (found,) = wire.metadata(topic).topics
+    return next(one for one in found.partitions if one.partition_index == partition)
+
+
+def others(cluster, topic, partition=0):
+    return [node for node in cluster.nodes if node != cluster.leader(topic, partition)]
+
+
+# What everyone is told ------------------------------------------------------------------------------------------------
+
+
+def test_every_node_tells_of_all_nodes_at_their_own_addresses(cluster, at):
+    for node in cluster.nodes:
+        answer = at(node).metadata()
+        told = {broker.node_id: f"{broker.host}:{broker.port}" for broker in answer.brokers}
+        assert told == {each.node_id: each.bootstrap for each in cluster.nodes.values()}
+        described = at(node).ask(messages.DescribeClusterRequest(), 0)
+        assert {broker.broker_id: f"{broker.host}:{broker.port}" for broker in described.brokers} == told
+        assert answer.controller_id == described.controller_id == 1
+        assert at(node).ask(messages.ApiVersionsRequest(), 0).error_code == 0
+
+
+def test_leaders_and_replicas_are_spread_over_the_nodes(cluster, at):
+    create(at(1), "t", 6, replication_factor=2)
+    (topic,) = at(3).metadata("t").topics
+    leaders = [one.leader_id for one in sorted(topic.partitions, key=lambda one: one.partition_index)]
+    assert Counter(leaders) == {1: 2, 2: 2, 3: 2}
+    assert leaders[:3] == leaders[3:]  # each the one after the last
+    held = Counter(node for one in topic.partitions for node in one.replica_nodes)
+    assert held == {1: 4, 2: 4, 3: 4}
+    for one in topic.partitions:
+        assert one.replica_nodes[0] == one.leader_id
+        assert one.isr_nodes == one.replica_nodes
+
+
+def test_a_topic_has_as_many_replicas_as_are_asked_for(cluster, at):
+    for factor in (1, 2, 3):
+        answer = create(at(1), f"t{factor}", replication_factor=factor)
+        assert (answer.error_code, answer.replication_factor) == (0, factor)
+        assert len(described(at(2), f"t{factor}").replica_nodes) == factor
+    assert create(at(1), "usual", replication_factor=-1).replication_factor == 3
+    assert create(at(1), "too-many", replication_factor=4).error_code == Error.INVALID_REPLICATION_FACTOR
+
+
+def test_partitions_can_be_assigned_to_nodes(cluster, at):
+    assert create(at(1), "t", assignments=[[2, 3], [3, 1]]).error_code == 0
+    assert described(at(1), "t", 0).replica_nodes == [2, 3]
+    assert (cluster.leader("t", 0), cluster.leader("t", 1)) == (2, 3)
+    for wrong in ([[4]], [[1, 1]], [[]], [[1, 2], [3]]):
+        assert create(at(1), "wrong", assignments=wrong).error_code == Error.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_each_listener_tells_of_the_same_one_of_other_nodes(connect):
+    with Cluster(2, listeners=[Listener(), Listener(advertise=("edge.example", 0))], fsync="never") as cluster:
+        for number, host in enumerate(("127.0.0.1", "edge.example")):
+            for node in cluster.nodes.values():
+                told = {(one.node_id, one.host, one.port) for one in connect(node.addresses[number]).metadata().brokers}
+                assert told == {
+                    (each.node_id, host, int(each.addresses[number].rpartition(":")[2]))
+                    for each in cluster.nodes.values()
+                }
+
+
+# Who leads ------------------------------------------------------------------------------------------------------------
+
+
+def test_who_does_not_lead_a_partition_refuses_and_tells_who_does(cluster, at, make):
+    create(at(1), "t", replication_factor=1)
+    leader = cluster.leader("t", 0)
+    topic_id = at(1).metadata("t").topics[0].topic_id
+    for node in others(cluster, "t"):
+        wire = at(node)
+        answer = wire.ask(make.produce("t", make.records(b"v")), 10)
+        (refused,) = answer.responses[0].partition_responses
+        assert refused.error_code == Error.NOT_LEADER_OR_FOLLOWER
+        assert (refused.current_leader.leader_id, refused.current_leader.leader_epoch) == (leader, 0)
+        (endpoint,) = answer.node_endpoints
+        assert (endpoint.node_id, f"{endpoint.host}:{endpoint.port}") == (leader, cluster.nodes[leader].bootstrap)
+        answer = wire.ask(make.fetch(topic_id, 0), 16)
+        (refused,) = answer.responses[0].partitions
+        assert refused.error_code == Error.NOT_LEADER_OR_FOLLOWER
+        assert refused.current_leader.leader_id == answer.node_endpoints[0].node_id == leader
+        assert wire.produce("t", make.records(b"v")).error_code == Error.NOT_LEADER_OR_FOLLOWER
+        assert wire.fetch("t", 0).error_code == Error.NOT_LEADER_OR_FOLLOWER
+        assert wire.offset_at("t", -1).error_code == Error.NOT_LEADER_OR_FOLLOWER
+        assert epoch_end(wire, "t", 0).error_code == Error.NOT_LEADER_OR_FOLLOWER
+    assert at(leader).offset_at("t", -1).offset == 0
+
+
+def epoch_end(wire, topic, epoch, known=-1):
+    request = messages.OffsetForLeaderEpochRequest
+    wanted = request.OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=known)
+    topics = [request.OffsetForLeaderTopic(topic=topic, partitions=[wanted])]
+    return wire.ask(request(replica_id=-1, topics=topics), 3).topics[0].partitions[0]
+
+
+def test_each_move_has_an_epoch_of_its_own_which_stands_in_the_batches(cluster, at, make):
+    create(at(1), "t")
+    led = []
+    for epoch in range(4):
+        leader = cluster.leader("t", 0)
+        assert at(leader).produce("t", make.records(b"v", b"w")).base_offset == 2 * epoch
+        found = described(at(1), "t")
+        assert (found.leader_id, found.leader_epoch) == (leader, epoch)
+        led.append(leader)
+        cluster.move_leader("t", 0, leader % 3 + 1)
+    assert len(set(led)) == 3
+    wire = at(cluster.leader("t", 0))
+    headers = list(batch_headers(memoryview(wire.fetch("t", 0).records)))
+    assert [header.partition_leader_epoch for header in headers] == [0, 1, 2, 3]
+    assert [epoch_end(wire, "t", epoch).end_offset for epoch in range(5)] == [2, 4, 6, 8, 8]
+    assert epoch_end(wire, "t", 5).end_offset == -1
+
+
+def test_a_client_that_knows_another_epoch_is_told_so(cluster, at, make):
+    create(at(1), "t")
+    cluster.move_leader("t", 0, others(cluster, "t")[0])
+    wire = at(cluster.leader("t", 0))
+    for known, error in ((0, Error.FENCED_LEADER_EPOCH), (1, Error.NONE), (2, Error.UNKNOWN_LEADER_EPOCH)):
+        assert wire.fetch("t", 0, current_leader_epoch=known).error_code == error
+        assert epoch_end(wire, "t", 0, known).error_code == error
+    fenced = wire.ask(make.fetch(wire.metadata("t").topics[0].topic_id, 0, current_leader_epoch=0), 16)
+    assert fenced.responses[0].partitions[0].current_leader.leader_epoch == 1
+
+
+def test_a_replica_serves_readers_that_may_read_from_it_and_no_others(cluster, at, make):
+    create(at(1), "t")
+    at(cluster.leader("t", 0)).produce("t", make.records(b"v"))
+    follower = at(others(cluster, "t")[0])
+    assert follower.fetch("t", 0, version=11).high_watermark == 1
+    assert follower.fetch("t", 0, version=10).error_code == Error.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_node_that_does_not_hold_a_partition_takes_the_leaders_place(cluster, at):
+    create(at(1), "t", assignments=[[1, 2]])
+    cluster.move_leader("t", 0, 3)
+    assert described(at(1), "t").replica_nodes == [3, 2]
+    assert cluster.leader("t", 0) == 3
+
+
+def test_a_waiting_fetch_is_told_at_once_that_the_leader_has_moved(cluster, at, make):
+    create(at(1), "t", assignments=[[1]])
+    begun = threading.Event()
+    cluster.intercept("Fetch", lambda call: begun.set())
+    wire = at(1)
+    wire.send(make.fetch("t", 0, max_wait_ms=60_000), 12)
+    assert begun.wait(20)
+    at(1).metadata()  # by then it waits
+    cluster.move_leader("t", 0, 2)
+    assert wire.receive().responses[0].partitions[0].error_code == Error.NOT_LEADER_OR_FOLLOWER
+
+
+def test_epochs_and_records_are_there_when_a_cluster_is_started_again(tmp_path, connect, make):
+    with Cluster(2, tmp_path / "data") as cluster:
+        create(connect(cluster.nodes[1].bootstrap), "t", assignments=[[1, 2]])
+        connect(cluster.nodes[1].bootstrap).produce("t", make.records(b"v"))
+        cluster.move_leader("t", 0, 2)
+        connect(cluster.nodes[2].bootstrap).produce("t", make.records(b"w"))
+    with Cluster(2, tmp_path / "data") as cluster:
+        wire = connect(cluster.nodes[cluster.leader("t", 0)].bootstrap)
+        assert described(wire, "t").leader_epoch == 1
+        assert [epoch_end(wire, "t", epoch).end_offset for epoch in (0, 1)] == [1, 2]
+
+
+# How nodes end --------------------------------------------------------------------------------------------------------
+
+
+def refuses(address):
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_others_lead_what_a_node_led_that_ended_and_it_comes_back_at_its_addresses(cluster, at, end, make):
+    create(at(1), "t", 6)
+    client = at(2)
+    address = cluster.nodes[2].bootstrap
+    getattr(cluster, end)(2)
+    assert client.is_closed()
+    assert refuses(address)
+    (topic,) = at(1).metadata("t").topics
+    assert {one.leader_id for one in topic.partitions} == {1, 3}
+    assert [one.isr_nodes for one in topic.partitions] == [
+        [node for node in one.replica_nodes if node != 2] for one in topic.partitions
+    ]
+    assert all(one.offline_replicas == [2] for one in topic.partitions)
+    assert [broker.node_id for broker in at(1).metadata().brokers] == [1, 3]
+    cluster.start(2)
+    assert cluster.nodes[2].bootstrap == address
+    (topic,) = at(2).metadata("t").topics
+    assert 2 not in {one.leader_id for one in topic.partitions}
+    assert all(2 in one.isr_nodes for one in topic.partitions)
+
+
+def test_what_only_a_node_that_ended_holds_has_no_leader_until_it_is_back(cluster, at):
+    create(at(1), "t", assignments=[[3]])
+    cluster.kill(3)
+    found = described(at(1), "t")
+    assert (found.error_code, found.leader_id, found.isr_nodes) == (Error.LEADER_NOT_AVAILABLE, -1, [3])
+    assert cluster.leader("t", 0) is None
+    cluster.start(3)
+    assert described(at(1), "t").leader_id == 3
+
+
+def test_a_node_that_was_not_in_sync_leads_by_an_unclean_election_alone(cluster, at):
+    create(at(1), "t", assignments=[[1, 2]])
+    cluster.stop(2)
+    cluster.stop(1)
+    cluster.start(2)
+    assert described(at(3), "t").isr_nodes == [1]
+    assert cluster.leader("t", 0) is None
+    assert elect(at(3), 0) == Error.PREFERRED_LEADER_NOT_AVAILABLE
+    assert elect(at(3), 1) == 0
+    assert cluster.leader("t", 0) == 2
+    cluster.start(1)
+    assert elect(at(3), 0) == 0
+    assert cluster.leader("t", 0) == 1
+    assert elect(at(3), 0) == Error.ELECTION_NOT_NEEDED
+
+
+def elect(wire, kind):
+    request = messages.ElectLeadersRequest
+    topics = [request.TopicPartitions(topic="t", partitions=[0])]
+    answer = wire.ask(request(election_type=kind, topic_partitions=topics, timeout_ms=1000), 2)
+    return answer.replica_election_results[0].partition_result[0].error_code
+
+
+def test_a_killed_node_resets_its_connections_and_a_stopped_one_ends_them(cluster, at):
+    for end, seen in ((cluster.stop, b""), (cluster.kill, ConnectionResetError)):
+        wire = at(3)
+        wire.metadata()
+        end(3)
+        try:
+            found = wire.socket.recv(1)
+        except ConnectionResetError:
+            found = ConnectionResetError
+        assert found == seen
+        cluster.start(3)
+
+
+def test_an_isolated_node_reads_and_answers_nothing_until_it_is_healed(cluster, at):
+    before = at(2)
+    before.metadata()
+    cluster.isolate(2)
+    before.send(messages.MetadataRequest(), 12)
+    after = at(2)
+    after.send(messages.MetadataRequest(), 12)
+    for wire in (before, after):
+        wire.socket.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            wire.socket.recv(1)
+        wire.socket.settimeout(20)
+    assert [broker.node_id for broker in at(1).metadata().brokers] == [1, 3]
+    cluster.heal(2)
+    for wire in (before, after):
+        assert [broker.node_id for broker in wire.receive().brokers] == [1, 2, 3]
+
+
+def test_an_isolated_node_that_nobody_has_noticed_leads_on_until_somebody_does(cluster, at):
+    create(at(1), "t", assignments=[[2, 3]])
+    cluster.isolate(2, fenced=False)
+    assert described(at(1), "t").leader_id == 2
+    cluster.isolate(2)
+    assert described(at(1), "t").leader_id == 3
+
+
+# What is its node's own -----------------------------------------------------------------------------------------------
+
+
+def test_requests_interceptions_and_statistics_are_of_one_node_each(cluster, at):
+    at(1).metadata()
+    at(2).ask(messages.DescribeClusterRequest(), 0)
+    counts = {node: each.requests.count("Metadata") for node, each in cluster.nodes.items()}
+    assert counts == {1: 1, 2: 0, 3: 0}
+    assert [each.stats()["connections"]["open"] for each in cluster.nodes.values()] == [1, 1, 0]
+    own = cluster.nodes[2].intercept("Metadata", lambda call: None)
+    all_of_them = cluster.intercept("Metadata", lambda call: None)
+    for node in cluster.nodes:
+        at(node).metadata()
+    assert (len(own.calls), len(all_of_them.calls)) == (1, 2)
+
+
+def test_a_reader_in_a_rack_is_sent_to_the_replica_there(connect, make):
+    with Cluster(racks=["a", "b", None], fsync="never") as cluster:
+        wire = connect(cluster.nodes[1].bootstrap)
+        create(wire, "t", assignments=[[1, 2, 3]])
+        wire.produce("t", make.records(b"v"))
+        assert {one.node_id: one.rack for one in wire.metadata().brokers} == {1: "a", 2: "b", 3: None}
+        sent = wire.fetch("t", 0, rack_id="b", max_wait_ms=60_000, min_bytes=1000)
+        assert (sent.preferred_read_replica, sent.records) == (2, b"")
+        for rack in ("a", "c", ""):
+            stays = wire.fetch("t", 0, rack_id=rack)
+            assert stays.preferred_read_replica == -1
+            assert stays.records
+        assert connect(cluster.nodes[2].bootstrap).fetch("t", 0, rack_id="b").records
+        cluster.set_rack(3, "c")
+        assert wire.fetch("t", 0, rack_id="c").preferred_read_replica == 3
+        cluster.stop(2)
+        assert wire.fetch("t", 0, rack_id="b").preferred_read_replica == -1
+
+
+def test_a_log_directory_has_what_its_node_holds(cluster, at):
+    create(at(1), "t", assignments=[[1, 2], [2, 3]])
+    for node, held in {1: [0], 2: [0, 1], 3: [1]}.items():
+        (result,) = at(node).ask(messages.DescribeLogDirsRequest(topics=None), 4).results
+        assert [one.partition_index for topic in result.topics for one in topic.partitions] == held
+
+
+def test_partitions_are_reassigned_at_once(cluster, at):
+    create(at(1), "t", assignments=[[1]])
+    assert reassign(at(3), [3, 2]) == 0
+    assert described(at(2), "t").replica_nodes == [3, 2]
+    assert cluster.leader("t", 0) == 3
+    assert reassign(at(3), [1, 3]) == 0
+    assert cluster.leader("t", 0) == 3  # it holds it still
+    assert reassign(at(3), [4]) == Error.INVALID_REPLICA_ASSIGNMENT
+
+
+def reassign(wire, replicas):
+    request = messages.AlterPartitionReassignmentsRequest
+    wanted = request.ReassignablePartition(partition_index=0, replicas=replicas)
+    answer = wire.ask(request(topics=[request.ReassignableTopic(name="t", partitions=[wanted])], timeout_ms=1000), 0)
+    return answer.responses[0].partitions[0].error_code
+
+
+# What is said wrong ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"nodes": 0}, "nodes=0 is not 1 to 100"),
+        ({"nodes": True}, "nodes=True"),
+        ({"nodes": 2, "replication_factor": 3}, "replication_factor=3 is not 1 to 2"),
+        ({"racks": ["a"]}, "does not say one for each of 3 nodes"),
+        ({"racks": "abc"}, "racks='abc'"),
+        ({"replicaton_factor": 1}, "replication_factor"),
+    ],
+)
+def test_a_wrong_option_is_named(options, told):
+    with pytest.raises(ConfigError, match=told):
+        Cluster(**options)
+
+
+def test_a_node_or_partition_that_is_not_there_is_told(cluster, at):
+    for ask in (cluster.stop, cluster.kill, cluster.isolate, cluster.heal, cluster.start):
+        with pytest.raises(ConfigError, match="node=7 is none of 1, 2, 3"):
+            ask(7)
+    with pytest.raises(ConfigError, match="no partition 0 of topic 't'"):
+        cluster.move_leader("t", 0, 1)
+    create(at(1), "t")
+    cluster.stop(2)
+    with pytest.raises(KafkaError, match="broker 2 does not run"):
+        cluster.move_leader("t", 0, 2)
+    cluster.stop()
+    with pytest.raises(TagwireError, match="the cluster is not running"):
+        cluster.stop(1)
