@@ -243,7 +243,11 @@ class FakeCluster:
 
     def _Metadata(self, message: Any, node: int) -> Any:  # noqa: N802
         kind = messages.MetadataResponse
-        names = list(self.topics) if message.topics is None else [topic.name for topic in message.topics]
+        named = {topic_id: name for name, topic_id in self.ids.items()}
+        requested = message.topics or []
+        names = [topic.name if topic.name is not None else named.get(topic.topic_id) for topic in requested]
+        unknown = [topic.topic_id for topic, name in zip(requested, names) if name is None]
+        names = list(self.topics) if message.topics is None else [name for name in names if name is not None]
         for name in names:
             if name not in self.topics and self.auto_create and message.allow_auto_topic_creation:
                 self.topic(name, 2)
@@ -254,7 +258,11 @@ class FakeCluster:
             ],
             cluster_id="fake",
             controller_id=self.controller,
-            topics=[self._described(kind, name) for name in names],
+            topics=[self._described(kind, name) for name in names]
+            + [
+                kind.MetadataResponseTopic(name=None, topic_id=topic_id, error_code=Error.UNKNOWN_TOPIC_ID)
+                for topic_id in unknown
+            ],
         )
 
     def _described(self, kind: Any, name: str) -> Any:

@@ -69,6 +69,9 @@ class MemoryDriver:
     def now(self) -> float:
         return self._clock
 
+    def wall_clock(self) -> float:
+        return 1_700_000_000 + self._clock
+
     def register(self, connection: BrokerConnection) -> None:
         connection.attach(self._changed)
 

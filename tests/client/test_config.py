@@ -77,7 +77,7 @@ def test_fetch_sizes_beyond_what_one_frame_may_have_mean_the_most_there_is() -> 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("metadata.max.age.ms", "1"),
+        ("reconnect.backoff.ms", "1"),
         ("isolation.level", "read_uncommitted"),
     ],
 )

@@ -25,6 +25,7 @@ FACES = {
     "aio/asyncio_driver.py",
     "aio/core_task.py",
     "blocking_driver.py",
+    "consuming/consumer.py",
     "core_thread.py",
     "producing/blocking_completion.py",
     "producing/delivery.py",

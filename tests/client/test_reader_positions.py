@@ -187,13 +187,16 @@ def test_a_reader_goes_on_where_its_group_stands(bootstrap: str, topic: str) -> 
         assert reader.committed() == {}
         assert offsets(reader) == {(topic, 0): list(range(4))}
         reader.commit()
-        assert reader.committed() == {(topic, 0): OffsetAndMetadata(4), (topic, 1): OffsetAndMetadata(0)}
+        assert reader.committed() == {
+            (topic, 0): OffsetAndMetadata(4, leader_epoch=0),
+            (topic, 1): OffsetAndMetadata(0),
+        }
     with Reader(bootstrap, starts, group="landing", stop_at_end=True) as reader:
         assert offsets(reader) == {(topic, 0): list(range(4, 10)), (topic, 1): list(range(10))}
         reader.commit({(topic, 1): OffsetAndMetadata(7, metadata="by hand")})
     with Admin(bootstrap) as admin:
         assert admin.group_offsets("landing", starts) == {
-            (topic, 0): OffsetAndMetadata(4),
+            (topic, 0): OffsetAndMetadata(4, leader_epoch=0),
             (topic, 1): OffsetAndMetadata(7, metadata="by hand"),
         }
 

@@ -9,6 +9,7 @@ import pytest
 from tagwire.broker import Broker
 
 from .admin_walks import AdminWalks
+from .consumer_walks import ConsumerWalks
 from .transaction_walks import TransactionWalks
 from .walks import Kind, Walks
 
@@ -19,5 +20,5 @@ def kind() -> Iterator[Kind]:
         yield Kind("the embedded broker", broker.bootstrap)
 
 
-class TestEmbedded(Walks, AdminWalks, TransactionWalks):
+class TestEmbedded(Walks, AdminWalks, TransactionWalks, ConsumerWalks):
     pass

@@ -11,7 +11,6 @@ import pytest
 
 import tagwire.client
 from tagwire.client import Admin, Client, Producer, Reader
-from tagwire.client.config import _READ
 from tagwire.client.security import MECHANISMS
 from tagwire.client.versions import OURS
 from tagwire.spec.api_keys import API_NAMES
@@ -37,7 +36,6 @@ def parameters(kind: type) -> set[str]:
 
 
 ABSENT: dict[str, Callable[[], bool]] = {
-    "consumer groups": lambda: nowhere("consumer", "subscribe", "rebalance"),
     "share groups": lambda: not SPOKEN & {"ShareGroupHeartbeat", "ShareFetch"},
     "an asyncio face": lambda: (
         nowhere("async", "aio")
@@ -52,7 +50,6 @@ ABSENT: dict[str, Callable[[], bool]] = {
     "OAUTHBEARER": lambda: set(MECHANISMS) == {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"},
     "JKS": lambda: not any(word in name for name in parameters(tagwire.client.Security) for word in ("jks", "pkcs")),
     "telemetry": lambda: nowhere("telemetry") and not SPOKEN & {"GetTelemetrySubscriptions", "PushTelemetry"},
-    "reading from the nearest replica": lambda: "client.rack" not in _READ and nowhere("rack"),
     "ACLs": lambda: (
         nowhere("acl", "quota", "scram", "reassign", "token")
         and not SPOKEN & {"CreateAcls", "AlterClientQuotas", "AlterUserScramCredentials", "CreateDelegationToken"}

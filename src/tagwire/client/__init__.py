@@ -23,6 +23,9 @@ from tagwire.client.admin import (
     TransactionListing,
 )
 from tagwire.client.client import Client
+from tagwire.client.consuming.consumer import Consumer
+from tagwire.client.consuming.consumer_settings import ConsumerOptions
+from tagwire.client.consuming.listener import RebalanceListener
 from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
 from tagwire.client.metrics import MetricValues
 from tagwire.client.offset_ranges import Committed, Lag, Position
@@ -60,6 +63,8 @@ __all__ = [
     "Committed",
     "ConfigEntry",
     "ConfigResource",
+    "Consumer",
+    "ConsumerOptions",
     "Delivery",
     "GroupDescription",
     "GroupLag",
@@ -83,6 +88,7 @@ __all__ = [
     "ProducerState",
     "Reader",
     "ReaderOptions",
+    "RebalanceListener",
     "RecordMetadata",
     "Replica",
     "RowsDelivery",

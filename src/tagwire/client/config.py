@@ -19,8 +19,10 @@ Read:
 | group.id | whose committed offsets a reader means, and which group a consumer joins |
 | group.protocol, group.instance.id, group.remote.assignor, partition.assignment.strategy | of a consumer in a group |
 | session.timeout.ms, heartbeat.interval.ms, max.poll.interval.ms, max.poll.records | of a consumer |
-| enable.auto.commit, auto.commit.interval.ms, auto.offset.reset, check.crcs | of a consumer |
+| enable.auto.commit, auto.commit.interval.ms, auto.offset.reset | of a consumer |
 | exclude.internal.topics, allow.auto.create.topics | of a consumer |
+| client.rack | where a reader is: it fetches from a replica near it where brokers name one (KIP-392) |
+| metadata.max.age.ms | how long it does before it asks again which one |
 | security.protocol, sasl.*, ssl.* | how connections are protected: see `tagwire.client.security_properties` |
 | isolation.level | whether readers see aborted and open transactions |
 
@@ -42,6 +44,7 @@ from os import PathLike, fspath
 from typing import Any, Final
 
 from tagwire.client.consume_settings import ConsumeSettings
+from tagwire.client.offset_reset import NO_RESET, OFFSET_RESETS, offset_reset
 from tagwire.client.property_names import KNOWN, meant_by
 from tagwire.client.security_properties import READ as SECURITY
 from tagwire.client.security_properties import security_options
@@ -90,9 +93,6 @@ _PARTITIONER_CLASSES: Final = {
     "org.apache.kafka.clients.producer.RoundRobinPartitioner": ROUND_ROBIN,
 }
 
-NO_RESET: Final = "none"
-OFFSET_RESETS: Final = (NO_RESET, "earliest", "latest")
-
 # As librdkafka calls them beside Kafka's own words.
 LIBRDKAFKA_RESETS: Final = {
     "smallest": "earliest",
@@ -120,7 +120,10 @@ class FetchSettings:
 
     Attributes:
         isolation: one of `ISOLATIONS`.
-        offset_reset: where to go on when a partition no longer holds an offset; "none" is an error.
+        offset_reset: where to go on when a partition no longer holds an offset: one of `OFFSET_RESETS`; "none" is an
+            error.
+        rack: where the client is, so that brokers may name a replica near it to fetch from (KIP-392); "" for nowhere.
+        metadata_max_age: seconds after which a leader is asked again for that replica.
     """
 
     max_bytes: int = 16 * 1024 * 1024
@@ -130,6 +133,8 @@ class FetchSettings:
     isolation: str = READ_UNCOMMITTED
     offset_reset: str = NO_RESET
     group: str | None = None
+    rack: str = ""
+    metadata_max_age: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +291,10 @@ def isolation_of(value: str, name: str = "isolation") -> str:
 
 def offset_reset_of(value: str, name: str = "offset_reset") -> str:
     """One of `OFFSET_RESETS`. Raises ConfigError."""
-    if value not in OFFSET_RESETS:
-        raise wrong(name, value, ", ".join(OFFSET_RESETS))
+    try:
+        offset_reset(value)
+    except (TypeError, AttributeError, ValueError):
+        raise wrong(name, value, ", ".join(OFFSET_RESETS)) from None
     return value
 
 
@@ -477,9 +484,10 @@ _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "enable.auto.commit": ("consume", "auto_commit", _flag),
     "auto.commit.interval.ms": ("consume", "auto_commit_interval", _seconds(0)),
     "auto.offset.reset": ("consume", "offset_reset", _auto_offset_reset),
-    "check.crcs": ("consume", "check_crcs", _flag),
     "exclude.internal.topics": ("consume", "exclude_internal_topics", _flag),
     "allow.auto.create.topics": ("consume", "allow_auto_create", _flag),
+    "client.rack": ("fetch", "rack", _text),
+    "metadata.max.age.ms": ("fetch", "metadata_max_age", _seconds(0)),
     "acks": ("produce", "acks", _acks),
     "compression.type": ("produce", "compression", _compression),
     "batch.size": ("produce", "batch_bytes", _whole(1, MAX_INT)),

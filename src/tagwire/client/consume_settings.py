@@ -31,4 +31,3 @@ class ConsumeSettings:
     offset_reset: str = "latest"
     exclude_internal_topics: bool = True
     allow_auto_create: bool = True
-    check_crcs: bool = True

@@ -94,8 +94,9 @@ def _decoded(
     )
 
 
-def record_batches(fetch: CompletedFetch, settings: DecodingSettings) -> Iterator[tuple[Iterator[Record], int]]:
-    """The records of each batch, which know their topic and partition, with the offset to go on from after it.
+def record_batches(fetch: CompletedFetch, settings: DecodingSettings) -> Iterator[tuple[Iterator[Record], int, int]]:
+    """The records of each batch, which know their topic and partition, with the offset to go on from after it, and its
+    leader epoch.
 
     Raises:
         CorruptRecordError, UnsupportedVersionError: naming the partition and the offset, when the broken batch is due.
@@ -115,7 +116,8 @@ def record_batches(fetch: CompletedFetch, settings: DecodingSettings) -> Iterato
         if batch.base_offset < fetch.start_offset or (end is not None and batch.next_offset > end):
             found = _within(found, fetch)
         first = next(found, None)  # all of a batch know where they were read as soon as one is told
-        yield (found if first is None else chain((placed(first, partition),), found)), batch.next_offset
+        placed_records = found if first is None else chain((placed(first, partition),), found)
+        yield placed_records, batch.next_offset, batch.partition_leader_epoch
         given_to = batch.next_offset
 
 

@@ -20,5 +20,8 @@ class Driver(Protocol):
     def now(self) -> float:
         """Seconds of a clock that never goes back; what it counts from does not matter."""
 
+    def wall_clock(self) -> float:
+        """Seconds since 1970 UTC, as far as the system knows."""
+
     def register(self, connection: BrokerConnection) -> None:
         """Resolves, connects, writes and reads for `connection` until it is closed: see `BrokerConnection`."""

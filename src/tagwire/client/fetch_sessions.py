@@ -18,7 +18,7 @@ from tagwire.client.config import ISOLATIONS, FetchSettings
 from tagwire.client.metadata import NO_TOPIC_ID
 from tagwire.errors import Error, RemoteProtocolError
 from tagwire.partitions import TopicPartition
-from tagwire.rpc.version_gates import FETCH_TOPIC_IDS
+from tagwire.rpc.version_gates import FETCH_DIVERGING_EPOCH, FETCH_RACK, FETCH_TOPIC_IDS
 
 Entry = TypeVar("Entry")
 
@@ -34,11 +34,13 @@ REFUSALS: Final = frozenset(
 
 
 class Wanted(NamedTuple):
-    """What is wanted of one partition: from which offset on, by which knowledge of its topic and leader."""
+    """What is wanted of one partition: from which offset on, by which knowledge of its topic and leader, after a record
+    of which leader epoch."""
 
     offset: int
     leader_epoch: int = -1
     topic_id: UUID = NO_TOPIC_ID
+    last_fetched_epoch: int = -1
 
 
 class FetchSession:
@@ -64,12 +66,13 @@ class FetchSession:
         return self._epoch == FIRST_EPOCH
 
     def request(
-        self, wanted: Mapping[TopicPartition, Wanted], version: int, settings: FetchSettings
+        self, wanted: Mapping[TopicPartition, Wanted], version: int, settings: FetchSettings, rack: str = ""
     ) -> messages.FetchRequest:
         """The request for all of `wanted`, in this order.
 
         Args:
             version: that it will be sent at.
+            rack: that the broker is told of; it may name a replica near it instead of giving records.
         """
         by_id = version >= FETCH_TOPIC_IDS
         if by_id != self._by_id:
@@ -97,6 +100,7 @@ class FetchSession:
                 partition=topic_partition.partition,
                 fetch_offset=one.offset,
                 current_leader_epoch=one.leader_epoch,
+                last_fetched_epoch=one.last_fetched_epoch if version >= FETCH_DIVERGING_EPOCH else -1,
                 partition_max_bytes=settings.max_partition_bytes,
             )
 
@@ -105,6 +109,7 @@ class FetchSession:
             min_bytes=settings.min_bytes,
             max_bytes=settings.max_bytes,
             isolation_level=ISOLATIONS[settings.isolation],
+            rack_id=rack if version >= FETCH_RACK else "",
             session_id=self._id,
             session_epoch=epoch,
             topics=[

@@ -1,52 +1,47 @@
-"""Fetch: record batches of assigned partitions as they arrive, one request in flight to each leader.
+"""Fetch: record batches of partitions that come and go, one request in flight to each broker they are fetched from.
 
-A partition whose leader is away or has moved is fetched again, with pauses, until the client's timeout has passed
-without a response. What a response tells of a new leader (KIP-951) is followed at once. Everything here is of the
-client's core: what may have to wait is a coroutine.
+Nothing here waits for a broker: who leads a partition, where to go on in it, whether its log was truncated, and the
+connection are found beside (`tagwire.client.scheduling`), and only the partitions that need it are not fetched
+meanwhile. A partition whose leader is away or has moved is fetched again, with pauses. What a response tells of a new
+leader (KIP-951) is followed at once. What comes goes into a `FetchBuffer`, for whoever gives it out.
 """
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
 
-from tagwire import messages, records
+from tagwire import messages
 from tagwire.client.broker_connection import BrokerConnection
-from tagwire.client.config import NO_RESET, READ_COMMITTED, FetchSettings
-from tagwire.client.fetch_positions import UNKNOWN, CompletedFetch, FetchPosition, at_offset
+from tagwire.client.config import FetchSettings
+from tagwire.client.fetch_failures import FetchFailures
+from tagwire.client.fetch_positions import UNKNOWN, CompletedFetch, FetchBuffer, FetchPosition, LeaderAndEpoch
+from tagwire.client.fetch_responses import completed_fetch
 from tagwire.client.fetch_sessions import REFUSALS, FetchSession, Wanted
 from tagwire.client.in_flight_request import InFlightRequest
-from tagwire.client.metadata import NO_TOPIC_ID, nodes_of
+from tagwire.client.leader_lookups import EpochOffset
+from tagwire.client.metadata import NO_TOPIC_ID, PartitionMetadata, nodes_of
 from tagwire.client.metrics import FetchMetrics, Metrics
 from tagwire.client.network_client import NetworkClient
-from tagwire.client.offsets import list_offsets
-from tagwire.client.scheduling import Wait
-from tagwire.errors import (
-    CorruptRecordError,
-    DecodeError,
-    Error,
-    KafkaError,
-    RemoteProtocolError,
-    RequestTimeoutError,
-    TagwireError,
-    UnsupportedVersionError,
-)
-from tagwire.kernel.batch_scan import pass_batches
-from tagwire.partitions import EARLIEST, LATEST, TopicPartition
-from tagwire.records.batch_bounds import stated_size
-from tagwire.records.compression import MAX_DECOMPRESSED
+from tagwire.client.offset_reset import OffsetReset
+from tagwire.client.position_lookups import PositionLookups
+from tagwire.client.read_replicas import follow, forget_replica, source_of
+from tagwire.client.scheduling import NEVER, Tasks, Wait
+from tagwire.errors import Error, KafkaError, RemoteProtocolError, RequestTimeoutError, TagwireError
+from tagwire.partitions import TopicPartition
 from tagwire.rpc.dialects import say_dialect
 from tagwire.rpc.version_gates import FETCH_TOPIC_IDS
 from tagwire.spec.api_keys import ApiKey
 
-logger = logging.getLogger("tagwire.client")
+# How long whoever runs a Fetcher that has nothing to wait for may sleep (seconds).
+LONGEST_SLEEP: Final = 60.0
 
-MAX_OFFSET: Final = 2**63 - 1
 
-
-class _FetchInFlight(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class _FetchInFlight:
     """A Fetch request in flight.
 
     Attributes:
@@ -62,102 +57,163 @@ class _FetchInFlight(NamedTuple):
     began: bool
 
 
+@dataclass(slots=True, eq=False)
+class _Plan:
+    """What may be done now for the positions: to be fetched by broker, and to be asked about by leader."""
+
+    fetched: dict[int, list[FetchPosition]] = field(default_factory=lambda: defaultdict(list))
+    found: dict[int, list[FetchPosition]] = field(default_factory=lambda: defaultdict(list))
+    validated: dict[LeaderAndEpoch, list[FetchPosition]] = field(default_factory=lambda: defaultdict(list))
+    leaderless: dict[str, list[FetchPosition]] = field(default_factory=lambda: defaultdict(list))
+
+
 class Fetcher:
-    """Keeps one Fetch request in flight to each leader of the partitions of `positions`.
+    """Keeps one Fetch request in flight to each broker that partitions are fetched from.
+
+    All methods are for the one thread that runs the network's coroutines. Either it awaits `next` where it wants more,
+    or calls `step` whenever `is_due` or when the time of `until` has come.
 
     Attributes:
         metrics: what it measures.
+
+    Args:
+        buffer: where what comes is put.
+        patience: seconds that a leader may stay away until that is an error; None as long as the client's operations
+            may take, `NEVER` for ever.
+        max_buffered: bytes that may wait in `buffer` before nothing more is fetched of partitions that wait in it.
     """
 
     def __init__(
         self,
         network: NetworkClient,
-        positions: Iterable[FetchPosition],
+        buffer: FetchBuffer,
         settings: FetchSettings,
         dialect: str | None = None,
+        *,
+        patience: float | None = None,
+        max_buffered: float = NEVER,
     ) -> None:
         self.metrics = Metrics(network.now)
         self._measured = FetchMetrics(self.metrics)
         self._network = network
-        self._dialect = dialect
+        self._buffer = buffer
         self._settings = settings
-        self._committed = settings.isolation == READ_COMMITTED
-        self._positions = list(positions)
+        self._dialect = dialect
+        self._max_buffered = max_buffered
+        self._failures = FetchFailures(network, buffer, network.timeout if patience is None else patience)
+        self._tasks = Tasks()
+        self._lookups = PositionLookups(network, self._tasks, buffer, self._failures, settings)
+        self._positions: dict[TopicPartition, FetchPosition] = {}
         self._in_flight: dict[int, _FetchInFlight] = {}
         self._sessions: dict[int, FetchSession] = defaultdict(FetchSession)
-        self._failure: TagwireError | None = None  # found in a response that also brought records, which go first
+        self._responses = 0
+        self._resumed_at = 0.0  # what comes while nobody looks is not late
+
+    # Partitions ----------------------------------------------------------------------------------------------------
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, FetchPosition]:
+        """Those that are fetched, in the order in which it is their turn."""
+        return self._positions
 
     @property
     def finished(self) -> bool:
         """Whether nothing is left to fetch."""
-        return all(position.done for position in self._positions)
+        return all(position.done for position in self._positions.values())
 
     @property
     def has_more(self) -> bool:
         """Whether the next response is likely to hold records at once."""
-        return any(position.has_more for position in self._positions)
+        return any(position.has_more for position in self._positions.values())
 
-    async def send(self) -> None:
-        """Sends a Fetch to every leader that has none in flight. Raises what no later attempt would mend."""
-        network = self._network
-        now = network.now()
-        busy = {id(position) for fetch in self._in_flight.values() for position in fetch.positions.values()}
-        waiting: dict[int, list[FetchPosition]] = defaultdict(list)
-        for position in self._positions:
-            if not position.done and id(position) not in busy and position.retry_at <= now:
-                try:
-                    known = network.known_partition(position.partition) or await network.partition(
-                        position.partition, network.deadline()
-                    )
-                    waiting[known.leader].append(position)
-                except TagwireError as error:
-                    if isinstance(error, KafkaError) and error.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
-                        raise  # it was waited for already
-                    position.failed(error, network.timeout, network.driver)
-        for node, positions in waiting.items():
-            if node not in self._in_flight:
-                await self._send_to(node, positions)
+    def add(self, positions: Iterable[FetchPosition]) -> None:
+        """Fetches more partitions. One that has no offset is looked up as its `reset` or `auto.offset.reset` says."""
+        for position in positions:
+            self._positions[position.partition] = position
 
-    async def next(self) -> list[CompletedFetch]:
-        """What the next response brings; empty when it brings nothing.
+    def remove(self, partitions: Iterable[TopicPartition]) -> None:
+        """Fetches them no more; what waits of them is not given out. Those that are not fetched are left alone."""
+        for partition in partitions:
+            position = self._positions.pop(partition, None)
+            if position is not None:
+                position.leave()
+                self._measured.removed(partition)
 
-        Raises:
-            KafkaError: naming the partition; for OFFSET_OUT_OF_RANGE also the offsets that it holds.
-            CorruptRecordError: a batch header contradicts itself; named by partition and offset.
-            RequestTimeoutError: no response, or no records up to an end that the partition should have.
-            ConnectError, ConnectionLostError, ...: a leader stayed away.
-        """
-        if self._failure is not None:
-            raise self._failure
-        started = self._network.now()
-        await self.send()
-        node = self._responded()
-        while node is None:
-            await self._wait(started)
-            await self.send()
-            node = self._responded()
-        fetch = self._in_flight.pop(node)
-        try:
-            response = fetch.request.result()
-            if response.error_code:
-                raise KafkaError(response.error_code, f"fetch from {fetch.connection.broker}")
-        except TagwireError as error:
-            self._failed(fetch, error)
-            return []
-        self._measured.responded(self._network.now() - fetch.request.sent_at, response.throttle_time_ms)
-        completed = await self._take(fetch, response)
-        if completed:
-            self._measured.consumed((one.position.partition, len(one.records), one.record_count) for one in completed)
-        if not completed and self._failure is None:
-            self._check_idle(fetch.positions.values(), self._network.now() - started)
-        return completed
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Leaves them out of fetches; what was fetched of them waits for `resume`. Raises KeyError."""
+        for partition in partitions:
+            self._positions[partition].is_paused = True
 
-    def forget_failure(self) -> None:
-        """Goes on after an error: what is still wrong is found again, since no position went beyond it."""
-        self._failure = None
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Fetches them again, and gives what waits of them. Raises KeyError."""
+        for partition in partitions:
+            self._positions[partition].is_paused = False
+
+    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = UNKNOWN) -> None:
+        """Goes on from another offset, after a record of a leader epoch where that is known; what was fetched before is
+        not given out. Raises KeyError."""
+        self._positions[partition].seek(offset, leader_epoch)
+
+    def rewind(self) -> bool:
+        """Fetches anew what was fetched beyond what was given out. Whether that is anything."""
+        ahead = [one for one in self._positions.values() if one.offset != one.given.offset]
+        for position in ahead:
+            position.seek(*position.given)
+        return bool(ahead)
+
+    def reset(self, partitions: Iterable[TopicPartition], reset: OffsetReset | None = None) -> None:
+        """Goes on where `reset` or else `auto.offset.reset` says, as soon as that is looked up. Raises KeyError."""
+        for partition in partitions:
+            position = self._positions[partition]
+            position.seek(UNKNOWN)
+            position.reset = reset
+
+    # What runs it --------------------------------------------------------------------------------------------------
+
+    @property
+    def is_due(self) -> bool:
+        """Whether something has happened that `step` is to take."""
+        return any(fetch.request.done for fetch in self._in_flight.values()) or self._tasks.is_any_over(
+            self._network.now()
+        )
+
+    def step(self) -> None:
+        """Takes the responses that are there, and sends what can be sent now."""
+        now = self._network.now()
+        self._tasks.step(now)
+        for node in [node for node, fetch in self._in_flight.items() if fetch.request.done]:
+            self._take_response(node, self._in_flight.pop(node))
+        for node in [node for node, fetch in self._in_flight.items() if now >= self._late_at(fetch)]:
+            late = self._in_flight.pop(node)
+            self._refused_whole(node, late, late.connection.expire(late.request))
+        self._begin()
+
+    def until(self) -> float:
+        """When the next step is due, should nothing happen before (seconds of the driver's clock)."""
+        now = self._network.now()
+        times = [now + LONGEST_SLEEP, self._tasks.until]
+        times += [self._late_at(fetch) for fetch in self._in_flight.values()]
+        times += [
+            position.retry_at
+            for position in self._positions.values()
+            if position.retry_at > now and not position.done and not position.is_paused
+        ]
+        return min(times)
+
+    async def next(self) -> None:
+        """Waits for the next response, or for an error, unless something waits in the buffer already."""
+        self._resumed_at = self._network.now()
+        before = self._responses
+        self.step()
+        while before == self._responses and not self._buffer.has_any and not self.finished:
+            await Wait(lambda: self.is_due, self.until())
+            self.step()
 
     def abandon(self) -> None:
         """Ends the connections on which responses are due, of which nobody knows how far they were read."""
+        self._tasks.close()
+        for position in self._positions.values():
+            position.is_looking_up = False
         for fetch in self._in_flight.values():
             fetch.connection.close()
             fetch.session.lost()
@@ -165,6 +221,7 @@ class Fetcher:
 
     def close(self) -> None:
         """Ends the sessions that brokers keep, as far as that can be told them at once."""
+        self._tasks.close()
         sessions, self._sessions = self._sessions, defaultdict(FetchSession)
         for node, session in sessions.items():
             connection = self._network.ready_connection(node)
@@ -176,204 +233,263 @@ class Fetcher:
                 except TagwireError:
                     continue  # a broker forgets the session that nobody names
 
-    async def _send_to(self, node: int, positions: list[FetchPosition]) -> None:
-        network = self._network
-        deadline = network.deadline()
-        session = self._sessions[node]
+    # What to do next -----------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        plan = self._plan()
+        for topic, positions in plan.leaderless.items():
+            if ("topic", topic) not in self._tasks:
+                self._find_leaders(topic, positions)
+        for node, positions in plan.found.items():
+            if ("offsets", node) not in self._tasks:
+                self._lookups.find(LeaderAndEpoch(node, UNKNOWN), positions)
+        for leader, positions in plan.validated.items():
+            if ("epochs", leader.leader) not in self._tasks:
+                self._lookups.validate(leader, positions)
+        for node, positions in plan.fetched.items():
+            if node in self._in_flight or ("connection", node) in self._tasks:
+                continue
+            connection = self._network.ready_connection(node)
+            if connection is not None and connection.node == node and connection.has_room:
+                self._send(node, connection, positions)
+            else:
+                self._tasks.start(("connection", node), self._connection(node), partial(self._connected, node))
+
+    def _plan(self) -> _Plan:
+        plan, now = _Plan(), self._network.now()
+        busy = {position for fetch in self._in_flight.values() for position in fetch.positions.values()}
+        buffered = sum(one.buffered_bytes for one in self._positions.values() if not one.is_paused)
+        for position in self._positions.values():
+            if position.done or position.is_looking_up or position.retry_at > now or position in busy:
+                continue
+            if position.failure is not None and not position.failure.is_taken:
+                continue
+            known = self._network.known_partition(position.partition)
+            if known is None:
+                plan.leaderless[position.partition.topic].append(position)
+            elif position.offset == UNKNOWN:
+                plan.found[known.leader].append(position)
+            elif not self._is_valid(position, known):
+                plan.validated[LeaderAndEpoch(known.leader, known.leader_epoch)].append(position)
+            elif not position.is_paused and (not position.buffered_bytes or buffered < self._max_buffered):
+                plan.fetched[source_of(position, known.leader, self._network)].append(position)
+        return plan
+
+    def _is_valid(self, position: FetchPosition, known: PartitionMetadata) -> bool:
+        leader = LeaderAndEpoch(known.leader, known.leader_epoch)
+        if position.validated_by != leader:
+            forget_replica(position)
+            if UNKNOWN in (position.leader_epoch, known.leader_epoch):
+                position.validated_by = leader
+        return position.validated_by == leader
+
+    def _find_leaders(self, topic: str, positions: list[FetchPosition]) -> None:
+        indices = [position.partition.partition for position in positions]
+        work = self._network.partitions(topic, indices, self._network.deadline())
+
+        def end(found: Mapping[int, object] | None, error: Exception | None) -> None:
+            if error is not None and not isinstance(error, TagwireError):
+                raise error
+            current = [position for position in positions if self._is_fetched(position)]
+            for position in current:
+                refusal = error if found is None else found[position.partition.partition]
+                if isinstance(refusal, TagwireError):
+                    self._failures.leaderless(position, refusal)
+
+        self._tasks.start(("topic", topic), work, end)
+
+    def _is_fetched(self, position: FetchPosition) -> bool:
+        return self._positions.get(position.partition) is position
+
+    # Requests ------------------------------------------------------------------------------------------------------
+
+    async def _connection(self, node: int) -> BrokerConnection:
+        """The connection to a broker that has room for a request."""
+        deadline = self._network.deadline()
+        connection = await self._network.connection(node, deadline)
+        await Wait(lambda: connection.has_room, deadline)
+        if not connection.has_room:
+            raise connection.expire(connection.request("Fetch"))
+        return connection
+
+    def _connected(self, node: int, connection: BrokerConnection | None, error: Exception | None) -> None:
+        if error is not None and not isinstance(error, TagwireError):
+            raise error
+        positions = self._plan().fetched.get(node, [])
+        if not positions:
+            return
+        if connection is not None:
+            self._send(node, connection, positions)
+            return
+        assert error is not None
+        self._sessions[node].lost()
+        self._lost(node, positions, error)
+
+    def _send(self, node: int, connection: BrokerConnection, positions: list[FetchPosition]) -> None:
+        network, session = self._network, self._sessions[node]
         began = session.is_new
         try:
-            connection = await network.connection(node, deadline)
-            if connection.throttle_delay("Fetch", deadline):
+            if connection.throttle_delay("Fetch", network.deadline()):
                 for position in positions:
                     position.retry_at = connection.throttled_until
                 return
-            wanted = {position.partition: await self._wanted(position, deadline) for position in positions}
+            wanted = {position.partition: self._wanted(position) for position in positions}
             version = connection.version(ApiKey.FETCH)
             if version >= FETCH_TOPIC_IDS and any(one.topic_id == NO_TOPIC_ID for one in wanted.values()):
                 version = connection.version(ApiKey.FETCH, highest=FETCH_TOPIC_IDS - 1)
-            message = session.request(wanted, version, self._settings)
+            is_shunned = any(position.shuns_replicas_until > network.now() for position in positions)
+            message = session.request(wanted, version, self._settings, "" if is_shunned else self._settings.rack)
             say_dialect(message, self._dialect, ApiKey.FETCH, version)
-            request = await network.put(connection, message, deadline, version)
+            request = network.send(connection, message, version)
         except TagwireError as error:
             session.lost()
-            self._postpone(positions, error)
+            self._lost(node, positions, error)
         else:
             by_partition = {position.partition: position for position in positions}
             self._in_flight[node] = _FetchInFlight(connection, request, by_partition, wanted, session, began)
 
-    async def _wanted(self, position: FetchPosition, deadline: float) -> Wanted:
-        network, topic_partition = self._network, position.partition
-        partition = network.known_partition(topic_partition) or await network.partition(topic_partition, deadline)
-        topic = network.known_topic(topic_partition.topic) or await network.topic(topic_partition.topic, deadline)
-        return Wanted(position.offset, partition.leader_epoch, topic.topic_id)
+    def _wanted(self, position: FetchPosition) -> Wanted:
+        topic = self._network.known_topic(position.partition.topic)
+        leader = position.validated_by
+        assert topic is not None
+        assert leader is not None
+        return Wanted(position.offset, leader.epoch, topic.topic_id, position.leader_epoch)
 
-    def _responded(self) -> int | None:
-        return next((node for node, fetch in self._in_flight.items() if fetch.request.done), None)
+    def _late_at(self, fetch: _FetchInFlight) -> float:
+        began = max(fetch.request.sent_at, self._resumed_at)
+        return began + self._network.timeout + self._settings.max_wait_ms / 1000
 
-    async def _wait(self, started: float) -> None:
-        now = self._network.now()
-        patience = self._network.timeout + self._settings.max_wait_ms / 1000
-        put_off = [one.retry_at for one in self._positions if not one.done and one.retry_at > now]
-        until = min([started + patience, *put_off])
-        await Wait(lambda: self._responded() is not None, until)
-        if self._in_flight and self._responded() is None and until not in put_off:
-            late = next(iter(self._in_flight.values()))
-            self._in_flight.clear()
-            late.connection.close()
-            raise RequestTimeoutError(
-                f"{late.connection.broker} did not answer {late.request.name} within {patience:.1f} s"
-            )
+    def _lost(self, node: int, positions: Collection[FetchPosition], error: TagwireError) -> None:
+        """Nothing is known of the broker. From a follower it is back to the leader, without more ado."""
+        at_leader = [position for position in positions if position.replica != node or not forget_replica(position)]
+        if at_leader:
+            self._failures.postpone(at_leader, error)
 
-    def _failed(self, fetch: _FetchInFlight, error: TagwireError) -> None:
-        """Nothing is said of the partitions. What is said of a session alone costs no pause, once."""
-        if not isinstance(error, KafkaError) or error.error not in REFUSALS:
-            fetch.session.lost()
-            self._postpone(fetch.positions.values(), error)
+    # Responses -----------------------------------------------------------------------------------------------------
+
+    def _take_response(self, node: int, fetch: _FetchInFlight) -> None:
+        self._responses += 1
+        try:
+            response = fetch.request.result()
+            if response.error_code:
+                raise KafkaError(response.error_code, f"fetch from {fetch.connection.broker}")
+        except TagwireError as error:
+            self._refused_whole(node, fetch, error)
             return
-        fetch.session.refused(error.error)
-        if error.error is Error.FETCH_SESSION_TOPIC_ID_ERROR:
-            self._network.forget({partition.topic for partition in fetch.positions})
-        if fetch.began:
-            self._put_off(fetch.positions.values(), error)
-
-    def _postpone(self, positions: Collection[FetchPosition], error: TagwireError) -> None:
-        self._network.forget({position.partition.topic for position in positions})
-        self._put_off(positions, error)
-
-    def _put_off(self, positions: Collection[FetchPosition], error: TagwireError) -> None:
-        for position in positions:
-            position.failed(error, self._network.timeout, self._network.driver)
-        again = max(position.retry_at for position in positions)
-        for position in positions:  # what failed together is fetched together
-            position.retry_at = again
-
-    async def _take(self, fetch: _FetchInFlight, response: messages.FetchResponse) -> list[CompletedFetch]:
         try:
             told = fetch.session.take(response)
         except RemoteProtocolError as error:
-            self._failure = RemoteProtocolError(f"{fetch.connection.broker} sent {error}")
-            return []
-        completed: list[CompletedFetch] = []
+            positions = self._current(fetch)
+            if positions:
+                self._failures.hand_over(positions[0], RemoteProtocolError(f"{fetch.connection.broker} sent {error}"))
+            return
+        self._measured.responded(self._network.now() - fetch.request.sent_at, response.throttle_time_ms)
+        served: list[CompletedFetch] = []
+        failed: list[tuple[FetchPosition, TagwireError]] = []
         for partition, data in told:
             position = fetch.positions[partition]
-            if position.offset != fetch.wanted[partition].offset:
-                continue  # `seek` was called meanwhile
+            if not self._is_fetched(position) or position.offset != fetch.wanted[partition].offset:
+                continue  # it was removed, or `seek` called, meanwhile
             try:
-                if data.error_code:
-                    found = await self._refused(position, data, response)
-                else:
-                    found = self._completed(position, data, fetch.connection.broker)
+                completed, failure = self._take(node, fetch, position, data, response)
+                served += [completed] if completed is not None else []
+                failed += [(position, failure)] if failure is not None else []
             except TagwireError as error:
-                self._failure = self._failure or error
-            else:
-                completed += [found] if found else []
-        if len(fetch.positions) > 1 and completed:
-            self._give_turns([one.position for one in completed])
-        return completed
+                failed.append((position, error))
+        for position, failure in failed:  # after what others got
+            self._failures.hand_over(position, failure)
+        if served:
+            self._measured.consumed((one.position.partition, len(one.records), one.record_count) for one in served)
+        for one in served if len(fetch.positions) > 1 else ():
+            # Brokers fill a response in the order of the request (KIP-74): what got records goes to the back.
+            self._positions[one.position.partition] = self._positions.pop(one.position.partition)
+        if not served and not failed:
+            self._check_idle(fetch)
 
-    def _completed(
-        self, position: FetchPosition, data: messages.FetchResponse.PartitionData, broker: str
-    ) -> CompletedFetch | None:
-        # A high watermark may be unknown, which costs no more than another request; what is committed has to be known.
-        name, end, least = "high watermark", data.high_watermark, UNKNOWN
-        if self._committed:
-            name, end, least = "last stable offset", data.last_stable_offset, 0
-        if end < least:
-            raise RemoteProtocolError(f"{broker} told {end} as the {name} of {position.partition}")
-        position.succeeded()
-        position.readable_end = end
-        if not data.records:
-            return None
-        aborted = data.aborted_transactions if self._committed else None
-        return self._whole_batches(
-            position,
-            memoryview(data.records),
-            data.log_start_offset,
-            [(one.producer_id, one.first_offset) for one in aborted or ()],
-        )
+    def _take(
+        self,
+        node: int,
+        fetch: _FetchInFlight,
+        position: FetchPosition,
+        data: messages.FetchResponse.PartitionData,
+        response: messages.FetchResponse,
+    ) -> tuple[CompletedFetch | None, TagwireError | None]:
+        """The records that are told of a partition, which are in the buffer then, and what is wrong after them. Raises
+        what is wrong where there are none."""
+        broker = fetch.connection.broker
+        if data.error_code:
+            self._refused(node, position, data, response)
+            return None, None
+        if data.preferred_read_replica != UNKNOWN:
+            follow(position, data.preferred_read_replica, broker, self._network, self._settings.metadata_max_age)
+            self._measured.prefers(position.partition, position.replica)
+            return None, None
+        position.is_redirected = False
+        diverging = data.diverging_epoch
+        if (diverging.end_offset, diverging.epoch) != (UNKNOWN, UNKNOWN):
+            told = EpochOffset(diverging.end_offset, diverging.epoch)
+            self._lookups.diverged(position, told, _leader_of(position, node), broker)
+            return None, None
+        completed, failure = completed_fetch(position, data, broker, self._settings, self._dialect)
+        if completed is not None:
+            self._buffer.put(completed)
+            self._measured.at(position.partition, position.offset, position.readable_end, data.log_start_offset)
+        return completed, failure
 
-    def _whole_batches(
-        self, position: FetchPosition, data: memoryview, log_start_offset: int, aborted: list[tuple[int, int]]
-    ) -> CompletedFetch | None:
-        # Of what lies beyond the last stable offset nobody knows yet what becomes.
-        limit = position.readable_end if self._committed else MAX_OFFSET
-        start = position.offset
-        size, count, after = (0, 0, start) if self._dialect else pass_batches(data, start, limit)
-        failure: TagwireError | None = None
-        try:
-            for header in records.batch_headers(data, self._dialect, start=size, max_decompressed=MAX_DECOMPRESSED):
-                if header.next_offset <= after:
-                    raise CorruptRecordError(f"a batch ends before it, at {header.last_offset}", offset=header.position)
-                if header.base_offset >= limit:
-                    if not size:
-                        return None
-                    break
-                count, size, after = count + header.count, header.position + header.size, header.next_offset
-        except (DecodeError, UnsupportedVersionError) as error:
-            failure = at_offset(position.partition, after, error)
-        if not size:
-            raise failure or RemoteProtocolError(f"{position.partition}@{start}: {self._partial(data)}")
-        self._failure = self._failure or failure
-        position.offset, position.idle = after, 0.0
-        self._measured.at(position.partition, after, position.readable_end, log_start_offset)
-        return CompletedFetch(position, start, data[:size], count, aborted)
-
-    def _partial(self, data: memoryview) -> str:
-        """Why a response holds the beginning of a batch and no whole one. A broker gives a partition's first batch
-        whole, however large (KIP-74), unless its log ends inside it: then no request makes it more."""
-        most = self._settings.max_partition_bytes
-        if len(data) >= most:
-            return f"{len(data)} bytes hold no whole record batch; fetch more than {most} bytes of a partition at once"
-        stated = stated_size(data)
-        batch = "a batch's beginning" if stated is None else f"a batch of {stated}"
-        return (
-            f"the broker has {len(data)} bytes of {batch}: its log is cut off there; "
-            "`tagwire log --verify` on its disk tells more, and a read goes on from a later offset"
-        )
-
-    async def _refused(
-        self, position: FetchPosition, data: messages.FetchResponse.PartitionData, response: messages.FetchResponse
-    ) -> CompletedFetch | None:
+    def _refused(
+        self,
+        node: int,
+        position: FetchPosition,
+        data: messages.FetchResponse.PartitionData,
+        response: messages.FetchResponse,
+    ) -> None:
         partition = position.partition
         error = KafkaError(data.error_code, f"fetch of {partition} at offset {position.offset}")
+        if position.replica == node and forget_replica(position):
+            return  # the leader knows better
         if error.error is Error.OFFSET_OUT_OF_RANGE:
-            return await self._out_of_range(position)
+            self._lookups.out_of_range(position, _leader_of(position, node))
+            return
+        if not self._failures.failed(position, error):
+            return
         leader = data.current_leader
-        position.failed(error, self._network.timeout, self._network.driver)
         if leader.leader_id >= 0 and self._network.update_leader(
             partition, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)
         ):
             position.retry_at = 0.0  # an epoch is news once, so this does not go on for ever
         else:
             self._network.forget({partition.topic})
-        return None
 
-    async def _out_of_range(self, position: FetchPosition) -> CompletedFetch:
-        """Raises KafkaError, or goes on at the end of the partition that the settings say."""
-        isolation, deadline, partition = self._settings.isolation, self._network.deadline(), position.partition
-        first = (await list_offsets(self._network, {partition: EARLIEST}, deadline, isolation))[partition]
-        last = (await list_offsets(self._network, {partition: LATEST}, deadline, isolation))[partition]
-        held = f"offsets {first} to {last - 1}" if first < last else f"no records, its next offset is {last}"
-        error = KafkaError(
-            Error.OFFSET_OUT_OF_RANGE, f"{partition}: no offset {position.offset}; the partition holds {held}"
-        )
-        if self._settings.offset_reset == NO_RESET:
-            raise error
-        offset = {"earliest": first, "latest": last}[self._settings.offset_reset]
-        logger.warning("%s; going on at %d", error, offset)
-        position.offset = offset
-        return CompletedFetch(position, offset, memoryview(b""), 0)
+    def _refused_whole(self, node: int, fetch: _FetchInFlight, error: TagwireError) -> None:
+        """Nothing is said of the partitions. What is said of a session alone costs no pause, once."""
+        positions = self._current(fetch)
+        if not isinstance(error, KafkaError) or error.error not in REFUSALS:
+            fetch.session.lost()
+            if positions:
+                self._lost(node, positions, error)
+            return
+        fetch.session.refused(error.error)
+        if error.error is Error.FETCH_SESSION_TOPIC_ID_ERROR:
+            self._network.forget({partition.topic for partition in fetch.positions})
+        if fetch.began and positions:
+            self._failures.put_off(positions, error)
 
-    def _give_turns(self, served: list[FetchPosition]) -> None:
-        """Brokers fill a response in the order of the request (KIP-74): what got records goes to the back."""
-        last = {id(position) for position in served}
-        self._positions.sort(key=lambda position: id(position) in last)
+    def _current(self, fetch: _FetchInFlight) -> list[FetchPosition]:
+        return [position for position in fetch.positions.values() if self._is_fetched(position)]
 
-    def _check_idle(self, positions: Iterable[FetchPosition], waited: float) -> None:
-        for one in positions:
+    def _check_idle(self, fetch: _FetchInFlight) -> None:
+        waited = self._network.now() - max(fetch.request.sent_at, self._resumed_at)
+        for one in self._current(fetch):
             one.idle += waited
             if one.end_offset is not None and not one.done and one.idle >= self._network.timeout:
-                raise RequestTimeoutError(
-                    f"{one.partition}: no data at offset {one.offset} within {one.idle:.1f} s; the read ends at "
-                    f"{one.end_offset}, the partition at {one.readable_end}"
+                self._failures.hand_over(
+                    one,
+                    RequestTimeoutError(
+                        f"{one.partition}: no data at offset {one.offset} within {one.idle:.1f} s; the read ends at "
+                        f"{one.end_offset}, the partition at {one.readable_end}"
+                    ),
                 )
+
+
+def _leader_of(position: FetchPosition, node: int) -> LeaderAndEpoch:
+    return position.validated_by or LeaderAndEpoch(node, UNKNOWN)

@@ -141,6 +141,10 @@ class NetworkClient:
         found = None if topic is None else topic.partitions.get(partition.partition)
         return None if found is None or found.leader == NO_NODE else found
 
+    def is_known(self, node: int) -> bool:
+        """Whether the cached metadata has a broker with this id."""
+        return node in self._metadata.nodes
+
     def ready_connection(self, node: int) -> BrokerConnection | None:
         """The connection to a broker, where there is one now."""
         found = self._metadata.nodes.get(node)

@@ -197,8 +197,5 @@ class Reader(ClientOwner):
         passes = tuple(interceptors)
         self._core.rewind()
         while not self._core.finished:
-            fetches, failure = self._network.run(self._core.fetch())
-            for fetch in fetches:
-                yield from self._core.records_of(fetch, passes, header_serdes)
-            if failure is not None:
-                raise failure
+            self._network.run(self._core.fetch())
+            yield from self._core.records_there(passes, header_serdes)

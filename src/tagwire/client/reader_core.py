@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tagwire.client import arguments
 from tagwire.client.admin.core import AdminCore
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.config import FetchSettings
-from tagwire.client.decoding import arrow_batches, record_batches
-from tagwire.client.fetch_positions import UNKNOWN, CompletedFetch, FetchPosition
+from tagwire.client.fetch_collector import FetchCollector, decoder_of
+from tagwire.client.fetch_positions import UNKNOWN, FetchBuffer, FetchPosition
 from tagwire.client.fetching import Fetcher
 from tagwire.client.metrics import Metrics
 from tagwire.client.network_client import NetworkClient
@@ -28,10 +28,10 @@ from tagwire.client.offset_ranges import (
 from tagwire.client.offset_spec import AtTimestamp
 from tagwire.client.offsets import list_offsets
 from tagwire.client.reader_settings import DecodingSettings
-from tagwire.errors import ConfigError, RemoteProtocolError, TagwireError
+from tagwire.errors import ConfigError, RemoteProtocolError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.records import HeaderSerdes, Record
-from tagwire.records.interceptors import ConsumerInterceptor, after_decoding
+from tagwire.records.interceptors import ConsumerInterceptor
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,12 +47,9 @@ class ReaderCore:
         self._network = network
         self._settings = fetch
         self._decoding = decoding
-        self._fetch_positions: dict[TopicPartition, FetchPosition] = {}
-        self._positions: dict[TopicPartition, int] = {}  # the offset after the last record given out
-        self._held: dict[TopicPartition, list[CompletedFetch]] = {}
-        self._keep([])
-        self._fetcher = Fetcher(network, [], fetch, decoding.dialect)
-        self._given: Record | None = None  # the record given out last, as long as its batch goes on
+        self._buffer = FetchBuffer()
+        self._collector = FetchCollector(self._buffer, decoding)
+        self._fetcher = Fetcher(network, self._buffer, fetch, decoding.dialect)
 
     @property
     def metrics(self) -> Metrics:
@@ -76,11 +73,7 @@ class ReaderCore:
                 raise RemoteProtocolError(
                     f"{partition} is told to begin at offset {first[partition]} and to end at {end}"
                 )
-        self._fetch_positions = {
-            partition: FetchPosition(partition, start, last.get(partition)) for partition, start in first.items()
-        }
-        self._positions = dict(first)
-        self._fetcher = Fetcher(self._network, self._fetch_positions.values(), self._settings, self._decoding.dialect)
+        self._fetcher.add(FetchPosition(partition, start, last.get(partition)) for partition, start in first.items())
 
     def close(self) -> None:
         """Ends the fetch sessions, as far as brokers can be told at once."""
@@ -90,40 +83,38 @@ class ReaderCore:
 
     def position(self, partition: TopicPartition) -> int:
         """The offset after the last record given out of a partition. Raises KeyError for one that is not assigned."""
-        self._note_given()
-        return self._positions[partition]
+        self._collector.note_given()
+        return self._fetcher.positions[partition].given.offset
 
     async def seek(self, partition: TopicPartition, position: Position) -> None:
         """As `Reader.seek`."""
-        fetch_position = self._fetch_positions[partition]
+        if partition not in self._fetcher.positions:
+            raise KeyError(partition)
         wanted = {partition: position_of(f"position: {partition}", position)}
         offset = (await resolved(self._network, wanted, self._settings.isolation, self._settings.group))[partition]
-        fetch_position.seek(offset)
-        self._fetcher.forget_failure()
-        self._held.pop(partition, None)
-        self._keep([entry for entry in self._small if entry[1] is not fetch_position])
-        self._note_given()
-        self._positions[partition] = offset
+        self._collector.note_given()
+        self._fetcher.seek(partition, offset)
 
     async def lag(self) -> dict[TopicPartition, Lag]:
         """As `Reader.lag`."""
-        self._note_given()
-        ends = {partition: position.readable_end for partition, position in self._fetch_positions.items()}
+        self._collector.note_given()
+        positions = self._fetcher.positions
+        ends = {partition: position.readable_end for partition, position in positions.items()}
         unknown = {partition: LATEST for partition, end in ends.items() if end == UNKNOWN}
         ends |= await list_offsets(self._network, unknown, self._network.deadline(), self._settings.isolation)
         return {
-            partition: Lag(end, self._positions[partition], max(0, end - self._positions[partition]))
+            partition: Lag(end, positions[partition].given.offset, max(0, end - positions[partition].given.offset))
             for partition, end in sorted(ends.items())
         }
 
     async def committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """As `Reader.committed`."""
-        return await self._admin().group_offsets(self._group(), self._fetch_positions)
+        return await self._admin().group_offsets(self._group(), list(self._fetcher.positions))
 
     async def commit(self, offsets: arguments.ByTopicOrPartition[int | OffsetAndMetadata] | None) -> None:
         """As `Reader.commit`."""
-        self._note_given()
-        given: Mapping[TopicPartition, int] = dict(self._positions)
+        self._collector.note_given()
+        given = {partition: _to_commit(position) for partition, position in self._fetcher.positions.items()}
         await self._admin().alter_group_offsets(self._group(), given if offsets is None else offsets)
 
     def _admin(self) -> AdminCore:
@@ -139,157 +130,44 @@ class ReaderCore:
     @property
     def is_read_as_batches(self) -> bool:
         """Whether batches are begun that are not given out."""
-        return bool(self._held or self._small)
+        return self._collector.is_read_as_batches
 
     @property
     def finished(self) -> bool:
-        """Whether everything up to the end offsets is fetched."""
-        return self._fetcher.finished
+        """Whether everything up to the end offsets is fetched, and begun to be given out."""
+        return self._fetcher.finished and not self._buffer.has_any
 
-    async def fetch(self) -> tuple[list[CompletedFetch], TagwireError | None]:
-        """What the next response brings, for `records_of`, and the error that is to be raised after it.
+    async def fetch(self) -> None:
+        """Waits until the next response is there, for `records_there`."""
+        await self._fetcher.next()
 
-        Raises as `Fetcher.next`.
-        """
-        fetches = await self._fetcher.next()
-        try:
-            await self._fetcher.send()  # the next response is on its way while this one is decoded
-        except TagwireError as error:
-            return fetches, error
-        return fetches, None
-
-    def records_of(
-        self, fetch: CompletedFetch, interceptors: Sequence[ConsumerInterceptor], header_serdes: HeaderSerdes | None
+    def records_there(
+        self, interceptors: Sequence[ConsumerInterceptor], header_serdes: HeaderSerdes | None
     ) -> Iterator[Record]:
-        """Its records; none after `seek`. Raises as `Reader.records`."""
-        position, seeks = fetch.position, fetch.position.seeks
-        if not fetch.is_current:
-            return
-        as_read = not interceptors and header_serdes is None
-        for found, after in record_batches(fetch, self._decoding):
-            for record in found:
-                if as_read:
-                    self._given = record
-                    yield record
-                else:
-                    known = record if header_serdes is None else header_serdes.deserialized(record)
-                    self._given = record
-                    yield after_decoding(known, interceptors)
-                if position.seeks != seeks:
-                    return
-            self._passed(position, after)
-        self._passed(position, fetch.next_offset)
+        """The records of the responses that are there. Raises as `Reader.records`."""
+        return self._collector.one_by_one(decoder_of(interceptors, header_serdes))
 
     # Arrow batches -------------------------------------------------------------------------------------------------
 
     async def batches(self) -> AsyncGenerator[pa.RecordBatch, None]:
         """Arrow batches of all partitions, from their positions on. Raises as `Reader` while iterating."""
-        while not self._fetcher.finished:
-            try:
-                for fetch in await self._fetcher.next():
-                    if not fetch.is_current:
-                        continue
-                    partition = fetch.position.partition
-                    held = self._held.setdefault(partition, [])
-                    if held and held[-1].next_offset != fetch.start_offset:
-                        for batch in self._decode(partition):
-                            yield batch
-                        held = self._held.setdefault(partition, [])
-                    held.append(fetch)
-                await self._fetcher.send()  # the next response is on its way while this one is decoded
-            except TagwireError:
-                for partition in list(self._held):
-                    for batch in self._decode(partition):
-                        yield batch
-                for batch in self._give_small():
-                    yield batch
-                raise
-            for partition in [partition for partition, fetches in self._held.items() if self._is_due(fetches)]:
-                for batch in self._decode(partition):
-                    yield batch
-            if not self._fetcher.has_more:
-                for batch in self._give_small():
-                    yield batch
+        while True:
+            batch = self._collector.batch(flush=not self._fetcher.has_more)
+            if batch is not None:
+                yield batch
+            elif self.finished:
+                break
+            else:
+                await self._fetcher.next()
         self._fetcher.close()
-        for batch in self._give_small():
-            yield batch
 
     def rewind(self) -> None:
         """Goes back to what was given out last, and fetches anew all that was fetched beyond."""
-        self._note_given()
-        self._held.clear()
-        self._keep([])
-        moved = [one for partition, one in self._fetch_positions.items() if one.offset != self._positions[partition]]
-        for one in moved:
-            one.seek(self._positions[one.partition])
-        if moved:
+        self._collector.clear()
+        if self._fetcher.rewind():
             self._fetcher.abandon()
 
-    def _is_due(self, fetches: list[CompletedFetch]) -> bool:
-        return (
-            not fetches[0].position.has_more
-            or sum(fetch.record_count for fetch in fetches) >= self._decoding.batch_rows
-            or sum(len(fetch.records) for fetch in fetches) >= self._decoding.batch_bytes
-        )
 
-    def _decode(self, partition: TopicPartition) -> Iterator[pa.RecordBatch]:
-        fetches = self._held.pop(partition, None)
-        if fetches is None:
-            return  # `seek` was called meanwhile
-        position, seeks = fetches[0].position, fetches[0].position.seeks
-        batches = arrow_batches(fetches, self._decoding)
-        while position.seeks == seeks:
-            try:
-                batch, after = next(batches, (None, fetches[-1].next_offset))
-            except TagwireError:
-                yield from self._give_small()
-                raise
-            if batch is None:
-                self._small.append((None, position, after))
-                return
-            yield from self._offer(batch, position, after)
-
-    def _offer(self, batch: pa.RecordBatch, position: FetchPosition, after: int) -> Iterator[pa.RecordBatch]:
-        """Gives a batch of a fair size at once; keeps smaller ones until they are one together."""
-        if self._small and self._is_fair(batch.num_rows, batch.nbytes):
-            yield from self._give_small()
-        self._small.append((batch, position, after))
-        self._small_rows += batch.num_rows
-        self._small_bytes += batch.nbytes
-        if self._is_fair(self._small_rows, self._small_bytes):
-            yield from self._give_small()
-
-    def _is_fair(self, rows: int, size: int) -> bool:
-        return rows >= self._decoding.batch_rows // 2 or size >= self._decoding.batch_bytes // 2
-
-    def _give_small(self) -> Iterator[pa.RecordBatch]:
-        pieces = self._small
-        self._keep([])
-        for _, position, after in pieces:
-            self._passed(position, after)
-        batches = [batch for batch, _, _ in pieces if batch is not None and batch.num_rows]
-        if batches:
-            yield batches[0] if len(batches) == 1 else _joined(batches)
-
-    def _keep(self, small: list[tuple[pa.RecordBatch | None, FetchPosition, int]]) -> None:
-        self._small = small
-        self._small_rows: int = sum(batch.num_rows for batch, _, _ in small if batch is not None)
-        self._small_bytes: int = sum(batch.nbytes for batch, _, _ in small if batch is not None)
-
-    # What was given out --------------------------------------------------------------------------------------------
-
-    def _note_given(self) -> None:
-        record, self._given = self._given, None
-        if record is not None:
-            self._positions[TopicPartition(record.topic or "", record.partition or 0)] = record.offset + 1
-
-    def _passed(self, position: FetchPosition, after: int) -> None:
-        self._given = None
-        end = position.end_offset
-        self._positions[position.partition] = after if end is None else min(after, end)
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+def _to_commit(position: FetchPosition) -> OffsetAndMetadata:
+    offset, leader_epoch = position.given
+    return OffsetAndMetadata(offset, leader_epoch=leader_epoch)

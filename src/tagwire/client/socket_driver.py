@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
@@ -45,6 +46,10 @@ class SocketDriver:
         self._channels: dict[BrokerConnection, Channel] = {}
         self._changed: dict[Channel, None] = {}  # in the order in which they changed
         self._resolved: deque[tuple[Channel, int, list[ResolvedAddress] | str]] = deque()
+
+    def wall_clock(self) -> float:
+        """`time.time`."""
+        return time.time()
 
     def register(self, connection: BrokerConnection) -> None:
         """Resolves, connects, writes and reads for `connection` until it is closed."""

@@ -36,6 +36,15 @@ FETCH_TOPIC_IDS: Final = 13
 LIST_OFFSETS_LEADER_EPOCH: Final = 4
 """The leader epoch of the offset is told (KIP-320)."""
 
+OFFSET_FOR_LEADER_EPOCH_CLIENTS: Final = 3
+"""Clients may ask: from here on Describe of the topics is enough (KIP-320)."""
+
+FETCH_RACK: Final = 11
+"""The client tells its rack, and may be told which replica to read from (KIP-392)."""
+
+FETCH_DIVERGING_EPOCH: Final = 12
+"""The client tells the epoch of its last record, and is told where the logs diverge (KIP-595)."""
+
 LIST_OFFSETS_MAX_TIMESTAMP: Final = 7
 """The record with the greatest timestamp may be requested (KIP-734)."""
 

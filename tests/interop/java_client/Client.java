@@ -24,6 +24,7 @@ import java.util.function.BooleanSupplier;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.DescribeTopicsOptions;
 import org.apache.kafka.clients.admin.NewPartitionReassignment;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -46,6 +47,7 @@ import org.apache.kafka.common.errors.ElectionNotNeededException;
 import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.errors.SaslAuthenticationException;
 import org.apache.kafka.common.errors.SecurityDisabledException;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.quota.ClientQuotaFilter;
 import org.apache.kafka.common.serialization.StringDeserializer;
@@ -256,6 +258,18 @@ public class Client {
         }
     }
 
+    static void adminDescribeInPieces() throws Exception {
+        List<String> names = List.of(newTopic(5), newTopic(1), newTopic(4));
+        try (Admin admin = admin()) {
+            var few = new DescribeTopicsOptions().partitionSizeLimitPerResponse(2);
+            var found = admin.describeTopics(names, few).allTopicNames().get();
+            check("partitions", names.stream().map(name -> found.get(name).partitions().size()).toList(), List.of(5, 1, 4));
+            check("leader", found.get(names.get(0)).partitions().get(4).leader().id(), 1);
+            check("eligible", found.get(names.get(0)).partitions().get(4).elr(), List.of());
+            check("gone", refusal(admin.describeTopics(List.of("gone")).allTopicNames()), UnknownTopicOrPartitionException.class);
+        }
+    }
+
     static void adminConfigs() throws Exception {
         ConfigResource topic = new ConfigResource(ConfigResource.Type.TOPIC, newTopic(1));
         try (Admin admin = admin()) {
@@ -439,6 +453,7 @@ public class Client {
         cases.put("transaction-with-offsets", Client::transactionWithOffsets);
         cases.put("transaction-fenced", Client::transactionFenced);
         cases.put("admin-partitions", Client::adminPartitions);
+        cases.put("admin-describe-in-pieces", Client::adminDescribeInPieces);
         cases.put("admin-configs", Client::adminConfigs);
         cases.put("admin-delete-records", Client::adminDeleteRecords);
         cases.put("admin-offsets", Client::adminOffsets);

@@ -103,11 +103,12 @@ def _describe(broker: Node, topic: Topic) -> Response.MetadataResponseTopic:
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[_describe_partition(broker.image, partition) for partition in topic.partitions],
+        partitions=[describe_partition(broker.image, partition) for partition in topic.partitions],
     )
 
 
-def _describe_partition(image: ClusterImage, partition: Partition) -> Response.MetadataResponsePartition:
+def describe_partition(image: ClusterImage, partition: Partition) -> Response.MetadataResponsePartition:
+    """What clients are told of a partition, by whichever API."""
     offline, leadership = partition.log.is_offline, partition.leadership
     leader_id = NO_LEADER if offline else leadership.leader
     return Response.MetadataResponsePartition(

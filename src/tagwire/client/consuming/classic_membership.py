@@ -22,6 +22,7 @@ from tagwire.client.consuming.group_settings import GroupSettings
 from tagwire.client.consuming.member_tasks import run_together
 from tagwire.client.consuming.membership import RebalanceHandler
 from tagwire.client.consuming.topic_watch import TopicWatch
+from tagwire.client.metrics.coordinator import CoordinatorMetrics
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.transaction_manager import GroupMetadata
 from tagwire.client.retry import is_retriable, pause_before
@@ -64,8 +65,7 @@ class ClassicMembership:
     """A `Membership` by JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
     Attributes:
-        coordinator: see `Membership`.
-        last_error: see `Membership`.
+        coordinator, last_error, metrics: see `Membership`.
         state: where it is.
 
     Args:
@@ -81,6 +81,7 @@ class ClassicMembership:
     ) -> None:
         self.coordinator = GroupCoordinator(network, settings.group)
         self.last_error: TagwireError | None = None
+        self.metrics = CoordinatorMetrics(network.metrics, lambda: len(handler.owned))
         self.state = MemberState.UNJOINED
         self._network = network
         self._settings = settings
@@ -99,6 +100,7 @@ class ClassicMembership:
         self._heartbeat_at = NEVER
         self._session_until = NEVER
         self._failed_heartbeats = 0
+        self._rebalanced_from: float | None = None
 
     # What the consumer asks ----------------------------------------------------------------------------------------
 
@@ -238,11 +240,13 @@ class ClassicMembership:
     async def _heartbeat(self) -> None:
         sent, sent_at = self._generation, self._network.now()
         self._heartbeat_at = sent_at + self._settings.heartbeat_seconds
+        self.metrics.heartbeat_sent()
         try:
             response = await self.coordinator.request(
                 lambda connection: requests.heartbeat_request(self._settings, sent),
                 min(self._session_until, self._network.deadline()),
             )
+            self.metrics.heartbeat(self._network.now() - sent_at)
             if response.error_code:
                 raise KafkaError(response.error_code, f"Heartbeat of group {self._settings.group!r}")
         except TagwireError as error:
@@ -282,6 +286,8 @@ class ClassicMembership:
             except TagwireError as error:
                 attempts += 1
                 self._is_rejoin_needed = True
+                if not (isinstance(error, KafkaError) and error.error is Error.MEMBER_ID_REQUIRED):
+                    self.metrics.rebalance_failed()
                 await self._pause(error, attempts)
             else:
                 attempts, self.last_error = 0, None
@@ -338,7 +344,10 @@ class ClassicMembership:
         logger.info("group %r: joining%s", group, f": {self._rejoin_reason}" if self._rejoin_reason else "")
         message = requests.join_request(self._settings, before.member_id, self._protocols(topics), self._rejoin_reason)
         patience = max(self._network.timeout, self._settings.max_poll_interval + JOIN_GRACE)
-        joined = await self.coordinator.request(lambda connection: message, self._network.now() + patience)
+        began = self._network.now()
+        if self._rebalanced_from is None:
+            self._rebalanced_from = began
+        joined = await self.coordinator.request(lambda connection: message, began + patience)
         if joined.error_code:
             error = KafkaError(joined.error_code, f"JoinGroup of group {group!r}")
             if error.error is Error.MEMBER_ID_REQUIRED:
@@ -346,6 +355,7 @@ class ClassicMembership:
             elif error.error is Error.UNKNOWN_MEMBER_ID:
                 self._reset("JoinGroup: UNKNOWN_MEMBER_ID", keeps_id=False)
             raise error
+        self.metrics.joined(self._network.now() - began)
         generation = requests.joined_generation(joined, before, list(self._assignors), group)
         self._begin(generation)
         assignments: dict[str, bytes] = {}
@@ -356,6 +366,7 @@ class ClassicMembership:
             if not joined.skip_assignment:  # a static leader that is back keeps what it had (KIP-814)
                 assignor = self._assignors[generation.protocol]
                 assignments = group_assignment(assignor, self._protocol, racks, subscriptions)
+        began = self._network.now()
         synced = await self.coordinator.request(
             lambda connection: requests.sync_request(self._settings, generation, assignments), self._network.deadline()
         )
@@ -367,7 +378,10 @@ class ClassicMembership:
                 self._reset(f"SyncGroup: {error.error.name}", keeps_id=error.error is Error.ILLEGAL_GENERATION)
             raise error
         assignment = requests.synced_assignment(synced, generation, group)
-        self.state = MemberState.STABLE
+        now, self.state = self._network.now(), MemberState.STABLE
+        self.metrics.synced(now - began)
+        self.metrics.rebalanced(now - self._rebalanced_from)
+        self._rebalanced_from = None
         return assignment
 
     def _begin(self, generation: Generation) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypedDict
 
 from tagwire.client import arguments
+from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.config import FetchSettings, at_least, of_type, offset_reset_of, wrong
 from tagwire.client.consume_settings import ConsumeSettings
 from tagwire.client.consuming.group_settings import GroupSettings
 from tagwire.client.reader_settings import DecodingSettings, ReaderOptions
 from tagwire.client.reader_settings import settings_of as reader_settings_of
 from tagwire.errors import ConfigError, no_such_option
+from tagwire.partitions import TopicPartition
 from tagwire.records import HeaderSerdes
 from tagwire.records.interceptors import ConsumerInterceptor
 
@@ -24,6 +26,7 @@ class ConsumerSettings:
     Attributes:
         group: of its membership; None where it has no group.
         auto_commit: whether it commits by itself.
+        on_commit: what hears of every commit, as `ConsumerInterceptor` says.
     """
 
     consume: ConsumeSettings
@@ -33,6 +36,7 @@ class ConsumerSettings:
     auto_commit: bool
     interceptors: tuple[ConsumerInterceptor, ...] = ()
     header_serdes: HeaderSerdes | None = None
+    on_commit: tuple[Callable[[Mapping[TopicPartition, OffsetAndMetadata]], object], ...] = ()
 
 
 class MemberOptions(TypedDict, total=False):
@@ -48,9 +52,10 @@ class MemberOptions(TypedDict, total=False):
     max_poll_records: int | None
     auto_commit: bool | None
     auto_commit_interval: float | None
+    rack: str | None
+    metadata_max_age: float | None
     exclude_internal_topics: bool | None
     allow_auto_create: bool | None
-    check_crcs: bool | None
 
 
 class ConsumerOptions(ReaderOptions, MemberOptions, total=False):
@@ -66,9 +71,10 @@ _LOWEST: Final = {
     "max_poll_interval": 0.001,
     "max_poll_records": 1,
     "auto_commit_interval": 0,
+    "metadata_max_age": 0,
 }
-_TEXTS: Final = ("protocol", "instance_id", "remote_assignor")
-_FLAGS: Final = ("auto_commit", "exclude_internal_topics", "allow_auto_create", "check_crcs")
+_TEXTS: Final = ("protocol", "instance_id", "remote_assignor", "rack")
+_FLAGS: Final = ("auto_commit", "exclude_internal_topics", "allow_auto_create")
 _GROUP: Final = (
     "protocol",
     "instance_id",
@@ -100,27 +106,32 @@ def settings_of(fetch: FetchSettings, consume: ConsumeSettings, options: Mapping
     own = {name: options[name] for name in MemberOptions.__annotations__ if options.get(name) is not None}
     if reset is not None:
         own["offset_reset"] = offset_reset_of(reset)
-    consuming = replace(consume, **_checked(own))
+    own = _checked(own)
+    fetching = replace(fetching, **{name: own.pop(name) for name in ("rack", "metadata_max_age") if name in own})
+    consuming = replace(consume, **own)
     group = fetching.group or None
     if consuming.auto_commit and group is None:
         raise ConfigError("auto_commit=True: a consumer without a group has nowhere to commit; give it group=")
     interceptors = options.get("interceptors", ())
     if callable(interceptors) or isinstance(interceptors, str):
         raise wrong("interceptors", arguments.shown(interceptors), "a list of functions of a record")
+    passes = tuple(interceptors or ())
     of_type("header_serdes", options.get("header_serdes"), HeaderSerdes, "HeaderSerdes({...})")
     return ConsumerSettings(
         consuming,
-        fetching,
+        replace(fetching, offset_reset=consuming.offset_reset),
         decoding,
-        None if group is None else _group_settings(group, consuming),
+        None if group is None else _group_settings(group, consuming, fetching),
         group is not None if consuming.auto_commit is None else consuming.auto_commit,
-        tuple(interceptors or ()),
+        passes,
         options.get("header_serdes"),
+        tuple(each.on_commit for each in passes if hasattr(each, "on_commit")),
     )
 
 
-def _group_settings(group: str, consume: ConsumeSettings) -> GroupSettings:
-    return GroupSettings(group, **{name: getattr(consume, name) for name in _GROUP})
+def _group_settings(group: str, consume: ConsumeSettings, fetch: FetchSettings) -> GroupSettings:
+    same = {name: getattr(consume, name) for name in _GROUP}
+    return GroupSettings(group, rack=fetch.rack, metadata_max_age=fetch.metadata_max_age, **same)
 
 
 def _checked(given: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Set
 from typing import Protocol
 
 from tagwire.client.consuming.group_coordinator import GroupCoordinator
+from tagwire.client.metrics.coordinator import CoordinatorMetrics
 from tagwire.client.producing.transaction_manager import GroupMetadata
 from tagwire.errors import KafkaError, TagwireError
 from tagwire.partitions import TopicPartition
@@ -45,6 +46,10 @@ class Membership(Protocol):
     @property
     def coordinator(self) -> GroupCoordinator:
         """The broker that coordinates the group, for the requests of commits as well."""
+
+    @property
+    def metrics(self) -> CoordinatorMetrics:
+        """What the member measures; how long commits and the listener took is the consumer's to record."""
 
     @property
     def metadata(self) -> GroupMetadata:

@@ -43,6 +43,9 @@ class StickyPartition:
     not batches, gives every partition as much, however slow its leader is, and where batches of some partitions wait
     because their leaders do not keep up, those get less (KIP-794).
 
+    Attributes:
+        current: the partition that gets the next record without a key.
+
     Args:
         partitions: how many there are, or the numbers of those that have a leader.
     """
@@ -50,14 +53,9 @@ class StickyPartition:
     def __init__(self, partitions: int | Sequence[int], generator: random.Random | None = None) -> None:
         self._partitions = range(partitions) if isinstance(partitions, int) else partitions
         self._random = generator or random.Random()
-        self._current = self._random.choice(self._partitions)
+        self.current = self._random.choice(self._partitions)
         self._bytes = 0
         self._load: tuple[Sequence[int], Sequence[int]] | None = None
-
-    @property
-    def current(self) -> int:
-        """The partition that gets the next record without a key."""
-        return self._current
 
     def update(self, appended_bytes: int, batch_bytes: int) -> None:
         """The current partition got a batch of `appended_bytes`; switches to another one if it had `batch_bytes`."""
@@ -88,11 +86,11 @@ class StickyPartition:
         load = self._load
         if load is not None:
             partitions, bounds = load
-            self._current = partitions[bisect_right(bounds, self._random.randrange(bounds[-1]))]
+            self.current = partitions[bisect_right(bounds, self._random.randrange(bounds[-1]))]
         elif len(self._partitions) > 1:
-            at = self._partitions.index(self._current)
+            at = self._partitions.index(self.current)
             step = self._random.randrange(1, len(self._partitions))
-            self._current = self._partitions[(at + step) % len(self._partitions)]
+            self.current = self._partitions[(at + step) % len(self._partitions)]
 
 
 class TopicPartitioner:
@@ -100,6 +98,7 @@ class TopicPartitioner:
 
     Attributes:
         compression, level: of the topic's batches. sticky: which partition gets records without a key.
+        asks: whether a function of the user's decides.
 
     Args:
         batch_bytes: how much goes to one partition before another gets records without a key.
@@ -121,17 +120,14 @@ class TopicPartitioner:
         self._batch_bytes = batch_bytes
         self._hashing = hashing
         self._function = function
+        self.asks = function is not None
+        self._hashes_null = hashing.hashes_null
         self._topic_partitions = [TopicPartition(topic.name, index) for index in range(len(topic.partitions))]
         led = [index for index, partition in topic.partitions.items() if partition.leader != NO_NODE]
         self.sticky = StickyPartition(led or len(self._topic_partitions))
 
     def __len__(self) -> int:
         return len(self._topic_partitions)
-
-    @property
-    def asks(self) -> bool:
-        """Whether a function of the user's decides."""
-        return self._function is not None
 
     @property
     def hashes_by_column(self) -> bool:
@@ -163,6 +159,8 @@ class TopicPartitioner:
         """Where a record goes: to `partition`, if it is given. Raises KafkaError for one that does not exist."""
         if partition is not None:
             return self.checked(partition)
+        if key is None and not self._hashes_null:
+            return self._topic_partitions[self.sticky.current]
         found = self._hashing.partition_of(key, len(self._topic_partitions))
         return self._topic_partitions[self.sticky.current if found is None else found]
 

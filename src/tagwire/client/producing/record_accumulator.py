@@ -59,8 +59,8 @@ class RecordAccumulator(Generic[RecordDelivery]):
         self._closed: list[ProducerBatch] = []
         self._incomplete: dict[ProducerBatch, None] = {}
         self._bytes = 0
-        self._most_records = settings.buffer_records or NEVER
-        self._records = 0
+        self._most_records = settings.buffer_records
+        self._closed_records = 0  # of batches that are not open any more, and not complete
         self._sleeps_until = NEVER
         self._error: TagwireError | None = None
 
@@ -82,8 +82,8 @@ class RecordAccumulator(Generic[RecordDelivery]):
             KafkaError: the topic has no such partition.
         """
         with self._lock:
-            is_full = self._bytes + size > self._memory or self._records >= self._most_records
-            if self.refusal is not None or (is_full and not self.has_room(size)):
+            may_be_full = self._bytes + size > self._memory or self._most_records is not None
+            if self.refusal is not None or (may_be_full and not self.has_room(size)):
                 return None
             tp = partitioner.partition_for(record.key, partition)
             found = self._open.get(tp)
@@ -97,7 +97,6 @@ class RecordAccumulator(Generic[RecordDelivery]):
                 batch.append(record, size)
             finally:
                 self._bytes += batch.size - before
-                self._records += batch.count - index
             delivery = self.delivery(batch, index)
             if on_delivery is not None:
                 batch.callbacks.append((partial(on_delivery, delivery), index))
@@ -115,7 +114,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
             if found is not None:
                 self._close(found[0], is_full=True)
             self._bytes += batch.size
-            self._records += batch.count
+            self._closed_records += batch.count
             self._incomplete[batch] = None
             self._closed.append(batch)
             self._wake_by(0.0)
@@ -195,7 +194,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
         with self.completion:
             for batch, base_offset, error in batches:
                 self._bytes -= batch.size
-                self._records -= batch.count
+                self._closed_records -= batch.count
                 self._incomplete.pop(batch, None)
                 batch.complete(base_offset, error)
             self.completion.notify_all()
@@ -218,6 +217,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
     def incomplete(self) -> list[ProducerBatch]:
         """Every batch that is neither delivered nor failed; nothing is left to drain."""
         with self.completion:
+            self._closed_records += sum(batch.count for batch, _ in self._open.values())
             self._open.clear()
             self._closed.clear()
             return list(self._incomplete)
@@ -248,6 +248,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
             return
         partitioner.batch_closed(batch.topic_partition.partition, self._batch_bytes if is_full else batch.size)
         self._closed.append(batch)
+        self._closed_records += batch.count
         self._wake_by(0.0)
 
     def _wake_by(self, at: float) -> None:
@@ -260,7 +261,8 @@ class RecordAccumulator(Generic[RecordDelivery]):
     @property
     def pending_records(self) -> int:
         """How many records are not delivered yet, nor failed."""
-        return self._records
+        with self._lock:
+            return self._closed_records + sum(batch.count for batch, _ in self._open.values())
 
     @property
     def buffered_bytes(self) -> int:
@@ -270,14 +272,18 @@ class RecordAccumulator(Generic[RecordDelivery]):
     def has_room(self, size: int) -> bool:
         """Whether a record of `size` bytes may be appended: one that is larger than all the room, if nothing is there
         beside it."""
-        return not self._bytes or (self._bytes + size <= self._memory and self._records < self._most_records)
+        if not self._bytes:
+            return True
+        most = self._most_records
+        return self._bytes + size <= self._memory and (most is None or self.pending_records < most)
 
     def _no_room(self, size: int) -> BufferFullError:
         waits = self._settings.block_on_buffer_full
         within = f" within {self._settings.max_block:g} s" if waits else ""
-        if self._records >= self._most_records:
+        pending, most = self.pending_records, self._most_records
+        if most is not None and pending >= most:
             return BufferFullError(
-                f"{self._records} records are not delivered yet, and buffer_records allows {self._most_records}; "
+                f"{pending} records are not delivered yet, and buffer_records allows {most}; "
                 f"there was no room for another{within}"
             )
         return BufferFullError(

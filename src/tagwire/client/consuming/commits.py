@@ -1,0 +1,227 @@
+"""Offsets that a consumer commits, and finds committed: OffsetCommit (key 8) and OffsetFetch (key 9) as a member.
+
+Kafka's class is CommitRequestManager, and ConsumerCoordinator before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+from tagwire import messages
+from tagwire.client.admin.api_driver import by_topic
+from tagwire.client.admin.group_offsets import NO_OFFSET, OffsetAndMetadata, OffsetsOfTopic, check_told
+from tagwire.client.broker_connection import BrokerConnection
+from tagwire.client.consuming.group_coordinator import GroupCoordinator
+from tagwire.client.consuming.membership import Membership
+from tagwire.client.network_client import NetworkClient
+from tagwire.client.producing.transaction_manager import GroupMetadata
+from tagwire.client.scheduling import Lock, sleep
+from tagwire.errors import CommitFailedError, Error, KafkaError, RemoteProtocolError
+from tagwire.partitions import TopicPartition
+from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS, OFFSET_FETCH_REQUIRE_STABLE
+
+# From 10 on these requests name topics by ids, and offsets of topics that are gone could not be told of.
+_HIGHEST: Final = 9
+
+_POLL: Final = (
+    "call poll() until the group has settled, which gives or takes partitions, and commit what is still yours"
+)
+_SLOW: Final = (
+    "its partitions may be others' by now, who read again what was not committed. If processing takes long between two "
+    "calls of poll(), raise max.poll.interval.ms or lower max.poll.records"
+)
+_WHY: Final = {
+    Error.REBALANCE_IN_PROGRESS: f"the group is rebalancing: {_POLL}",
+    Error.UNKNOWN_MEMBER_ID: f"the consumer is no member of its group any more: {_SLOW}",
+    Error.ILLEGAL_GENERATION: f"the group has rebalanced without this consumer: {_SLOW}",
+    Error.FENCED_MEMBER_EPOCH: f"the group has given this consumer's partitions away: {_SLOW}",
+    Error.STALE_MEMBER_EPOCH: f"the group has moved on, and the consumer has not heard of it yet: {_POLL}",
+    Error.FENCED_INSTANCE_ID: "another consumer has the same group.instance.id and took its place; give it its own",
+}
+
+
+class OffsetCommits:
+    """The commits of one consumer, one after the other, so that none overtakes another; and what its group has
+    committed.
+
+    Args:
+        membership: whom it commits as; gives None while partitions are assigned by hand.
+        coordinator: where it commits then; a membership has its own.
+    """
+
+    def __init__(
+        self,
+        network: NetworkClient,
+        coordinator: GroupCoordinator,
+        group: str,
+        membership: Callable[[], Membership | None],
+    ) -> None:
+        self._network = network
+        self._coordinator = coordinator
+        self._group = group
+        self._membership = membership
+        self._order = Lock()
+
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float) -> None:
+        """Commits. What may succeed later is tried again until the deadline.
+
+        Raises:
+            CommitFailedError: the consumer is no member of the group, or the group rebalances.
+            KafkaError: naming the partition. RequestTimeoutError, ConnectError, ...: no coordinator.
+        """
+        if not offsets:
+            return
+        async with self._order:
+            retry = self._network.retry(deadline)
+            while True:
+                sent = self._member()
+                refused: dict[TopicPartition, int] = {}
+                try:
+                    await self._group_coordinator().send(
+                        lambda _, sent=sent: _commit_request(sent, offsets),  # type: ignore[misc]
+                        lambda response, refused=refused: self._codes(response, offsets, refused),  # type: ignore[misc]
+                        deadline,
+                        f"commit of group {self._group!r}",
+                        highest=_HIGHEST,
+                    )
+                except KafkaError as error:
+                    membership = self._membership()
+                    if membership is not None and membership.commit_refused(error, sent):
+                        await sleep(retry.pause_until(_named(error, refused), anyway=True))
+                        continue
+                    raise _named(error, refused) from error
+                return
+
+    async def committed(
+        self, partitions: Collection[TopicPartition], deadline: float
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group has committed of these partitions, without those that it has committed nothing of. Waits for
+        transactions that commit offsets of them (KIP-447).
+
+        Raises:
+            KafkaError, RequestTimeoutError, ...: as `commit`.
+        """
+        if not partitions:
+            return {}
+        wanted, found = set(partitions), dict[TopicPartition, OffsetAndMetadata]()
+        response = await self._group_coordinator().send(
+            lambda connection: self._fetch_request(connection, wanted),
+            lambda response: self._take(response, wanted, found),
+            deadline,
+            f"offsets of group {self._group!r}",
+            highest=_HIGHEST,
+        )
+        self._take(response, wanted, found)
+        return found
+
+    def _group_coordinator(self) -> GroupCoordinator:
+        membership = self._membership()
+        return self._coordinator if membership is None else membership.coordinator
+
+    def _member(self) -> GroupMetadata:
+        membership = self._membership()
+        if membership is None:
+            return GroupMetadata(self._group)
+        try:
+            return membership.require_member()
+        except KafkaError as error:
+            raise _named(error, {}) from error
+
+    def _codes(
+        self,
+        response: messages.OffsetCommitResponse,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        refused: dict[TopicPartition, int],
+    ) -> list[int]:
+        """The error codes of a response. Raises RemoteProtocolError where it is about other partitions."""
+        refused.clear()
+        told = {
+            TopicPartition(topic.name, each.partition_index): each.error_code
+            for topic in response.topics
+            for each in topic.partitions
+        }
+        if told.keys() != offsets.keys():
+            odd = min(told.keys() ^ offsets.keys())
+            what = "was not asked about" if odd in told else "is missing in the response"
+            raise RemoteProtocolError(f"commit of group {self._group!r}: {odd} {what}")
+        refused |= {partition: code for partition, code in told.items() if code}
+        return list(refused.values())
+
+    def _fetch_request(
+        self, connection: BrokerConnection, wanted: Iterable[TopicPartition]
+    ) -> messages.OffsetFetchRequest:
+        kind = messages.OffsetFetchRequest
+        version = connection.version(kind.api_key, _HIGHEST)
+        listed = sorted(by_topic(wanted).items())
+        if version < OFFSET_FETCH_GROUPS:
+            return kind(
+                group_id=self._group,
+                topics=[kind.OffsetFetchRequestTopic(name=name, partition_indexes=own) for name, own in listed],
+                require_stable=version >= OFFSET_FETCH_REQUIRE_STABLE,
+            )
+        topics = [kind.OffsetFetchRequestTopics(name=name, partition_indexes=own) for name, own in listed]
+        return kind(groups=[kind.OffsetFetchRequestGroup(group_id=self._group, topics=topics)], require_stable=True)
+
+    def _take(
+        self,
+        response: messages.OffsetFetchResponse,
+        wanted: set[TopicPartition],
+        found: dict[TopicPartition, OffsetAndMetadata],
+    ) -> list[int]:
+        """Fills `found`; the error codes of a response."""
+        found.clear()
+        told: messages.OffsetFetchResponse | messages.OffsetFetchResponse.OffsetFetchResponseGroup = response
+        if response.groups:
+            if [each.group_id for each in response.groups] != [self._group]:
+                raise RemoteProtocolError(f"offsets of group {self._group!r}: the response is about another group")
+            told = response.groups[0]
+        if told.error_code:
+            return [told.error_code]
+        topics: list[OffsetsOfTopic] = list(told.topics)
+        check_told(topics, wanted, self._group)
+        codes = []
+        for topic in topics:
+            for each in topic.partitions:
+                codes.append(each.error_code)
+                if not each.error_code and each.committed_offset != NO_OFFSET:
+                    found[TopicPartition(topic.name, each.partition_index)] = OffsetAndMetadata(
+                        each.committed_offset, each.committed_leader_epoch, each.metadata or ""
+                    )
+        return codes
+
+
+def _commit_request(
+    sent: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+) -> messages.OffsetCommitRequest:
+    kind = messages.OffsetCommitRequest
+    return kind(
+        group_id=sent.group,
+        generation_id_or_member_epoch=sent.generation,
+        member_id=sent.member_id,
+        group_instance_id=sent.instance_id,
+        topics=[
+            kind.OffsetCommitRequestTopic(
+                name=topic,
+                partitions=[
+                    kind.OffsetCommitRequestPartition(
+                        partition_index=index,
+                        committed_offset=offsets[TopicPartition(topic, index)].offset,
+                        committed_leader_epoch=offsets[TopicPartition(topic, index)].leader_epoch,
+                        committed_metadata=offsets[TopicPartition(topic, index)].metadata,
+                    )
+                    for index in indexes
+                ],
+            )
+            for topic, indexes in by_topic(offsets).items()
+        ],
+    )
+
+
+def _named(error: KafkaError, refused: Mapping[TopicPartition, int]) -> KafkaError:
+    """The refusal of a commit as users see it: why, and what to do, or of which partition."""
+    why = _WHY.get(error.error)
+    if why is not None:
+        return CommitFailedError(error.code, why)
+    about = next((f", partition {partition}" for partition, code in refused.items() if code == error.code), "")
+    return KafkaError(error.code, error.message + about)

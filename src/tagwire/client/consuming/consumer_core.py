@@ -1,0 +1,404 @@
+"""What a Consumer does for the application, for whichever face: one whose callers' threads wait, or one whose tasks do.
+
+Its coroutines await a `CoreHost` alone, and what a listener of tasks gives: with a host that is a thread, which blocks,
+they go to their end at once (`scheduling.completed`); with an event loop they are awaited. One of them runs at a time,
+but for those that a listener calls inside of a `poll`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterator, Mapping
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from tagwire.client import arguments
+from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
+from tagwire.client.config import seconds, wrong
+from tagwire.client.consuming.consumer_settings import ConsumerSettings
+from tagwire.client.consuming.consumer_work import CommitCallback, ConsumerWork
+from tagwire.client.consuming.given_records import GivenRecords
+from tagwire.client.consuming.listener import RebalanceEvent, RebalanceKind, RebalanceListener
+from tagwire.client.core_host import CoreHost
+from tagwire.client.fetch_positions import UNKNOWN
+from tagwire.client.network_client import NetworkClient
+from tagwire.client.offset_ranges import Lag
+from tagwire.client.producing.transaction_manager import GroupMetadata
+from tagwire.client.scheduling import NEVER, Tasks, Work
+from tagwire.errors import ConsumerStateError, TagwireError, WakeupError
+from tagwire.partitions import TopicPartition
+from tagwire.records import Record
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+logger = logging.getLogger("tagwire.client")
+
+Result = TypeVar("Result")
+
+# A poll that waits counts as one after another: so often within the longest time that may pass between two.
+_POLLS_WITHIN_INTERVAL: Final = 3
+
+# What the broker is told of why a member leaves (KIP-800).
+_UNSUBSCRIBED: Final = "the consumer unsubscribed"
+_CLOSED: Final = "the consumer is being closed"
+
+
+class ConsumerCore:
+    """The rules of a Consumer. `start` comes first.
+
+    Attributes:
+        work, tasks: what the host is to do all the time, and what runs beside it.
+
+    Args:
+        network: connections of its own.
+    """
+
+    def __init__(self, network: NetworkClient, settings: ConsumerSettings) -> None:
+        self.tasks = Tasks()
+        self.work = ConsumerWork(network, self.tasks, settings)
+        self._given = GivenRecords(self.work, settings)
+        self._network = network
+        self._settings = settings
+        self._listener: RebalanceListener | None = None
+        self._is_closed = False
+        self._users: dict[str, Hashable] = {}
+
+    def start(self, host: CoreHost) -> None:
+        """Takes what runs `work` and `tasks`, once."""
+        self._host = host
+
+    async def exclusively(self, user: Hashable, call: Coroutine[Any, Any, Result]) -> Result:
+        """What one of the calls below gives or raises; all of them go through here.
+
+        Args:
+            user: who calls, such as the thread: a call inside of one of the same user's is allowed.
+
+        Raises:
+            ConsumerStateError: another user's call is not over, or the consumer is closed.
+        """
+        is_within = self._users.get("user") == user
+        try:
+            if self._users.setdefault("user", user) != user:
+                raise ConsumerStateError(
+                    "the consumer is used by two threads or tasks at a time: only wakeup() may be called beside "
+                    "another call; give each its own consumer"
+                )
+            if self._is_closed:
+                raise ConsumerStateError("the consumer is closed")
+        except BaseException:
+            call.close()
+            raise
+        try:
+            return await call
+        finally:
+            if not is_within:
+                self._users.clear()
+
+    # Subscription --------------------------------------------------------------------------------------------------
+
+    async def subscribe(self, topics: object, pattern: str | None, listener: RebalanceListener | None) -> None:
+        """As `Consumer.subscribe`."""
+        named = frozenset(() if topics is None else arguments.names("topics", topics))
+        if (pattern is None) == (not named):
+            raise wrong("topics", arguments.shown(topics), "one topic or more, or pattern= instead of them")
+        if pattern is not None:
+            arguments.name("pattern", pattern)
+        self._listener = listener
+        await self._do(lambda _: self.work.subscribe(named, pattern, has_listener=listener is not None))
+
+    async def assign(self, partitions: object) -> None:
+        """As `Consumer.assign`."""
+        self._given.note_consumed()
+        if self._settings.auto_commit:
+            await self._commit_quietly(self._network.deadline())
+        await self._do(lambda deadline: self.work.assign_by_hand(partitions, deadline))
+        self._given.drop_unassigned()
+
+    async def unsubscribe(self) -> None:
+        """As `Consumer.unsubscribe`."""
+        await self._give_up(self._network.deadline(), _UNSUBSCRIBED)
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """As `Consumer.assignment`."""
+        return frozenset(self.work.subscription.assigned)
+
+    async def rejoin(self, reason: str) -> None:
+        """As `Consumer.enforce_rebalance`."""
+        await self._do(lambda _: self.work.rejoin(reason))
+
+    def group_metadata(self) -> GroupMetadata:
+        """As `Consumer.group_metadata`."""
+        return self.work.group_metadata
+
+    # Records -------------------------------------------------------------------------------------------------------
+
+    async def poll(self, timeout: float | None, most: int | None = None) -> list[Record]:
+        """As `Consumer.poll`; without a timeout it waits for ever."""
+        limit = self._settings.consume.max_poll_records if most is None else most
+        self._begin_poll()
+        return await self._poll(self._until(timeout), lambda _: self._given.records(limit)) or []
+
+    async def read(self) -> Iterator[Record]:
+        """The next records one after the other, when there are any. Raises as `poll`."""
+        return self._given.read(await self.poll(None))
+
+    async def consume(self, count: int, timeout: float | None) -> list[Record]:
+        """As `Consumer.consume`."""
+        wanted = arguments.whole(count)
+        if wanted is None or wanted < 1:
+            raise wrong("count", arguments.shown(count), "a number of records from 1 on")
+        self._begin_poll()
+        deadline, found = self._until(timeout), self._given.gathered
+        while (missing := wanted - len(found)) > 0:
+            try:
+                more = await self._poll(deadline, lambda _, missing=missing: self._given.records(missing))  # type: ignore[misc]
+            except TagwireError as error:
+                if not found:
+                    raise
+                self._given.put_off(error)
+                break
+            if not more:
+                break
+            found += more
+        return self._given.gather()
+
+    async def poll_batch(self, timeout: float | None) -> pa.RecordBatch | None:
+        """As `Consumer.poll_batch`."""
+        self._begin_poll()
+        deadline = self._until(timeout)
+        held_until = min(deadline, self._network.now() + self._settings.fetch.max_wait_ms / 1000)
+        return await self._poll(
+            deadline, lambda now: self._given.batch(flush=now >= held_until or not self._given.has_more), held_until
+        )
+
+    def wakeup(self) -> None:
+        """As `Consumer.wakeup`; for any thread."""
+        self.work.is_woken = True
+        self._host.wakeup()
+
+    async def rewind(self) -> None:
+        """A call that gives records was interrupted: what it took and did not give is to be fetched again."""
+        self._given.forget()
+        await self._do(lambda _: self.work.rewind())
+
+    def _begin_poll(self) -> None:
+        if not self.work.subscription.is_any:
+            raise ConsumerStateError("nothing is subscribed to or assigned: call subscribe() or assign() first")
+        self._given.note_consumed()
+        self._given.gathered.clear()
+
+    async def _poll(
+        self, deadline: float, take: Callable[[float], Result | None], held_until: float = NEVER
+    ) -> Result | None:
+        """What `take` gives, called with the time, as soon as it gives anything; None where there is nothing by the
+        deadline.
+
+        Args:
+            held_until: when `take` gives also what it might have waited for more with.
+        """
+        while True:
+            now = self._network.now()
+            self.work.polled(now)
+            await self._attend()
+            if self.work.is_woken:
+                self.work.is_woken = False
+                raise WakeupError("wakeup() was called")
+            found = take(now) if self.work.is_member else None
+            if found is not None:
+                self._host.wakeup()  # there is room for more
+                return found
+            if now >= deadline:
+                return None
+            until = min(deadline, now + self._settings.consume.max_poll_interval / _POLLS_WITHIN_INTERVAL)
+            if self._given.holds_back and now < held_until:
+                until = min(until, held_until)
+            await self._host.result(lambda until=until: self.work.news(until), until)  # type: ignore[misc]
+
+    def _until(self, timeout: float | None) -> float:
+        seconds("timeout", timeout)
+        return NEVER if timeout is None else self._network.now() + timeout
+
+    # What has happened meanwhile -----------------------------------------------------------------------------------
+
+    async def _attend(self) -> None:
+        """Does the application's part of rebalances and commits. Raises what a poll is to raise."""
+        failed: list[BaseException] = []
+        while self.work.events:
+            try:
+                await self._rebalance(self.work.events[0])
+            except Exception as error:  # the rebalance goes on; it is the listener's, and raised after it
+                failed.append(error)
+        self._call_back()
+        if failed:
+            raise failed[0]
+        if self.work.failures:
+            failure = self.work.failures.popleft()
+            failure.is_taken = True
+            self._host.wakeup()
+            raise failure.error
+
+    async def _rebalance(self, event: RebalanceEvent) -> None:
+        try:
+            if event.kind is not RebalanceKind.ASSIGNED:
+                self._given.drop(event.partitions)
+            if event.kind is RebalanceKind.REVOKED and self._settings.auto_commit:
+                await self._commit_quietly(self._network.deadline())
+            await self._tell_listener(event.kind, event.partitions)
+        finally:
+            event.is_done = True
+            self.work.events.remove(event)
+            await self._do(lambda _: self.work.settled(event))
+
+    async def _tell_listener(self, kind: RebalanceKind, partitions: Collection[TopicPartition]) -> None:
+        if self._listener is None or not (partitions or kind is RebalanceKind.ASSIGNED):
+            return
+        found = getattr(self._listener, kind.value)(list(partitions))
+        if isawaitable(found):
+            await found
+
+    def _call_back(self) -> None:
+        """Calls back about commits that are done."""
+        while self.work.commits_done:
+            self.work.commits_done.popleft()()
+
+    # Positions -----------------------------------------------------------------------------------------------------
+
+    async def seek(self, partition: object, position: object) -> None:
+        """As `Consumer.seek`."""
+        await self._seek({arguments.topic_partition("partition", partition): position})
+
+    async def seek_to(self, partitions: object, offset: int) -> None:
+        """As `Consumer.seek_to_beginning` and `seek_to_end`: `EARLIEST` or `LATEST`."""
+        await self._seek(dict.fromkeys(self._assigned(partitions), offset))
+
+    async def _seek(self, positions: Mapping[TopicPartition, object]) -> None:
+        await self._do(lambda _: self.work.seek(positions))
+        self._given.drop(positions.keys())
+
+    async def pause(self, partitions: object, *, is_paused: bool) -> None:
+        """As `Consumer.pause` and `resume`."""
+        named = self._assigned(partitions)
+        unread = self._given.drop(named) if is_paused else {}
+        await self._do(lambda _: self.work.pause(named, unread, is_paused=is_paused))
+
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        """As `Consumer.paused`."""
+        assigned = self.work.subscription.assigned
+        return frozenset(partition for partition, one in assigned.items() if one.fetch_position.is_paused)
+
+    async def position(self, partition: object, timeout: float | None) -> int:
+        """As `Consumer.position`."""
+        named = arguments.topic_partition("partition", partition)
+        one = self.work.subscription.require(named)
+        if self._given.position(one).offset == UNKNOWN:
+            await self._do(lambda deadline: self.work.await_position(named, deadline), timeout)
+            await self._attend()
+        return self._given.position(one).offset
+
+    async def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """As `Consumer.positions`."""
+        return self._positions()
+
+    def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        return {partition: OffsetAndMetadata(*position) for partition, position in self._given.positions().items()}
+
+    async def lag(self) -> dict[TopicPartition, Lag]:
+        """As `Consumer.lag`."""
+        positions = {partition: position.offset for partition, position in self._positions().items()}
+        return await self._do(lambda deadline: self.work.lag(positions, deadline))
+
+    async def list_offsets(self, partitions: object, timeout: float | None) -> dict[TopicPartition, int]:
+        """As `Consumer.offsets_for_times`, `beginning_offsets` and `end_offsets`: offsets by {partition: which}."""
+        return await self._do(lambda _: self.work.list_offsets(partitions), timeout)
+
+    def _assigned(self, partitions: object) -> list[TopicPartition]:
+        """The partitions that are named; all that are assigned where none are. Raises KeyError for one that is not."""
+        if partitions is None:
+            return list(self.work.subscription.assigned)
+        named = arguments.topics_or_partitions("partitions", partitions)
+        found = []
+        for each in named:
+            if not isinstance(each, TopicPartition):
+                raise wrong("partitions", arguments.shown(each), 'partitions, such as ("orders", 0)')
+            self.work.subscription.require(each)
+            found.append(each)
+        return found
+
+    # Commits -------------------------------------------------------------------------------------------------------
+
+    async def commit(self, offsets: object, timeout: float | None) -> None:
+        """As `Consumer.commit`."""
+        wanted = self._positions() if offsets is None else _to_commit(offsets)
+        await self._do(lambda deadline: self.work.commit(wanted, deadline), timeout)
+        self._call_back()
+
+    async def commit_async(self, offsets: object, callback: CommitCallback | None) -> None:
+        """As `Consumer.commit_async`."""
+        self.work.commit_later(self._positions() if offsets is None else _to_commit(offsets), callback)
+        self._host.wakeup()
+
+    async def committed(self, partitions: object, timeout: float | None) -> dict[TopicPartition, OffsetAndMetadata]:
+        """As `Consumer.committed`."""
+        given = list(self.work.subscription.assigned) if partitions is None else partitions
+        return await self._do(lambda deadline: self.work.committed(given, deadline), timeout)
+
+    async def _commit_quietly(self, deadline: float) -> None:
+        try:
+            await self._host.result(lambda: self.work.commit_consumed(deadline), deadline)
+        except TagwireError as error:
+            logger.warning("offsets were not committed automatically: %s", error)
+
+    # The end -------------------------------------------------------------------------------------------------------
+
+    async def close(self, timeout: float, *, leaves: bool | None) -> None:
+        """As `Consumer.close`; the host is stopped afterwards."""
+        deadline = self._until(timeout)
+        try:
+            await self._give_up(deadline, _CLOSED, leaves=leaves)
+        finally:
+            self._is_closed = True
+
+    async def _give_up(self, deadline: float, reason: str, *, leaves: bool | None = None) -> None:
+        """Commits, tells the listener, and leaves the group."""
+        self._given.note_consumed()
+        failed: Exception | None = None
+        try:
+            if self._settings.auto_commit:
+                await self._commit_quietly(deadline)
+            if self.work.subscription.is_member:
+                kind = RebalanceKind.REVOKED if self.work.is_member else RebalanceKind.LOST
+                assigned = [*self.work.subscription.assigned]
+                await self._tell_listener(kind, assigned)
+        except Exception as error:
+            failed = error
+        self._given.forget()
+        await self._host.result(lambda: self.work.leave(deadline, reason, leaves=leaves), deadline)
+        self.work.events.clear()
+        self._call_back()
+        if failed is not None:
+            raise failed
+
+    async def _do(self, function: Callable[[float], Work[Result]], timeout: float | None = None) -> Result:
+        """What the coroutine that `function` begins gives; it is handed its deadline."""
+        seconds("timeout", timeout)
+        deadline = self._network.deadline() if timeout is None else self._network.now() + timeout
+        return await self._host.result(lambda: function(deadline), deadline)
+
+
+def _to_commit(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Offsets to commit, in the one form that is worked with. Raises ConfigError."""
+    given = arguments.by_topic_partition("offsets", offsets, "42")
+    return {partition: _committable(partition, offset) for partition, offset in given.items()}
+
+
+def _committable(partition: TopicPartition, given: object) -> OffsetAndMetadata:
+    if isinstance(given, OffsetAndMetadata):
+        committable(partition, given.offset)
+        return given
+    offset = arguments.whole(given)
+    if offset is None:
+        raise wrong(f"offsets: {partition}", arguments.shown(given), "an offset, or an OffsetAndMetadata")
+    return committable(partition, offset)

@@ -1,0 +1,515 @@
+"""What a consumer does beside the application: it is a member, finds where to begin, fetches, commits.
+
+This is the work of a host, a thread of the consumer's own or the event loop, which alone calls it, except where a
+method says otherwise. The application's side is `ConsumerCore`: what was fetched, partitions that come and go, and
+errors are put down for it, and it takes them when it polls. Kafka's AsyncKafkaConsumer with its background thread is
+the model.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Set
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+
+from tagwire.client import arguments
+from tagwire.client.admin.group_offsets import OffsetAndMetadata
+from tagwire.client.consuming.commits import OffsetCommits
+from tagwire.client.consuming.consumer_settings import ConsumerSettings
+from tagwire.client.consuming.group_coordinator import GroupCoordinator
+from tagwire.client.consuming.listener import RebalanceEvent, RebalanceKind
+from tagwire.client.consuming.membership import Membership
+from tagwire.client.consuming.memberships import membership_of
+from tagwire.client.consuming.subscription_state import AssignedPartition, SubscriptionState, SubscriptionType
+from tagwire.client.fetch_positions import UNKNOWN, FetchBuffer, GivenPosition
+from tagwire.client.fetching import Fetcher
+from tagwire.client.network_client import NetworkClient
+from tagwire.client.offset_ranges import Lag, position_of, resolved
+from tagwire.client.offset_reset import NO_RESET
+from tagwire.client.offsets import list_offsets, offsets_of
+from tagwire.client.producing.transaction_manager import GroupMetadata
+from tagwire.client.retry import is_retriable
+from tagwire.client.scheduling import NEVER, Tasks, Wait, Work, sleep
+from tagwire.client.topic_expansion import by_partition, partitions_of
+from tagwire.errors import (
+    ConsumerStateError,
+    NoOffsetError,
+    RequestTimeoutError,
+    TagwireError,
+)
+from tagwire.partitions import LATEST, TopicPartition
+
+logger = logging.getLogger("tagwire.client")
+
+# Seconds after which what failed for now is tried again.
+_PAUSE: Final = 0.1
+
+CommitCallback = Callable[[Mapping[TopicPartition, OffsetAndMetadata], Exception | None], object]
+"""Called by `poll` with the offsets of a `commit_async`, and None or why they were not committed."""
+
+
+class Failure:
+    """An error that `poll` is to raise.
+
+    Attributes:
+        is_taken: whether it has. What failed is tried again then.
+    """
+
+    __slots__ = ("error", "is_taken")
+
+    def __init__(self, error: TagwireError) -> None:
+        self.error = error
+        self.is_taken = False
+
+
+class ConsumerWork:
+    """The consumer beside the application.
+
+    Attributes:
+        subscription: what is wanted, what is assigned, and how far that is. Others may look at it.
+        fetched: what was fetched, for the application.
+        events, failures, commits_done: for the application, which takes them from the left.
+        is_woken: whether `wakeup` was called; the application takes that back.
+        has_listener: whether the application wants to hear of partitions that come and go before they are fetched.
+
+    Args:
+        network: the consumer's own.
+        tasks: where what the application asks for runs, beside this.
+    """
+
+    def __init__(self, network: NetworkClient, tasks: Tasks, settings: ConsumerSettings) -> None:
+        self.subscription = SubscriptionState()
+        self.fetched = FetchBuffer()
+        self.events: deque[RebalanceEvent] = deque()
+        self.failures: deque[Failure] = deque()
+        self.commits_done: deque[Callable[[], object]] = deque()
+        self._commits_wanted: deque[tuple[Mapping[TopicPartition, OffsetAndMetadata], CommitCallback | None]] = deque()
+        self.is_woken = False
+        self.has_listener = False
+        self._network = network
+        self._tasks = tasks
+        self._settings = settings
+        self._membership: Membership | None = None
+        self._is_broken = False
+        group = settings.group
+        self._coordinator = None if group is None else GroupCoordinator(network, group.group)
+        self._commits = (
+            None
+            if group is None or self._coordinator is None
+            else OffsetCommits(network, self._coordinator, group.group, lambda: self._membership)
+        )
+        self._fetcher = Fetcher(
+            network,
+            self.fetched,
+            settings.fetch,
+            settings.decoding.dialect,
+            patience=NEVER,
+            max_buffered=settings.fetch.max_bytes,
+        )
+        self._commits = (
+            None
+            if group is None or self._coordinator is None
+            else OffsetCommits(network, self._coordinator, group.group, lambda: self._membership)
+        )
+
+    # What the thread or the loop calls -----------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Does what can be done now."""
+        self._begin_commits()
+        self._start("positions", self._find_positions)
+        if self._settings.auto_commit:
+            self._start("commits", self._commit_now_and_then)
+        if self._membership is not None:
+            self._start("membership", self._be_member)
+        self._tasks.step(self._network.now())
+        self._hand_to_fetcher()
+        self._fetcher.step()
+
+    def until(self) -> float:
+        """When the next step is due, should nothing happen before."""
+        now = self._network.now()
+        if self._tasks.is_any_over(now) or self._fetcher.is_due or self._commits_wanted:
+            return now
+        return min(self._tasks.until, self._fetcher.until())
+
+    def failed(self, error: BaseException) -> None:
+        """Leaves the error to the next `poll`."""
+        self._is_broken = True
+        self.failures.append(Failure(TagwireError(f"the consumer broke down: {type(error).__name__}: {error}")))
+
+    def close(self) -> None:
+        """Ends everything where it is. Nobody is told."""
+        self._tasks.close()
+        self._fetcher.close()
+        if self._coordinator is not None:
+            self._coordinator.close()
+        if self._membership is not None:
+            self._membership.coordinator.close()
+        self._network.close()
+
+    def _start(self, name: str, work: Callable[[], Work[None]]) -> None:
+        if name not in self._tasks and not self._is_broken:
+            self._tasks.start(name, work(), lambda _, error: None if error is None else self.failed(error))
+
+    # What the application waits for --------------------------------------------------------------------------------
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something for the application. It may look too."""
+        return bool(
+            self.is_woken
+            or self.events
+            or self.failures
+            or self.commits_done
+            or self._is_broken
+            or self.fetched.has_any
+        )
+
+    async def news(self, until: float) -> None:
+        """Waits until there is something for the application, or a time has come."""
+        await Wait(lambda: self.has_news, until)
+
+    async def settled(self, event: RebalanceEvent) -> None:
+        """Waits until what the application has done its part of has come to its end."""
+        await Wait(lambda: event.is_settled, NEVER)
+
+    def polled(self, now: float) -> None:
+        """The application polls. It calls this itself."""
+        if (membership := self._membership) is not None:
+            membership.polled(now)
+
+    # What the membership calls -------------------------------------------------------------------------------------
+
+    @property
+    def owned(self) -> Set[TopicPartition]:
+        """As `RebalanceHandler.owned`."""
+        return frozenset(partition for partition, one in self.subscription.assigned.items() if not one.is_released)
+
+    async def revoke(self, partitions: Set[TopicPartition]) -> None:
+        """As `RebalanceHandler.revoke`."""
+        self._release(partitions)
+        async with self._announced(RebalanceKind.REVOKED, partitions):
+            self.subscription.remove(partitions)
+
+    async def lose(self, partitions: Set[TopicPartition]) -> None:
+        """As `RebalanceHandler.lose`."""
+        for one in self._release(partitions):
+            one.is_lost = True
+        async with self._announced(RebalanceKind.LOST, partitions):
+            self.subscription.remove(partitions)
+
+    async def assign(self, partitions: Set[TopicPartition]) -> None:
+        """As `RebalanceHandler.assign`."""
+        self.subscription.add(partitions, is_announced=not self.has_listener)
+        if self.has_listener:
+            async with self._announced(RebalanceKind.ASSIGNED, partitions):
+                for one in self.subscription.assigned.values():
+                    one.is_announced = True
+
+    def _release(self, partitions: Collection[TopicPartition]) -> list[AssignedPartition]:
+        released = [self.subscription.assigned[each] for each in partitions if each in self.subscription.assigned]
+        for one in released:
+            one.is_released = True
+        self._fetcher.remove(one.partition for one in released)
+        return released
+
+    @asynccontextmanager
+    async def _announced(self, kind: RebalanceKind, partitions: Collection[TopicPartition]) -> AsyncIterator[None]:
+        """Has the application hear of partitions, and waits until it has, in its next `poll`."""
+        event = RebalanceEvent(kind, sorted(partitions))
+        self.events.append(event)
+        try:
+            await Wait(lambda: event.is_done, NEVER)
+            yield
+        finally:
+            event.is_settled = True
+
+    async def _be_member(self) -> None:
+        while (membership := self._membership) is not None:
+            try:
+                await membership.run()
+                return
+            except TagwireError as error:
+                await self._tell(error)
+
+    # Positions -----------------------------------------------------------------------------------------------------
+
+    async def _find_positions(self) -> None:
+        assigned = self.subscription
+        while True:
+            await Wait(lambda: any(one.needs_position for one in assigned.assigned.values()), NEVER)
+            wanted = [one for one in assigned.assigned.values() if one.needs_position]
+            try:
+                await self._find(wanted)
+            except TagwireError as error:
+                if not is_retriable(error) and not isinstance(error, RequestTimeoutError):
+                    await self._tell(error)
+                else:
+                    logger.info("positions of %s are not known yet: %s", ", ".join(map(_name, wanted)), error)
+                    await sleep(self._network.now() + _PAUSE)
+
+    async def _find(self, wanted: Collection[AssignedPartition]) -> None:
+        """Begins at what the group has committed, or where the settings say that it begins without that."""
+        found: Mapping[TopicPartition, OffsetAndMetadata] = {}
+        if self._commits is not None:
+            found = await self._commits.committed([one.partition for one in wanted], self._network.deadline())
+        without: list[TopicPartition] = []
+        for one in wanted:
+            committed = found.get(one.partition)
+            if not one.needs_position or self.subscription.assigned.get(one.partition) is not one:
+                continue  # `seek` was called meanwhile, or it is gone
+            if committed is not None:
+                one.begin_at(committed.offset, committed.leader_epoch)
+                one.committed = committed.offset
+            elif self._settings.consume.offset_reset == NO_RESET:
+                without.append(one.partition)
+            else:
+                one.is_located = True
+        self._hand_to_fetcher()
+        if without:
+            raise NoOffsetError(
+                f"nothing says where to begin in {', '.join(map(str, without))}: "
+                + ("the consumer has no group" if self._commits is None else "the group has committed nothing there")
+                + ", and auto.offset.reset is none; seek, or set it to earliest or latest"
+            )
+
+    def _hand_to_fetcher(self) -> None:
+        found = [one for one in self.subscription.assigned.values() if one.waits_for_fetcher]
+        for one in found:
+            one.is_fetched = True
+        if found:
+            self._fetcher.add(one.fetch_position for one in found)
+
+    async def _tell(self, error: TagwireError) -> None:
+        """Has `poll` raise an error, and waits until it has."""
+        failure = Failure(error)
+        self.failures.append(failure)
+        await Wait(lambda: failure.is_taken, NEVER)
+
+    # What the application asks for: subscription -------------------------------------------------------------------
+
+    async def subscribe(self, topics: frozenset[str], pattern: str | None, *, has_listener: bool) -> None:
+        """Wants topics, or a pattern of them, in the place of what was wanted before."""
+        if self._settings.group is None:
+            raise ConsumerStateError(
+                "a consumer without a group cannot subscribe: give it group=, or assign partitions"
+            )
+        self.subscription.subscribe(topics, pattern)
+        self.has_listener = has_listener
+        if self._membership is None:
+            self._membership = membership_of(self._network, self._settings.group, self)
+        self._membership.subscribe(topics, pattern)
+
+    async def assign_by_hand(self, partitions: object, deadline: float) -> None:
+        """Takes partitions in the place of those before, from any form that `Consumer.assign` takes."""
+        starts: Mapping[TopicPartition, object] = {}
+        if isinstance(partitions, Mapping):
+            starts = await by_partition(
+                self._network, arguments.by_topic_or_partition("partitions", partitions, '"earliest"'), deadline
+            )
+            named = list(starts)
+        else:
+            named = await partitions_of(
+                self._network, arguments.topics_or_partitions("partitions", partitions), deadline
+            )
+        self.subscription.require_kind(SubscriptionType.USER_ASSIGNED)
+        offsets = await self._resolved(starts)
+        self._release(self.subscription.assigned.keys() - set(named))
+        self.subscription.assign_by_hand(named)
+        self._begin(offsets)
+
+    async def leave(self, deadline: float, reason: str, *, leaves: bool | None = None) -> None:
+        """Forgets what is wanted and assigned; the application has done its part.
+
+        Args:
+            leaves: whether the group is told; None as the membership does.
+        """
+        membership, self._membership = self._membership, None
+        self._release(list(self.subscription.assigned))
+        self.subscription.unsubscribe()
+        if membership is not None and leaves is not False:
+            await membership.leave(deadline, reason)
+
+    async def rejoin(self, reason: str) -> None:
+        """Has the group rebalance. Raises ConsumerStateError where the consumer is no member."""
+        if self._membership is None:
+            raise ConsumerStateError("the consumer is no member of a group: subscribe first")
+        self._membership.request_rejoin(reason)
+
+    @property
+    def is_member(self) -> bool:
+        """Whether what is assigned is the consumer's: of one that assigns by hand it always is. For either side."""
+        membership = self._membership
+        return membership is None or membership.holds_partitions
+
+    @property
+    def group_metadata(self) -> GroupMetadata:
+        """The group and the member. Raises ConsumerStateError without a group. For either side."""
+        if self._settings.group is None:
+            raise ConsumerStateError("the consumer has no group: give it group=")
+        if (membership := self._membership) is not None:
+            return membership.metadata
+        return GroupMetadata(self._settings.group.group, instance_id=self._settings.group.instance_id)
+
+    # What the application asks for: positions ----------------------------------------------------------------------
+
+    async def seek(self, positions: Mapping[TopicPartition, object]) -> None:
+        """Goes on at a position in each partition. Raises KeyError for one that is not assigned, and as
+        `Client.list_offsets`."""
+        for partition in positions:
+            self.subscription.require(partition)
+        self._begin(await self._resolved(positions))
+
+    async def rewind(self) -> None:
+        """Fetches anew what the application is not done with."""
+        for one in self.subscription.assigned.values():
+            if one.consumed is not None:
+                one.fetch_position.seek(*one.consumed)
+
+    async def _resolved(self, positions: Mapping[TopicPartition, object]) -> dict[TopicPartition, GivenPosition]:
+        """(offset, leader epoch) of each. Raises ConfigError for what means nothing."""
+        known = {
+            partition: GivenPosition(given.offset, given.leader_epoch)
+            for partition, given in positions.items()
+            if isinstance(given, OffsetAndMetadata)
+        }
+        wanted = {
+            partition: position_of(f"position: {partition}", given)
+            for partition, given in positions.items()
+            if partition not in known
+        }
+        fetch = self._settings.fetch
+        found = await resolved(self._network, wanted, fetch.isolation, fetch.group)
+        return known | {partition: GivenPosition(offset) for partition, offset in found.items()}
+
+    def _begin(self, offsets: Mapping[TopicPartition, GivenPosition]) -> None:
+        for partition, offset in offsets.items():
+            if (one := self.subscription.assigned.get(partition)) is not None:
+                one.begin_at(*offset)
+                one.committed = None
+
+    async def pause(
+        self,
+        partitions: Collection[TopicPartition],
+        unread: Mapping[TopicPartition, GivenPosition],
+        *,
+        is_paused: bool,
+    ) -> None:
+        """Has nothing more of these given out, or has it again.
+
+        Args:
+            unread: where to go on in those of which something was taken that was not given out.
+        """
+        for partition in partitions:
+            if (one := self.subscription.assigned.get(partition)) is not None:
+                one.fetch_position.is_paused = is_paused
+                if partition in unread:
+                    one.fetch_position.seek(*unread[partition])
+
+    async def await_position(self, partition: TopicPartition, deadline: float) -> None:
+        """Waits until it is known where to begin, or there is an error for the application. Raises KeyError,
+        RequestTimeoutError."""
+        one = self.subscription.require(partition)
+
+        def is_over() -> bool:
+            return one.fetch_position.given.offset != UNKNOWN or bool(self.failures) or self.fetched.has_any
+
+        await Wait(is_over, deadline)
+        if not is_over():
+            raise RequestTimeoutError(f"where to begin in {partition} was not found out in time")
+
+    async def lag(self, positions: Mapping[TopicPartition, int], deadline: float) -> dict[TopicPartition, Lag]:
+        """How far these positions are from the ends as the last responses told them; where none did, from what
+        ListOffsets tells."""
+        ends = {
+            partition: one.fetch_position.readable_end
+            for partition, one in self.subscription.assigned.items()
+            if partition in positions
+        }
+        unknown = {partition: LATEST for partition, end in ends.items() if end == UNKNOWN}
+        ends |= await list_offsets(self._network, unknown, deadline, self._settings.fetch.isolation)
+        return {
+            partition: Lag(end, positions[partition], max(0, end - positions[partition]))
+            for partition, end in sorted(ends.items())
+        }
+
+    async def list_offsets(self, partitions: object) -> dict[TopicPartition, int]:
+        """As `Client.list_offsets`."""
+        return await offsets_of(self._network, partitions, self._settings.fetch.isolation)
+
+    # What the application asks for: commits ------------------------------------------------------------------------
+
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float) -> None:
+        """Commits. Raises as `OffsetCommits.commit`, and ConsumerStateError without a group."""
+        await self._group_commits().commit(offsets, deadline)
+        for partition, committed in offsets.items():
+            if (one := self.subscription.assigned.get(partition)) is not None:
+                one.committed = committed.offset
+        for on_commit in self._settings.on_commit:
+            self.commits_done.append(partial(on_commit, offsets))
+
+    async def commit_consumed(self, deadline: float) -> None:
+        """Commits what the application is done with and is not committed. Raises as `commit`."""
+        await self.commit(
+            {
+                partition: OffsetAndMetadata(*one.consumed)
+                for partition, one in self.subscription.assigned.items()
+                if one.consumed is not None and not one.is_lost and one.consumed.offset != one.committed
+            },
+            deadline,
+        )
+
+    def commit_later(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], callback: CommitCallback | None
+    ) -> None:
+        """Has the next step begin a commit. The application calls this itself. Raises ConsumerStateError without a
+        group."""
+        self._group_commits()
+        self._commits_wanted.append((offsets, callback))
+
+    def _begin_commits(self) -> None:
+        while self._commits_wanted:
+            offsets, callback = self._commits_wanted.popleft()
+            work = self.commit(offsets, self._network.deadline())
+            self._tasks.start(object(), work, partial(self._committed_later, offsets, callback))
+
+    def _committed_later(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        callback: CommitCallback | None,
+        _: None,
+        error: Exception | None,
+    ) -> None:
+        if callback is not None:
+            self.commits_done.append(partial(callback, offsets, error))
+        elif error is not None:
+            logger.warning("offsets were not committed: %s", error)
+
+    async def committed(self, partitions: object, deadline: float) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Raises as `OffsetCommits.committed`, and ConsumerStateError without a group."""
+        commits = self._group_commits()
+        named = arguments.topics_or_partitions("partitions", partitions)
+        return await commits.committed(await partitions_of(self._network, named, deadline), deadline)
+
+    def _group_commits(self) -> OffsetCommits:
+        if self._commits is None:
+            raise ConsumerStateError("a consumer without a group has nothing committed: give it group=")
+        return self._commits
+
+    async def _commit_now_and_then(self) -> None:
+        while True:
+            await sleep(self._network.now() + self._settings.consume.auto_commit_interval)
+            if self._membership is not None and self._membership.is_rebalancing:
+                continue  # what is revoked is committed by then, and the rest can be after it
+            try:
+                await self.commit_consumed(self._network.deadline())
+            except TagwireError as error:
+                logger.warning("offsets were not committed automatically: %s", error)
+
+
+def _name(one: AssignedPartition) -> str:
+    return str(one.partition)

@@ -1,0 +1,436 @@
+"""Gives out what was fetched: as Arrow batches, as lists of records, or one record after the other.
+
+This is the side of whoever asks for records: in their thread, or their task, everything is decoded. It takes from the
+`FetchBuffer` that a Fetcher fills, perhaps in another thread, leaves alone what was fetched of paused partitions, drops
+what was sought away from or removed meanwhile, and notes in each `FetchPosition` how far it was given out. Kafka's
+FetchCollector is the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tagwire.client.decoding import arrow_batches, record_batches
+from tagwire.client.fetch_positions import CompletedFetch, FetchBuffer, FetchFailure, FetchPosition
+from tagwire.client.reader_settings import DecodingSettings
+from tagwire.errors import TagwireError
+from tagwire.records import HeaderSerdes, Record
+from tagwire.records.interceptors import ConsumerInterceptor, after_decoding
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Records of a batch that are made at a time: a batch may hold more than there is memory for.
+MOST_MADE: Final = 4096
+
+NOTHING: Final[list[Record]] = []
+
+
+class _Piece(NamedTuple):
+    """Part of what is fetched of a partition, decoded; without a batch it only tells how far it goes."""
+
+    batch: pa.RecordBatch | None
+    position: FetchPosition
+    seeks: int
+    after: int
+    leader_epoch: int
+
+    @property
+    def is_current(self) -> bool:
+        return self.seeks == self.position.seeks
+
+
+class _Decoding:
+    """Fetches of a partition that follow one another, on their way to Arrow batches."""
+
+    def __init__(self, fetches: Sequence[CompletedFetch], settings: DecodingSettings) -> None:
+        self.position = fetches[0].position
+        self.seeks = fetches[0].seeks
+        self._fetches = fetches
+        self._batches = arrow_batches(fetches, settings)
+
+    @property
+    def is_current(self) -> bool:
+        return self.seeks == self.position.seeks
+
+    def next(self) -> _Piece:
+        """The next piece; the last one has no batch. Raises as `arrow_batches`."""
+        batch, after = next(self._batches, (None, self._fetches[-1].next_offset))
+        fetch = next((one for one in self._fetches if after <= one.next_offset), self._fetches[-1])
+        return _Piece(batch, self.position, self.seeks, after, fetch.epoch_before(after))
+
+
+class _Run:
+    """A fetch on its way to records.
+
+    Attributes:
+        records: those that are made and not given out.
+    """
+
+    def __init__(self, fetch: CompletedFetch, settings: DecodingSettings) -> None:
+        self.position = fetch.position
+        self.seeks = fetch.seeks
+        self.records = NOTHING
+        self.leader_epoch = fetch.epoch_before(fetch.start_offset)
+        self._fetch = fetch
+        self._batches = record_batches(fetch, settings)
+        self._batch: Iterator[Record] = iter(())
+        self._after = fetch.start_offset
+
+    @property
+    def is_current(self) -> bool:
+        return self.seeks == self.position.seeks
+
+    def make(self) -> bool:
+        """Makes more records, where none is left; whether there are any. Raises as `record_batches`."""
+        while not self.records:
+            self.records = list(islice(self._batch, MOST_MADE))
+            if self.records:
+                break
+            self.position.give(self.seeks, self._after, self.leader_epoch)  # the batch may end with none
+            found = next(self._batches, None)
+            if found is None:
+                self.leader_epoch = self._fetch.epoch_before(self._fetch.next_offset)
+                self.position.give(self.seeks, self._fetch.next_offset, self.leader_epoch)
+                return False
+            self._batch, self._after, self.leader_epoch = found
+        return True
+
+    def give(self, record: Record) -> None:
+        """Everything up to `record` was given out."""
+        self.position.give(self.seeks, record.offset + 1, self.leader_epoch)
+
+
+Decoder = Callable[[Record], Record]
+
+
+def decoder_of(interceptors: Sequence[ConsumerInterceptor], header_serdes: HeaderSerdes | None) -> Decoder | None:
+    """What makes of a record that was read the one that is given out; None where that is the same.
+
+    It raises DecodeError where a header's deserializer does.
+    """
+    if not interceptors and header_serdes is None:
+        return None
+
+    def decoded(record: Record) -> Record:
+        known = record if header_serdes is None else header_serdes.deserialized(record)
+        return after_decoding(known, interceptors)
+
+    return decoded
+
+
+class FetchCollector:
+    """What was fetched, decoded in the caller's thread, which calls all methods; read in one way at a time.
+
+    What is wrong with a partition is raised after all that was fetched before. A batch that is broken is raised again
+    whenever nothing else is there, until the partition is sought or removed: nothing after it is given out.
+    """
+
+    def __init__(self, buffer: FetchBuffer, decoding: DecodingSettings) -> None:
+        self._buffer = buffer
+        self._settings = decoding
+        self._held: dict[FetchPosition, list[CompletedFetch]] = {}
+        self._decodings: list[_Decoding] = []
+        self._pending: _Piece | None = None
+        self._small: list[_Piece] = []
+        self._small_rows = self._small_bytes = 0
+        self._runs: list[_Run] = []
+        self._error: TagwireError | None = None
+        self._broken: dict[FetchPosition, tuple[int, TagwireError]] = {}
+        self._given: Record | None = None  # by `one_by_one`, last
+        self._given_run: _Run | None = None
+
+    @property
+    def is_read_as_batches(self) -> bool:
+        """Whether batches are begun that are not given out."""
+        return bool(self._held or self._decodings or self._small or self._pending)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether something is taken from the buffer that may be given out without waiting: records or an error."""
+        return (
+            self._error is not None
+            or any(run.is_current and not run.position.is_paused for run in self._runs)
+            or any(one.is_current and not one.position.is_paused for one in self._decodings)
+        )
+
+    def clear(self) -> None:
+        """Drops everything that waits; the Fetcher fetches it anew (`Fetcher.rewind`)."""
+        self._settle()
+        self._buffer.clear()
+        self._held.clear()
+        self._decodings.clear()
+        self._runs.clear()
+        self._broken.clear()
+        self._pending = self._error = None
+        self._keep([])
+
+    # Arrow batches -------------------------------------------------------------------------------------------------
+
+    def batch(self, *, flush: bool) -> pa.RecordBatch | None:
+        """The next batch that has enough rows, of a partition that has no more, or of several that have little each;
+        None where more has to come first.
+
+        Args:
+            flush: whether to wait for no more: what is there is given.
+
+        Raises:
+            CorruptRecordError, UnsupportedVersionError: naming the partition and the offset, after all that stands
+                before. What the Fetcher hands over.
+        """
+        while True:
+            piece = self._next_piece()
+            if piece is not None:
+                given = None
+                if self._small and self._is_fair(piece.batch):
+                    given = self._give_small()
+                    if given is not None:
+                        self._pending = piece
+                        return given
+                self._add(piece)
+                if self._small_rows >= self._settings.batch_rows // 2 or (
+                    self._small_bytes >= self._settings.batch_bytes // 2
+                ):
+                    given = self._give_small()
+            elif self._error is not None:
+                given = self._give_small()
+                if given is None:
+                    error, self._error = self._error, None
+                    raise error
+            elif self._begin_decoding(flush):
+                continue
+            else:
+                given = self._give_small() if flush else None
+                if given is None:
+                    self._raise_broken()
+                    return None
+            if given is not None:
+                return given
+
+    def _next_piece(self) -> _Piece | None:
+        piece, self._pending = self._pending, None
+        if piece is not None:
+            return piece
+        self._decodings = [one for one in self._decodings if one.is_current]
+        for decoding in self._decodings:
+            if decoding.position.is_paused:
+                continue
+            try:
+                piece = decoding.next()
+            except TagwireError as error:
+                self._broken[decoding.position] = decoding.seeks, error
+                self._error = error
+            if piece is None or piece.batch is None:
+                self._decodings.remove(decoding)
+            return piece
+        return None
+
+    def _begin_decoding(self, flush: bool) -> bool:
+        """Takes what has come, and begins with what is due of it. Whether that is anything."""
+        while (fetched := self._buffer.take()) is not None:
+            position = fetched.position
+            if self._is_broken(position):
+                continue
+            if isinstance(fetched, FetchFailure):
+                self._error = fetched.error
+                self._decode([position for position in self._held if not position.is_paused])
+                return True
+            held = self._held.get(position, [])
+            if held and held[-1].is_current and held[-1].next_offset != fetched.start_offset:
+                self._decode([position])
+                self._held[position] = [fetched]
+                return True
+            self._held[position] = [*held, fetched] if held and held[-1].is_current else [fetched]
+        due = [
+            position
+            for position, fetches in self._held.items()
+            if not fetches[0].is_current or (not position.is_paused and (flush or self._is_due(fetches)))
+        ]
+        self._decode(due)
+        return bool(due)
+
+    def _decode(self, positions: Sequence[FetchPosition]) -> None:
+        for position in positions:
+            fetches = self._held.pop(position, None)
+            if fetches is not None and fetches[0].is_current:
+                self._decodings.append(_Decoding(fetches, self._settings))
+
+    def _is_due(self, fetches: list[CompletedFetch]) -> bool:
+        return (
+            not fetches[0].position.has_more
+            or sum(fetch.record_count for fetch in fetches) >= self._settings.batch_rows
+            or sum(len(fetch.records) for fetch in fetches) >= self._settings.batch_bytes
+        )
+
+    def _is_fair(self, batch: pa.RecordBatch | None) -> bool:
+        """Whether a batch is large enough to be given as it is."""
+        return batch is not None and (
+            batch.num_rows >= self._settings.batch_rows // 2 or batch.nbytes >= self._settings.batch_bytes // 2
+        )
+
+    def _add(self, piece: _Piece) -> None:
+        self._small.append(piece)
+        if piece.batch is not None:
+            self._small_rows += piece.batch.num_rows
+            self._small_bytes += piece.batch.nbytes
+
+    def _give_small(self) -> pa.RecordBatch | None:
+        """What small batches have become together, of the partitions that are not paused; None where they have no
+        rows."""
+        pieces = [piece for piece in self._small if piece.is_current]
+        self._keep([piece for piece in pieces if piece.position.is_paused])
+        pieces = [piece for piece in pieces if not piece.position.is_paused]
+        for piece in pieces:
+            piece.position.give(piece.seeks, piece.after, piece.leader_epoch)
+        batches = [piece.batch for piece in pieces if piece.batch is not None and piece.batch.num_rows]
+        if not batches:
+            return None
+        return batches[0] if len(batches) == 1 else _joined(batches)
+
+    def _keep(self, small: list[_Piece]) -> None:
+        self._small, self._small_rows, self._small_bytes = [], 0, 0
+        for piece in small:
+            self._add(piece)
+
+    # Records -------------------------------------------------------------------------------------------------------
+
+    def records(self, most: int, decoder: Decoder | None = None) -> list[Record]:
+        """Up to `most` records that are there now, in order within each partition; they count as given out.
+
+        Raises:
+            DecodeError: by `decoder`; the record is not given out, and raised again. Otherwise as `batch`.
+        """
+        self._settle()
+        found: list[Record] = []
+        while len(found) < most:
+            try:
+                run = self._next_run()
+            except TagwireError as error:
+                if not found:
+                    raise
+                self._error = error  # its turn is the next one
+                break
+            if run is None:
+                break
+            made, wanted = run.records, most - len(found)
+            read = made if len(made) <= wanted else made[:wanted]
+            given = read if decoder is None else _decoded(read, decoder, is_first=not found)
+            if given:
+                run.give(read[len(given) - 1])
+                found = [*found, *given] if found else given
+            run.records = NOTHING if len(given) == len(made) else made[len(given) :]
+            if len(given) < len(read):
+                break
+        if not found:
+            self._raise_broken()
+        elif run is not None and not run.records:
+            self._pass_end(run)
+        return found
+
+    def one_by_one(self, decoder: Decoder | None = None) -> Iterator[Record]:
+        """The records that are there, each given out when the next one is asked for, or when `note_given` is called.
+
+        Raises as `records`.
+        """
+        self._settle()
+        gave_any = False
+        while (run := self._next_run()) is not None:
+            position, seeks = run.position, run.seeks
+            gave_any = True
+            self._given_run = run
+            for record in run.records:
+                decoded = record if decoder is None else decoder(record)
+                self._given = record
+                yield decoded
+                if self._given is not record or position.seeks != seeks or position.is_paused:
+                    self._settle()
+                    break
+            else:
+                self._settle()
+        if not gave_any:
+            self._raise_broken()
+
+    def note_given(self) -> None:
+        """The record that `one_by_one` gave last is given out."""
+        if self._given is not None and self._given_run is not None:
+            self._given_run.give(self._given)
+
+    def _settle(self) -> None:
+        """The same, and what comes next begins after it."""
+        self.note_given()
+        run, record = self._given_run, self._given
+        self._given_run = self._given = None
+        if run is not None and record is not None:
+            is_last = run.records and run.records[-1] is record
+            run.records = NOTHING if is_last else [one for one in run.records if one.offset > record.offset]
+
+    def _pass_end(self, run: _Run) -> None:
+        """Goes beyond what holds no records for users, so that it need not be fetched again."""
+        try:
+            self._has_records(run)
+        except TagwireError as error:
+            self._error = error
+
+    def _next_run(self) -> _Run | None:
+        """What has records to give; None where nothing has. Raises what is handed over, or wrong with a batch."""
+        self._runs = [run for run in self._runs if run.is_current]
+        for run in self._runs:
+            if not run.position.is_paused and self._has_records(run):
+                return run
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        while (fetched := self._buffer.take()) is not None:
+            if self._is_broken(fetched.position):
+                continue
+            if isinstance(fetched, FetchFailure):
+                raise fetched.error
+            run = _Run(fetched, self._settings)
+            self._runs.append(run)
+            if self._has_records(run):
+                return run
+        return None
+
+    def _has_records(self, run: _Run) -> bool:
+        """Whether a run has any left; forgets one that has none. Raises as `record_batches`."""
+        try:
+            has_records = run.make()
+        except TagwireError as error:
+            self._broken[run.position] = run.seeks, error
+            raise
+        finally:
+            if not run.records:
+                self._runs = [one for one in self._runs if one is not run]
+        return has_records
+
+    # Batches that are broken ---------------------------------------------------------------------------------------
+
+    def _is_broken(self, position: FetchPosition) -> bool:
+        return position in self._broken and self._broken[position][0] == position.seeks
+
+    def _raise_broken(self) -> None:
+        self._broken = {position: one for position, one in self._broken.items() if self._is_broken(position)}
+        for position, (_, error) in self._broken.items():
+            if not position.is_paused:
+                raise error
+
+
+def _decoded(records: Sequence[Record], decoder: Decoder, *, is_first: bool) -> list[Record]:
+    """Those before the first one that `decoder` refuses. Raises what it does about the first of all."""
+    found: list[Record] = []
+    for record in records:
+        try:
+            found.append(decoder(record))
+        except TagwireError:
+            if is_first and not found:
+                raise
+            break
+    return found
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
