@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 from tagwire import messages
-from tagwire.broker.groups.group import Group
+from tagwire.broker.groups.classic_group import ClassicGroup
 from tagwire.broker.groups.membership import Joining, JoinResult, SyncResult
 from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.consuming.assignors.range_assignor import RangeAssignor
@@ -42,7 +42,7 @@ class FakeGroups:
 
     def __init__(self, cluster: FakeCluster, driver: MemoryDriver, coordinator: int = 0) -> None:
         self.coordinator = coordinator
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, ClassicGroup] = {}
         self._cluster = cluster
         self._driver = driver
         self._ids = count(1)
@@ -61,9 +61,9 @@ class FakeGroups:
     def now_ms(self) -> int:
         return int(self._driver.now() * 1000)
 
-    def group(self, name: str) -> Group:
+    def group(self, name: str) -> ClassicGroup:
         if name not in self.groups:
-            self.groups[name] = Group(name, lambda name: f"member-{next(self._ids)}")
+            self.groups[name] = ClassicGroup(name, lambda name: f"member-{next(self._ids)}")
         return self.groups[name]
 
     def find_coordinator(self, message: Any) -> Any:
@@ -158,14 +158,14 @@ class FakeGroups:
         self._settle(group)
         return kind(members=found if message.members else [], error_code=0 if message.members else found[0].error_code)
 
-    def _settle(self, group: Group) -> None:
+    def _settle(self, group: ClassicGroup) -> None:
         while group.proposal is not None:
             group.adopt(self.now_ms)
         deadline = group.next_deadline_ms
         if deadline is not None:
             self._driver.after(max(deadline - self.now_ms, 1) / 1000, partial(self._tick, group, deadline))
 
-    def _tick(self, group: Group, deadline: int) -> None:
+    def _tick(self, group: ClassicGroup, deadline: int) -> None:
         if group.next_deadline_ms == deadline:
             group.tick(self.now_ms)
             self._settle(group)

@@ -60,4 +60,4 @@ def _check_member(call: Call[Request]) -> None:
     generation, member_id = request.generation_id_or_member_epoch, request.member_id
     # A producer that does not say which member it is takes the risk that the group has moved on.
     if generation >= 0 or member_id or request.group_instance_id is not None or not request.group_id:
-        call.broker.groups.check_commit(request.group_id, member_id, request.group_instance_id, generation)
+        call.broker.groups.check_commit(request.group_id, member_id, request.group_instance_id, generation, None)

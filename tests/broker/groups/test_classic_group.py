@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tagwire.broker.groups.group import MAX_GROUP_BYTES, MAX_MEMBERS, STORE_AGAIN_MS, Group
+from tagwire.broker.groups.classic_group import MAX_GROUP_BYTES, MAX_MEMBERS, STORE_AGAIN_MS, ClassicGroup
 from tagwire.broker.groups.membership import GroupMetadata, Joining, JoinResult, State
 from tagwire.errors import Error, KafkaError
 
@@ -26,7 +26,7 @@ class Talk:
 
     def __init__(self):
         numbers = count()
-        self.group = Group("g", lambda name: f"{name}-{next(numbers)}")
+        self.group = ClassicGroup("g", lambda name: f"{name}-{next(numbers)}")
         self.now = 1000
         self.joined = {}
         self.synced = {}
@@ -81,7 +81,7 @@ class Talk:
 
     def restarted(self):
         """The group as a restart finds it."""
-        group = Group("g", str)
+        group = ClassicGroup("g", str)
         group.restore(self.stored, self.now)
         return group
 
