@@ -20,27 +20,22 @@ from tagwire.spec.api_keys import ApiKey
 
 from .fake_broker import FakeCluster
 from .fake_groups import FakeGroups
-from .memory_network import MemoryDriver, Pending
+from .memory_network import MemoryDriver
 
 Result = TypeVar("Result")
 
 TIMEOUT = 30.0
 
-# Seconds that a fetch of nothing waits at the broker.
-PATIENCE = 0.5
-
 
 class FakeOffsets:
-    """Serves OffsetCommit and OffsetFetch, and has fetches of nothing wait."""
+    """Serves OffsetCommit and OffsetFetch."""
 
-    def __init__(self, cluster: FakeCluster, driver: MemoryDriver, groups: FakeGroups) -> None:
+    def __init__(self, cluster: FakeCluster, groups: FakeGroups) -> None:
         self.committed: dict[str, dict[TopicPartition, int]] = {}
-        self._cluster = cluster
-        self._driver = driver
         self._groups = groups
         cluster.serve(
             {ApiKey.OFFSET_COMMIT: (2, 9), ApiKey.OFFSET_FETCH: (1, 9)},
-            {"OffsetCommit": self.commit, "OffsetFetch": self.fetch_offsets, "Fetch": self.fetch},
+            {"OffsetCommit": self.commit, "OffsetFetch": self.fetch_offsets},
         )
 
     def commit(self, message: Any) -> Any:
@@ -91,15 +86,6 @@ class FakeOffsets:
         ]
         return kind(groups=[kind.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)])
 
-    def fetch(self, message: Any) -> Any:
-        node = self._cluster.seen[-1][0]
-        response = self._cluster._Fetch(message, node)
-        if response.error_code or any(each.records for topic in response.responses for each in topic.partitions):
-            return response
-        pending = Pending()
-        self._driver.after(PATIENCE, lambda: pending.settle(response))
-        return pending
-
 
 class Room:
     """A cluster with topic "t", and consumers of group "g" that are made as they are wanted."""
@@ -109,7 +95,7 @@ class Room:
         self.driver = MemoryDriver(self.cluster, seed)
         self.log = self.cluster.topic("t", partitions)
         self.groups = FakeGroups(self.cluster, self.driver)
-        self.offsets = FakeOffsets(self.cluster, self.driver, self.groups)
+        self.offsets = FakeOffsets(self.cluster, self.groups)
         self.consumers: list[MemoryConsumer] = []
 
     @property
