@@ -191,15 +191,16 @@ class ConsumerWork:
 
     async def revoke(self, partitions: Set[TopicPartition]) -> None:
         """As `RebalanceHandler.revoke`."""
-        self._release(partitions)
-        async with self._announced(RebalanceKind.REVOKED, partitions):
+        released = self._release(partitions)
+        async with self._announced(RebalanceKind.REVOKED, _known(released)):
             self.subscription.remove(partitions)
 
     async def lose(self, partitions: Set[TopicPartition]) -> None:
         """As `RebalanceHandler.lose`."""
-        for one in self._release(partitions):
+        released = self._release(partitions)
+        for one in released:
             one.is_lost = True
-        async with self._announced(RebalanceKind.LOST, partitions):
+        async with self._announced(RebalanceKind.LOST, _known(released)):
             self.subscription.remove(partitions)
 
     async def assign(self, partitions: Set[TopicPartition]) -> None:
@@ -515,6 +516,11 @@ class ConsumerWork:
                 await self.commit_consumed(self._network.deadline())
             except TagwireError as error:
                 logger.warning("offsets were not committed automatically: %s", error)
+
+
+def _known(released: Collection[AssignedPartition]) -> list[TopicPartition]:
+    """Those that the listener has heard of."""
+    return [one.partition for one in released if one.is_announced]
 
 
 def _name(one: AssignedPartition) -> str:
