@@ -261,6 +261,15 @@ def test_a_static_member_comes_back_without_a_rebalance_and_the_old_one_is_fence
     assert talk.join("x", old, instance="one").error is Error.FENCED_INSTANCE_ID
 
 
+def test_a_static_member_that_tells_something_else_comes_back_without_a_rebalance(talk):
+    talk.join("a", instance="one")
+    talk.sync("a", {"a-0": b"a", "one-0": b"all"}, instance="one")
+    again = talk.join("a", instance="one", protocols=(("range", b"its generation is over"),))
+    assert (again.generation, talk.group.state) == (1, State.STABLE)
+    assert talk.stored.members[0].subscription == b"its generation is over"
+    assert talk.sync("a", instance="one").assignment == b"all"
+
+
 def test_a_static_leader_that_cannot_skip_is_not_told_that_it_leads(talk):
     talk.join("a", instance="one")
     talk.sync("a", instance="one")

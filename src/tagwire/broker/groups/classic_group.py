@@ -347,10 +347,9 @@ class ClassicGroup:
     def _replace(self, old: Member, joining: Joining, now_ms: int, reply: JoinReply) -> None:
         """A static member has come back and does not know its member id any more."""
         member_id = self._new_member_id(joining.instance_id or joining.client_id)
-        told = dict(joining.protocols).get(self.protocol or "", b"")
-        same = old.metadata(self.protocol) == told
         others = [member for member in self.members.values() if member is not old]
-        if self.state is State.STABLE and same and self._choose_protocol([*others, joining]) == self.protocol:
+        # What it tells of itself may differ, as Kafka has it: a consumer tells its last generation, which is none now.
+        if self.state is State.STABLE and self._choose_protocol([*others, joining]) == self.protocol:
             renamed = replace(
                 old.stored(self.protocol, old.assignment),
                 member_id=member_id,
@@ -358,6 +357,7 @@ class ClassicGroup:
                 client_host=joining.client_host,
                 session_timeout_ms=joining.session_timeout_ms,
                 rebalance_timeout_ms=joining.rebalance_timeout_ms,
+                subscription=dict(joining.protocols).get(self.protocol or "", b""),
             )
             stored = [member.stored(self.protocol, member.assignment) for member in others]
             leader = member_id if old.member_id == self.leader else self.leader
