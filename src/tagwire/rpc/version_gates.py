@@ -55,6 +55,9 @@ METADATA_NULLABLE_TOPIC_NAME: Final = 12
 """A topic that is requested by its id alone may have no name (KIP-516)."""
 
 FIND_COORDINATOR_KEYS: Final = 4
+OFFSET_FETCH_ERROR: Final = 2
+"""A group's error is told once, not for each partition."""
+
 OFFSET_FETCH_GROUPS: Final = 8
 """Several keys, or groups, in one request (KIP-699, KIP-709)."""
 

@@ -8,6 +8,8 @@ operations are never told.
 from __future__ import annotations
 
 from tagwire import messages
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import ManyKeys
 from tagwire.broker.groups.consumer_group import ConsumerGroup
 from tagwire.broker.groups.consumer_member import NO_PARTITIONS, ConsumerMember, Partitions, by_topic
 from tagwire.broker.groups.consumer_records import ConsumerGroupState
@@ -21,7 +23,11 @@ CLASSIC, CONSUMER = 0, 1
 """How a member's protocol is told."""
 
 
-@handles(Request, versions="0-1")
+def _refused(group_id: str, error: Error) -> Response.DescribedGroup:
+    return Response.DescribedGroup(group_id=group_id, error_code=error)
+
+
+@handles(Request, versions="0-1", coordinated=ManyKeys(GROUP, "group_ids", str, "groups", _refused))
 async def consumer_group_describe(call: Call[Request]) -> Response:
     return Response(groups=[_describe(call, group_id) for group_id in dict.fromkeys(call.request.group_ids)])
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from uuid import uuid4
 
 from tagwire import messages
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import OneKey
 from tagwire.broker.groups.assignors import ASSIGNORS
 from tagwire.broker.groups.consumer_member import JOINING, LEAVING, LEAVING_STATIC, by_topic
 from tagwire.broker.groups.consumer_steps import Heartbeat, HeartbeatResult
@@ -22,7 +24,11 @@ Request = messages.ConsumerGroupHeartbeatRequest
 Response = messages.ConsumerGroupHeartbeatResponse
 
 
-@handles(Request, versions="0-1")
+def _refused(call: Call[Request], error: Error) -> Response:
+    return Response(error_code=error)
+
+
+@handles(Request, versions="0-1", coordinated=OneKey(GROUP, "group_id", _refused))
 async def consumer_group_heartbeat(call: Call[Request]) -> Response:
     request, groups = call.request, call.broker.groups
     try:

@@ -8,6 +8,8 @@ they hold, in a stable group.
 from __future__ import annotations
 
 from tagwire import messages
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import ManyKeys
 from tagwire.broker.groups.classic_group import ClassicGroup
 from tagwire.broker.groups.group_table import AnyGroup
 from tagwire.broker.groups.membership import State
@@ -19,7 +21,11 @@ Request = messages.DescribeGroupsRequest
 Response = messages.DescribeGroupsResponse
 
 
-@handles(Request, versions="0-6")
+def _refused(group_id: str, error: Error) -> Response.DescribedGroup:
+    return Response.DescribedGroup(group_id=group_id, error_code=error)
+
+
+@handles(Request, versions="0-6", coordinated=ManyKeys(GROUP, "groups", str, "groups", _refused))
 async def describe_groups(call: Call[Request]) -> Response:
     return Response(
         groups=[

@@ -1,4 +1,4 @@
-"""ListGroups (key 16): list groups.
+"""ListGroups (key 16): list the groups that this broker coordinates.
 
 Versions 0-5; from version 4 only those in some states, from version 5 only those of some types,
 "classic" and "consumer", which is KIP-848's. States and types are compared without regard to case.
@@ -7,6 +7,7 @@ Versions 0-5; from version 4 only those in some states, from version 5 only thos
 from __future__ import annotations
 
 from tagwire import messages
+from tagwire.broker.cluster_image import GROUP
 from tagwire.broker.groups import embedded_protocol
 from tagwire.broker.groups.consumer_group import ConsumerGroup
 from tagwire.broker.groups.group_table import AnyGroup
@@ -22,7 +23,7 @@ CLASSIC, CONSUMER = "classic", "consumer"
 async def list_groups(call: Call[Request]) -> Response:
     states = {state.lower() for state in call.request.states_filter}
     types = {kind.lower() for kind in call.request.types_filter}
-    listed = [_listed(group) for group in call.broker.groups]
+    listed = [_listed(group) for group in call.broker.groups if call.broker.coordinates(GROUP, group.group_id)]
     return Response(
         groups=[
             group

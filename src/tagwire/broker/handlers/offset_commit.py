@@ -8,11 +8,13 @@ Source: Kafka's OffsetMetadataManager.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from tagwire import messages
 from tagwire.broker.clock import wall_ms
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import OneKey
 from tagwire.broker.groups.offsets import OffsetAndMetadata
 from tagwire.broker.node import Node
 from tagwire.broker.registry import MOST_BYTES_OF_GROUPS, Call, handles
@@ -27,7 +29,13 @@ TransactionTopic = messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
 MAX_METADATA_CHARACTERS = 4096
 
 
-@handles(Request, versions="2-10", most_bytes=MOST_BYTES_OF_GROUPS)
+def _refused(call: Call[Request], error: Error) -> Response:
+    topics = call.request.topics
+    named = (TopicPartition(topic.name, each.partition_index) for topic in topics for each in topic.partitions)
+    return _response(call, dict.fromkeys(named, error))
+
+
+@handles(Request, versions="2-10", coordinated=OneKey(GROUP, "group_id", _refused), most_bytes=MOST_BYTES_OF_GROUPS)
 async def offset_commit(call: Call[Request]) -> Response:
     request = call.request
     if call.version >= OFFSET_COMMIT_TOPIC_IDS:
@@ -45,6 +53,10 @@ async def offset_commit(call: Call[Request]) -> Response:
         await call.broker.groups.commit(request.group_id, offsets)
     except KafkaError as error:
         outcomes.update(dict.fromkeys(offsets, error.error))
+    return _response(call, outcomes)
+
+
+def _response(call: Call[Request], outcomes: Mapping[TopicPartition, Error]) -> Response:
     return Response(
         topics=[
             Response.OffsetCommitResponseTopic(
@@ -58,7 +70,7 @@ async def offset_commit(call: Call[Request]) -> Response:
                     for requested in topic.partitions
                 ],
             )
-            for topic in request.topics
+            for topic in call.request.topics
         ]
     )
 

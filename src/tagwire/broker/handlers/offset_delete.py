@@ -7,6 +7,8 @@ of members whose subscription cannot be read, every topic is taken to be subscri
 from __future__ import annotations
 
 from tagwire import messages
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import OneKey
 from tagwire.broker.groups import embedded_protocol
 from tagwire.broker.groups.consumer_group import ConsumerGroup
 from tagwire.broker.groups.group_table import AnyGroup
@@ -18,7 +20,11 @@ Request = messages.OffsetDeleteRequest
 Response = messages.OffsetDeleteResponse
 
 
-@handles(Request, versions="0-0")
+def _refused(call: Call[Request], error: Error) -> Response:
+    return Response(error_code=error)
+
+
+@handles(Request, versions="0-0", coordinated=OneKey(GROUP, "group_id", _refused))
 async def offset_delete(call: Call[Request]) -> Response:
     request, groups = call.request, call.broker.groups
     group = groups.get(request.group_id)

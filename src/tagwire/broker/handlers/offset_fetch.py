@@ -12,12 +12,14 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tagwire import messages
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import ByVersion, ManyKeys, OneKey
 from tagwire.broker.groups.offsets import GroupOffsets
 from tagwire.broker.handlers.offset_commit import name_of
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
 from tagwire.partitions import TopicPartition
-from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS, OFFSET_FETCH_TOPIC_IDS
+from tagwire.rpc.version_gates import OFFSET_FETCH_ERROR, OFFSET_FETCH_GROUPS, OFFSET_FETCH_TOPIC_IDS
 
 Request = messages.OffsetFetchRequest
 Response = messages.OffsetFetchResponse
@@ -27,7 +29,37 @@ Topics = TypeVar("Topics")
 Partitions = TypeVar("Partitions", Response.OffsetFetchResponsePartition, Response.OffsetFetchResponsePartitions)
 
 
-@handles(Request, versions="1-10")
+def _refused(call: Call[Request], error: Error) -> Response:
+    if call.version >= OFFSET_FETCH_ERROR:
+        return Response(error_code=error)
+    return Response(
+        topics=[
+            Response.OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    Response.OffsetFetchResponsePartition(
+                        partition_index=index, committed_offset=-1, metadata="", error_code=error
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in call.request.topics or ()
+        ]
+    )
+
+
+def _group_refused(group_id: str, error: Error) -> Response.OffsetFetchResponseGroup:
+    return Response.OffsetFetchResponseGroup(group_id=group_id, error_code=error)
+
+
+ROUTED = ByVersion(
+    OneKey(GROUP, "group_id", _refused),
+    OFFSET_FETCH_GROUPS,
+    ManyKeys(GROUP, "groups", lambda group: str(group.group_id), "groups", _group_refused),
+)
+
+
+@handles(Request, versions="1-10", coordinated=ROUTED)
 async def offset_fetch(call: Call[Request]) -> Response:
     request = call.request
     if call.version >= OFFSET_FETCH_GROUPS:
