@@ -123,7 +123,7 @@ def test_a_time_out_of_the_callers_ends_the_call_and_leaves_the_client_working(r
 def test_a_broker_that_keeps_silent_or_goes_away_is_told_as_to_threads(run: Main) -> None:
     async def main() -> None:
         with FakeCluster() as cluster:
-            async with AsyncClient(cluster.bootstrap, timeout=0.3) as client:
+            async with AsyncClient(cluster.bootstrap, timeout=2) as client:
                 request = messages.MetadataRequest(topics=[])
                 await client.request(request)
                 cluster.script("Metadata", Silence())

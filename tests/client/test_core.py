@@ -24,6 +24,8 @@ OUTSIDE = {"asyncio", "concurrent", "select", "selectors", "socket", "threading"
 FACES = {
     "aio/asyncio_driver.py",
     "aio/core_task.py",
+    "aio/loop_completion.py",
+    "aio/producer.py",
     "blocking_driver.py",
     "consuming/consumer.py",
     "core_thread.py",

@@ -14,7 +14,8 @@ from tagwire.client.offset_ranges import EndOffsets, Lag, Position, StartOffsets
 from tagwire.client.owning import ClientOwner
 from tagwire.client.reader_core import ReaderCore
 from tagwire.client.reader_settings import ReaderOptions, settings_of
-from tagwire.errors import ConfigError, TagwireError
+from tagwire.client.reading import BatchReading, RecordReading
+from tagwire.errors import TagwireError
 from tagwire.partitions import TopicPartition
 from tagwire.records import HeaderSerdes, Record
 from tagwire.records.interceptors import ConsumerInterceptor
@@ -94,9 +95,7 @@ class Reader(ClientOwner):
         except BaseException:
             super().close()
             raise
-        self._batches = self._core.batches()
-        self._ended = False
-        self._failure: TagwireError | None = None
+        self._batches = BatchReading(self._core)
 
     def position(self, partition: tuple[str, int]) -> int:
         """The offset after the last record given out of a partition. Raises KeyError for one that is not
@@ -111,10 +110,7 @@ class Reader(ClientOwner):
             KeyError: the partition is not assigned. ConfigError, KafkaError: as for `starts`.
         """
         self._network.run(self._core.seek(arguments.topic_partition("partition", partition), position))
-        if self._failure is not None:
-            self._core.rewind()  # what was fetched beside the failure was not all given out
-        if self._ended or self._failure is not None:
-            self._batches, self._ended, self._failure = self._core.batches(), False, None
+        self._batches.sought()
 
     def lag(self) -> dict[TopicPartition, Lag]:
         """How far each partition is read, as the last responses told of its end; where none did, by ListOffsets.
@@ -154,26 +150,16 @@ class Reader(ClientOwner):
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        if self._failure is not None:
-            raise self._failure
-        if self._ended:
-            raise StopIteration
         try:
-            batch = self._network.run(self._next_batch())
-        except TagwireError as error:
-            self._failure = error
+            batch = self._network.run(self._batches.next())
+        except TagwireError:
             raise
-        except BaseException:  # such as Ctrl-C: what was fetched and not given out is to be fetched again
-            self._core.rewind()
-            self._batches = self._core.batches()
+        except BaseException:  # such as Ctrl-C
+            self._batches.interrupted()
             raise
         if batch is None:
-            self._ended = True
             raise StopIteration
         return batch
-
-    async def _next_batch(self) -> pa.RecordBatch | None:
-        return await anext(self._batches, None)
 
     def records(
         self, *, interceptors: Iterable[ConsumerInterceptor] = (), header_serdes: HeaderSerdes | None = None
@@ -190,12 +176,6 @@ class Reader(ClientOwner):
             DecodeError: a header's deserializer raised; the text names record and header.
             ConfigError: batches were read already. Else as when batches are read.
         """
-        of_type("header_serdes", header_serdes, HeaderSerdes, "HeaderSerdes({...})")
-        of_type("interceptors", interceptors, Iterable, "a list of functions of a record")
-        if self._core.is_read_as_batches:
-            raise ConfigError("records() of a reader that is read as batches: make another reader")
-        passes = tuple(interceptors)
-        self._core.rewind()
-        while not self._core.finished:
-            self._network.run(self._core.fetch())
-            yield from self._core.records_there(passes, header_serdes)
+        reading = RecordReading(self._core, interceptors, header_serdes)
+        while (found := self._network.run(reading.next())) is not None:
+            yield from found

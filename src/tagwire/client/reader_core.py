@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tagwire.client import arguments
@@ -138,7 +138,8 @@ class ReaderCore:
         return self._fetcher.finished and not self._buffer.has_any
 
     async def fetch(self) -> None:
-        """Waits until the next response is there, for `records_there`."""
+        """Waits until the next response is there, for `records_there` or `batch`. Where it is ended while it waits,
+        nothing is lost."""
         await self._fetcher.next()
 
     def records_there(
@@ -149,17 +150,10 @@ class ReaderCore:
 
     # Arrow batches -------------------------------------------------------------------------------------------------
 
-    async def batches(self) -> AsyncGenerator[pa.RecordBatch, None]:
-        """Arrow batches of all partitions, from their positions on. Raises as `Reader` while iterating."""
-        while True:
-            batch = self._collector.batch(flush=not self._fetcher.has_more)
-            if batch is not None:
-                yield batch
-            elif self.finished:
-                break
-            else:
-                await self._fetcher.next()
-        self._fetcher.close()
+    def batch(self) -> pa.RecordBatch | None:
+        """The next batch that can be given out of what was fetched; None where more has to be fetched first, unless
+        that is all. Raises as `Reader` while iterating."""
+        return self._collector.batch(flush=not self._fetcher.has_more)
 
     def rewind(self) -> None:
         """Goes back to what was given out last, and fetches anew all that was fetched beyond."""

@@ -8,8 +8,6 @@ INVALID_PRODUCER_EPOCH.
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.cluster_image import TRANSACTION
-from tagwire.broker.coordinated import OneKey
 from tagwire.broker.handlers.init_producer_id import fencing_error
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
@@ -20,21 +18,12 @@ Request = messages.AddPartitionsToTxnRequest
 Response = messages.AddPartitionsToTxnResponse
 
 
-def _refused(call: Call[Request], error: Error) -> Response:
-    return _response(call, dict.fromkeys(_partitions(call), error))
-
-
-@handles(Request, versions="0-3", coordinated=OneKey(TRANSACTION, "v3_and_below_transactional_id", _refused))
+@handles(Request, versions="0-3")
 async def add_partitions_to_txn(call: Call[Request]) -> Response:
-    return _response(call, await _outcomes(call, _partitions(call)))
-
-
-def _partitions(call: Call[Request]) -> list[TopicPartition]:
     topics = call.request.v3_and_below_topics
-    return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
-
-
-def _response(call: Call[Request], outcomes: dict[TopicPartition, Error]) -> Response:
+    outcomes = await _outcomes(
+        call, [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
+    )
     return Response(
         results_by_topic_v3_and_below=[
             Response.AddPartitionsToTxnTopicResult(
@@ -46,7 +35,7 @@ def _response(call: Call[Request], outcomes: dict[TopicPartition, Error]) -> Res
                     for index in topic.partitions
                 ],
             )
-            for topic in call.request.v3_and_below_topics
+            for topic in topics
         ]
     )
 

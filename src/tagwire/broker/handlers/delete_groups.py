@@ -6,8 +6,6 @@ Versions 0-2.
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.cluster_image import GROUP
-from tagwire.broker.coordinated import ManyKeys
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
 
@@ -15,11 +13,7 @@ Request = messages.DeleteGroupsRequest
 Response = messages.DeleteGroupsResponse
 
 
-def _refused(group_id: str, error: Error) -> Response.DeletableGroupResult:
-    return Response.DeletableGroupResult(group_id=group_id, error_code=error)
-
-
-@handles(Request, versions="0-2", coordinated=ManyKeys(GROUP, "groups_names", str, "results", _refused))
+@handles(Request, versions="0-2")
 async def delete_groups(call: Call[Request]) -> Response:
     names = dict.fromkeys(call.request.groups_names)
     return Response(

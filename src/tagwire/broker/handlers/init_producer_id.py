@@ -9,8 +9,6 @@ that is told as INVALID_PRODUCER_EPOCH. Source: KIP-98, KIP-588.
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.cluster_image import TRANSACTION
-from tagwire.broker.coordinated import OneKey
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc.version_gates import INIT_PRODUCER_ID_PRODUCER_FENCED
@@ -19,11 +17,7 @@ Request = messages.InitProducerIdRequest
 Response = messages.InitProducerIdResponse
 
 
-def _refused(call: Call[Request], error: Error) -> Response:
-    return Response(error_code=error, producer_epoch=-1)
-
-
-@handles(Request, versions="0-4", coordinated=OneKey(TRANSACTION, "transactional_id", _refused))
+@handles(Request, versions="0-4")
 async def init_producer_id(call: Call[Request]) -> Response:
     request = call.request
     try:

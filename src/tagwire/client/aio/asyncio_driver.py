@@ -102,6 +102,11 @@ class AsyncioDriver(SocketDriver):
         finally:
             work.close()
 
+    @property
+    def is_turn_due(self) -> bool:
+        """Whether the loop's next turn has something to do here."""
+        return self._turn is not None
+
     def turn_soon(self) -> None:
         """Has `hosted` do its next step, and tasks that wait be looked at, in the loop's next turn."""
         if self._turn is None:

@@ -9,20 +9,22 @@ from tagwire.client.aio.asyncio_driver import AsyncioDriver
 from tagwire.client.network_client import NetworkClient
 
 
+def unclosed(owner: object, addresses: str) -> str:
+    """What is said of a client, or of what has one of its own, that was collected with open connections."""
+    kind = type(owner).__name__
+    return (
+        f"an {kind} of {addresses} was never closed: write `async with {kind}(...) as ...:`, or await its close() when "
+        "it is done"
+    )
+
+
 def warn_unclosed(owner: object, network: NetworkClient, driver: AsyncioDriver) -> None:
     """Warns of connections that nobody closed, and closes them. For `__del__`."""
     if not network.is_connected:
         return
     try:
         if network.is_of_this_process:
-            kind = type(owner).__name__
-            warnings.warn(
-                f"an {kind} of {network.addresses} was never closed: write `async with {kind}(...) as ...:`, or await "
-                "its close() when it is done",
-                ResourceWarning,
-                stacklevel=3,
-                source=owner,
-            )
+            warnings.warn(unclosed(owner, network.addresses), ResourceWarning, stacklevel=3, source=owner)
     finally:
         if driver.loop.is_closed():
             network.close()

@@ -67,8 +67,7 @@ class GivenRecords:
         )
 
     def read(self, records: list[Record]) -> Iterator[Record]:
-        """Gives records one after the other; nothing more by an iterator that was given before."""
-        self._read.clear()
+        """Gives records one after the other."""
         self._read = records
         self._reader = iter(records)
         return self._reader

@@ -268,6 +268,7 @@ class ProducerCore(Generic[RecordDelivery]):
         transactions.begin_commit(number)
         with self.sender.metrics.timed("txn-commit"):
             await self._call(lambda deadline: transactions.end(number, commit=True, deadline=deadline), timeout)
+        transactions.outcome_told()
 
     async def abort_transaction(self, timeout: float | None = None) -> None:
         """As `Producer.abort_transaction`."""
@@ -279,6 +280,7 @@ class ProducerCore(Generic[RecordDelivery]):
         await self._accumulator.await_completion(self._deadline(timeout))
         with self.sender.metrics.timed("txn-abort"):
             await self._call(lambda deadline: transactions.end(number, commit=False, deadline=deadline), timeout)
+        transactions.outcome_told()
 
     async def abort_after_error(self) -> None:
         """Aborts, unless the transaction is beyond that, because of an error that is raised anyway; when that fails

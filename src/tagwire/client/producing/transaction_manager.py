@@ -129,6 +129,7 @@ class TransactionManager(NonIdempotent):
         self._lock = lock
         self._number = 0  # of the transaction that is open, or was last
         self._was_committed = False
+        self._is_outcome_told = True
         self.transition_to(TransactionState.UNINITIALIZED)
 
     # States --------------------------------------------------------------------------------------------------------
@@ -155,12 +156,15 @@ class TransactionManager(NonIdempotent):
         with self._lock:
             self.require(TransactionState.READY, what="a transaction cannot begin")
             self._number += 1
+            self._is_outcome_told = False
             self.transition_to(TransactionState.IN_TRANSACTION)
 
     def stop_appends(self) -> int:
         """Takes no more records into the open transaction: what other threads send while it is delivered would come
         after its end. The transaction's number. Raises as `begin`."""
         with self._lock:
+            if self._has_ended_untold(commit=True):
+                return self._number
             self.require(
                 TransactionState.IN_TRANSACTION,
                 TransactionState.COMMITTING_TRANSACTION,
@@ -173,6 +177,8 @@ class TransactionManager(NonIdempotent):
         """All of a transaction is delivered: `end` may commit it. Raises as `begin`, also where another is open."""
         with self._lock:
             self._require_still(number)
+            if self._has_ended_untold(commit=True):
+                return
             self.require(
                 TransactionState.IN_TRANSACTION,
                 TransactionState.COMMITTING_TRANSACTION,
@@ -183,6 +189,8 @@ class TransactionManager(NonIdempotent):
     def begin_abort(self) -> int:
         """Nothing more of the transaction is delivered. Its number. Raises as `begin`."""
         with self._lock:
+            if self._has_ended_untold(commit=False):
+                return self._number
             self.require(
                 TransactionState.IN_TRANSACTION,
                 TransactionState.ABORTABLE_ERROR,
@@ -191,6 +199,13 @@ class TransactionManager(NonIdempotent):
             )
             self.transition_to(TransactionState.ABORTING_TRANSACTION)
             return self._number
+
+    def outcome_told(self) -> None:
+        """Whoever ended the transaction knows that it has: until then the same call may be made again."""
+        self._is_outcome_told = True
+
+    def _has_ended_untold(self, *, commit: bool) -> bool:
+        return self.state is TransactionState.READY and not self._is_outcome_told and self._was_committed is commit
 
     def _require_still(self, number: int) -> None:
         if number != self._number:

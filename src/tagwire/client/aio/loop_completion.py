@@ -1,0 +1,65 @@
+"""What the tasks of a producer's callers wait for: for room, and for what they have appended."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from tagwire.client.aio.asyncio_driver import AsyncioDriver
+from tagwire.client.scheduling import NEVER
+
+
+class LoopCompletion(AbstractContextManager[object]):
+    """Wakes tasks whenever a batch is complete: see `tagwire.client.producing.producer_batch.Completion`.
+
+    Attributes:
+        lock: held by nobody while a task waits, since all are of one thread.
+    """
+
+    def __init__(self, driver: AsyncioDriver) -> None:
+        self.lock: AbstractContextManager[object] = threading.RLock()  # nothing that does nothing is faster to enter
+        self._driver = driver
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def __enter__(self) -> LoopCompletion:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return
+
+    def future(self) -> asyncio.Future[None]:
+        """One of the loop's. Raises TagwireError in another loop."""
+        self._driver.require_loop()
+        return self._driver.loop.create_future()
+
+    def notify_all(self) -> None:
+        """Some batches are complete."""
+        waiting, self._waiting = self._waiting, set()
+        if not self._driver.loop.is_closed():
+            for future in waiting:
+                wake(future)
+
+    async def changed(self, until: float) -> None:
+        """Waits for that, or for a time of the driver's clock. Raises TagwireError in another loop."""
+        future = self.future()
+        self._waiting.add(future)
+        late = None
+        if until < NEVER:
+            delay = max(until - self._driver.now(), 0.0)
+            late = self._driver.loop.call_later(delay, wake, future)
+        try:
+            await future
+        finally:
+            self._waiting.discard(future)
+            if late is not None:
+                late.cancel()
+
+
+def wake(future: asyncio.Future[None]) -> None:
+    """Wakes who waits, unless that is over."""
+    if not future.done():
+        future.set_result(None)

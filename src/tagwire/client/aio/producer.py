@@ -1,0 +1,236 @@
+"""AsyncProducer: sends records for the tasks of an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Unpack
+
+from tagwire.client import arguments
+from tagwire.client.admin.group_offsets import OffsetAndMetadata
+from tagwire.client.aio.asyncio_driver import AsyncioDriver
+from tagwire.client.aio.client import AsyncClient
+from tagwire.client.aio.core_task import CoreTask
+from tagwire.client.aio.delivery import AsyncDelivery, AsyncRowsDelivery
+from tagwire.client.aio.loop_completion import LoopCompletion
+from tagwire.client.aio.owning import AsyncClientOwner
+from tagwire.client.aio.unclosed import unclosed
+from tagwire.client.config import Bootstrap, seconds
+from tagwire.client.metadata import PartitionMetadata
+from tagwire.client.metrics import MetricValues
+from tagwire.client.producing.producer_core import GivenHeaders, ProducerCore
+from tagwire.client.producing.producer_id import ProducerIdentity
+from tagwire.client.producing.record_accumulator import RecordAccumulator
+from tagwire.client.producing.settings import ProducerOptions, settings_of
+from tagwire.client.producing.transaction_manager import GroupMetadata
+from tagwire.errors import TagwireError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# What a program that was interrupted still waits for its records, at the end of an `async with`.
+_LAST_SECOND: Final = 1.0
+
+# After as many calls of `send` while something is to be sent, the loop gets a turn: a task that sends and sends, and
+# finds room, would keep it from everybody.
+_SENDS_BEFORE_A_TURN: Final = 500
+
+
+class AsyncProducer(AsyncClientOwner):
+    """Sends records, in batches, beside the tasks of one event loop, any number of which may share it. It does, takes
+    and raises what `tagwire.client.Producer` does.
+
+        async with AsyncProducer("kafka-1:9092", compression="zstd") as producer:
+            delivery = await producer.send("flights", b"value", key=b"UA-1545", headers=[("origin", b"EWR")])
+            (await delivery).offset
+
+    `await producer.send(...)` waits for room alone, so that many records are on their way; awaiting what it gives waits
+    for the record's delivery. A `send` that is cancelled has appended nothing.
+
+        async with AsyncProducer("kafka-1:9092", transactional_id="mover") as producer:
+            await producer.init_transactions()
+            async with producer.transaction():
+                await producer.send("flights", b"value")
+                await producer.send_offsets({("arrivals", 0): 42}, "group")
+
+    Calls about transactions that are cancelled may be made again, as after a RequestTimeoutError: what was begun goes
+    on, and is found done.
+
+    Args:
+        client: a client, which stays open and is not used itself, or what one is made of. options: those of `Producer`.
+
+    Raises:
+        ConfigError: an option is wrong, or two contradict each other. TagwireError: no event loop runs here.
+    """
+
+    def __init__(self, client: AsyncClient | Bootstrap, **options: Unpack[ProducerOptions]) -> None:
+        super().__init__(client)
+        settings, encoding = settings_of(self._client.produce_settings, options)
+        driver = AsyncioDriver(type(self).__name__)
+        completion = LoopCompletion(driver)
+        accumulator = RecordAccumulator(settings, completion, driver.now, driver.turn_soon, AsyncDelivery)
+        network = self._client._core.network.sibling(driver)
+        self._core = ProducerCore(network, settings, encoding, accumulator, threading.RLock())
+        self._sends = 0
+        self._core_driver = driver
+        self._task = task = CoreTask(self._core.sender, self._core.tasks, driver, "producer")
+        self._core.start(task)
+        self._is_closed = False
+        self._collected = weakref.finalize(self, _stop, task, driver)
+        self._collected.atexit = False
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        headers: GivenHeaders = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+        on_delivery: Callable[[AsyncDelivery], object] | None = None,
+    ) -> AsyncDelivery:
+        """Appends a record to a batch, as soon as there is room. What becomes of it is awaited from the delivery; a
+        failure also shows in the next `flush`. `on_delivery` is called in the loop, and is no coroutine function.
+
+        Takes and raises what `Producer.send` does.
+        """
+        driver = self._core_driver
+        driver.require_loop()
+        if driver.is_turn_due:
+            self._sends += 1
+            if self._sends > _SENDS_BEFORE_A_TURN:
+                self._sends = 0
+                await asyncio.sleep(0)
+        if timestamp is None:
+            timestamp = time.time_ns() // 1_000_000
+        delivery = self._core.append(topic, value, key, headers, timestamp, partition, on_delivery)
+        return delivery if isinstance(delivery, AsyncDelivery) else await delivery
+
+    async def send_batch(self, topic: str, partition: int, data: bytes) -> AsyncDelivery:
+        """Sends a record batch that is encoded already. Takes and raises what `Producer.send_batch` does."""
+        return await self._core.send_batch(topic, partition, data)
+
+    async def send_arrow(
+        self,
+        topic: str,
+        rows: pa.RecordBatch | pa.Table,
+        partition: int | None = None,
+        on_delivery: Callable[[AsyncRowsDelivery], object] | None = None,
+    ) -> AsyncRowsDelivery:
+        """Sends rows with columns key, value, headers, timestamp and partition. Takes and raises what
+        `Producer.send_arrow` does. Where it is cancelled, batches before the one that waited for room are sent."""
+        now = time.time_ns() // 1_000_000
+        batches = await self._core.send_arrow(topic, rows, partition, now)
+        delivery = AsyncRowsDelivery(rows.num_rows, batches)
+        if on_delivery is not None:
+            delivery.add_done_callback(on_delivery)
+        return delivery
+
+    async def partitions_for(self, topic: str, timeout: float | None = None) -> dict[int, PartitionMetadata]:
+        """The partitions of a topic, by number: as `Producer.partitions_for`."""
+        return await self._core.partitions_for(topic, timeout)
+
+    def __len__(self) -> int:
+        """How many records are neither delivered nor failed."""
+        return self._core.pending
+
+    def __bool__(self) -> bool:
+        """A producer without records is one, too."""
+        return True
+
+    def metrics(self) -> MetricValues:
+        """What the producer measures: as `Producer.metrics`."""
+        return self._core.metrics()
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Sends everything and waits until all of it is delivered, or failed. Takes and raises what `Producer.flush`
+        does."""
+        await self._core.flush(timeout)
+
+    async def close(self, timeout: float | None = None, *, abort: bool = True) -> None:
+        """Flushes, and closes the connections; also where it is cancelled: what is not delivered by then is failed.
+        Takes and raises what `Producer.close` does."""
+        seconds("timeout", timeout)
+        self._task.require_waitable()
+        self._is_closed = True
+        try:
+            await self._core.close(timeout, abort=abort)
+        finally:
+            self._task.stop()
+            await super().close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_collected") and not self._is_closed:
+            told = unclosed(self, self._client._core.network.addresses)
+            warnings.warn(told, ResourceWarning, stacklevel=2, source=self)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        is_interrupted = error is not None and not isinstance(error, Exception)
+        try:
+            await self.close(_LAST_SECOND if is_interrupted else None)
+        except TagwireError:
+            if error is None:
+                raise
+
+    # Transactions --------------------------------------------------------------------------------------------------
+
+    async def identity(self) -> ProducerIdentity:
+        """Who this producer is to brokers now: as `Producer.identity`."""
+        return await self._core.identity()
+
+    async def init_transactions(self, timeout: float | None = None, *, resume: ProducerIdentity | None = None) -> None:
+        """Takes the transactional id over. Takes and raises what `Producer.init_transactions` does."""
+        await self._core.init_transactions(timeout, resume=resume)
+
+    def begin_transaction(self) -> None:
+        """Opens a transaction: what is sent from now on belongs to it. Raises as `Producer.begin_transaction`."""
+        self._task.require_waitable()
+        self._core.begin_transaction()
+
+    async def send_offsets(
+        self, offsets: Mapping[arguments.PartitionT, int | OffsetAndMetadata], group: str | GroupMetadata
+    ) -> None:
+        """Makes offsets of a group part of the transaction. Takes and raises what `Producer.send_offsets` does."""
+        await self._core.send_offsets(offsets, group)
+
+    async def commit_transaction(self, timeout: float | None = None) -> None:
+        """Delivers everything and commits; calling it again goes on. Takes and raises what
+        `Producer.commit_transaction` does."""
+        await self._core.commit_transaction(timeout)
+
+    async def abort_transaction(self, timeout: float | None = None) -> None:
+        """Gives up what is not delivered yet, and aborts; calling it again goes on. Takes and raises what
+        `Producer.abort_transaction` does."""
+        await self._core.abort_transaction(timeout)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """A transaction that is committed at the end of the block, and aborted when the block raises or is cancelled.
+
+        Raises:
+            As `Producer.transaction`.
+        """
+        self.begin_transaction()
+        try:
+            yield
+            await self.commit_transaction()
+        except BaseException:
+            await self._core.abort_after_error()
+            raise
+
+
+def _stop(task: CoreTask, driver: AsyncioDriver) -> None:
+    """Ends what a producer that was collected has left, from any thread."""
+    if driver.loop.is_closed():
+        task.stop()
+    else:
+        with suppress(RuntimeError):  # the loop was closed meanwhile, by another thread
+            driver.loop.call_soon_threadsafe(task.stop)

@@ -1,0 +1,312 @@
+"""Producers of an event loop: shared by tasks, cancelled at any step, in transactions, on asyncio and on uvloop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import warnings
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from tagwire.broker import Broker
+from tagwire.client import Admin, Producer
+from tagwire.client.aio import AsyncAdmin, AsyncClient, AsyncProducer
+from tagwire.errors import BufferFullError, Error, KafkaError, TagwireError, TransactionStateError
+
+from .fake_broker import FakeCluster, Late, Silence
+from .produce_responses import refusing
+from .stored import values_in
+from .test_aio_client import Main, run  # noqa: F401
+from .test_transaction_versions import Coordinator
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    with Broker(fsync="never") as broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture
+def topic(bootstrap: str, request: pytest.FixtureRequest) -> str:
+    name = "".join(each if each.isalnum() else "-" for each in request.node.name)
+    with Admin(bootstrap) as admin:
+        admin.create_topics(name)
+    return name
+
+
+async def offset(client: AsyncClient, topic: str) -> int:
+    """The end of a topic of one partition."""
+    return (await client.list_offsets({topic: "latest"}))[topic, 0]
+
+
+def test_a_thousand_tasks_share_a_producer_and_each_awaits_its_own_delivery(
+    bootstrap: str,
+    topic: str,
+    run: Main,  # noqa: F811
+) -> None:
+    async def main() -> None:
+        async with AsyncProducer(bootstrap) as producer:
+
+            async def send(number: int) -> int:
+                delivery = await producer.send(topic, b"%d" % number)
+                assert (await delivery).offset == (await delivery).offset == delivery.result().offset
+                assert delivery.done()
+                assert delivery.exception() is None
+                return delivery.result().offset
+
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(send(number)) for number in range(1000)]
+            assert sorted(task.result() for task in tasks) == list(range(1000))
+
+    run(main)
+
+
+def test_whichever_step_of_a_send_is_cancelled_its_record_is_appended_once_or_not_at_all(
+    bootstrap: str,
+    topic: str,
+    run: Main,  # noqa: F811
+) -> None:
+    async def main() -> None:
+        async with AsyncClient(bootstrap) as client:
+            step, sent = 0, 0
+            while True:
+                async with AsyncProducer(client, buffer_memory=1, linger=0) as producer:
+                    first = await producer.send(topic, b"fills the room") if step % 2 else None
+                    call = asyncio.create_task(producer.send(topic, b"v"))
+                    for _ in range(step // 2):
+                        if not call.done():
+                            await asyncio.sleep(0.001)
+                    is_over = call.done() or not call.cancel()
+                    await asyncio.gather(call, return_exceptions=True)
+                    await producer.flush()
+                sent += (first is not None) + (not call.cancelled())
+                assert await offset(client, topic) == sent
+                if is_over and step % 2:
+                    break
+                step += 1
+            assert step > 2
+
+    run(main)
+
+
+def test_a_delivery_that_nobody_waits_for_any_more_is_made(bootstrap: str, topic: str, run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        async with AsyncClient(bootstrap) as client:
+            async with AsyncProducer(client, linger=0.2) as producer:
+                delivery = await producer.send(topic, b"v")
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.01):
+                        await delivery
+                with pytest.raises(TagwireError, match="not known yet"):
+                    delivery.result()
+                assert (await delivery).offset == 0
+            assert await offset(client, topic) == 1
+
+    run(main)
+
+
+def test_a_task_that_sends_without_end_leaves_others_their_turn(bootstrap: str, topic: str, run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        async with AsyncProducer(bootstrap, batch_bytes=1000) as producer:
+            beside = asyncio.create_task(others())
+            await producer.send(topic, b"v")
+            turns = 0
+            for _ in range(20_000):
+                await producer.send(topic, b"v")
+            assert turns > 10
+            beside.cancel()
+
+    run(main)
+
+
+def test_arrow_rows_and_callbacks_are_as_of_threads(bootstrap: str, topic: str, run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        seen: list[object] = []
+        async with AsyncProducer(bootstrap) as producer:
+            rows = pa.record_batch({"value": [b"%d" % number for number in range(5000)]})
+            delivery = await producer.send_arrow(topic, rows, on_delivery=seen.append)
+            found = await delivery
+            assert (found.rows, list(found.offsets.values())) == (5000, [(0, 4999)])
+            one = await producer.send(topic, b"v", on_delivery=seen.append)
+            await producer.flush()
+            assert seen == [delivery, one]
+            assert one.result().offset == 5000
+            assert list(await producer.partitions_for(topic)) == [0]
+            assert (len(producer), bool(producer)) == (0, True)
+            empty = await producer.send_arrow(topic, rows.slice(0, 0))
+            assert (await empty).offsets == {}
+
+    run(main)
+
+
+def test_what_is_refused_is_raised_by_the_delivery_and_by_the_next_flush(run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        with FakeCluster() as cluster:
+            cluster.topic("t")
+            cluster.script("Produce", refusing(Error.TOPIC_AUTHORIZATION_FAILED))
+            async with AsyncProducer(cluster.bootstrap) as producer:
+                delivery = await producer.send("t", b"v")
+                with pytest.raises(KafkaError, match="TOPIC_AUTHORIZATION_FAILED"):
+                    await delivery
+                with pytest.raises(KafkaError, match="TOPIC_AUTHORIZATION_FAILED"):
+                    await producer.flush()
+
+    run(main)
+
+
+def test_a_send_without_room_waits_and_is_told_of_in_the_end(run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        with FakeCluster() as cluster:
+            cluster.topic("t")
+            cluster.script("Produce", Late(0.5))
+            async with AsyncProducer(cluster.bootstrap, buffer_memory=1, max_block=0.1, linger=0) as producer:
+                first = await producer.send("t", b"v")
+                with pytest.raises(BufferFullError):
+                    await producer.send("t", b"w")
+                await first
+                await (await producer.send("t", b"x"))
+            assert values_in(cluster.topics["t"][0]) == [b"v", b"x"]
+
+    run(main)
+
+
+def test_a_commit_cancelled_at_any_step_can_be_made_again_and_commits_once(run: Main) -> None:  # noqa: F811
+    async def one(step: int) -> bool:
+        with FakeCluster() as cluster:
+            cluster.topic("t")
+            Coordinator(cluster, 1)
+            async with AsyncProducer(cluster.bootstrap, transactional_id="x", linger=0) as producer:
+                await producer.init_transactions()
+                producer.begin_transaction()
+                await producer.send("t", b"v")
+                commit = asyncio.create_task(producer.commit_transaction())
+                for _ in range(step):
+                    if not commit.done():
+                        await asyncio.sleep(0)
+                is_over = commit.done() or not commit.cancel()
+                await asyncio.gather(commit, return_exceptions=True)
+                if not is_over:
+                    await producer.commit_transaction()
+                assert [message.committed for message in cluster.requests("EndTxn")] == [True]
+                async with producer.transaction():
+                    await producer.send("t", b"w")
+            assert values_in(cluster.topics["t"][0]) == [b"v", b"w"]
+            return is_over
+
+    async def main() -> None:
+        step = 0
+        while not await one(step):
+            step += 1
+        assert step > 3
+
+    run(main)
+
+
+def test_a_block_that_is_cancelled_or_raises_aborts_its_transaction(run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        with FakeCluster() as cluster:
+            cluster.topic("t")
+            Coordinator(cluster, 1)
+            async with AsyncProducer(cluster.bootstrap, transactional_id="x") as producer:
+                await producer.init_transactions()
+                with pytest.raises(TimeoutError):  # noqa: PT012
+                    async with asyncio.timeout(0.1), producer.transaction():
+                        await (await producer.send("t", b"v"))
+                        await asyncio.sleep(60)
+                with pytest.raises(ExceptionGroup):  # noqa: PT012
+                    async with producer.transaction(), asyncio.TaskGroup() as group:
+                        await (await producer.send("t", b"v"))
+                        group.create_task(fail())
+                async with producer.transaction():
+                    await producer.send("t", b"w")
+            assert [message.committed for message in cluster.requests("EndTxn")] == [False, False, True]
+
+    async def fail() -> None:
+        raise ValueError("on purpose")
+
+    run(main)
+
+
+def test_closing_flushes_once_and_what_comes_later_is_refused(bootstrap: str, topic: str, run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        async with AsyncAdmin(bootstrap) as admin:
+            producer = AsyncProducer(bootstrap, linger=60)
+            delivery = await producer.send(topic, b"v")
+            await producer.close()
+            await producer.close()
+            assert delivery.result().offset == 0
+            with pytest.raises(TagwireError, match="the producer is closed"):
+                await producer.send(topic, b"v")
+            assert (await admin.partition_ends(topic))[topic, 0].offset == 1
+
+    run(main)
+
+
+def test_closing_that_is_cancelled_fails_what_is_not_delivered(run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        with FakeCluster() as cluster:
+            cluster.topic("t")
+            cluster.script("Produce", Silence())
+            producer = AsyncProducer(cluster.bootstrap)
+            delivery = await producer.send("t", b"v")
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await producer.close()
+            with pytest.raises(TagwireError, match="closed before this was delivered"):
+                await delivery
+
+    run(main)
+
+
+def test_a_producer_is_of_its_loop_and_is_told_of_where_nobody_closed_it(bootstrap: str, topic: str) -> None:
+    async def make() -> AsyncProducer:
+        producer = AsyncProducer(bootstrap)
+        await (await producer.send(topic, b"v"))
+        return producer
+
+    async def send(producer: AsyncProducer) -> None:
+        with pytest.raises(TagwireError, match="AsyncProducer was made in another event loop"):
+            await producer.send(topic, b"v")
+        with pytest.raises(TagwireError, match="AsyncProducer was made in another event loop"):
+            await producer.flush()
+
+    producer = asyncio.run(make())
+    asyncio.run(send(producer))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del producer
+        gc.collect()
+    assert [str(each.message) for each in caught] == [
+        f"an AsyncProducer of {bootstrap} was never closed: write `async with AsyncProducer(...) as ...:`, or await "
+        "its close() when it is done"
+    ]
+
+
+def test_without_a_transactional_id_there_are_no_transactions(bootstrap: str) -> None:
+    async def main() -> None:
+        async with AsyncProducer(bootstrap) as producer:
+            with pytest.raises(TransactionStateError, match="no transactional_id"):
+                producer.begin_transaction()
+            assert (await producer.identity()).producer_id == -1
+
+    asyncio.run(main())
+
+
+def test_every_call_of_threads_is_one_of_tasks_and_takes_the_same() -> None:
+    for name in dir(Producer):
+        if not name.startswith("_"):
+            ours, theirs = getattr(AsyncProducer, name), getattr(Producer, name)
+            assert inspect.getdoc(ours), name
+            if callable(theirs):
+                assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters), name
