@@ -19,6 +19,9 @@ from random import Random
 import pytest
 
 from tagwire.broker.coordinator_log import CoordinatorLog
+from tagwire.broker.groups.consumer_group import ConsumerGroup
+from tagwire.broker.groups.consumer_member import LEAVING, LEAVING_STATIC
+from tagwire.broker.groups.consumer_steps import Heartbeat
 from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.groups.membership import Joining, State
 from tagwire.broker.groups.offsets import OffsetAndMetadata
@@ -67,6 +70,10 @@ class FailingDisk(SimulatedDisk):
         return other
 
 
+SUBSCRIBED = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
+"""A subscription to topic t, as consumers tell it in the classic protocol."""
+
+
 class Parts:
     """A broker's state without its sockets; its clock is told the time."""
 
@@ -104,9 +111,9 @@ class Parts:
             groups[group.group_id] = (is_settled(group) and described(group), list(offsets), unstable)
         return topics, transactions, groups
 
-    async def joined(self, group_id="g", instance=None, session_ms=TIMEOUT_MS):
+    async def joined(self, group_id="g", instance=None, session_ms=TIMEOUT_MS, said=b"t", member_id=""):
         joining = Joining(
-            "", instance, "c", "/h", session_ms, TIMEOUT_MS, "consumer", (("range", b"t"),), takes_id=False
+            member_id, instance, "c", "/h", session_ms, TIMEOUT_MS, "consumer", (("range", said),), takes_id=False
         )
         return await self.groups.join(group_id, joining)
 
@@ -114,13 +121,20 @@ class Parts:
         assignments = {answer.member_id: data}
         return await self.groups.sync(group_id, answer.member_id, None, answer.generation, None, None, assignments)
 
+    async def beaten(self, member, epoch=0, owned=frozenset(), **said):
+        """A heartbeat of a member of KIP-848, subscribed to topic t."""
+        said = {"topics": frozenset("t"), "rebalance_timeout_ms": TIMEOUT_MS, **said} if epoch == 0 else said
+        return await self.groups.consumer_heartbeat("g", Heartbeat(member, epoch, owned=owned, **said))
+
 
 def is_settled(group):
     """Whether it is not in the middle of a rebalance, of which nothing is stored until it is over."""
-    return group.state in (State.EMPTY, State.STABLE)
+    return isinstance(group, ConsumerGroup) or group.state in (State.EMPTY, State.STABLE)
 
 
 def described(group):
+    if isinstance(group, ConsumerGroup):
+        return group.epoch, group.target_epoch, group.members, group.targets, group.regexes, group.held_bytes
     if group.state is State.EMPTY:
         return group.state, group.generation
     members = [
@@ -197,6 +211,46 @@ async def with_static_member(parts):
 async def with_empty_group(parts):
     joined = await with_members(parts)
     await leave(parts, joined)
+
+
+async def with_member(parts):
+    await with_offsets(parts)
+    return await parts.beaten("a")
+
+
+async def with_two_members(parts):
+    await with_member(parts)
+    await parts.beaten("b")
+    return await parts.beaten("a", 1, None)
+
+
+async def with_one_that_gave_up(parts):
+    assigned = (await with_two_members(parts)).assigned
+    await parts.beaten("a", 1, assigned)
+
+
+async def with_one_away(parts):
+    await with_offsets(parts)
+    await parts.beaten("a", instance_id="i")
+    await parts.beaten("a", LEAVING_STATIC, instance_id="i")
+
+
+async def with_nobody_left(parts):
+    await with_member(parts)
+    await parts.beaten("a", LEAVING)
+
+
+async def with_classic_member(parts):
+    await with_offsets(parts)
+    joined = await parts.joined(said=SUBSCRIBED)
+    await parts.synced(joined, data=b"")
+    return joined
+
+
+async def with_both(parts):
+    joined = await with_classic_member(parts)
+    await parts.beaten("a")
+    return joined
 
 
 async def leave(parts, joined):
@@ -277,6 +331,22 @@ CHANGES = {
     "delete a group": (with_empty_group, lambda parts, _: parts.groups.delete("g")),
     "delete a group with a transaction": (with_offsets_in_transaction, lambda parts, _: parts.groups.delete("g")),
     "groups and offsets expire": (with_empty_group, lambda parts, _: parts.groups.expire()),
+    "the first member of KIP-848 joins": (with_offsets, lambda parts, _: parts.beaten("a")),
+    "another member of KIP-848 joins": (with_member, lambda parts, _: parts.beaten("b", regex="t|u")),
+    "a member gives partitions up": (with_two_members, lambda parts, told: parts.beaten("a", 1, told.assigned)),
+    "a member gets what another gave up": (with_one_that_gave_up, lambda parts, _: parts.beaten("b", 2, None)),
+    "a member of KIP-848 leaves": (with_two_members, lambda parts, _: parts.beaten("a", LEAVING)),
+    "a static member comes back": (with_one_away, lambda parts, _: parts.beaten("a2", instance_id="i")),
+    "a group of KIP-848 is deleted": (with_nobody_left, lambda parts, _: parts.groups.delete("g")),
+    "a group of KIP-848 expires": (with_nobody_left, lambda parts, _: parts.groups.expire()),
+    "a classic member joins an empty group": (with_nobody_left, lambda parts, _: parts.joined()),
+    "a classic group becomes one of KIP-848": (with_classic_member, lambda parts, _: parts.beaten("a")),
+    "a classic member joins again": (
+        with_both,
+        lambda parts, joined: parts.joined(said=SUBSCRIBED, member_id=joined.member_id),
+    ),
+    "a classic member of it leaves": (with_both, leave),
+    "the last member of KIP-848 leaves the others": (with_both, lambda parts, _: parts.beaten("a", LEAVING)),
 }
 
 
