@@ -75,6 +75,7 @@ class Fetcher:
 
     Attributes:
         metrics: what it measures.
+        is_held_back: whether something is not fetched for want of room in the buffer.
 
     Args:
         buffer: where what comes is put.
@@ -100,6 +101,7 @@ class Fetcher:
         self._settings = settings
         self._dialect = dialect
         self._max_buffered = max_buffered
+        self.is_held_back = False
         self._failures = FetchFailures(network, buffer, network.timeout if patience is None else patience)
         self._tasks = Tasks()
         self._lookups = PositionLookups(network, self._tasks, buffer, self._failures, settings)
@@ -257,6 +259,7 @@ class Fetcher:
 
     def _plan(self) -> _Plan:
         plan, now = _Plan(), self._network.now()
+        self.is_held_back = False
         busy = {position for fetch in self._in_flight.values() for position in fetch.positions.values()}
         buffered = sum(one.buffered_bytes for one in self._positions.values() if not one.is_paused)
         for position in self._positions.values():
@@ -271,8 +274,11 @@ class Fetcher:
                 plan.found[known.leader].append(position)
             elif not self._is_valid(position, known):
                 plan.validated[LeaderAndEpoch(known.leader, known.leader_epoch)].append(position)
-            elif not position.is_paused and (not position.buffered_bytes or buffered < self._max_buffered):
-                plan.fetched[source_of(position, known.leader, self._network)].append(position)
+            elif not position.is_paused:
+                if position.buffered_bytes and buffered >= self._max_buffered:
+                    self.is_held_back = True
+                else:
+                    plan.fetched[source_of(position, known.leader, self._network)].append(position)
         return plan
 
     def _is_valid(self, position: FetchPosition, known: PartitionMetadata) -> bool:

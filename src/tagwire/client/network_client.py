@@ -59,7 +59,7 @@ class NetworkClient:
     """The connections and the metadata that a client, or a producer's thread, works with. For one thread.
 
     Attributes:
-        driver: what runs it.
+        driver: what runs it. now: its clock, seconds.
         timeout: seconds that one operation may take, its retries included.
         finalized: what brokers told of features, as of the highest epoch.
         negotiated: {API key: version} of requests sent so far, the lowest where brokers differ.
@@ -74,6 +74,7 @@ class NetworkClient:
         self, bootstrap: Iterable[Address], settings: ConnectionSettings, timeout: float, driver: Driver
     ) -> None:
         self.driver = driver
+        self.now = driver.now  # asked for many times a request
         self.timeout = timeout
         self.finalized = BrokerFeatures()
         self.negotiated: dict[int, int] = {}
@@ -116,10 +117,6 @@ class NetworkClient:
         """Closes every connection, also those that are still being opened."""
         self._drop_connections()
         self._was_connected = False
-
-    def now(self) -> float:
-        """Seconds of the driver's clock."""
-        return self.driver.now()
 
     def deadline(self) -> float:
         """The second of the driver's clock at which an operation that starts now has to be done."""

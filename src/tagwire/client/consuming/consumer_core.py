@@ -207,7 +207,8 @@ class ConsumerCore:
                 raise WakeupError("wakeup() was called")
             found = take(now) if self.work.is_member else None
             if found is not None:
-                self._host.wakeup()  # there is room for more
+                if self.work.waits_for_room:
+                    self._host.wakeup()
                 return found
             if now >= deadline:
                 return None

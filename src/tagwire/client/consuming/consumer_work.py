@@ -169,6 +169,12 @@ class ConsumerWork:
             or self.fetched.has_any
         )
 
+    @property
+    def waits_for_room(self) -> bool:
+        """Whether less is fetched than could be, until the application has taken some of what was. It may look too:
+        when it waits for more, that is looked at again in any case."""
+        return self._fetcher.is_held_back
+
     async def news(self, until: float) -> None:
         """Waits until there is something for the application, or a time has come."""
         await Wait(lambda: self.has_news, until)
