@@ -236,11 +236,13 @@ def bench(bootstrap: str, rounds: int) -> None:
         )
 
 
-def run(about: str | None, bench: Callable[[str, int], None], print_peak: Callable[..., None]) -> bool:
+def run(
+    about: str | None, bench: Callable[[str, int], None], print_peak: Callable[..., None], rounds: int = ROUNDS
+) -> bool:
     """What the command line asks for, of this bench or its other half; whether that was the bench itself."""
     parser = arguments(about)
     parser.add_argument("--bootstrap", help="a broker to use instead of tagwire's")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--peak", help=argparse.SUPPRESS)
     given, _ = parser.parse_known_args()
     if given.peak:

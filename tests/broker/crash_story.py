@@ -72,7 +72,7 @@ class Story:
     async def open(self):
         self.data = DataDirectory(self.disk, path_on_disk())
         self.topics = Topics(self.disk, self.data, self.pool, self.pool, self.fsync)
-        self.groups = Groups(CoordinatorLog(self.topics, OFFSETS), 100)
+        self.groups = Groups(CoordinatorLog(self.topics, OFFSETS), self.topics, most=100)
         self.ids = ProducerIds(self.disk, self.data.path, self.pool)
         log = CoordinatorLog(self.topics, TRANSACTIONS)
         self.transactions = Transactions(log, self.topics, self.groups, self.ids)

@@ -81,7 +81,7 @@ class Parts:
         self.disk, self.now = disk, [1_000_000]
         self.data = DataDirectory(disk, path_on_disk())
         self.topics = Topics(disk, self.data, pool, pool, "batch")
-        self.groups = Groups(CoordinatorLog(self.topics, OFFSETS), 100, clock=lambda: self.now[0])
+        self.groups = Groups(CoordinatorLog(self.topics, OFFSETS), self.topics, most=100, clock=lambda: self.now[0])
         self.ids = ProducerIds(disk, self.data.path, pool)
         log = CoordinatorLog(self.topics, TRANSACTIONS)
         self.transactions = Transactions(log, self.topics, self.groups, self.ids, clock=lambda: self.now[0])

@@ -164,6 +164,14 @@ class MemoryDriver:
         self.after(peer.arrives_at - self._clock, lambda: peer.receive(connection, sent))
 
 
+def _tells_anything(response: messages.FetchResponse) -> bool:
+    partitions = [partition for topic in response.responses for partition in topic.partitions]
+    return response.error_code != 0 or any(
+        one.records or one.error_code or one.preferred_read_replica >= 0 or one.diverging_epoch.end_offset >= 0
+        for one in partitions
+    )
+
+
 class _Peer:
     """A broker's end of a connection."""
 
@@ -172,6 +180,7 @@ class _Peer:
         self.attempt = -1
         self.is_writing = False
         self.arrives_at = 0.0
+        self.responds_at = 0.0
         self._requests: deque[Request] = deque()
         self._is_busy = False
         self._driver = driver
@@ -201,7 +210,9 @@ class _Peer:
                 self._driver.after(LATENCY, lambda: self._arrive(connection, b""))
                 return
             if response:
-                self._driver.after(LATENCY + delay, lambda data=response: self._arrive(connection, data))  # type: ignore[misc]
+                self.responds_at = max(self.responds_at, self._driver.now() + LATENCY + delay)  # in order
+                wait = self.responds_at - self._driver.now()
+                self._driver.after(wait, lambda data=response: self._arrive(connection, data))  # type: ignore[misc]
 
     def _late(self, connection: BrokerConnection, event: Request, message: Any) -> None:
         self._is_busy = False
@@ -227,6 +238,8 @@ class _Peer:
             return b"", 0.0
         delay = action.seconds if isinstance(action, Late) else 0.0
         response = action(message) if callable(action) else cluster.respond(api, message, self.node)
+        if isinstance(message, messages.FetchRequest) and not _tells_anything(response):
+            delay += message.max_wait_ms / 1000  # as a broker does
         if isinstance(response, Pending):
             return response, delay
         return self._protocol.send_response(event, response), delay

@@ -14,7 +14,8 @@ from tagwire.client.consuming.classic_membership import ClassicMembership
 from tagwire.errors import ConfigError, Error, KafkaError, TagwireError
 from tagwire.partitions import TopicPartition
 
-from .fake_groups import ALL, ClassicScene, Handler, partitions
+from .fake_groups import ALL, ClassicScene
+from .group_members import Handler, partitions
 
 
 @pytest.fixture
@@ -187,6 +188,16 @@ def test_a_static_member_comes_back_to_what_it_had_without_a_rebalance(scene: Cl
     scene.until(lambda: again.owned == had)
     assert scene.groups.group("g").generation == generation
     assert two.events[-1] == ("assigned", two.owned)
+
+
+def test_a_static_member_that_comes_back_for_another_topic_gives_back_what_it_had(scene: ClassicScene) -> None:
+    scene.cluster.topic("u", 1)
+    first, one = scene.member(instance_id="a")
+    scene.until(lambda: scene.settled(one))
+    scene.leave(first)
+    _, again = scene.member(instance_id="a", topics=("u",))
+    scene.until(lambda: again.owned == partitions("u", 0))
+    assert again.events == [("assigned", partitions("u", 0))]
 
 
 def test_a_static_leader_that_comes_back_skips_the_assignment_and_watches_all_topics(scene: ClassicScene) -> None:

@@ -22,7 +22,8 @@ from tagwire.errors import (
 from tagwire.partitions import TopicPartition
 
 from .fake_broker import Close, FakeCluster
-from .fake_groups import ALL, FakeGroups, Handler, Members, partitions
+from .fake_groups import ALL, FakeGroups
+from .group_members import Handler, Members, partitions
 from .memory_network import MemoryDriver
 
 Response = messages.ConsumerGroupHeartbeatResponse
@@ -82,7 +83,7 @@ class ConsumerScene:
         self.cluster.serve(
             {68: (0, 1)}, {"ConsumerGroupHeartbeat": lambda message: self.coordinator.heartbeat(message)}
         )
-        self.members = Members(self.cluster, self.driver)
+        self.members = Members(self.driver, [("kafka-0", broker.port) for broker in self.cluster.brokers])
 
     def member(
         self, topics: tuple[str, ...] = ("t",), pattern: str | None = None, **settings: Any
@@ -102,9 +103,7 @@ class ConsumerScene:
         self.members.until(is_true, seconds)
 
     def leave(self, membership: ConsumerMembership) -> None:
-        self.members.begin("leave", membership.leave(self.driver.now() + 10, "the consumer is being closed"))
-        self.until(lambda: "leave" in self.members.errors and membership in self.members.errors)
-        assert self.members.errors[membership] is None
+        self.members.leave(membership)
 
     def ended_with(self, membership: Any, seconds: float = 20.0) -> TagwireError:
         self.until(lambda: membership in self.members.errors, seconds)

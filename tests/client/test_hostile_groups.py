@@ -16,7 +16,8 @@ from tagwire.client.consuming.consumer_protocol import Assignment, encode_assign
 from tagwire.errors import DecodeError, Error, KafkaError, ProtocolError, RemoteProtocolError, TagwireError
 from tagwire.partitions import TopicPartition
 
-from .fake_groups import ALL, ClassicScene, partitions
+from .fake_groups import ALL, ClassicScene
+from .group_members import partitions
 from .memory_network import Pending
 
 

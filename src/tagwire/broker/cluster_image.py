@@ -6,6 +6,7 @@ is the image's only node, and everything is its own.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from struct import Struct
@@ -71,6 +72,7 @@ class ClusterImage:
         self.replication_factor = replication_factor
         self.racks: dict[int, str | None] = {**dict.fromkeys(self.node_ids), **(racks or {})}
         self.listeners: dict[int, Sequence[Reached]] = {}
+        self._moved = asyncio.Event()
         self._coordinators = {
             (kind, slot): self.node_ids[(slot + kind) % nodes] for kind in (GROUP, TRANSACTION) for slot in range(SLOTS)
         }
@@ -134,9 +136,19 @@ class ClusterImage:
         """The node that coordinates a group or a transactional id."""
         return self._coordinators[kind, _slot(key)]
 
+    async def until_moved(self, kind: int, key: str, node_id: int) -> None:
+        """Wait until another node than `node_id` coordinates a group or a transactional id."""
+        while self.coordinator_of(kind, key) == node_id:
+            await self._moved.wait()
+
+    def _tell_of_moves(self) -> None:
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
     def set_coordinator(self, kind: int, key: str, node_id: int) -> None:
         """Let a node coordinate a group or a transactional id, and all others of its slot."""
         self._coordinators[kind, _slot(key)] = node_id
+        self._tell_of_moves()
 
     def set_live(self, live: Iterable[int]) -> None:
         """Note which nodes run: what others coordinate, and the controller, move to these. While none runs, nothing
@@ -149,6 +161,7 @@ class ClusterImage:
         for (kind, slot), node_id in self._coordinators.items():
             if node_id not in self.live:
                 self._coordinators[kind, slot] = self.live[(slot + kind) % len(self.live)]
+        self._tell_of_moves()
 
 
 def _slot(key: str) -> int:

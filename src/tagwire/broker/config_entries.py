@@ -226,6 +226,24 @@ _SETTINGS: Final = (
     ("socket.request.max.bytes", "max_frame_bytes", Type.INT, "The largest request."),
     ("max.connections", "max_connections", Type.INT, "Connections there may be."),
     ("max.connections.per.ip", "max_connections_per_address", Type.INT, "Connections there may be from one address."),
+    (
+        "group.consumer.session.timeout.ms",
+        "group_session_timeout_s",
+        Type.INT,
+        "How long a member of a group of KIP-848 may be silent.",
+    ),
+    (
+        "group.consumer.heartbeat.interval.ms",
+        "group_heartbeat_interval_s",
+        Type.INT,
+        "How often a member of a group of KIP-848 is told to heartbeat.",
+    ),
+    (
+        "group.consumer.migration.policy",
+        "group_migration",
+        Type.STRING,
+        "Which groups may change between the classic protocol and KIP-848's.",
+    ),
     ("connections.max.idle.ms", "idle_timeout_s", Type.LONG, "How long a connection may be silent."),
 )
 

@@ -38,6 +38,10 @@ class Node:
         self.hooks = hooks
         self.fetch_sessions = FetchSessions()
 
+    def coordinates(self, kind: int, key: str) -> bool:
+        """Whether it coordinates a group or a transactional id."""
+        return self.image.coordinator_of(kind, key) == self.node_id
+
     def restart(self) -> None:
         """Forget what a node does not know any more that has ended."""
         self.fetch_sessions = FetchSessions()

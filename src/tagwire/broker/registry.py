@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from tagwire.broker.coordinated import Coordinated
 from tagwire.broker.node import Node
 from tagwire.broker.session import AnyResponse, Session
 from tagwire.codec.classes import MessageObject
@@ -59,6 +60,7 @@ class Registration:
         most_bytes: the largest request that is handled; a larger one closes the connection. None leaves it to the limit
             of all frames.
         waits: whether the response may wait for what other clients do; a broker that stops does not wait for it then.
+        coordinated: which node of a cluster serves it; None for any.
         handler: returns the response object to a call, or None where there is to be no response.
     """
 
@@ -67,6 +69,7 @@ class Registration:
     waits: bool
     most_bytes: int | None
     handler: Handler[Any]
+    coordinated: Coordinated | None = None
 
 
 HANDLERS: dict[int, Registration] = {}
@@ -86,12 +89,15 @@ def handles(
     overlaps: bool = False,
     waits: bool = False,
     most_bytes: int | None = MOST_BYTES,
+    coordinated: Coordinated | None = None,
 ) -> Callable[[Handler[RequestT]], Handler[RequestT]]:
     """Register a handler for the requests of class `message` in `versions`, such as "3-12"; see `Registration`."""
     lowest, _, highest = versions.partition("-")
 
     def register(handler: Handler[RequestT]) -> Handler[RequestT]:
-        HANDLERS[message.api_key] = Registration((int(lowest), int(highest)), overlaps, waits, most_bytes, handler)
+        HANDLERS[message.api_key] = Registration(
+            (int(lowest), int(highest)), overlaps, waits, most_bytes, handler, coordinated
+        )
         return handler
 
     return register

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Final, Literal, TypedDict, get_args
 
+from tagwire.broker.groups.group_settings import GroupSettings, Migration
 from tagwire.broker.network.listener import Listener, is_whole
 from tagwire.broker.storage.data_directory import MAX_PARTITIONS
 from tagwire.broker.topics import Fsync
@@ -16,6 +17,8 @@ from tagwire.errors import ConfigError
 from tagwire.records import HeaderRegister
 from tagwire.rpc import ranges_of
 from tagwire.rpc.frames import DEFAULT_MAX_FRAME_BYTES
+from tagwire.rpc.version_gates import CONSUMER_GROUP_HEARTBEAT_MEMBER_ID
+from tagwire.spec.api_keys import ApiKey
 
 Unsupported = Literal["close", "empty"]
 
@@ -37,6 +40,9 @@ class Options(TypedDict, total=False):
     max_partitions: int
     max_groups: int
     max_groups_bytes: int
+    group_session_timeout_s: float
+    group_heartbeat_interval_s: float
+    group_migration: Migration
     idle_timeout_s: float
     requests_kept: int
     register: HeaderRegister
@@ -68,6 +74,11 @@ class Settings:
         max_topics, max_partitions, max_groups: how many there may be in all; a request for more is refused.
         max_groups_bytes: how much memory all groups together may take, with what their members say of themselves and
             are assigned, and their offsets; what would need more is refused.
+        group_session_timeout_s, group_heartbeat_interval_s: of members of KIP-848, which have them from the broker: how
+            long one may be silent, and how often it is told to heartbeat.
+        group_migration: which groups may change their protocol while they have members: "upgrade", from the classic one
+            to KIP-848's when a member of it joins, "downgrade", back when the last one has gone, "bidirectional", both,
+            or "disabled".
         idle_timeout_s: how long a connection may be silent, or busy with one request that never ends, or not read its
             responses, before it is closed.
         requests_kept: how many of the latest requests are kept one by one, for whoever looks into who requested what.
@@ -94,6 +105,9 @@ class Settings:
     max_partitions: int = 20_000
     max_groups: int = 10_000
     max_groups_bytes: int = 1 << 28
+    group_session_timeout_s: float = 45.0
+    group_heartbeat_interval_s: float = 5.0
+    group_migration: Migration = "bidirectional"
     idle_timeout_s: float = 600.0
     requests_kept: int = 10_000
     register: HeaderRegister = field(default_factory=HeaderRegister, repr=False)
@@ -109,24 +123,46 @@ class Settings:
         for name in _WHOLE:
             self._check(name, is_whole(getattr(self, name)), "a whole number")
             object.__setattr__(self, name, int(getattr(self, name)))  # the wire takes Python's own alone
-        timeout = self.idle_timeout_s
-        self._check(
-            "idle_timeout_s", isinstance(timeout, Real) and not isinstance(timeout, bool), "a number of seconds"
-        )
+        for name in _SECONDS:
+            timeout = getattr(self, name)
+            self._check(name, isinstance(timeout, Real) and not isinstance(timeout, bool), "a number of seconds")
+            self._check(name, timeout > 0, "more than 0")
         self._check("fsync", self.fsync in get_args(Fsync), " or ".join(get_args(Fsync)))
         self._check("unsupported", self.unsupported in get_args(Unsupported), " or ".join(get_args(Unsupported)))
+        self._check("group_migration", self.group_migration in get_args(Migration), " or ".join(get_args(Migration)))
+        self._check(
+            "group_heartbeat_interval_s",
+            self.group_heartbeat_interval_s < self.group_session_timeout_s,
+            f"less than group_session_timeout_s, {self.group_session_timeout_s}",
+        )
         self._check("num_partitions", 1 <= self.num_partitions <= MAX_PARTITIONS, f"1 to {MAX_PARTITIONS}")
         self._check("max_frame_bytes", self.max_frame_bytes >= 1024, "1024 or more")
         for name in ("max_in_flight_bytes", "max_groups_bytes"):
             self._check(name, getattr(self, name) >= 1 << 20, f"{1 << 20} or more")
         for name in ("max_connections", "max_connections_per_address", "max_topics", "max_partitions", "max_groups"):
             self._check(name, getattr(self, name) >= 1, "1 or more")
-        self._check("idle_timeout_s", self.idle_timeout_s > 0, "more than 0")
         self._check("requests_kept", self.requests_kept >= 0, "0 or more")
         if self.as_release is not None:
             ranges_of(self.as_release)
         if not self.users and any(listener.sasl for listener in self.listeners):
             raise ConfigError("users: missing; a listener asks who its clients are")
+
+    @property
+    def groups(self) -> GroupSettings:
+        """Those of groups of KIP-848."""
+        session_ms, interval_ms = (
+            max(int(seconds * 1000), 1) for seconds in (self.group_session_timeout_s, self.group_heartbeat_interval_s)
+        )
+        return GroupSettings(session_ms, interval_ms, self.group_migration)
+
+    @property
+    def has_consumer_groups(self) -> bool:
+        """Whether groups of KIP-848 are switched on, as they are from Kafka 4.0 on. Brokers of 3.7 to 3.9 list the
+        APIs, and refuse them unless told otherwise."""
+        if self.as_release is None:
+            return True
+        _, highest = ranges_of(self.as_release).get(ApiKey.CONSUMER_GROUP_HEARTBEAT, (0, 0))
+        return highest >= CONSUMER_GROUP_HEARTBEAT_MEMBER_ID
 
     def _check(self, name: str, holds: bool, allowed: str) -> None:
         if not holds:
@@ -134,6 +170,7 @@ class Settings:
 
 
 _WHOLE: Final = tuple(entry.name for entry in fields(Settings) if entry.type == "int")
+_SECONDS: Final = tuple(entry.name for entry in fields(Settings) if entry.type == "float")
 
 
 def _kind(given: object) -> str:

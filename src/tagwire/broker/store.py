@@ -77,7 +77,11 @@ class Store:
             self.topics = Topics(files, self._data, self._commits, self.disk, settings.fsync, self.image)
             self.controller = Controller(self.topics, self.image)
             self.groups = Groups(
-                CoordinatorLog(self.topics, OFFSETS), settings.max_groups, most_bytes=settings.max_groups_bytes
+                CoordinatorLog(self.topics, OFFSETS),
+                self.topics,
+                settings.groups,
+                most=settings.max_groups,
+                most_bytes=settings.max_groups_bytes,
             )
             self.producer_ids = ProducerIds(files, self._data.path, self.disk)
             self.transactions = Transactions(

@@ -119,6 +119,7 @@ class Topics:
 
     Attributes:
         partition_count: how many partitions the topics have.
+        version: counts the changes to which topics there are, and to how many partitions they have.
     """
 
     def __init__(
@@ -142,6 +143,7 @@ class Topics:
         self._unsettled = False
         self._left: list[tuple[str, range]] = []
         self.partition_count = 0
+        self.version = 0
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
 
@@ -513,6 +515,7 @@ class Topics:
         self.partition_count += len(new)
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
+        self.version += 1
 
     async def delete(self, topic: Topic) -> None:
         """Delete a topic and its records; appends already under way finish first.
@@ -552,6 +555,7 @@ class Topics:
             for topic in doomed.values():
                 del self._by_name[topic.name], self._by_id[topic.topic_id]
                 self.partition_count -= len(topic.partitions)
+                self.version += 1
                 for partition in topic.partitions:
                     partition.mark_deleted()
             await self._side_by_side(self._discard_settled(topic) for topic in doomed.values())

@@ -311,7 +311,7 @@ class FetchCollector:
                 if not found:
                     raise
                 self._error = error  # its turn is the next one
-                break
+                return found
             if run is None:
                 break
             made, wanted = run.records, most - len(found)

@@ -129,6 +129,11 @@ class FetchPosition:
         return found if seeks == self.seeks else self._began[1]
 
     @property
+    def began(self) -> GivenPosition:
+        """Where it began, or where the last `seek` went; its offset is -1 while that is looked up."""
+        return self._began[1]
+
+    @property
     def done(self) -> bool:
         """Whether everything up to `end_offset` is fetched."""
         return self.end_offset is not None and self.offset >= self.end_offset

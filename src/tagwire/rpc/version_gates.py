@@ -55,6 +55,9 @@ METADATA_NULLABLE_TOPIC_NAME: Final = 12
 """A topic that is requested by its id alone may have no name (KIP-516)."""
 
 FIND_COORDINATOR_KEYS: Final = 4
+OFFSET_FETCH_ERROR: Final = 2
+"""A group's error is told once, not for each partition."""
+
 OFFSET_FETCH_GROUPS: Final = 8
 """Several keys, or groups, in one request (KIP-699, KIP-709)."""
 
@@ -73,11 +76,24 @@ JOIN_GROUP_NULLABLE_PROTOCOL: Final = 7
 JOIN_GROUP_SKIP_ASSIGNMENT: Final = 9
 """A static leader may be told to skip the assignment (KIP-814)."""
 
+CONSUMER_GROUP_HEARTBEAT_MEMBER_ID: Final = 1
+"""The member makes its id itself (KIP-1082)."""
+
+DESCRIBE_GROUPS_NOT_FOUND: Final = 6
+"""A group that does not exist is an error, GROUP_ID_NOT_FOUND, and not only "Dead" (KIP-1043)."""
+
+OFFSET_COMMIT_TOPIC_IDS: Final = 10
+OFFSET_FETCH_TOPIC_IDS: Final = 10
+"""Topics are named by their ids alone (KIP-848)."""
+
 LEAVE_GROUP_MEMBERS: Final = 3
 """Several members in one request (KIP-345)."""
 
 API_VERSIONS_CLIENT_SOFTWARE: Final = 3
 """Clients tell their name and version (KIP-511)."""
+
+API_VERSIONS_FEATURES_FROM_0: Final = 4
+"""Features are told that may be at level 0 (KIP-584, KAFKA-17011)."""
 
 CREATE_TOPICS_BROKER_DEFAULTS: Final = 4
 """-1 partitions or replicas mean the broker's default (KIP-464)."""

@@ -198,7 +198,8 @@ def test_what_cannot_be_committed_is_refused_and_the_rest_is_stored(wire):
     assert commit(wire, 8) is Error.UNKNOWN_MEMBER_ID
     joined.generation_id += 1
     assert commit(wire, 8, joined) is Error.ILLEGAL_GENERATION
-    assert commit(wire, 8, joined, group="other") is Error.ILLEGAL_GENERATION
+    assert commit(wire, 8, joined, group="other") is Error.GROUP_ID_NOT_FOUND
+    assert commit(wire, 8, joined, group="other", version=8) is Error.ILLEGAL_GENERATION
     assert committed(wire).committed_offset == 7
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker, scheduler
-from tagwire.broker.groups import group as groups
+from tagwire.broker.groups import classic_group
 from tagwire.errors import Error
 
 from ...limits import wait_until
@@ -93,7 +93,7 @@ def test_assignments_are_counted_too_and_refused_past_the_room_there_is(small, c
 
 
 def test_one_group_has_a_bound_of_its_own(tmp_path, connect, monkeypatch):
-    monkeypatch.setattr(groups, "MAX_GROUP_BYTES", MIB)
+    monkeypatch.setattr(classic_group, "MAX_GROUP_BYTES", MIB)
     with Broker(tmp_path / "data", fsync="never") as broker:
         wire = connect(broker.bootstrap)
         assert join(wire, "g", 2 * MIB).error_code == Error.GROUP_MAX_SIZE_REACHED

@@ -1,33 +1,37 @@
-"""The groups of a broker: found by name, kept by time, stored in __consumer_offsets, and there again after a restart.
+"""The groups of a broker, and what is requested of them: of classic ones, and of those of KIP-848.
 
-Everything runs on the event loop. What members request of a group, and what time does to it, is done one step at
-a time: what a step proposes is stored before the group becomes it, and requests that come meanwhile wait. Offsets need
-not wait for each other: they are noted in the order in which they are stored.
+Everything runs on the event loop, and is there again after a restart. A group may change its protocol while its
+members go on: a classic one when a member of KIP-848 joins, one of KIP-848 when its last such member has gone, or when
+it is empty and somebody joins by the classic protocol.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 from uuid import uuid4
 
 from tagwire.broker.clock import monotonic_ms, wall_ms
 from tagwire.broker.coordinator_log import CoordinatorLog
-from tagwire.broker.groups import stored
-from tagwire.broker.groups.group import Group
-from tagwire.broker.groups.membership import GroupMetadata, Joining, JoinReply, JoinResult, State, SyncResult
-from tagwire.broker.groups.offsets import GroupOffsets, OffsetAndMetadata
-from tagwire.broker.serial_tasks import SerialTasks
+from tagwire.broker.groups import classic_members, conversion, stored
+from tagwire.broker.groups.classic_group import ClassicGroup
+from tagwire.broker.groups.consumer_changes import Change, deletes
+from tagwire.broker.groups.consumer_group import ConsumerGroup
+from tagwire.broker.groups.consumer_member import JOINING
+from tagwire.broker.groups.consumer_records import TopicsView
+from tagwire.broker.groups.consumer_steps import Heartbeat, HeartbeatResult, Step
+from tagwire.broker.groups.group_settings import GroupSettings
+from tagwire.broker.groups.group_table import AnyGroup, Coordinated, new_member_id
+from tagwire.broker.groups.membership import GroupMetadata, Joining, JoinReply, JoinResult, SyncResult
+from tagwire.broker.groups.offset_commits import OffsetCommits, offset_records
+from tagwire.broker.groups.stored_changes import StoredChange
 from tagwire.broker.storage.batch import origin_of
-from tagwire.errors import DecodeError, Error, KafkaError, StorageError, TagwireError, UnsupportedVersionError
+from tagwire.errors import DecodeError, Error, KafkaError, StorageError, UnsupportedVersionError
 from tagwire.escaping import told
-from tagwire.partitions import TopicPartition
-from tagwire.records import BatchOptions, Record, RecordBatch, write
+from tagwire.records import Record, RecordBatch
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -36,76 +40,38 @@ Given = TypeVar("Given")
 OFFSETS_RETENTION_MS = 7 * 86_400_000
 """Offsets of a group without members are forgotten this long after they were committed, as Kafka does by default."""
 
-
-GROUP_BYTES = 2000
-"""About what a group takes in memory beside its members and offsets."""
-
-MOST_EMPTIED = 1000
-"""How many groups are remembered whose last offsets were deleted."""
-
-MAX_NAME_IN_A_MEMBER_ID = 200
+STORE_AGAIN_MS: Final = 1000
+"""When it is tried again to store what time has made of a group."""
 
 
-class _Coordinated:
-    """A group, its offsets, its timer, whether there is a record of it, and what of it is counted as held."""
-
-    def __init__(self, group: Group) -> None:
-        self.group = group
-        self.offsets = GroupOffsets()
-        self.timer: asyncio.TimerHandle | None = None
-        self.timer_ms = 0
-        self.stored = False
-        self.counted_bytes = 0
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether nothing is left of it, in memory or stored."""
-        group = self.group
-        return group.state is State.EMPTY and group.is_idle and not self.stored and not self.offsets
+DEFAULTS: Final = GroupSettings()
 
 
-class Groups:
+class Groups(OffsetCommits):
     """Every group of one broker.
 
     Args:
         log: where they are stored.
+        topics: the topics that there are.
+        settings: the timeouts of members of KIP-848, and which groups may change their protocol.
         most: how many may exist at a time; the next one is refused.
         clock: milliseconds that only grow; what timeouts are measured by.
         most_bytes: how much memory they may take together: what would need more is refused.
-
-    Attributes:
-        held_bytes: about how much memory they take.
     """
 
     def __init__(
-        self, log: CoordinatorLog, most: int, clock: Callable[[], int] = monotonic_ms, most_bytes: int = 1 << 28
+        self,
+        log: CoordinatorLog,
+        topics: TopicsView,
+        settings: GroupSettings = DEFAULTS,
+        *,
+        most: int,
+        clock: Callable[[], int] = monotonic_ms,
+        most_bytes: int = 1 << 28,
     ) -> None:
-        self._log = log
-        self._most = most
-        self._most_bytes = most_bytes
-        self._clock = clock
-        self._groups: dict[str, _Coordinated] = {}
-        self._emptied: set[str] = set()
-        self._serial = SerialTasks()
-        self._closed = False
-        self._in_transactions: dict[int, set[str]] = {}
-        # Of offsets that are being stored: whose they are, and what they will take.
-        self._coming: Counter[str] = Counter()
-        self._coming_bytes = 0
-        self._may_miss_topics = True
-        self.held_bytes = 0
-
-    def __iter__(self) -> Iterator[Group]:
-        return iter([entry.group for _, entry in sorted(self._groups.items())])
-
-    def get(self, group_id: str) -> Group | None:
-        entry = self._groups.get(group_id)
-        return entry.group if entry else None
-
-    def offsets(self, group_id: str) -> GroupOffsets:
-        """What a group has committed; nothing, if there is no such group."""
-        entry = self._groups.get(group_id)
-        return entry.offsets if entry else GroupOffsets()
+        super().__init__(log, most, clock, most_bytes)
+        self._topics = topics
+        self.settings = settings
 
     # Starting and stopping -----------------------------------------------------------------------------------------
 
@@ -120,7 +86,14 @@ class Groups:
                 self._take_batch(batch)
             except (DecodeError, UnsupportedVersionError) as error:
                 raise StorageError(f"{self._log.name}, {batch!r}: {error}") from None
+        now = self._clock()
         for entry in list(self._groups.values()):
+            group = entry.group
+            if isinstance(group, ConsumerGroup):
+                group.restored(now)
+                entry.stored = not group.is_nothing
+                if group.is_nothing:
+                    entry.group = ClassicGroup(group.group_id, new_member_id)
             self._count(entry)
 
     def start(self) -> None:
@@ -149,10 +122,13 @@ class Groups:
         found = stored.read_record(record)
         if found is None:
             return
-        entry = self._entry(found.group_id)
+        entry = self._groups.get(found.group_id)
+        if isinstance(found, StoredChange):
+            self._take_change(entry, found)
+            return
+        entry = entry or self._entry(found.group_id)
         if isinstance(found, stored.StoredGroup):
-            entry.stored = found.metadata is not None
-            entry.group.restore(found.metadata or GroupMetadata(), self._clock())
+            self._take_classic(entry, found.metadata)
         elif found.offset is None:
             entry.offsets.delete([found.partition])
         elif producer_id is None:
@@ -160,7 +136,99 @@ class Groups:
         else:
             self._prepare(found.group_id, producer_id, {found.partition: found.offset})
 
-    # Members -------------------------------------------------------------------------------------------------------
+    def _take_classic(self, entry: Coordinated, metadata: GroupMetadata | None) -> None:
+        if isinstance(entry.group, ConsumerGroup):
+            if metadata is None:
+                return  # it became one of KIP-848, and goes on as that
+            entry.group = ClassicGroup(entry.group.group_id, new_member_id)
+        entry.stored = metadata is not None
+        entry.group.restore(metadata or GroupMetadata(), self._clock())
+
+    def _take_change(self, entry: Coordinated | None, found: StoredChange) -> None:
+        if deletes(found.change) and (entry is None or isinstance(entry.group, ClassicGroup)):
+            return
+        entry = entry or self._entry(found.group_id)
+        if isinstance(entry.group, ClassicGroup):
+            entry.group = self._new_consumer_group(found.group_id)
+        entry.group.apply([found.change])
+
+    def _new_consumer_group(self, group_id: str) -> ConsumerGroup:
+        return ConsumerGroup(group_id, self._topics, self.settings.session_timeout_ms)
+
+    # Members of KIP-848 --------------------------------------------------------------------------------------------
+
+    async def consumer_heartbeat(self, group_id: str, beat: Heartbeat) -> HeartbeatResult:
+        """A member of KIP-848 joins, says that it is there, or leaves. What that changes is stored when this returns.
+
+        Raises:
+            KafkaError: as `ConsumerGroup.heartbeat`; GROUP_ID_NOT_FOUND: there is no such group, or it is a classic one
+                that may not change; COORDINATOR_NOT_AVAILABLE: it could not be stored, or there is too much already.
+        """
+        return await self._serial.run(group_id, self._consumer_heartbeat(group_id, beat))
+
+    async def _consumer_heartbeat(self, group_id: str, beat: Heartbeat) -> HeartbeatResult:
+        entry = self._groups.get(group_id)
+        if entry is not None and isinstance(entry.group, ConsumerGroup):
+            return await self._take_step(entry.group, entry.group.heartbeat(beat))
+        if beat.epoch != JOINING:
+            raise KafkaError(Error.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r} of KIP-848")
+        group = self._new_consumer_group(group_id)
+        before: list[Record] = []
+        changes: list[Change] = []
+        if entry is not None:
+            before = [stored.no_group_record(group_id, wall_ms())] if entry.stored else []
+            changes = self._upgraded(entry)
+            group.apply(changes)
+        step = group.heartbeat(beat)
+        self._check_room(group_id, group.held_bytes)
+        return await self._take_step(group, step, [*before, *stored.change_records(group_id, changes)])
+
+    def _upgraded(self, entry: Coordinated) -> list[Change]:
+        group = entry.group
+        if entry.is_empty or not isinstance(group, ClassicGroup):
+            return []
+        if not self.settings.may_upgrade:
+            raise KafkaError(Error.GROUP_ID_NOT_FOUND, f"group {group.group_id!r} is a classic one, and stays so")
+        return conversion.upgraded(group, self._topics)
+
+    async def _take_step(self, group: ConsumerGroup, step: Step[Given], before: Sequence[Record] = ()) -> Given:
+        """Store what a step changes, and let the group become that, in the place of a classic one if need be."""
+        await self._store_changes(group, step.changes, before)
+        entry, now = self._entry(group.group_id), self._clock()
+        entry.stored = not group.is_nothing
+        if entry.group is not group:
+            if isinstance(entry.group, ClassicGroup):
+                entry.group.dissolve()
+            entry.group = group
+            for member in group.members.values():
+                group.heard_of(member, now)
+        step.then(now)
+        if group.is_all_classic and self.settings.may_downgrade:
+            await self._downgrade(entry, group)
+        self._count(entry)
+        self._arm(entry)
+        return step.result
+
+    async def _downgrade(self, entry: Coordinated, group: ConsumerGroup) -> None:
+        metadata, spoken = conversion.downgraded(group)
+        group_id, now = group.group_id, wall_ms()
+        records = stored.change_records(group_id, group.tombstones())
+        try:
+            await self._log.append([*records, stored.group_record(group_id, metadata, now)])
+        except KafkaError as error:  # it is tried again at the next step
+            logger.error("group %s: %s", told(group_id), error)
+            return
+        classic = ClassicGroup(group_id, new_member_id)
+        classic.restore(metadata, self._clock(), spoken)
+        entry.group = classic
+        classic.begin_rebalance(self._clock())
+
+    async def _become_classic(self, entry: Coordinated, group: ConsumerGroup) -> None:
+        """Let an empty group of KIP-848 go, for a classic one of its name."""
+        await self._log.append(stored.change_records(group.group_id, group.tombstones()))
+        entry.group, entry.stored = ClassicGroup(group.group_id, new_member_id), False
+
+    # Members of the classic protocol -------------------------------------------------------------------------------
 
     async def join(self, group_id: str, joining: Joining) -> JoinResult:
         """A client joins. The response may take as long as a rebalance."""
@@ -176,11 +244,21 @@ class Groups:
             reply(JoinResult(Error.UNKNOWN_MEMBER_ID, joining.member_id))
             return
         try:
-            self._check_room(group_id, entry.group.growth_of(joining) if entry is not None else joining.held_bytes)
+            if entry is not None and isinstance(entry.group, ConsumerGroup):
+                if not entry.group.members and joining.member_id:
+                    raise KafkaError(Error.UNKNOWN_MEMBER_ID)
+                if entry.group.members:
+                    step = classic_members.join(entry.group, joining, str(uuid4()))
+                    reply(await self._take_step(entry.group, step))
+                    return
+                await self._become_classic(entry, entry.group)
+                self._count(entry)
+            self._check_room(group_id, _growth(self._groups.get(group_id), joining))
         except KafkaError as refusal:
             reply(JoinResult(refusal.error, joining.member_id))
             return
         entry = self._entry(group_id)
+        assert isinstance(entry.group, ClassicGroup)
         entry.group.join(joining, self._clock(), reply)
         await self._settle(entry)
 
@@ -199,28 +277,29 @@ class Groups:
             return SyncResult(Error.INVALID_GROUP_ID)
         future: asyncio.Future[SyncResult] = asyncio.get_running_loop().create_future()
 
-        def sync(group: Group) -> None:
-            group.sync(
-                member_id,
-                instance_id,
-                generation,
-                protocol_type,
-                protocol,
-                assignments,
-                self._clock(),
-                partial(_give, future),
-            )
+        def sync(group: AnyGroup) -> None:
+            said = member_id, instance_id, generation, protocol_type, protocol
+            if isinstance(group, ClassicGroup):
+                group.sync(*said, assignments, self._clock(), partial(_give, future))
+                return
+            try:
+                _give(future, classic_members.sync(group, *said, self._clock()))
+            except KafkaError as refusal:
+                _give(future, SyncResult(refusal.error))
 
         if not await self._serial.run(group_id, self._sync(group_id, sync)):
             return SyncResult(Error.UNKNOWN_MEMBER_ID)
         return await future
 
-    async def _sync(self, group_id: str, sync: Callable[[Group], None]) -> bool:
+    async def _sync(self, group_id: str, sync: Callable[[AnyGroup], None]) -> bool:
         entry = self._groups.get(group_id)
         if entry is None:
             return False
         sync(entry.group)
-        await self._settle(entry)
+        if isinstance(entry.group, ClassicGroup):
+            await self._settle(entry)
+        else:
+            self._arm(entry)
         return True
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> Error:
@@ -228,7 +307,14 @@ class Groups:
         entry = self._groups.get(group_id)
         if entry is None:
             return Error.UNKNOWN_MEMBER_ID if group_id else Error.INVALID_GROUP_ID
-        return entry.group.heartbeat(member_id, instance_id, generation, self._clock())
+        if isinstance(entry.group, ClassicGroup):
+            return entry.group.heartbeat(member_id, instance_id, generation, self._clock())
+        try:
+            error = classic_members.heartbeat(entry.group, member_id, instance_id, generation, self._clock())
+        except KafkaError as refusal:
+            return refusal.error
+        self._arm(entry)
+        return error
 
     async def leave(self, group_id: str, member_id: str, instance_id: str | None) -> Error:
         """A member leaves, or is made to. That nobody is left is stored when this returns, or said not to be."""
@@ -240,111 +326,15 @@ class Groups:
         entry = self._groups.get(group_id)
         if entry is None:
             return Error.UNKNOWN_MEMBER_ID
+        if isinstance(entry.group, ConsumerGroup):
+            try:
+                step = classic_members.leave(entry.group, member_id, instance_id)
+                return await self._take_step(entry.group, step)
+            except KafkaError as refusal:
+                return refusal.error
         error = entry.group.leave(member_id, instance_id, self._clock())
         refused = await self._settle(entry)
         return error or refused
-
-    # Offsets -------------------------------------------------------------------------------------------------------
-
-    def check_commit(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> None:
-        """Refuse a commit by one who has no right to it.
-
-        Raises:
-            KafkaError: as `Group.check_commit`; INVALID_GROUP_ID; ILLEGAL_GENERATION when there is no such group.
-        """
-        if not group_id:
-            raise KafkaError(Error.INVALID_GROUP_ID)
-        entry = self._groups.get(group_id)
-        if entry is not None:
-            entry.group.check_commit(member_id, instance_id, generation, self._clock())
-        elif generation >= 0:
-            raise KafkaError(Error.ILLEGAL_GENERATION)
-
-    async def commit(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Store offsets that may be committed.
-
-        Raises:
-            KafkaError: COORDINATOR_NOT_AVAILABLE: they could not be stored, or there is too much already.
-        """
-        await self._serial.run_concurrently(self._commit(group_id, offsets))
-
-    async def _commit(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        if not offsets:
-            return
-        with self._room_for(group_id, self.offsets(group_id).growth_of(offsets)):
-            await self._log.append(_offset_records(group_id, offsets))
-        entry = self._entry(group_id)
-        entry.offsets.commit(offsets)
-        self._count(entry)
-
-    async def commit_in_transaction(
-        self,
-        group_id: str,
-        producer_id: int,
-        epoch: int,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
-        check: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Store offsets that may be committed as part of a producer's open transaction: they count once it commits.
-
-        Args:
-            check: raises KafkaError, as this then does, if the transaction is not open any more; see `append_batch`.
-
-        Raises:
-            KafkaError: COORDINATOR_NOT_AVAILABLE: they could not be stored, or there is too much already.
-        """
-        await self._serial.run_concurrently(self._commit_in_transaction(group_id, producer_id, epoch, offsets, check))
-
-    async def _commit_in_transaction(
-        self,
-        group_id: str,
-        producer_id: int,
-        epoch: int,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
-        check: Callable[[], None],
-    ) -> None:
-        if not offsets:
-            return
-        rows = _offset_records(group_id, offsets)
-        options = BatchOptions(producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True)
-        with self._room_for(group_id, sum(offset.held_bytes for offset in offsets.values())):
-            await self._log.append_batch(write(rows, **options), check)
-        self._count(self._prepare(group_id, producer_id, offsets))
-
-    def _prepare(
-        self, group_id: str, producer_id: int, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> _Coordinated:
-        entry = self._entry(group_id)
-        entry.offsets.prepare(producer_id, offsets)
-        self._in_transactions.setdefault(producer_id, set()).add(group_id)
-        return entry
-
-    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """A producer's transaction has ended, and the log says so: its offsets count now, or never will."""
-        for group_id in self._in_transactions.pop(producer_id, ()):
-            entry = self._groups.get(group_id)
-            if entry is not None:
-                entry.offsets.end_transaction(producer_id, committed=committed)
-                self._count(entry)
-
-    async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-        """Forget offsets. A group of which nothing is left then is gone, but may still be deleted until `expire`.
-
-        Kafka's lasts that long, and clients delete offsets first and then the group.
-
-        Raises:
-            KafkaError: COORDINATOR_NOT_AVAILABLE: that could not be stored.
-        """
-        await self._serial.run_concurrently(self._delete_offsets(group_id, list(partitions)))
-        if group_id not in self._groups and len(self._emptied) < MOST_EMPTIED:
-            self._emptied.add(group_id)
-
-    async def _delete_offsets(self, group_id: str, partitions: list[TopicPartition]) -> None:
-        await self._log.append(_offset_records(group_id, dict.fromkeys(partitions)))
-        entry = self._groups.get(group_id)
-        if entry is not None:
-            entry.offsets.delete(partitions)
-            self._count(entry)
 
     # The groups themselves -----------------------------------------------------------------------------------------
 
@@ -366,22 +356,24 @@ class Groups:
             return
         if entry is None:
             raise KafkaError(Error.GROUP_ID_NOT_FOUND)
-        if entry.group.state is not State.EMPTY:
+        if not entry.is_empty:
             raise KafkaError(Error.NON_EMPTY_GROUP)
         await self._forget(entry)
 
-    async def _forget(self, entry: _Coordinated) -> None:
+    async def _forget(self, entry: Coordinated) -> None:
         """Delete what there is of an empty group; what is committed meanwhile stays, here and on the disk."""
         group_id, partitions = entry.group.group_id, entry.offsets.partitions()
-        records = _offset_records(group_id, dict.fromkeys(partitions))
-        if entry.stored:
+        records = offset_records(group_id, dict.fromkeys(partitions))
+        if entry.stored and isinstance(entry.group, ClassicGroup):
             records.append(stored.no_group_record(group_id, wall_ms()))
+        elif isinstance(entry.group, ConsumerGroup):
+            records += stored.change_records(group_id, entry.group.tombstones())
         await self._log.append(records)
         found = self._groups.get(group_id)  # another one, if its offsets were deleted and others committed meanwhile
         if found is not None:
             found.offsets.delete(partitions)
             found.stored = False
-            found.group = Group(group_id, _new_member_id)
+            found.group = ClassicGroup(group_id, new_member_id)
             self._count(found)
 
     async def expire(self) -> None:
@@ -395,138 +387,43 @@ class Groups:
 
     async def _expire(self, group_id: str) -> None:
         entry = self._groups.get(group_id)
-        if entry is None or entry.group.state is not State.EMPTY:
+        if entry is None or not entry.is_empty:
             return
         old = entry.offsets.expired(wall_ms() - OFFSETS_RETENTION_MS)
         if old:
             await self._delete_offsets(group_id, old)
-        if entry.stored and entry.group.is_idle and not entry.offsets:
+        if entry.stored and entry.is_idle and not entry.offsets:
             await self._forget(entry)
 
-    async def forget_topics(self, topics: Set[str]) -> None:
-        """Delete the offsets that groups committed of topics that are deleted; what cannot be stored is left for
-        `forget_missing`."""
-        await self._forget_offsets(lambda partition: partition[0] in topics)
-
-    async def forget_missing(self, exists: Callable[[TopicPartition], bool]) -> None:
-        """Delete what `forget_topics` left, before a crash too: a new topic must not inherit offsets of its name."""
-        if self._may_miss_topics:
-            self._may_miss_topics = False
-            await self._forget_offsets(lambda partition: not exists(partition))
-
-    async def _forget_offsets(self, is_gone: Callable[[TopicPartition], bool]) -> None:
-        for entry in list(self._groups.values()):
-            gone = [partition for partition in entry.offsets.partitions() if is_gone(partition)]
-            try:
-                if gone:
-                    await self.delete_offsets(entry.group.group_id, gone)
-            except KafkaError as error:
-                self._may_miss_topics = True
-                logger.error("group %s: %s", told(entry.group.group_id), error)
-
-    # Room ----------------------------------------------------------------------------------------------------------
-
-    def _check_room(self, group_id: str, growth: int) -> None:
-        """Refuse a group too many, and `growth` bytes too much: KafkaError COORDINATOR_NOT_AVAILABLE."""
-        if group_id not in self._groups and group_id not in self._coming:
-            count = len(self._groups) + sum(1 for coming in self._coming if coming not in self._groups)
-            if count >= self._most:
-                raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, f"there are {self._most} groups")
-        held = self.held_bytes + self._coming_bytes
-        if growth > 0 and held + growth > self._most_bytes:
-            problem = f"groups hold {held} bytes, and may hold {self._most_bytes}: no room for {growth} more"
-            logger.info("group %s: %s", told(group_id), problem)
-            raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, problem)
-
-    @contextmanager
-    def _room_for(self, group_id: str, growth: int) -> Iterator[None]:
-        """Room for what is being stored, as `_check_room`."""
-        self._check_room(group_id, growth)
-        growth = max(growth, 0)
-        self._coming[group_id] += 1
-        self._coming_bytes += growth
-        try:
-            yield
-        finally:
-            self._coming_bytes -= growth
-            self._coming[group_id] -= 1
-            if not self._coming[group_id]:
-                del self._coming[group_id]
-
-    def _count(self, entry: _Coordinated) -> None:
-        """See how much a group holds now, and let go of one of which nothing is left."""
-        group = entry.group
-        if self._groups.get(group.group_id) is not entry:
-            return
-        held = GROUP_BYTES + len(group.group_id) + group.held_bytes + entry.offsets.held_bytes
-        if entry.is_nothing:
-            held = 0
-            del self._groups[group.group_id]
-            if entry.timer is not None:
-                entry.timer.cancel()
-        self.held_bytes += held - entry.counted_bytes
-        entry.counted_bytes = held
-
-    # Steps ---------------------------------------------------------------------------------------------------------
-
-    def _entry(self, group_id: str) -> _Coordinated:
-        entry = self._groups.get(group_id)
-        if entry is None:
-            entry = self._groups[group_id] = _Coordinated(Group(group_id, _new_member_id))
-        return entry
-
-    async def _settle(self, entry: _Coordinated) -> Error:
-        """Store what a group proposes, and let it become that; or tell it, and the caller, why that cannot be."""
-        refused = Error.NONE
-        while (proposal := entry.group.proposal) is not None:
-            group_id = entry.group.group_id
-            try:
-                self._check_room(group_id, proposal.held_bytes)
-                self._count(entry)
-                await self._log.append([stored.group_record(group_id, proposal.metadata, wall_ms())])
-            except TagwireError as error:
-                logger.error("group %s: %s", told(group_id), error)
-                refused = error.error if isinstance(error, KafkaError) else Error.UNKNOWN_SERVER_ERROR
-                entry.group.refuse(refused, self._clock())
-            else:
-                entry.stored = True
-                entry.group.adopt(self._clock())
-        self._count(entry)
-        self._arm(entry)
-        return refused
-
-    def _arm(self, entry: _Coordinated) -> None:
-        """See to it that the group is told when its next deadline has come. A timer that is early does no harm."""
-        deadline = entry.group.next_deadline_ms
-        if self._closed or deadline is None or (entry.timer is not None and entry.timer_ms <= deadline):
-            return
-        if entry.timer is not None:
-            entry.timer.cancel()
-        entry.timer_ms = deadline
-        pause = max(deadline - self._clock(), 1) / 1000
-        entry.timer = asyncio.get_running_loop().call_later(pause, self._ring, entry)
-
-    def _ring(self, entry: _Coordinated) -> None:
-        entry.timer = None
-        group_id = entry.group.group_id
-        self._serial.submit(group_id, self._tick(group_id))
+    # Time ----------------------------------------------------------------------------------------------------------
 
     async def _tick(self, group_id: str) -> None:
         entry = self._groups.get(group_id)
-        if entry is not None:
-            entry.group.tick(self._clock())
+        if entry is None:
+            return
+        group = entry.group
+        if isinstance(group, ClassicGroup):
+            group.tick(self._clock())
             await self._settle(entry)
+            return
+        try:
+            while isinstance(group, ConsumerGroup) and (step := group.tick(self._clock())) is not None:
+                await self._take_step(group, step)
+                group = entry.group
+        except KafkaError as error:
+            logger.error("group %s: %s", told(group_id), error)
+            if isinstance(group, ConsumerGroup):
+                group.postpone(self._clock() + STORE_AGAIN_MS)
+        self._arm(entry)
 
 
-def _offset_records(group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | None]) -> list[Record]:
-    now = wall_ms()
-    return [stored.offset_record(group_id, where, offset, now) for where, offset in offsets.items()]
+def _growth(entry: Coordinated | None, joining: Joining) -> int:
+    """How many bytes more a group would hold if a client joined so."""
+    if entry is None or not isinstance(entry.group, ClassicGroup):
+        return joining.held_bytes
+    return entry.group.growth_of(joining)
 
 
 def _give(future: asyncio.Future[Given], response: Given) -> None:
     if not future.done():  # whoever waited may have gone
         future.set_result(response)
-
-
-def _new_member_id(name: str) -> str:
-    return f"{name[:MAX_NAME_IN_A_MEMBER_ID]}-{uuid4()}"

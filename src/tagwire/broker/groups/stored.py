@@ -5,12 +5,16 @@ A null value deletes. Source: GroupMetadataValue, OffsetCommitValue.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from tagwire import messages
+from tagwire.broker.clock import wall_ms
 from tagwire.broker.coordinator_log import record_of, tombstone_of
+from tagwire.broker.groups.consumer_changes import Change
 from tagwire.broker.groups.membership import GroupMetadata, MemberMetadata
 from tagwire.broker.groups.offsets import OffsetAndMetadata
+from tagwire.broker.groups.stored_changes import StoredChange, change_record, read_change
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import UnsupportedVersionError
 from tagwire.partitions import TopicPartition
@@ -69,9 +73,15 @@ class StoredOffset(NamedTuple):
     offset: OffsetAndMetadata | None
 
 
-def read_record(record: Record) -> StoredGroup | StoredOffset | None:
-    """What a record says; None for a record of a type that is not kept here: of KIP-848's groups, share groups, streams
-    groups, or one that newer brokers write.
+def change_records(group_id: str, changes: Iterable[Change]) -> list[Record]:
+    """The records of what changes in a group of KIP-848."""
+    now = wall_ms()
+    return [change_record(group_id, change, now) for change in changes]
+
+
+def read_record(record: Record) -> StoredGroup | StoredOffset | StoredChange | None:
+    """What a record says; None for a record of a type that is not kept here: of share groups, streams groups, or one
+    that newer brokers write.
 
     Raises:
         DecodeError: the bytes are not such a record; UnsupportedVersionError for a value of a newer version.
@@ -87,7 +97,7 @@ def read_record(record: Record) -> StoredGroup | StoredOffset | None:
         decoded = decode_value(OFFSETS, record.key, record.value)
         offset = None if decoded is None else _offset(decoded.message)
         return StoredOffset(key.group, TopicPartition(key.topic, key.partition), offset)
-    return None
+    return None if key is None else read_change(key, record)
 
 
 def _offset(value: MessageObject) -> OffsetAndMetadata:

@@ -6,6 +6,8 @@ Versions 0-4. Before version 2, PRODUCER_FENCED is told as INVALID_PRODUCER_EPOC
 from __future__ import annotations
 
 from tagwire import messages
+from tagwire.broker.cluster_image import TRANSACTION
+from tagwire.broker.coordinated import OneKey
 from tagwire.broker.handlers.init_producer_id import fencing_error
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
@@ -15,7 +17,11 @@ Request = messages.AddOffsetsToTxnRequest
 Response = messages.AddOffsetsToTxnResponse
 
 
-@handles(Request, versions="0-4")
+def _refused(call: Call[Request], error: Error) -> Response:
+    return Response(error_code=error)
+
+
+@handles(Request, versions="0-4", coordinated=OneKey(TRANSACTION, "transactional_id", _refused))
 async def add_offsets_to_txn(call: Call[Request]) -> Response:
     request = call.request
     if not request.group_id:

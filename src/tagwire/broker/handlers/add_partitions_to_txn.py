@@ -8,6 +8,8 @@ INVALID_PRODUCER_EPOCH.
 from __future__ import annotations
 
 from tagwire import messages
+from tagwire.broker.cluster_image import TRANSACTION
+from tagwire.broker.coordinated import OneKey
 from tagwire.broker.handlers.init_producer_id import fencing_error
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
@@ -18,12 +20,21 @@ Request = messages.AddPartitionsToTxnRequest
 Response = messages.AddPartitionsToTxnResponse
 
 
-@handles(Request, versions="0-3")
+def _refused(call: Call[Request], error: Error) -> Response:
+    return _response(call, dict.fromkeys(_partitions(call), error))
+
+
+@handles(Request, versions="0-3", coordinated=OneKey(TRANSACTION, "v3_and_below_transactional_id", _refused))
 async def add_partitions_to_txn(call: Call[Request]) -> Response:
+    return _response(call, await _outcomes(call, _partitions(call)))
+
+
+def _partitions(call: Call[Request]) -> list[TopicPartition]:
     topics = call.request.v3_and_below_topics
-    outcomes = await _outcomes(
-        call, [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
-    )
+    return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
+
+
+def _response(call: Call[Request], outcomes: dict[TopicPartition, Error]) -> Response:
     return Response(
         results_by_topic_v3_and_below=[
             Response.AddPartitionsToTxnTopicResult(
@@ -35,7 +46,7 @@ async def add_partitions_to_txn(call: Call[Request]) -> Response:
                     for index in topic.partitions
                 ],
             )
-            for topic in topics
+            for topic in call.request.v3_and_below_topics
         ]
     )
 

@@ -3,8 +3,8 @@
 Versions 0-5. The response to a version that is not served has the layout of version 0, error 35, and the range of
 ApiVersions itself (KIP-511). From version 3 a client says what software it is; a name or version that is not of the
 form Kafka asks for is refused. From version 5 it also says, if it knows, which broker of which cluster it means; one
-that means another is told to begin anew (KIP-1242). Source:
-docs/wire-format.md#apiversions.
+that means another is told to begin anew (KIP-1242). One feature is told, that groups of KIP-848 are switched on.
+Source: docs/wire-format.md#apiversions.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from tagwire import messages
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 from tagwire.rpc import Range, is_software_text
-from tagwire.rpc.version_gates import API_VERSIONS_CLIENT_SOFTWARE
+from tagwire.rpc.version_gates import API_VERSIONS_CLIENT_SOFTWARE, API_VERSIONS_FEATURES_FROM_0
 from tagwire.spec.api_keys import ApiKey
 
 Request = messages.ApiVersionsRequest
 Response = messages.ApiVersionsResponse
 
 NOT_SAID = -1
+
+GROUP_VERSION = "group.version"
+"""The feature that switches the groups of KIP-848 on, at level 1."""
 
 
 @handles(Request, versions="0-5")
@@ -37,7 +40,21 @@ async def api_versions(call: Call[Request]) -> Response:
             return Response(error_code=Error.REBOOTSTRAP_REQUIRED)
         call.session.software, call.session.software_version = named
     advertised = call.session.advertised
-    return Response(api_keys=[_entry(key, advertised) for key in sorted(advertised)])
+    response = Response(api_keys=[_entry(key, advertised) for key in sorted(advertised)])
+    if call.broker.settings.has_consumer_groups:
+        _tell_features(response, call.version)
+    return response
+
+
+def _tell_features(response: Response, version: int) -> None:
+    # Before version 4 a feature that may be off, at level 0, is not told to be supported (KAFKA-17011).
+    if version >= API_VERSIONS_FEATURES_FROM_0:
+        supported = Response.SupportedFeatureKey(name=GROUP_VERSION, min_version=0, max_version=1)
+        response.supported_features = [supported]
+    response.finalized_features = [
+        Response.FinalizedFeatureKey(name=GROUP_VERSION, min_version_level=1, max_version_level=1)
+    ]
+    response.finalized_features_epoch = 0
 
 
 def _identity(call: Call[Request]) -> tuple[str, int]:

@@ -6,6 +6,8 @@ Versions 0-2.
 from __future__ import annotations
 
 from tagwire import messages
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import ManyKeys
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
 
@@ -13,7 +15,11 @@ Request = messages.DeleteGroupsRequest
 Response = messages.DeleteGroupsResponse
 
 
-@handles(Request, versions="0-2")
+def _refused(group_id: str, error: Error) -> Response.DeletableGroupResult:
+    return Response.DeletableGroupResult(group_id=group_id, error_code=error)
+
+
+@handles(Request, versions="0-2", coordinated=ManyKeys(GROUP, "groups_names", str, "results", _refused))
 async def delete_groups(call: Call[Request]) -> Response:
     names = dict.fromkeys(call.request.groups_names)
     return Response(

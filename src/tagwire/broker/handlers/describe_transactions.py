@@ -6,6 +6,8 @@ Version 0.
 from __future__ import annotations
 
 from tagwire import messages
+from tagwire.broker.cluster_image import TRANSACTION
+from tagwire.broker.coordinated import ManyKeys
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 
@@ -13,7 +15,13 @@ Request = messages.DescribeTransactionsRequest
 Response = messages.DescribeTransactionsResponse
 
 
-@handles(Request, versions="0-0")
+def _refused(transactional_id: str, error: Error) -> Response.TransactionState:
+    return Response.TransactionState(transactional_id=transactional_id, error_code=error)
+
+
+@handles(
+    Request, versions="0-0", coordinated=ManyKeys(TRANSACTION, "transactional_ids", str, "transaction_states", _refused)
+)
 async def describe_transactions(call: Call[Request]) -> Response:
     return Response(
         transaction_states=[_describe(call, name) for name in dict.fromkeys(call.request.transactional_ids)]

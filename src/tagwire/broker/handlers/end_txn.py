@@ -8,16 +8,22 @@ is told as INVALID_PRODUCER_EPOCH.
 from __future__ import annotations
 
 from tagwire import messages
+from tagwire.broker.cluster_image import TRANSACTION
+from tagwire.broker.coordinated import OneKey
 from tagwire.broker.handlers.init_producer_id import fencing_error
 from tagwire.broker.registry import Call, handles
-from tagwire.errors import KafkaError
+from tagwire.errors import Error, KafkaError
 from tagwire.rpc.version_gates import END_TXN_PRODUCER_FENCED
 
 Request = messages.EndTxnRequest
 Response = messages.EndTxnResponse
 
 
-@handles(Request, versions="0-4")
+def _refused(call: Call[Request], error: Error) -> Response:
+    return Response(error_code=error)
+
+
+@handles(Request, versions="0-4", coordinated=OneKey(TRANSACTION, "transactional_id", _refused))
 async def end_txn(call: Call[Request]) -> Response:
     request = call.request
     try:

@@ -6,13 +6,20 @@ Versions 0-4; static members from version 3.
 from __future__ import annotations
 
 from tagwire import messages
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import OneKey
 from tagwire.broker.registry import Call, handles
+from tagwire.errors import Error
 
 Request = messages.HeartbeatRequest
 Response = messages.HeartbeatResponse
 
 
-@handles(Request, versions="0-4")
+def _refused(call: Call[Request], error: Error) -> Response:
+    return Response(error_code=error)
+
+
+@handles(Request, versions="0-4", coordinated=OneKey(GROUP, "group_id", _refused))
 async def heartbeat(call: Call[Request]) -> Response:
     request = call.request
     error = call.broker.groups.heartbeat(

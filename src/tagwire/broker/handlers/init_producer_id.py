@@ -9,6 +9,8 @@ that is told as INVALID_PRODUCER_EPOCH. Source: KIP-98, KIP-588.
 from __future__ import annotations
 
 from tagwire import messages
+from tagwire.broker.cluster_image import TRANSACTION
+from tagwire.broker.coordinated import OneKey
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc.version_gates import INIT_PRODUCER_ID_PRODUCER_FENCED
@@ -17,7 +19,11 @@ Request = messages.InitProducerIdRequest
 Response = messages.InitProducerIdResponse
 
 
-@handles(Request, versions="0-4")
+def _refused(call: Call[Request], error: Error) -> Response:
+    return Response(error_code=error, producer_epoch=-1)
+
+
+@handles(Request, versions="0-4", coordinated=OneKey(TRANSACTION, "transactional_id", _refused))
 async def init_producer_id(call: Call[Request]) -> Response:
     request = call.request
     try:

@@ -8,8 +8,11 @@ static leader that comes back is told to skip the assignment. Source: KIP-345, K
 from __future__ import annotations
 
 from tagwire import messages
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import OneKey
 from tagwire.broker.groups.membership import Joining
 from tagwire.broker.registry import MOST_BYTES_OF_GROUPS, Call, handles
+from tagwire.errors import Error
 from tagwire.rpc.version_gates import (
     JOIN_GROUP_MEMBER_ID_REQUIRED,
     JOIN_GROUP_NULLABLE_PROTOCOL,
@@ -21,7 +24,20 @@ Request = messages.JoinGroupRequest
 Response = messages.JoinGroupResponse
 
 
-@handles(Request, versions="0-9", waits=True, most_bytes=MOST_BYTES_OF_GROUPS)
+def _refused(call: Call[Request], error: Error) -> Response:
+    return Response(error_code=error, generation_id=-1, member_id=call.request.member_id)
+
+
+ROUTED = OneKey(GROUP, "group_id", _refused)
+
+
+@handles(
+    Request,
+    versions="0-9",
+    coordinated=OneKey(GROUP, "group_id", _refused),
+    waits=True,
+    most_bytes=MOST_BYTES_OF_GROUPS,
+)
 async def join_group(call: Call[Request]) -> Response:
     request, version = call.request, call.version
     has_rebalance_timeout = version >= JOIN_GROUP_REBALANCE_TIMEOUT

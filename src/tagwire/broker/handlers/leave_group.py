@@ -7,6 +7,8 @@ be.
 from __future__ import annotations
 
 from tagwire import messages
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import OneKey
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 from tagwire.rpc.version_gates import LEAVE_GROUP_MEMBERS
@@ -15,7 +17,11 @@ Request = messages.LeaveGroupRequest
 Response = messages.LeaveGroupResponse
 
 
-@handles(Request, versions="0-5")
+def _refused(call: Call[Request], error: Error) -> Response:
+    return Response(error_code=error)
+
+
+@handles(Request, versions="0-5", coordinated=OneKey(GROUP, "group_id", _refused))
 async def leave_group(call: Call[Request]) -> Response:
     request, groups = call.request, call.broker.groups
     if call.version < LEAVE_GROUP_MEMBERS:

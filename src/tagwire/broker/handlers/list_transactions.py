@@ -1,4 +1,4 @@
-"""ListTransactions (key 66): list transactional ids.
+"""ListTransactions (key 66): list the transactional ids that this broker coordinates.
 
 Versions 0-1; only those in some states or of some producers, from version 1 only those open for longer than a time.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tagwire import messages
 from tagwire.broker.clock import wall_ms
+from tagwire.broker.cluster_image import TRANSACTION
 from tagwire.broker.registry import Call, handles
 from tagwire.broker.transactions.transaction import State, Transaction
 
@@ -26,7 +27,8 @@ async def list_transactions(call: Call[Request]) -> Response:
                 transaction_state=transaction.state.label,
             )
             for transaction in call.broker.transactions
-            if _is_requested(call.request, transaction)
+            if call.broker.coordinates(TRANSACTION, transaction.transactional_id)
+            and _is_requested(call.request, transaction)
         ],
     )
 

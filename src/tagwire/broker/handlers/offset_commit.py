@@ -1,21 +1,26 @@
 """OffsetCommit (key 8): commit offsets of a group.
 
-Versions 2-9; static members from version 7. A member commits in its generation; anyone may, without a generation,
-while the group has no members. Offsets are stored before the response. The retention time of versions 2-4 is not
-looked at, as in Kafka. Source: Kafka's OffsetMetadataManager.
+Versions 2-10; static members from version 7, members of KIP-848 from version 9, topics by their ids alone from
+version 10. A member commits in its generation, or by its epoch; anyone may, without either, while the group has no
+members. Offsets are stored before the response. The retention time of versions 2-4 is not looked at, as in Kafka.
+Source: Kafka's OffsetMetadataManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from tagwire import messages
 from tagwire.broker.clock import wall_ms
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import OneKey
 from tagwire.broker.groups.offsets import OffsetAndMetadata
 from tagwire.broker.node import Node
 from tagwire.broker.registry import MOST_BYTES_OF_GROUPS, Call, handles
 from tagwire.errors import Error, KafkaError
 from tagwire.partitions import TopicPartition
+from tagwire.rpc.version_gates import OFFSET_COMMIT_TOPIC_IDS
 
 Request = messages.OffsetCommitRequest
 Response = messages.OffsetCommitResponse
@@ -24,21 +29,39 @@ TransactionTopic = messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
 MAX_METADATA_CHARACTERS = 4096
 
 
-@handles(Request, versions="2-9", most_bytes=MOST_BYTES_OF_GROUPS)
+def _refused(call: Call[Request], error: Error) -> Response:
+    topics = call.request.topics
+    named = (TopicPartition(topic.name, each.partition_index) for topic in topics for each in topic.partitions)
+    return _response(call, dict.fromkeys(named, error))
+
+
+@handles(Request, versions="2-10", coordinated=OneKey(GROUP, "group_id", _refused), most_bytes=MOST_BYTES_OF_GROUPS)
 async def offset_commit(call: Call[Request]) -> Response:
     request = call.request
+    if call.version >= OFFSET_COMMIT_TOPIC_IDS:
+        for listed in request.topics:
+            listed.name = name_of(call.broker, listed.topic_id)
     offsets, outcomes = sort_offsets(call.broker, request.topics)
     try:
         call.broker.groups.check_commit(
-            request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            call.version,
         )
         await call.broker.groups.commit(request.group_id, offsets)
     except KafkaError as error:
         outcomes.update(dict.fromkeys(offsets, error.error))
+    return _response(call, outcomes)
+
+
+def _response(call: Call[Request], outcomes: Mapping[TopicPartition, Error]) -> Response:
     return Response(
         topics=[
             Response.OffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=[
                     Response.OffsetCommitResponsePartition(
                         partition_index=requested.partition_index,
@@ -47,9 +70,15 @@ async def offset_commit(call: Call[Request]) -> Response:
                     for requested in topic.partitions
                 ],
             )
-            for topic in request.topics
+            for topic in call.request.topics
         ]
     )
+
+
+def name_of(broker: Node, topic_id: UUID) -> str:
+    """The name of a topic that is named by its id; "" where there is none."""
+    topic = broker.topics.by_id(topic_id)
+    return topic.name if topic is not None else ""
 
 
 def sort_offsets(
@@ -64,7 +93,7 @@ def sort_offsets(
             where = TopicPartition(topic.name, requested.partition_index)
             metadata = requested.committed_metadata or ""
             if broker.topics.partition(*where) is None:
-                outcomes[where] = Error.UNKNOWN_TOPIC_OR_PARTITION
+                outcomes[where] = Error.UNKNOWN_TOPIC_OR_PARTITION if topic.name else Error.UNKNOWN_TOPIC_ID
             elif len(metadata) > MAX_METADATA_CHARACTERS:
                 outcomes[where] = Error.OFFSET_METADATA_TOO_LARGE
             else:

@@ -7,19 +7,24 @@ of members whose subscription cannot be read, every topic is taken to be subscri
 from __future__ import annotations
 
 from tagwire import messages
-from tagwire.broker.groups.group import Group
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import OneKey
+from tagwire.broker.groups import embedded_protocol
+from tagwire.broker.groups.consumer_group import ConsumerGroup
+from tagwire.broker.groups.group_table import AnyGroup
 from tagwire.broker.registry import Call, handles
-from tagwire.errors import DecodeError, Error, KafkaError, UnsupportedVersionError
+from tagwire.errors import Error, KafkaError
 from tagwire.partitions import TopicPartition
 
 Request = messages.OffsetDeleteRequest
 Response = messages.OffsetDeleteResponse
 
-CONSUMER = "consumer"
-NEWEST_SUBSCRIPTION = 3
+
+def _refused(call: Call[Request], error: Error) -> Response:
+    return Response(error_code=error)
 
 
-@handles(Request, versions="0-0")
+@handles(Request, versions="0-0", coordinated=OneKey(GROUP, "group_id", _refused))
 async def offset_delete(call: Call[Request]) -> Response:
     request, groups = call.request, call.broker.groups
     group = groups.get(request.group_id)
@@ -63,16 +68,17 @@ def _outcome(call: Call[Request], topic: str, partition: int, subscribed: set[st
     return Error.GROUP_SUBSCRIBED_TO_TOPIC if topic in subscribed else Error.NONE
 
 
-def _subscribed(group: Group) -> set[str] | None:
+def _subscribed(group: AnyGroup) -> set[str] | None:
     """The topics that members are subscribed to; None where that cannot be known."""
-    if group.members and group.protocol_type != CONSUMER:
+    if isinstance(group, ConsumerGroup):
+        return group.subscribed_topics()
+    if group.members and group.protocol_type != embedded_protocol.TYPE:
         return None
     topics: set[str] = set()
     for member in group.members.values():
         for _, data in member.protocols:
             try:
-                version = min(int.from_bytes(data[:2], "big", signed=True), NEWEST_SUBSCRIPTION)
-                topics.update(messages.ConsumerProtocolSubscription.decode(data[2:], version, lenient=True).topics)
-            except (DecodeError, UnsupportedVersionError):
+                topics.update(embedded_protocol.read_subscription(data).topics)
+            except KafkaError:
                 return None
     return topics

@@ -1,6 +1,7 @@
 """OffsetFetch (key 9): fetch the committed offsets of groups.
 
-Versions 1-9; from version 2 null topics mean all that the group has, from version 8 several groups come at once. Where
+Versions 1-10; from version 2 null topics mean all that the group has, from version 8 several groups come at once, from
+version 9 a member of KIP-848 may say who it is, from version 10 topics are named by their ids alone. Where
 nothing is committed the offset is -1. With `require_stable`, from version 7, a partition that an open transaction
 would commit gets UNSTABLE_OFFSET_COMMIT. Source: KIP-447, KIP-709.
 """
@@ -11,11 +12,14 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tagwire import messages
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import ByVersion, ManyKeys, OneKey
 from tagwire.broker.groups.offsets import GroupOffsets
+from tagwire.broker.handlers.offset_commit import name_of
 from tagwire.broker.registry import Call, handles
-from tagwire.errors import Error
+from tagwire.errors import Error, KafkaError
 from tagwire.partitions import TopicPartition
-from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS
+from tagwire.rpc.version_gates import OFFSET_FETCH_ERROR, OFFSET_FETCH_GROUPS, OFFSET_FETCH_TOPIC_IDS
 
 Request = messages.OffsetFetchRequest
 Response = messages.OffsetFetchResponse
@@ -25,27 +29,42 @@ Topics = TypeVar("Topics")
 Partitions = TypeVar("Partitions", Response.OffsetFetchResponsePartition, Response.OffsetFetchResponsePartitions)
 
 
-@handles(Request, versions="1-9")
+def _refused(call: Call[Request], error: Error) -> Response:
+    if call.version >= OFFSET_FETCH_ERROR:
+        return Response(error_code=error)
+    return Response(
+        topics=[
+            Response.OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    Response.OffsetFetchResponsePartition(
+                        partition_index=index, committed_offset=-1, metadata="", error_code=error
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in call.request.topics or ()
+        ]
+    )
+
+
+def _group_refused(group_id: str, error: Error) -> Response.OffsetFetchResponseGroup:
+    return Response.OffsetFetchResponseGroup(group_id=group_id, error_code=error)
+
+
+ROUTED = ByVersion(
+    OneKey(GROUP, "group_id", _refused),
+    OFFSET_FETCH_GROUPS,
+    ManyKeys(GROUP, "groups", lambda group: str(group.group_id), "groups", _group_refused),
+)
+
+
+@handles(Request, versions="1-10", coordinated=ROUTED)
 async def offset_fetch(call: Call[Request]) -> Response:
     request = call.request
     if call.version >= OFFSET_FETCH_GROUPS:
-        return Response(
-            groups=[
-                Response.OffsetFetchResponseGroup(
-                    group_id=group.group_id,
-                    topics=_topics(
-                        call,
-                        group.group_id,
-                        None
-                        if group.topics is None
-                        else {topic.name: topic.partition_indexes for topic in group.topics},
-                        lambda name, found: Response.OffsetFetchResponseTopics(name=name, partitions=found),
-                        Response.OffsetFetchResponsePartitions,
-                    ),
-                )
-                for group in {group.group_id: group for group in request.groups}.values()
-            ]
-        )
+        groups = {group.group_id: group for group in request.groups}.values()
+        return Response(groups=[_group(call, group) for group in groups])
     topics = _topics(
         call,
         request.group_id,
@@ -54,6 +73,54 @@ async def offset_fetch(call: Call[Request]) -> Response:
         Response.OffsetFetchResponsePartition,
     )
     return Response(topics=topics)
+
+
+def _group(call: Call[Request], group: Request.OffsetFetchRequestGroup) -> Response.OffsetFetchResponseGroup:
+    result = Response.OffsetFetchResponseGroup(group_id=group.group_id)
+    try:
+        call.broker.groups.check_fetch(group.group_id, group.member_id, group.member_epoch)
+    except KafkaError as error:
+        result.error_code = error.code
+        return result
+    by_id = call.version >= OFFSET_FETCH_TOPIC_IDS
+    requested: dict[str, list[int]] | None = None
+    unknown: list[Response.OffsetFetchResponseTopics] = []
+    if group.topics is not None:
+        requested = {}
+        for topic in group.topics:
+            name = name_of(call.broker, topic.topic_id) if by_id else topic.name
+            if by_id and not name:
+                unknown.append(_unknown(topic))
+            else:
+                requested[name] = topic.partition_indexes
+    found = _topics(
+        call,
+        group.group_id,
+        requested,
+        lambda name, found: Response.OffsetFetchResponseTopics(name=name, partitions=found),
+        Response.OffsetFetchResponsePartitions,
+    )
+    if by_id:
+        for listed in found:
+            topic_now = call.broker.topics.get(listed.name)
+            if topic_now is not None:
+                listed.topic_id = topic_now.topic_id
+        found = [listed for listed in found if listed.topic_id.int]
+    result.topics = [*found, *unknown]
+    return result
+
+
+def _unknown(topic: Request.OffsetFetchRequestTopics) -> Response.OffsetFetchResponseTopics:
+    """What is told of a topic whose id is none."""
+    return Response.OffsetFetchResponseTopics(
+        topic_id=topic.topic_id,
+        partitions=[
+            Response.OffsetFetchResponsePartitions(
+                partition_index=index, committed_offset=-1, metadata="", error_code=Error.UNKNOWN_TOPIC_ID
+            )
+            for index in topic.partition_indexes
+        ],
+    )
 
 
 def _topics(

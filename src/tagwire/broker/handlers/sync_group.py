@@ -7,13 +7,29 @@ assignments are stored before the response.
 from __future__ import annotations
 
 from tagwire import messages
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import OneKey
 from tagwire.broker.registry import MOST_BYTES_OF_GROUPS, Call, handles
+from tagwire.errors import Error
 
 Request = messages.SyncGroupRequest
 Response = messages.SyncGroupResponse
 
 
-@handles(Request, versions="0-5", waits=True, most_bytes=MOST_BYTES_OF_GROUPS)
+def _refused(call: Call[Request], error: Error) -> Response:
+    return Response(error_code=error)
+
+
+ROUTED = OneKey(GROUP, "group_id", _refused)
+
+
+@handles(
+    Request,
+    versions="0-5",
+    coordinated=OneKey(GROUP, "group_id", _refused),
+    waits=True,
+    most_bytes=MOST_BYTES_OF_GROUPS,
+)
 async def sync_group(call: Call[Request]) -> Response:
     request = call.request
     result = await call.broker.groups.sync(

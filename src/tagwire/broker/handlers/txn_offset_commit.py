@@ -6,12 +6,15 @@ told of the group by AddOffsetsToTxn.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from tagwire import messages
+from tagwire.broker.cluster_image import GROUP
+from tagwire.broker.coordinated import OneKey
 from tagwire.broker.handlers.offset_commit import sort_offsets
 from tagwire.broker.registry import MOST_BYTES_OF_GROUPS, Call, handles
-from tagwire.errors import KafkaError
+from tagwire.errors import Error, KafkaError
 from tagwire.partitions import TopicPartition
 from tagwire.records.internal_topics import OFFSETS
 
@@ -19,7 +22,13 @@ Request = messages.TxnOffsetCommitRequest
 Response = messages.TxnOffsetCommitResponse
 
 
-@handles(Request, versions="0-4", most_bytes=MOST_BYTES_OF_GROUPS)
+def _refused(call: Call[Request], error: Error) -> Response:
+    topics = call.request.topics
+    named = (TopicPartition(topic.name, each.partition_index) for topic in topics for each in topic.partitions)
+    return _response(call, dict.fromkeys(named, error))
+
+
+@handles(Request, versions="0-4", coordinated=OneKey(GROUP, "group_id", _refused), most_bytes=MOST_BYTES_OF_GROUPS)
 async def txn_offset_commit(call: Call[Request]) -> Response:
     request = call.request
     offsets, outcomes = sort_offsets(call.broker, request.topics)
@@ -38,6 +47,10 @@ async def txn_offset_commit(call: Call[Request]) -> Response:
         )
     except KafkaError as error:
         outcomes.update(dict.fromkeys(offsets, error.error))
+    return _response(call, outcomes)
+
+
+def _response(call: Call[Request], outcomes: Mapping[TopicPartition, Error]) -> Response:
     return Response(
         topics=[
             Response.TxnOffsetCommitResponseTopic(
@@ -50,7 +63,7 @@ async def txn_offset_commit(call: Call[Request]) -> Response:
                     for requested in topic.partitions
                 ],
             )
-            for topic in request.topics
+            for topic in call.request.topics
         ]
     )
 
@@ -60,4 +73,4 @@ def _check_member(call: Call[Request]) -> None:
     generation, member_id = request.generation_id_or_member_epoch, request.member_id
     # A producer that does not say which member it is takes the risk that the group has moved on.
     if generation >= 0 or member_id or request.group_instance_id is not None or not request.group_id:
-        call.broker.groups.check_commit(request.group_id, member_id, request.group_instance_id, generation)
+        call.broker.groups.check_commit(request.group_id, member_id, request.group_instance_id, generation, None)

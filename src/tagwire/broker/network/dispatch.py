@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tagwire.broker.apis import FIXED, Apis
 from tagwire.broker.handlers.api_versions import unsupported_version
 from tagwire.broker.interception import Intercepted
@@ -32,6 +34,8 @@ async def respond(request: AnyRequest, session: Session, broker: Node, apis: Api
         raise HangUp(f"its {len(request.body)} bytes are over {served.most_bytes}")
     call = Call(request.decode(), request.version, request.client_id, session, broker, request.header)
     handler = served.handler
+    if served.coordinated is not None and not broker.image.is_alone:
+        handler = partial(served.coordinated.respond, handle=handler)
     interception = broker.hooks.interceptions.of(request.api_key)
     if interception is None:
         return await handler(call)

@@ -38,6 +38,9 @@ JOIN_GRACE: Final = 5.0
 
 _NO_COORDINATOR: Final = (Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR)
 
+# So often in a row an assignment may be of topics that are not subscribed to, before that is an error.
+_STRANGE_ASSIGNMENTS: Final = 3
+
 # What the next JoinGroup mends.
 _REJOINS: Final = (
     Error.UNKNOWN_MEMBER_ID,
@@ -100,6 +103,7 @@ class ClassicMembership:
         self._heartbeat_at = NEVER
         self._session_until = NEVER
         self._failed_heartbeats = 0
+        self._strange_assignments = 0
         self._rebalanced_from: float | None = None
 
     # What the consumer asks ----------------------------------------------------------------------------------------
@@ -407,10 +411,10 @@ class ClassicMembership:
     async def _complete(self, assignment: Assignment) -> None:
         """Takes the assignment (ConsumerCoordinator.onJoinComplete)."""
         generation, partitions = self._generation, set(assignment.partitions)
-        self._check_topics(partitions)
-        if any(not self._topics.admits(partition.topic) for partition in partitions):
-            self.request_rejoin("received assignment does not match the current subscription")
+        if strange := self._strange(partitions):
+            self._refuse_assignment(strange)
             return
+        self._strange_assignments = 0
         self._topics.add(frozenset(partition.topic for partition in partitions))
         self._joined_topics |= {partition.topic for partition in partitions}
         owned = self._handler.owned
@@ -422,15 +426,21 @@ class ClassicMembership:
         self._assignors[generation.protocol].on_assignment(assignment, self.metadata)
         await self._handler.assign(partitions - owned)
 
-    def _check_topics(self, partitions: Iterable[TopicPartition]) -> None:
-        """Raises RemoteProtocolError where the leader assigned what this member did not join for."""
-        for partition in partitions:
-            topic = partition.topic
-            if topic not in self._joined_topics and not (self._topics.has_pattern and self._topics.admits(topic)):
-                raise RemoteProtocolError(
-                    f"assignment of group {self._settings.group!r}: it names {partition}, a topic that the member "
-                    "has not subscribed to"
-                )
+    def _strange(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """What of an assignment is not of a topic that the member has subscribed to."""
+        return sorted(partition for partition in partitions if not self._topics.admits(partition.topic))
+
+    def _refuse_assignment(self, strange: list[TopicPartition]) -> None:
+        """Joins again: the subscription may have changed meanwhile, or, of a static member, since it was here last.
+        Raises RemoteProtocolError where that was tried and does not help."""
+        self._strange_assignments += 1
+        if self._strange_assignments > _STRANGE_ASSIGNMENTS and strange[0].topic not in self._joined_topics:
+            self._strange_assignments = 0
+            raise RemoteProtocolError(
+                f"assignment of group {self._settings.group!r}: it names {strange[0]}, a topic that the member has not "
+                "subscribed to"
+            )
+        self.request_rejoin("received assignment does not match the current subscription")
 
     # Topics --------------------------------------------------------------------------------------------------------
 

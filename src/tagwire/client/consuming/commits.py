@@ -5,7 +5,9 @@ Kafka's class is CommitRequestManager, and ConsumerCoordinator before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Final
 
 from tagwire import messages
@@ -16,7 +18,7 @@ from tagwire.client.consuming.group_coordinator import GroupCoordinator
 from tagwire.client.consuming.membership import Membership
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.transaction_manager import GroupMetadata
-from tagwire.client.scheduling import Lock, sleep
+from tagwire.client.scheduling import NEVER, Wait, sleep
 from tagwire.errors import CommitFailedError, Error, KafkaError, RemoteProtocolError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS, OFFSET_FETCH_REQUIRE_STABLE
@@ -61,7 +63,7 @@ class OffsetCommits:
         self._coordinator = coordinator
         self._group = group
         self._membership = membership
-        self._order = Lock()
+        self._turns: deque[object] = deque()  # of commits, in the order in which they were asked for
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float) -> None:
         """Commits. What may succeed later is tried again until the deadline.
@@ -72,7 +74,7 @@ class OffsetCommits:
         """
         if not offsets:
             return
-        async with self._order:
+        async with self._turn():
             retry = self._network.retry(deadline)
             while True:
                 sent = self._member()
@@ -114,6 +116,16 @@ class OffsetCommits:
         )
         self._take(response, wanted, found)
         return found
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        turn = object()
+        self._turns.append(turn)
+        try:
+            await Wait(lambda: self._turns[0] is turn, NEVER)
+            yield
+        finally:
+            self._turns.remove(turn)
 
     def _group_coordinator(self) -> GroupCoordinator:
         membership = self._membership()

@@ -371,8 +371,9 @@ class ConsumerCore:
                 await self._commit_quietly(deadline)
             if self.work.subscription.is_member:
                 kind = RebalanceKind.REVOKED if self.work.is_member else RebalanceKind.LOST
-                assigned = [*self.work.subscription.assigned]
-                await self._tell_listener(kind, assigned)
+                assigned = self.work.subscription.assigned
+                known = [partition for partition, one in assigned.items() if one.is_announced]
+                await self._tell_listener(kind, known)
         except Exception as error:
             failed = error
         self._given.forget()

@@ -197,15 +197,16 @@ class ConsumerWork:
 
     async def revoke(self, partitions: Set[TopicPartition]) -> None:
         """As `RebalanceHandler.revoke`."""
-        self._release(partitions)
-        async with self._announced(RebalanceKind.REVOKED, partitions):
+        released = self._release(partitions)
+        async with self._announced(RebalanceKind.REVOKED, _known(released)):
             self.subscription.remove(partitions)
 
     async def lose(self, partitions: Set[TopicPartition]) -> None:
         """As `RebalanceHandler.lose`."""
-        for one in self._release(partitions):
+        released = self._release(partitions)
+        for one in released:
             one.is_lost = True
-        async with self._announced(RebalanceKind.LOST, partitions):
+        async with self._announced(RebalanceKind.LOST, _known(released)):
             self.subscription.remove(partitions)
 
     async def assign(self, partitions: Set[TopicPartition]) -> None:
@@ -373,8 +374,9 @@ class ConsumerWork:
     async def rewind(self) -> None:
         """Fetches anew what the application is not done with."""
         for one in self.subscription.assigned.values():
-            if one.consumed is not None:
-                one.fetch_position.seek(*one.consumed)
+            offset, leader_epoch = one.consumed or one.fetch_position.began
+            if offset != UNKNOWN:
+                one.fetch_position.seek(offset, leader_epoch)
 
     async def _resolved(self, positions: Mapping[TopicPartition, object]) -> dict[TopicPartition, GivenPosition]:
         """(offset, leader epoch) of each. Raises ConfigError for what means nothing."""
@@ -450,7 +452,12 @@ class ConsumerWork:
     # What the application asks for: commits ------------------------------------------------------------------------
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float) -> None:
-        """Commits. Raises as `OffsetCommits.commit`, and ConsumerStateError without a group."""
+        """Commits, after what was to be committed before. Raises as `OffsetCommits.commit`, and ConsumerStateError
+        without a group."""
+        self._begin_commits()
+        await self._commit(offsets, deadline)
+
+    async def _commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float) -> None:
         await self._group_commits().commit(offsets, deadline)
         for partition, committed in offsets.items():
             if (one := self.subscription.assigned.get(partition)) is not None:
@@ -480,7 +487,7 @@ class ConsumerWork:
     def _begin_commits(self) -> None:
         while self._commits_wanted:
             offsets, callback = self._commits_wanted.popleft()
-            work = self.commit(offsets, self._network.deadline())
+            work = self._commit(offsets, self._network.deadline())
             self._tasks.start(object(), work, partial(self._committed_later, offsets, callback))
 
     def _committed_later(
@@ -515,6 +522,11 @@ class ConsumerWork:
                 await self.commit_consumed(self._network.deadline())
             except TagwireError as error:
                 logger.warning("offsets were not committed automatically: %s", error)
+
+
+def _known(released: Collection[AssignedPartition]) -> list[TopicPartition]:
+    """Those that the listener has heard of."""
+    return [one.partition for one in released if one.is_announced]
 
 
 def _name(one: AssignedPartition) -> str:

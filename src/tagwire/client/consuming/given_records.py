@@ -67,7 +67,8 @@ class GivenRecords:
         )
 
     def read(self, records: list[Record]) -> Iterator[Record]:
-        """Gives records one after the other."""
+        """Gives records one after the other; nothing more by an iterator that was given before."""
+        self._read.clear()
         self._read = records
         self._reader = iter(records)
         return self._reader

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tagwire.broker.groups.group import MAX_GROUP_BYTES, MAX_MEMBERS, STORE_AGAIN_MS, Group
+from tagwire.broker.groups.classic_group import MAX_GROUP_BYTES, MAX_MEMBERS, STORE_AGAIN_MS, ClassicGroup
 from tagwire.broker.groups.membership import GroupMetadata, Joining, JoinResult, State
 from tagwire.errors import Error, KafkaError
 
@@ -26,7 +26,7 @@ class Talk:
 
     def __init__(self):
         numbers = count()
-        self.group = Group("g", lambda name: f"{name}-{next(numbers)}")
+        self.group = ClassicGroup("g", lambda name: f"{name}-{next(numbers)}")
         self.now = 1000
         self.joined = {}
         self.synced = {}
@@ -81,7 +81,7 @@ class Talk:
 
     def restarted(self):
         """The group as a restart finds it."""
-        group = Group("g", str)
+        group = ClassicGroup("g", str)
         group.restore(self.stored, self.now)
         return group
 
@@ -259,6 +259,15 @@ def test_a_static_member_comes_back_without_a_rebalance_and_the_old_one_is_fence
     assert talk.sync("a", instance="one").assignment == b"all"
     assert talk.group.heartbeat(old, "one", 1, talk.now) is Error.FENCED_INSTANCE_ID
     assert talk.join("x", old, instance="one").error is Error.FENCED_INSTANCE_ID
+
+
+def test_a_static_member_that_tells_something_else_comes_back_without_a_rebalance(talk):
+    talk.join("a", instance="one")
+    talk.sync("a", {"a-0": b"a", "one-0": b"all"}, instance="one")
+    again = talk.join("a", instance="one", protocols=(("range", b"its generation is over"),))
+    assert (again.generation, talk.group.state) == (1, State.STABLE)
+    assert talk.stored.members[0].subscription == b"its generation is over"
+    assert talk.sync("a", instance="one").assignment == b"all"
 
 
 def test_a_static_leader_that_cannot_skip_is_not_told_that_it_leads(talk):

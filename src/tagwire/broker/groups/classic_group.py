@@ -20,9 +20,10 @@ Source: KIP-62, KIP-345, KIP-394, Kafka's GroupCoordinator.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 
 from tagwire.broker.groups.membership import (
     GroupMetadata,
@@ -30,6 +31,7 @@ from tagwire.broker.groups.membership import (
     JoinReply,
     JoinResult,
     Member,
+    Protocols,
     State,
     SyncReply,
     SyncResult,
@@ -69,7 +71,7 @@ class Proposal:
     held_bytes: int = 0
 
 
-class Group:
+class ClassicGroup:
     """A group and its members.
 
     Args:
@@ -99,8 +101,11 @@ class Group:
         self._expected: dict[str, int] = {}
         self._deadline_ms: int | None = None
 
-    def restore(self, stored: GroupMetadata, now_ms: int) -> None:
-        """Take over what was stored of it; its members get their session timeouts anew."""
+    def restore(
+        self, stored: GroupMetadata, now_ms: int, spoken: Mapping[str, Protocols] = MappingProxyType({})
+    ) -> None:
+        """Take over what was stored of it; its members get their session timeouts anew. `spoken` is what they speak,
+        by member id, where more is known than the group's protocol."""
         self.generation, self.protocol, self.leader = stored.generation, stored.protocol, stored.leader
         self.protocol_type = stored.protocol_type
         self.members = {
@@ -111,7 +116,7 @@ class Group:
                 member.client_host,
                 member.session_timeout_ms,
                 member.rebalance_timeout_ms,
-                ((stored.protocol or "", member.subscription),),
+                spoken.get(member.member_id, ((stored.protocol or "", member.subscription),)),
                 now_ms + member.session_timeout_ms,
                 member.assignment,
                 synced=True,
@@ -165,6 +170,17 @@ class Group:
     def is_idle(self) -> bool:
         """Whether it has no members, and nobody was given an id who could come back with it."""
         return not self.members and not self._expected
+
+    def begin_rebalance(self, now_ms: int) -> None:
+        """Have every member join again."""
+        self._check_free()
+        self._rebalance(now_ms)
+
+    def dissolve(self) -> None:
+        """Tell whoever waits for a response to join again: the group goes on as another one."""
+        for member in self.members.values():
+            member.complete_join(JoinResult(Error.REBALANCE_IN_PROGRESS, member.member_id))
+            member.complete_sync(SyncResult(Error.REBALANCE_IN_PROGRESS))
 
     def tick(self, now_ms: int) -> None:
         """Give up whoever was not heard of in time, and end a rebalance whose time is up."""
@@ -331,10 +347,9 @@ class Group:
     def _replace(self, old: Member, joining: Joining, now_ms: int, reply: JoinReply) -> None:
         """A static member has come back and does not know its member id any more."""
         member_id = self._new_member_id(joining.instance_id or joining.client_id)
-        told = dict(joining.protocols).get(self.protocol or "", b"")
-        same = old.metadata(self.protocol) == told
         others = [member for member in self.members.values() if member is not old]
-        if self.state is State.STABLE and same and self._choose_protocol([*others, joining]) == self.protocol:
+        # What it tells of itself may differ, as Kafka has it: a consumer tells its last generation, which is none now.
+        if self.state is State.STABLE and self._choose_protocol([*others, joining]) == self.protocol:
             renamed = replace(
                 old.stored(self.protocol, old.assignment),
                 member_id=member_id,
@@ -342,6 +357,7 @@ class Group:
                 client_host=joining.client_host,
                 session_timeout_ms=joining.session_timeout_ms,
                 rebalance_timeout_ms=joining.rebalance_timeout_ms,
+                subscription=dict(joining.protocols).get(self.protocol or "", b""),
             )
             stored = [member.stored(self.protocol, member.assignment) for member in others]
             leader = member_id if old.member_id == self.leader else self.leader

@@ -1,0 +1,65 @@
+"""What members of KIP-848 say and are told, and the steps that a group takes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from tagwire.broker.groups.consumer_changes import Change
+from tagwire.broker.groups.consumer_member import JOINING, Partitions
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """What a member says in a ConsumerGroupHeartbeat; None where it does not say, and all is as before.
+
+    Attributes:
+        epoch: the member's; or JOINING, LEAVING, LEAVING_STATIC.
+        rebalance_timeout_ms: -1 where it does not say.
+        owned: the partitions that it has.
+    """
+
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    topics: frozenset[str] | None = None
+    regex: str | None = None
+    assignor: str | None = None
+    owned: Partitions | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it says all that there is to say, as one does that joins, or that does not know what was heard."""
+        subscribes = self.topics is not None or self.regex is not None
+        return self.epoch == JOINING or (self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatResult:
+    """What a member is told: `assigned` is None where nothing is new."""
+
+    member_id: str
+    epoch: int
+    assigned: Partitions | None = None
+
+
+@dataclass(slots=True)
+class Step(Generic[Result]):
+    """What a request or time makes of a group.
+
+    Attributes:
+        result: what to tell whoever requested it, once the changes are stored.
+        changes: what is to be stored.
+        then: what else is done once it is, with the time: what a restart need not know.
+    """
+
+    result: Result
+    changes: list[Change] = field(default_factory=list)
+    then: Callable[[int], None] = lambda now_ms: None

@@ -1,0 +1,301 @@
+"""The rules of a consumer, by a made-up clock: what it gives, commits and gives up, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tagwire import messages
+from tagwire.client import RebalanceListener
+from tagwire.errors import CommitFailedError, Error, KafkaError, RemoteProtocolError
+from tagwire.partitions import TopicPartition
+from tagwire.records import Record
+
+from .fake_broker import Close
+from .memory_consumers import MemoryConsumer, Room
+
+AT = TopicPartition("t", 0)
+
+
+def offsets(found: Sequence[Record]) -> list[int]:
+    return [record.offset for record in found]
+
+
+def subscribed(room: Room, listener: RebalanceListener | None = None, **options: Any) -> MemoryConsumer:
+    consumer = room.consumer(**options)
+    consumer.call(consumer.core.subscribe("t", None, listener))
+    return consumer
+
+
+def test_what_was_given_before_the_last_poll_is_committed_automatically_and_nothing_beyond() -> None:
+    room = Room()
+    room.fill(30)
+    consumer = subscribed(room, auto_commit=True, auto_commit_interval=5.0, max_poll_records=10)
+    assert offsets(consumer.drained(10)) == [*range(10)]
+    room.pass_time(60)
+    assert room.committed == {}
+    assert offsets(consumer.poll()) == [*range(10, 20)]
+    room.pass_time(60)
+    assert room.committed == {AT: 10}
+    consumer.close()
+    assert room.committed == {AT: 20}
+
+
+def test_records_read_one_by_one_count_as_given_up_to_the_one_that_was_asked_for() -> None:
+    room = Room()
+    room.fill(30)
+    consumer = subscribed(room)
+    reader = consumer.call(consumer.core.read())
+    assert [next(reader).offset for _ in range(7)] == [*range(7)]
+    assert consumer.call(consumer.core.position(AT, 0)) == 7
+    consumer.call(consumer.core.commit(None, None))
+    assert room.committed == {AT: 7}
+    assert offsets(consumer.poll(most=3)) == [7, 8, 9]  # what is read in another way goes on where that one was
+    consumer.call(consumer.core.seek(AT, 20))
+    assert offsets(consumer.drained(10)) == [*range(20, 30)]
+    assert next(reader, None) is None
+
+
+def test_a_partition_that_is_paused_while_its_records_are_read_goes_on_where_it_was() -> None:
+    room = Room(2)
+    room.fill(10)
+    room.fill(10, 1)
+    consumer = subscribed(room)
+    reader = consumer.call(consumer.core.read())
+    first = next(reader)
+    at = TopicPartition("t", first.partition or 0)
+    consumer.call(consumer.core.pause([at], is_paused=True))
+    rest = [*reader, *consumer.poll(2.0)]
+    assert {record.partition for record in rest} <= {1 - at.partition}
+    consumer.call(consumer.core.pause([at], is_paused=False))
+    found = [record for record in rest + consumer.drained(19 - len(rest)) if record.partition == at.partition]
+    assert offsets(found) == [*range(1, 10)]
+
+
+def test_an_interrupted_call_is_as_if_it_had_not_been() -> None:
+    room = Room()
+    room.fill(30)
+    consumer = subscribed(room, max_poll_records=10)
+    assert offsets(consumer.drained(10)) == [*range(10)]
+    consumer.poll()  # its result is lost: the interrupt came before anybody had it
+    consumer.call(consumer.core.rewind())
+    assert offsets(consumer.drained(20)) == [*range(10, 30)]
+
+
+def test_commits_that_may_succeed_later_are_tried_again_and_none_overtakes_another() -> None:
+    room = Room()
+    room.fill(10)
+    consumer = subscribed(room)
+    consumer.drained(10)
+    kind = messages.OffsetCommitResponse
+
+    def loading(message: Any) -> Any:
+        partition = kind.OffsetCommitResponsePartition(partition_index=0, error_code=Error.COORDINATOR_LOAD_IN_PROGRESS)
+        return kind(topics=[kind.OffsetCommitResponseTopic(name="t", partitions=[partition])])
+
+    room.cluster.script("OffsetCommit", Close(), loading, loading)
+    told: list[tuple[int, object]] = []
+    for offset in (3, 7, 5):
+        consumer.call(
+            consumer.core.commit_async({AT: offset}, lambda found, error: told.append((found[AT].offset, error)))
+        )
+    consumer.call(consumer.core.commit({AT: 6}, None))
+    assert told == [(3, None), (7, None), (5, None)]
+    assert room.committed == {AT: 6}
+
+
+def test_a_commit_of_who_was_thrown_out_tells_why_and_what_to_do() -> None:
+    room = Room()
+    room.fill(10)
+    consumer = subscribed(room, max_poll_interval=10.0)
+    consumer.drained(10)
+    room.pass_time(11)
+    with pytest.raises(CommitFailedError, match=r"no member of its group any more.*max\.poll\.interval\.ms") as caught:
+        consumer.call(consumer.core.commit(None, None))
+    assert caught.value.error is Error.UNKNOWN_MEMBER_ID
+    assert room.committed == {}
+    assert offsets(consumer.drained(10)) == [*range(10)]
+
+
+def test_nothing_is_given_of_a_partition_that_may_be_anothers() -> None:
+    room = Room()
+    room.fill(30)
+    consumer = subscribed(room, session_timeout=10.0, max_poll_records=10)
+    consumer.drained(10)
+    room.driver._clock += 11  # the process was stopped meanwhile
+    lost: list[Sequence[TopicPartition]] = []
+
+    class Told(RebalanceListener):
+        def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> None:
+            lost.append(partitions)
+
+    consumer.core._listener = Told()
+    assert consumer.poll(0.0) == []
+    assert offsets(consumer.drained(10)) == [*range(10)]
+    assert lost == [[AT]]
+
+
+def test_a_group_that_may_not_be_joined_is_told_by_every_poll() -> None:
+    room = Room()
+    refused = messages.JoinGroupResponse(error_code=Error.GROUP_AUTHORIZATION_FAILED)
+    room.cluster.script("JoinGroup", lambda _: refused, lambda _: refused)
+    room.fill(3)
+    consumer = subscribed(room)
+    for _ in range(2):
+        with pytest.raises(KafkaError, match="GROUP_AUTHORIZATION_FAILED"):
+            consumer.poll(5.0)
+    assert offsets(consumer.drained(3)) == [0, 1, 2]
+
+
+def test_offsets_of_partitions_that_nobody_asked_about_are_an_error_in_bounded_time() -> None:
+    room = Room()
+    kind = messages.OffsetFetchResponse
+
+    def garbled(message: Any) -> Any:
+        partition = kind.OffsetFetchResponsePartitions(partition_index=7, committed_offset=3)
+        topic = kind.OffsetFetchResponseTopics(name="t", partitions=[partition])
+        return kind(groups=[kind.OffsetFetchResponseGroup(group_id="g", topics=[topic])])
+
+    room.cluster.script("OffsetFetch", garbled)
+    room.fill(3)
+    consumer = subscribed(room)
+    with pytest.raises(RemoteProtocolError, match=r"t-7 is told twice, or was not requested"):
+        consumer.poll(5.0)
+    assert offsets(consumer.drained(3)) == [0, 1, 2]
+
+
+def test_a_commit_that_tells_of_other_partitions_is_an_error() -> None:
+    room = Room()
+    room.fill(3)
+    consumer = subscribed(room)
+    consumer.drained(3)
+    room.cluster.script("OffsetCommit", lambda _: messages.OffsetCommitResponse(topics=[]))
+    with pytest.raises(RemoteProtocolError, match="t-0 is missing in the response"):
+        consumer.call(consumer.core.commit(None, None))
+
+
+class Ledger(RebalanceListener):
+    """Holds a consumer to: of a partition that it keeps, each record comes after the one before."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.next: dict[TopicPartition, int] = {}
+        self.seen: dict[TopicPartition, set[int]] = {}
+
+    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        for partition in partitions:
+            assert partition not in self.next
+            self.next[partition] = self.room.committed.get(partition, 0)
+
+    def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        for partition in partitions:
+            del self.next[partition]
+
+    def take(self, found: Sequence[Record]) -> None:
+        for record in found:
+            partition = TopicPartition(record.topic or "", record.partition or 0)
+            assert record.offset == self.next[partition], f"{partition}: {record.offset} after {self.next[partition]}"
+            assert record.value == b"%d" % record.offset
+            self.next[partition] += 1
+            self.seen.setdefault(partition, set()).add(record.offset)
+
+
+PARTITIONS = 3
+WHO = st.integers(0, 2)
+WHERE = st.integers(0, PARTITIONS - 1)
+STEPS = st.one_of(
+    st.tuples(st.just("poll"), WHO, st.sampled_from([0.0, 0.05, 1.0])),
+    st.tuples(st.just("read"), WHO, st.integers(0, 12)),
+    st.tuples(st.just("fill"), WHERE, st.integers(1, 20)),
+    st.tuples(st.just("seek"), WHO, st.integers(0, 30)),
+    st.tuples(st.sampled_from(["pause", "resume"]), WHO, WHERE),
+    st.tuples(st.sampled_from(["commit", "rejoin", "close", "kill", "rewind"]), WHO, st.just(0)),
+    st.tuples(st.just("wait"), WHO, st.sampled_from([0.1, 3.0, 12.0])),
+)
+
+
+@given(
+    st.lists(STEPS, max_size=30),
+    st.sampled_from(["range", "roundrobin", "sticky", "cooperative-sticky"]),
+    st.booleans(),
+    st.integers(0, 100),
+)
+@settings(deadline=None, max_examples=60)
+def test_no_record_comes_twice_to_who_keeps_its_partition_and_none_is_left_out(
+    steps: list[tuple[str, int, Any]], assignor: str, auto_commit: bool, seed: int
+) -> None:
+    room = Room(PARTITIONS, seed)
+    options = {
+        "assignors": assignor,
+        "auto_commit": auto_commit,
+        "auto_commit_interval": 0.2,
+        "max_poll_records": 7,
+        "session_timeout": 10.0,
+        "max_poll_interval": 10.0,
+    }
+    members: dict[int, tuple[MemoryConsumer, Ledger]] = {}
+    seen: dict[TopicPartition, set[int]] = {}
+
+    def member(who: int) -> tuple[MemoryConsumer, Ledger]:
+        if who not in members:
+            ledger = Ledger(room)
+            ledger.seen = seen
+            members[who] = subscribed(room, ledger, **options), ledger
+        return members[who]
+
+    for step, who, what in steps:
+        if step == "fill":
+            room.fill(what, who)
+            continue
+        consumer, ledger = member(who)
+        if step == "poll":
+            ledger.take(consumer.poll(what))
+        elif step == "read" and consumer.core.work.fetched.has_any:
+            reader = consumer.call(consumer.core.read())
+            ledger.take([record for _, record in zip(range(what), reader)])
+        elif step == "seek":
+            for partition in consumer.core.assignment & ledger.next.keys():
+                if what <= room.log[partition.partition].end:
+                    consumer.call(consumer.core.seek(partition, what))
+                    ledger.next[partition] = what
+        elif step in ("pause", "resume"):
+            named = consumer.core.assignment & {TopicPartition("t", what)}
+            consumer.call(consumer.core.pause(list(named), is_paused=step == "pause"))
+        elif step == "commit":
+            try:
+                consumer.call(consumer.core.commit(None, 1.0))
+            except CommitFailedError:
+                continue
+            for partition in ledger.next.keys() & room.committed.keys():
+                assert room.committed[partition] <= ledger.next[partition]
+        elif step == "rejoin":
+            consumer.call(consumer.core.rejoin("a test"))
+        elif step == "close":
+            members.pop(who)
+            consumer.close()
+        elif step == "kill":
+            members.pop(who)
+            consumer.kill()
+        elif step == "rewind":
+            consumer.poll(0.0)  # nobody ever has what it gives
+            consumer.call(consumer.core.rewind())
+        else:
+            room.pass_time(what)
+    for consumer, _ in members.values():
+        consumer.kill()
+    room.pass_time(11.0)
+    ledger = Ledger(room)
+    last = subscribed(room, ledger, **options)
+    wanted = {partition: {*range(room.committed.get(partition, 0), log.end)} for partition, log in _logs(room).items()}
+    ledger.take(last.drained(sum(map(len, wanted.values()))))
+    assert {partition: found for partition, found in ledger.seen.items() if found} == {
+        partition: found for partition, found in wanted.items() if found
+    }
+
+
+def _logs(room: Room) -> dict[TopicPartition, Any]:
+    return {TopicPartition("t", index): log for index, log in enumerate(room.log)}
