@@ -312,6 +312,27 @@ class ConsumerWalks:
                 polled_until(lambda: again.assignment() == kept, again, second)
         assert len(kept) == 1
 
+    def test_a_static_member_leaves_its_group_for_good_where_it_is_told_to(self, walk: Walk) -> None:
+        topic, group = walk.topic(), walk.name()
+        for leave, members in ((None, 1), (True, 0)):
+            consumer = member(walk, group, instance_id="one")
+            consumer.subscribe(topic)
+            polled_until(lambda: len(consumer.assignment()) == 1, consumer)  # noqa: B023
+            consumer.close(leave=leave)
+            assert len(walk.admin.describe_groups([group])[group].members) == members
+
+    def test_a_consumer_measures_what_it_does(self, walk: Walk) -> None:
+        walk.fill(topic := walk.topic(), 10)
+        with member(walk, walk.name()) as consumer:
+            consumer.subscribe(topic)
+            drained(consumer, 10)
+            consumer.commit()
+            found = consumer.metrics()
+        assert found["consumer-coordinator-metrics"]["assigned-partitions"] == 1
+        assert found["consumer-coordinator-metrics"]["commit-total"] == 1
+        assert found["consumer-fetch-manager-metrics"]["records-consumed-total"] == 10
+        assert found["consumer-metrics"]["commit-sync-time-ns-total"]
+
     def test_a_waiting_consumer_is_woken_by_another_thread(self, walk: Walk) -> None:
         with member(walk, walk.name()) as consumer:
             consumer.subscribe(walk.topic())

@@ -164,9 +164,9 @@ class ClassicMembership:
                 await self._handler.lose(self._handler.owned)
             raise
 
-    async def leave(self, deadline: float, reason: str) -> None:
+    async def leave(self, deadline: float, reason: str, *, leaves: bool | None = None) -> None:
         self._is_leaving = True
-        await self._tell_leaving(deadline, reason)
+        await self._tell_leaving(deadline, reason, leaves=leaves)
 
     # The membership ------------------------------------------------------------------------------------------------
 
@@ -194,12 +194,14 @@ class ClassicMembership:
         self.coordinator.mark_unknown(late)
         self._reset(late, keeps_id=True)
 
-    async def _tell_leaving(self, deadline: float, reason: str) -> None:
+    async def _tell_leaving(self, deadline: float, reason: str, *, leaves: bool | None = None) -> None:
         """Leaves, where the group would else wait for the session to end, and forgets the generation. A static member
-        does not say so: it may come back."""
+        does not say so, if nobody wants it to: it may come back."""
+        if leaves is None:
+            leaves = self._settings.instance_id is None
         member, state = self._generation.member_id, self.state
         self._reset(reason, keeps_id=False)
-        if not member or self._settings.instance_id is not None or not self.coordinator.is_known:
+        if not member or not leaves or not self.coordinator.is_known:
             return
         if state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE):
             self.coordinator.close()  # what waits there for the other members would have the response come first

@@ -14,11 +14,12 @@ from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.blocking_driver import BlockingDriver
 from tagwire.client.client import Client
 from tagwire.client.config import Bootstrap
+from tagwire.client.consuming.consumer_commits import CommitCallback
 from tagwire.client.consuming.consumer_core import ConsumerCore
 from tagwire.client.consuming.consumer_settings import ConsumerOptions, settings_of
-from tagwire.client.consuming.consumer_work import CommitCallback
 from tagwire.client.consuming.listener import RebalanceListener
 from tagwire.client.core_thread import CoreThread
+from tagwire.client.metrics import MetricValues
 from tagwire.client.offset_ranges import Lag, Position
 from tagwire.client.offset_spec import OffsetSpec
 from tagwire.client.owning import ClientOwner
@@ -149,6 +150,12 @@ class Consumer(ClientOwner):
     def group_metadata(self) -> GroupMetadata:
         """The member, for `Producer.send_offsets`. Raises ConsumerStateError without a group."""
         return self._core.group_metadata()
+
+    def metrics(self) -> MetricValues:
+        """What the consumer measures, plain values by the names of Kafka's own metrics: {group: {name: value}}, such as
+        {"consumer-fetch-manager-metrics": {"records-lag-max": 3.0, ...}, ...}; None where there is nothing yet. See
+        docs/metrics.md."""
+        return self._core.metrics()
 
     def enforce_rebalance(self, reason: str = "the consumer asked for it") -> None:
         """Has the group rebalance as soon as the consumer is polled. Raises ConsumerStateError where it is no

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
 from tagwire.client.config import seconds, wrong
+from tagwire.client.consuming.consumer_commits import CommitCallback
 from tagwire.client.consuming.consumer_settings import ConsumerSettings
-from tagwire.client.consuming.consumer_work import CommitCallback, ConsumerWork
+from tagwire.client.consuming.consumer_work import ConsumerWork
 from tagwire.client.consuming.given_records import GivenRecords
 from tagwire.client.consuming.listener import RebalanceEvent, RebalanceKind, RebalanceListener
 from tagwire.client.core_host import CoreHost
 from tagwire.client.fetch_positions import UNKNOWN
+from tagwire.client.metrics import MetricValues
+from tagwire.client.metrics.consumer import ConsumerMetrics
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.offset_ranges import Lag
 from tagwire.client.producing.transaction_manager import GroupMetadata
@@ -58,6 +61,7 @@ class ConsumerCore:
         self.tasks = Tasks()
         self.work = ConsumerWork(network, self.tasks, settings)
         self._given = GivenRecords(self.work, settings)
+        self._measured = ConsumerMetrics(network.metrics)
         self._network = network
         self._settings = settings
         self._listener: RebalanceListener | None = None
@@ -128,6 +132,10 @@ class ConsumerCore:
         """As `Consumer.enforce_rebalance`."""
         await self._do(lambda _: self.work.rejoin(reason))
 
+    def metrics(self) -> MetricValues:
+        """As `Consumer.metrics`."""
+        return self.work.metrics
+
     def group_metadata(self) -> GroupMetadata:
         """As `Consumer.group_metadata`."""
         return self.work.group_metadata
@@ -186,6 +194,7 @@ class ConsumerCore:
     def _begin_poll(self) -> None:
         if not self.work.subscription.is_any:
             raise ConsumerStateError("nothing is subscribed to or assigned: call subscribe() or assign() first")
+        self._measured.poll_began()
         self._given.note_consumed()
         self._given.gathered.clear()
 
@@ -209,9 +218,9 @@ class ConsumerCore:
             if found is not None:
                 if self.work.waits_for_room:
                     self._host.wakeup()
+            if found is not None or now >= deadline:
+                self._measured.poll_ended()
                 return found
-            if now >= deadline:
-                return None
             until = min(deadline, now + self._settings.consume.max_poll_interval / _POLLS_WITHIN_INTERVAL)
             if self._given.holds_back and now < held_until:
                 until = min(until, held_until)
@@ -255,14 +264,16 @@ class ConsumerCore:
     async def _tell_listener(self, kind: RebalanceKind, partitions: Collection[TopicPartition]) -> None:
         if self._listener is None or not (partitions or kind is RebalanceKind.ASSIGNED):
             return
+        began = self._network.now()
         found = getattr(self._listener, kind.value)(list(partitions))
         if isawaitable(found):
             await found
+        self.work.told(kind, self._network.now() - began)
 
     def _call_back(self) -> None:
         """Calls back about commits that are done."""
-        while self.work.commits_done:
-            self.work.commits_done.popleft()()
+        while self.work.commits.done:
+            self.work.commits.done.popleft()()
 
     # Positions -----------------------------------------------------------------------------------------------------
 
@@ -333,22 +344,27 @@ class ConsumerCore:
     async def commit(self, offsets: object, timeout: float | None) -> None:
         """As `Consumer.commit`."""
         wanted = self._positions() if offsets is None else _to_commit(offsets)
-        await self._do(lambda deadline: self.work.commit(wanted, deadline), timeout)
+        began = self._network.now()
+        await self._do(lambda deadline: self.work.commits.commit(wanted, deadline), timeout)
+        self._measured.commit_sync(self._network.now() - began)
         self._call_back()
 
     async def commit_async(self, offsets: object, callback: CommitCallback | None) -> None:
         """As `Consumer.commit_async`."""
-        self.work.commit_later(self._positions() if offsets is None else _to_commit(offsets), callback)
+        self.work.commits.commit_later(self._positions() if offsets is None else _to_commit(offsets), callback)
         self._host.wakeup()
 
     async def committed(self, partitions: object, timeout: float | None) -> dict[TopicPartition, OffsetAndMetadata]:
         """As `Consumer.committed`."""
         given = list(self.work.subscription.assigned) if partitions is None else partitions
-        return await self._do(lambda deadline: self.work.committed(given, deadline), timeout)
+        began = self._network.now()
+        found = await self._do(lambda deadline: self.work.commits.committed(given, deadline), timeout)
+        self._measured.committed(self._network.now() - began)
+        return found
 
     async def _commit_quietly(self, deadline: float) -> None:
         try:
-            await self._host.result(lambda: self.work.commit_consumed(deadline), deadline)
+            await self._host.result(lambda: self.work.commits.commit_consumed(deadline), deadline)
         except TagwireError as error:
             logger.warning("offsets were not committed automatically: %s", error)
 

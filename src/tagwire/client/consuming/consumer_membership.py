@@ -148,9 +148,9 @@ class ConsumerMembership:
             self._must_lose = False
             raise
 
-    async def leave(self, deadline: float, reason: str) -> None:
+    async def leave(self, deadline: float, reason: str, *, leaves: bool | None = None) -> None:
         self._is_leaving = True
-        await self._tell_leaving(deadline, reason)
+        await self._tell_leaving(deadline, reason, leaves=leaves)
         self._must_lose = False  # the caller has released the partitions
 
     # The membership ------------------------------------------------------------------------------------------------
@@ -172,14 +172,14 @@ class ConsumerMembership:
         self._admit()
         self._fields.reset()
 
-    async def _tell_leaving(self, deadline: float, reason: str) -> None:
+    async def _tell_leaving(self, deadline: float, reason: str, *, leaves: bool | None = None) -> None:
         is_member = self.epoch > 0
         self._drop()
-        if not is_member or not self.coordinator.is_known:
+        if not is_member or leaves is False or not self.coordinator.is_known:
             return
         logger.info("group %r: leaving: %s", self._settings.group, reason)
         try:
-            message = self._fields.leave_request()
+            message = self._fields.leave_request(for_good=bool(leaves))
             response = await self.coordinator.request(lambda connection: message, deadline)
             if response.error_code:
                 raise KafkaError(response.error_code, "ConsumerGroupHeartbeat")

@@ -12,20 +12,19 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Set
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Final
 
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
-from tagwire.client.consuming.commits import OffsetCommits
+from tagwire.client.consuming.consumer_commits import ConsumerCommits
 from tagwire.client.consuming.consumer_settings import ConsumerSettings
-from tagwire.client.consuming.group_coordinator import GroupCoordinator
 from tagwire.client.consuming.listener import RebalanceEvent, RebalanceKind
 from tagwire.client.consuming.membership import Membership
 from tagwire.client.consuming.memberships import membership_of
 from tagwire.client.consuming.subscription_state import AssignedPartition, SubscriptionState, SubscriptionType
 from tagwire.client.fetch_positions import UNKNOWN, FetchBuffer, GivenPosition
 from tagwire.client.fetching import Fetcher
+from tagwire.client.metrics import MetricValues
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.offset_ranges import Lag, position_of, resolved
 from tagwire.client.offset_reset import NO_RESET
@@ -46,9 +45,6 @@ logger = logging.getLogger("tagwire.client")
 
 # Seconds after which what failed for now is tried again.
 _PAUSE: Final = 0.1
-
-CommitCallback = Callable[[Mapping[TopicPartition, OffsetAndMetadata], Exception | None], object]
-"""Called by `poll` with the offsets of a `commit_async`, and None or why they were not committed."""
 
 
 class Failure:
@@ -71,7 +67,8 @@ class ConsumerWork:
     Attributes:
         subscription: what is wanted, what is assigned, and how far that is. Others may look at it.
         fetched: what was fetched, for the application.
-        events, failures, commits_done: for the application, which takes them from the left.
+        commits: the commits.
+        events, failures: for the application, which takes them from the left.
         is_woken: whether `wakeup` was called; the application takes that back.
         has_listener: whether the application wants to hear of partitions that come and go before they are fetched.
 
@@ -85,8 +82,6 @@ class ConsumerWork:
         self.fetched = FetchBuffer()
         self.events: deque[RebalanceEvent] = deque()
         self.failures: deque[Failure] = deque()
-        self.commits_done: deque[Callable[[], object]] = deque()
-        self._commits_wanted: deque[tuple[Mapping[TopicPartition, OffsetAndMetadata], CommitCallback | None]] = deque()
         self.is_woken = False
         self.has_listener = False
         self._network = network
@@ -94,13 +89,7 @@ class ConsumerWork:
         self._settings = settings
         self._membership: Membership | None = None
         self._is_broken = False
-        group = settings.group
-        self._coordinator = None if group is None else GroupCoordinator(network, group.group)
-        self._commits = (
-            None
-            if group is None or self._coordinator is None
-            else OffsetCommits(network, self._coordinator, group.group, lambda: self._membership)
-        )
+        self.commits = ConsumerCommits(network, tasks, settings, self.subscription, lambda: self._membership)
         self._fetcher = Fetcher(
             network,
             self.fetched,
@@ -109,20 +98,15 @@ class ConsumerWork:
             patience=NEVER,
             max_buffered=settings.fetch.max_bytes,
         )
-        self._commits = (
-            None
-            if group is None or self._coordinator is None
-            else OffsetCommits(network, self._coordinator, group.group, lambda: self._membership)
-        )
 
     # What the thread or the loop calls -----------------------------------------------------------------------------
 
     def step(self) -> None:
         """Does what can be done now."""
-        self._begin_commits()
+        self.commits.begin()
         self._start("positions", self._find_positions)
         if self._settings.auto_commit:
-            self._start("commits", self._commit_now_and_then)
+            self._start("commits", self.commits.commit_now_and_then)
         if self._membership is not None:
             self._start("membership", self._be_member)
         self._tasks.step(self._network.now())
@@ -132,7 +116,7 @@ class ConsumerWork:
     def until(self) -> float:
         """When the next step is due, should nothing happen before."""
         now = self._network.now()
-        if self._tasks.is_any_over(now) or self._fetcher.is_due or self._commits_wanted:
+        if self._tasks.is_any_over(now) or self._fetcher.is_due or self.commits.is_due:
             return now
         return min(self._tasks.until, self._fetcher.until())
 
@@ -145,8 +129,7 @@ class ConsumerWork:
         """Ends everything where it is. Nobody is told."""
         self._tasks.close()
         self._fetcher.close()
-        if self._coordinator is not None:
-            self._coordinator.close()
+        self.commits.close()
         if self._membership is not None:
             self._membership.coordinator.close()
         self._network.close()
@@ -164,7 +147,7 @@ class ConsumerWork:
             self.is_woken
             or self.events
             or self.failures
-            or self.commits_done
+            or self.commits.done
             or self._is_broken
             or self.fetched.has_any
         )
@@ -187,6 +170,21 @@ class ConsumerWork:
         """The application polls. It calls this itself."""
         if (membership := self._membership) is not None:
             membership.polled(now)
+
+    def told(self, kind: RebalanceKind, seconds: float) -> None:
+        """The listener took so long. The application calls this itself."""
+        if (membership := self._membership) is not None:
+            metrics = membership.metrics
+            {
+                RebalanceKind.ASSIGNED: metrics.assigned,
+                RebalanceKind.REVOKED: metrics.revoked,
+                RebalanceKind.LOST: metrics.lost,
+            }[kind](seconds)
+
+    @property
+    def metrics(self) -> MetricValues:
+        """What the consumer measures, for either side."""
+        return self._network.metrics.values("consumer", self._fetcher.metrics)
 
     # What the membership calls -------------------------------------------------------------------------------------
 
@@ -262,8 +260,8 @@ class ConsumerWork:
     async def _find(self, wanted: Collection[AssignedPartition]) -> None:
         """Begins at what the group has committed, or where the settings say that it begins without that."""
         found: Mapping[TopicPartition, OffsetAndMetadata] = {}
-        if self._commits is not None:
-            found = await self._commits.committed([one.partition for one in wanted], self._network.deadline())
+        if self._settings.group is not None:
+            found = await self.commits.committed([one.partition for one in wanted], self._network.deadline())
         without: list[TopicPartition] = []
         for one in wanted:
             committed = found.get(one.partition)
@@ -278,10 +276,10 @@ class ConsumerWork:
                 one.is_located = True
         self._hand_to_fetcher()
         if without:
+            why = "has no group" if self._settings.group is None else "is of a group that has committed nothing there"
             raise NoOffsetError(
-                f"nothing says where to begin in {', '.join(map(str, without))}: "
-                + ("the consumer has no group" if self._commits is None else "the group has committed nothing there")
-                + ", and auto.offset.reset is none; seek, or set it to earliest or latest"
+                f"nothing says where to begin in {', '.join(map(str, without))}: the consumer {why}, and "
+                "auto.offset.reset is none; seek, or set it to earliest or latest"
             )
 
     def _hand_to_fetcher(self) -> None:
@@ -338,8 +336,8 @@ class ConsumerWork:
         membership, self._membership = self._membership, None
         self._release(list(self.subscription.assigned))
         self.subscription.unsubscribe()
-        if membership is not None and leaves is not False:
-            await membership.leave(deadline, reason)
+        if membership is not None:
+            await membership.leave(deadline, reason, leaves=leaves)
 
     async def rejoin(self, reason: str) -> None:
         """Has the group rebalance. Raises ConsumerStateError where the consumer is no member."""
@@ -448,80 +446,6 @@ class ConsumerWork:
     async def list_offsets(self, partitions: object) -> dict[TopicPartition, int]:
         """As `Client.list_offsets`."""
         return await offsets_of(self._network, partitions, self._settings.fetch.isolation)
-
-    # What the application asks for: commits ------------------------------------------------------------------------
-
-    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float) -> None:
-        """Commits, after what was to be committed before. Raises as `OffsetCommits.commit`, and ConsumerStateError
-        without a group."""
-        self._begin_commits()
-        await self._commit(offsets, deadline)
-
-    async def _commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float) -> None:
-        await self._group_commits().commit(offsets, deadline)
-        for partition, committed in offsets.items():
-            if (one := self.subscription.assigned.get(partition)) is not None:
-                one.committed = committed.offset
-        for on_commit in self._settings.on_commit:
-            self.commits_done.append(partial(on_commit, offsets))
-
-    async def commit_consumed(self, deadline: float) -> None:
-        """Commits what the application is done with and is not committed. Raises as `commit`."""
-        await self.commit(
-            {
-                partition: OffsetAndMetadata(*one.consumed)
-                for partition, one in self.subscription.assigned.items()
-                if one.consumed is not None and not one.is_lost and one.consumed.offset != one.committed
-            },
-            deadline,
-        )
-
-    def commit_later(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], callback: CommitCallback | None
-    ) -> None:
-        """Has the next step begin a commit. The application calls this itself. Raises ConsumerStateError without a
-        group."""
-        self._group_commits()
-        self._commits_wanted.append((offsets, callback))
-
-    def _begin_commits(self) -> None:
-        while self._commits_wanted:
-            offsets, callback = self._commits_wanted.popleft()
-            work = self._commit(offsets, self._network.deadline())
-            self._tasks.start(object(), work, partial(self._committed_later, offsets, callback))
-
-    def _committed_later(
-        self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
-        callback: CommitCallback | None,
-        _: None,
-        error: Exception | None,
-    ) -> None:
-        if callback is not None:
-            self.commits_done.append(partial(callback, offsets, error))
-        elif error is not None:
-            logger.warning("offsets were not committed: %s", error)
-
-    async def committed(self, partitions: object, deadline: float) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Raises as `OffsetCommits.committed`, and ConsumerStateError without a group."""
-        commits = self._group_commits()
-        named = arguments.topics_or_partitions("partitions", partitions)
-        return await commits.committed(await partitions_of(self._network, named, deadline), deadline)
-
-    def _group_commits(self) -> OffsetCommits:
-        if self._commits is None:
-            raise ConsumerStateError("a consumer without a group has nothing committed: give it group=")
-        return self._commits
-
-    async def _commit_now_and_then(self) -> None:
-        while True:
-            await sleep(self._network.now() + self._settings.consume.auto_commit_interval)
-            if self._membership is not None and self._membership.is_rebalancing:
-                continue  # what is revoked is committed by then, and the rest can be after it
-            try:
-                await self.commit_consumed(self._network.deadline())
-            except TagwireError as error:
-                logger.warning("offsets were not committed automatically: %s", error)
 
 
 def _known(released: Collection[AssignedPartition]) -> list[TopicPartition]:

@@ -79,9 +79,9 @@ class HeartbeatFields:
         self._said = _Said(topics, pattern, dict(owned), is_full=True)
         return message
 
-    def leave_request(self) -> messages.ConsumerGroupHeartbeatRequest:
-        """The one that leaves; a static member means to come back (KIP-345)."""
-        return self._plain(LEAVING if self._settings.instance_id is None else LEAVING_STATIC)
+    def leave_request(self, *, for_good: bool = False) -> messages.ConsumerGroupHeartbeatRequest:
+        """The one that leaves; a static member means to come back (KIP-345), unless it leaves for good."""
+        return self._plain(LEAVING if self._settings.instance_id is None or for_good else LEAVING_STATIC)
 
     def _plain(self, epoch: int) -> messages.ConsumerGroupHeartbeatRequest:
         return messages.ConsumerGroupHeartbeatRequest(

@@ -111,7 +111,11 @@ class Membership(Protocol):
             Whether the same commit may succeed once `metadata` has changed (STALE_MEMBER_EPOCH).
         """
 
-    async def leave(self, deadline: float, reason: str) -> None:
-        """Ends `run`, and tells the coordinator. The caller has released the partitions. A static member of a
-        classic group says nothing, and may come back. No error is raised: by its session timeout the coordinator
-        learns of it all the same."""
+    async def leave(self, deadline: float, reason: str, *, leaves: bool | None = None) -> None:
+        """Ends `run`, and tells the coordinator. The caller has released the partitions. No error is raised: by its
+        session timeout the coordinator learns of it all the same.
+
+        Args:
+            leaves: whether the group is left now; otherwise nothing is said. None is True but for a static member, who
+                may come back: of a classic group it says nothing, of KIP-848's that it means to (KIP-1092).
+        """

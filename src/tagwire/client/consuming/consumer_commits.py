@@ -1,0 +1,151 @@
+"""What a consumer commits, and when: at once, later, and by itself now and then."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from tagwire.client import arguments
+from tagwire.client.admin.group_offsets import OffsetAndMetadata
+from tagwire.client.consuming.commits import OffsetCommits
+from tagwire.client.consuming.consumer_settings import ConsumerSettings
+from tagwire.client.consuming.group_coordinator import GroupCoordinator
+from tagwire.client.consuming.membership import Membership
+from tagwire.client.consuming.subscription_state import SubscriptionState
+from tagwire.client.network_client import NetworkClient
+from tagwire.client.scheduling import Tasks, sleep
+from tagwire.client.topic_expansion import partitions_of
+from tagwire.errors import ConsumerStateError, TagwireError
+from tagwire.partitions import TopicPartition
+
+logger = logging.getLogger("tagwire.client")
+
+CommitCallback = Callable[[Mapping[TopicPartition, OffsetAndMetadata], Exception | None], object]
+"""Called by `poll` with the offsets of a `commit_async`, and None or why they were not committed."""
+
+
+class ConsumerCommits:
+    """The commits of a consumer. The core's host calls this, except where a method says otherwise.
+
+    Attributes:
+        done: callbacks about commits that are done, for the application, which takes them from the left.
+
+    Args:
+        tasks: where commits run beside each other.
+        membership: whom the consumer is in its group; gives None while partitions are assigned by hand.
+    """
+
+    def __init__(
+        self,
+        network: NetworkClient,
+        tasks: Tasks,
+        settings: ConsumerSettings,
+        subscription: SubscriptionState,
+        membership: Callable[[], Membership | None],
+    ) -> None:
+        self.done: deque[Callable[[], object]] = deque()
+        self._wanted: deque[tuple[Mapping[TopicPartition, OffsetAndMetadata], CommitCallback | None]] = deque()
+        self._network = network
+        self._tasks = tasks
+        self._settings = settings
+        self._subscription = subscription
+        self._membership = membership
+        group = settings.group
+        self._coordinator = None if group is None else GroupCoordinator(network, group.group)
+        self._commits = (
+            None
+            if group is None or self._coordinator is None
+            else OffsetCommits(network, self._coordinator, group.group, membership)
+        )
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something for `begin`."""
+        return bool(self._wanted)
+
+    def begin(self) -> None:
+        """Begins the commits that are to be done beside."""
+        while self._wanted:
+            offsets, callback = self._wanted.popleft()
+            work = self._commit(offsets, self._network.deadline())
+            self._tasks.start(object(), work, partial(self._end, offsets, callback))
+
+    def close(self) -> None:
+        """Closes connections."""
+        if self._coordinator is not None:
+            self._coordinator.close()
+
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float) -> None:
+        """Commits, after what was to be committed before. Raises as `OffsetCommits.commit`, and ConsumerStateError
+        without a group."""
+        self.begin()
+        await self._commit(offsets, deadline)
+
+    async def commit_consumed(self, deadline: float) -> None:
+        """Commits what the application is done with and is not committed. Raises as `commit`."""
+        await self.commit(
+            {
+                partition: OffsetAndMetadata(*one.consumed)
+                for partition, one in self._subscription.assigned.items()
+                if one.consumed is not None and not one.is_lost and one.consumed.offset != one.committed
+            },
+            deadline,
+        )
+
+    def commit_later(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], callback: CommitCallback | None
+    ) -> None:
+        """Has the next step begin a commit. The application calls this itself. Raises ConsumerStateError without a
+        group."""
+        self._group_commits()
+        self._wanted.append((offsets, callback))
+
+    async def commit_now_and_then(self) -> None:
+        """Commits what is consumed every `auto_commit_interval` seconds, for ever."""
+        while True:
+            await sleep(self._network.now() + self._settings.consume.auto_commit_interval)
+            membership = self._membership()
+            if membership is not None and membership.is_rebalancing:
+                continue  # what is revoked is committed by then, and the rest can be after it
+            try:
+                await self.commit_consumed(self._network.deadline())
+            except TagwireError as error:
+                logger.warning("offsets were not committed automatically: %s", error)
+
+    async def committed(self, partitions: object, deadline: float) -> dict[TopicPartition, OffsetAndMetadata]:
+        """As `Consumer.committed`. Raises ConsumerStateError without a group."""
+        commits = self._group_commits()
+        named = arguments.topics_or_partitions("partitions", partitions)
+        return await commits.committed(await partitions_of(self._network, named, deadline), deadline)
+
+    async def _commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float) -> None:
+        began = self._network.now()
+        await self._group_commits().commit(offsets, deadline)
+        if not offsets:
+            return
+        if (membership := self._membership()) is not None:
+            membership.metrics.committed(self._network.now() - began)
+        for partition, committed in offsets.items():
+            if (one := self._subscription.assigned.get(partition)) is not None:
+                one.committed = committed.offset
+        for on_commit in self._settings.on_commit:
+            self.done.append(partial(on_commit, offsets))
+
+    def _end(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        callback: CommitCallback | None,
+        _: None,
+        error: Exception | None,
+    ) -> None:
+        if callback is not None:
+            self.done.append(partial(callback, offsets, error))
+        elif error is not None:
+            logger.warning("offsets were not committed: %s", error)
+
+    def _group_commits(self) -> OffsetCommits:
+        if self._commits is None:
+            raise ConsumerStateError("a consumer without a group has nothing committed: give it group=")
+        return self._commits
