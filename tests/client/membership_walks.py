@@ -32,7 +32,7 @@ CONSUMER: Final = ("consumer:uniform", "consumer:range")
 PARTITIONS: Final = 6
 
 # What a session lasts, where the member says it, and what a broker's is to be.
-SESSION: Final = 3.0
+SESSION: Final = 2.0
 
 # More than any of this takes, Kafka's first start of a coordinator included.
 SECONDS: Final = 40.0
@@ -145,7 +145,7 @@ class MembershipWalks:
         scene.until(lambda: scene.is_shared(one))
 
     def test_a_user_who_does_not_poll_loses_the_partitions_until_the_next_poll(self, scene: Scene) -> None:
-        first, one = scene.member(max_poll_interval=2.0)
+        first, one = scene.member(max_poll_interval=1.0)
         scene.until(lambda: scene.is_shared(one))
         one.is_polling = False
         second, two = scene.member()

@@ -8,13 +8,14 @@ import pytest
 
 from tagwire.broker import Broker
 
-from .membership_walks import MembershipWalks, Scene, scene_of
+from .membership_walks import SESSION, MembershipWalks, Scene, scene_of
 from .walks import Kind
 
 
 @pytest.fixture(scope="module")
 def kind() -> Iterator[Kind]:
-    with Broker(auto_create_topics=False) as broker:
+    timing = {"group_session_timeout_s": SESSION, "group_heartbeat_interval_s": 0.1}
+    with Broker(auto_create_topics=False, **timing) as broker:
         yield Kind("the embedded broker", broker.bootstrap)
 
 
