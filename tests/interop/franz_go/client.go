@@ -360,6 +360,11 @@ func wrongPassword(ctx context.Context) error {
 }
 
 func main() {
+	if len(os.Args) > 6 && os.Args[1] == "member" {
+		given := append(os.Args[2:], "")
+		member(given[0], given[1], given[2], given[3], given[4], given[5])
+		return
+	}
 	user, secret := os.Getenv("SASL_USER"), os.Getenv("SASL_PASSWORD")
 	secured := func(where string, encrypted bool, mechanism sasl.Mechanism) func(context.Context) error {
 		return func(ctx context.Context) error { return roundTrip(ctx, where, encrypted, mechanism) }
