@@ -14,6 +14,18 @@ from uuid import UUID
 
 from tagwire.broker import scheduler
 from tagwire.broker.coordinator_log import CoordinatorLog
+from tagwire.broker.groups.consumer_changes import (
+    CurrentChange,
+    EpochChange,
+    RegexChange,
+    SubscriptionChange,
+    TargetChange,
+    TargetEpochChange,
+    TopicsChange,
+)
+from tagwire.broker.groups.consumer_group import ConsumerGroup
+from tagwire.broker.groups.consumer_member import JOINING, LEAVING
+from tagwire.broker.groups.consumer_steps import Heartbeat
 from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.groups.offsets import OffsetAndMetadata
 from tagwire.broker.producer_ids import ProducerIds
@@ -65,6 +77,8 @@ class Story:
         self.fsync = fsync
         self.topics_made: dict[str, Made] = {}
         self.offsets: dict[str, int] = {}
+        self.consumers = None
+        self.told: dict[str, tuple[int, frozenset]] = {}
         self.batches: dict[bytes, list[bytes | None]] = {}
         self.doubt = None
         self.count = 0
@@ -104,7 +118,11 @@ class Story:
     async def do_something(self):
         acts = [self.create, self.alter, self.add_partition, self.delete_topic, self.delete_records, self.compact]
         often = (
-            [self.append] * 10 + [self.commit] * 3 + [self.transact] * 4 + [self.compact, self.remember, self.restart]
+            [self.append] * 10
+            + [self.commit] * 3
+            + [self.heartbeat] * 4
+            + [self.transact] * 4
+            + [self.compact, self.remember, self.restart]
         )
         await self.random.choice([*acts, *often])()
 
@@ -212,6 +230,41 @@ class Story:
         await self.groups.commit(group, {("plain", 0): OffsetAndMetadata(offset, -1, "", 0)})
         self.offsets[group] = offset
 
+    async def heartbeat(self):
+        """A member of a group of KIP-848 joins, heartbeats or leaves; what it was told to have it has, until it is told
+        otherwise or gives it up by itself."""
+        member = self.random.choice("xyz")
+        beat = self.beat_of(member)
+        group = shadow_of(self.groups.get("k"), self.topics)
+        try:
+            group.apply(group.heartbeat(beat).changes)
+        except KafkaError:
+            self.told.pop(member, None)
+            return
+        self.doubt = ("heartbeat", stored_of(group))
+        result = await self.groups.consumer_heartbeat("k", beat)
+        self.consumers = stored_of(self.groups.get("k"))
+        assert self.consumers == self.doubt[1]
+        if beat.epoch >= JOINING:
+            had = self.told.get(member, (0, frozenset()))[1]
+            self.told[member] = result.epoch, had if result.assigned is None else result.assigned
+        has = [partition for _, assigned in self.told.values() for partition in assigned]
+        assert len(has) == len(set(has)), self.told
+
+    def beat_of(self, member):
+        if member not in self.told or self.random.random() < 0.1:
+            self.told.pop(member, None)
+            topics = frozenset(self.random.sample(NAMES, 2))
+            regex = self.random.choice([None, None, "b.*", ".*"])
+            return Heartbeat(
+                member, JOINING, topics=topics, regex=regex, rebalance_timeout_ms=60_000, owned=frozenset()
+            )
+        epoch, owned = self.told[member]
+        if self.random.random() < 0.15:
+            del self.told[member]
+            return Heartbeat(member, LEAVING)
+        return Heartbeat(member, epoch, owned=owned)
+
     async def transact(self):
         name = self.some_topic()
         if name is None:
@@ -271,6 +324,10 @@ class Story:
                 possible.add(doubt[3])
             assert (found.offset if found else None) in possible, (group, found, possible)
             self.offsets[group] = found.offset if found else None
+        group = self.groups.get("k")
+        found = stored_of(group) if isinstance(group, ConsumerGroup) else None
+        assert found == self.consumers or (doubt[0] == "heartbeat" and found == doubt[1]), (found, doubt)
+        self.consumers = found
         for topic in self.topics:
             assert all(partition.log.stable_offset <= partition.log.end_offset for partition in topic.partitions)
         self.doubt = None
@@ -351,6 +408,25 @@ class Story:
         except OffsetOutOfRangeError:
             return found
         raise AssertionError("something is read past the end")
+
+
+def stored_of(group):
+    """All of a group of KIP-848 that a restart finds."""
+    return group.epoch, group.target_epoch, group.members, group.targets, group.known_topics, group.regexes
+
+
+def shadow_of(group, topics):
+    """Another group that is as one of KIP-848 is; an empty one of none."""
+    shadow = ConsumerGroup("k", topics, 45_000)
+    if isinstance(group, ConsumerGroup):
+        shadow.apply(
+            [EpochChange(group.epoch), TargetEpochChange(group.target_epoch), TopicsChange(group.known_topics)]
+        )
+        for member_id, member in group.members.items():
+            shadow.apply([SubscriptionChange(member_id, member.subscription), CurrentChange(member_id, member.current)])
+        shadow.apply([TargetChange(member_id, target) for member_id, target in group.targets.items()])
+        shadow.apply([RegexChange(regex, resolved) for regex, resolved in group.regexes.items()])
+    return shadow
 
 
 async def run(seed, pool, fsync="batch", losses=4):

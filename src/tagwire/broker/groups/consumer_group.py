@@ -330,7 +330,7 @@ class ConsumerGroup(ConsumerGroupRecords):
             for name, topic in topics.items()
             if topic is not None
         }
-        if known != self._known:
+        if known != self.known_topics:
             changes.append(TopicsChange(known))
             is_changed = True
         if not is_changed:

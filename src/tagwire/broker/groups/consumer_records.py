@@ -90,6 +90,7 @@ class ConsumerGroupRecords:
         target_epoch: the epoch that the targets are for.
         members: by member id.
         targets: what each is to have, by member id.
+        known_topics: the topics that members are subscribed to and that exist, when the epoch was last seen to.
         regexes: the topics that the regular expressions of members stand for.
         held_bytes: about how much memory it takes.
     """
@@ -103,7 +104,7 @@ class ConsumerGroupRecords:
         self.targets: dict[str, Partitions] = {}
         self.regexes: dict[str, ResolvedRegex] = {}
         self.held_bytes = 0
-        self._known: Mapping[str, KnownTopic] = {}
+        self.known_topics: Mapping[str, KnownTopic] = {}
         self._static: dict[str, str] = {}
         self._owners: dict[TopicIdPartition, str] = {}
 
@@ -231,8 +232,8 @@ class ConsumerGroupRecords:
             case TargetEpochChange(epoch):
                 self.target_epoch = epoch or 0
             case TopicsChange(topics):
-                self.held_bytes += _topics_bytes(topics or {}) - _topics_bytes(self._known)
-                self._known = topics or {}
+                self.held_bytes += _topics_bytes(topics or {}) - _topics_bytes(self.known_topics)
+                self.known_topics = topics or {}
             case RegexChange(regex, resolved):
                 before = self.regexes.pop(regex, None)
                 self.held_bytes -= before.held_bytes if before is not None else 0
@@ -318,7 +319,7 @@ class ConsumerGroupRecords:
                 before, after = known.held_bytes if known else 0, resolved.held_bytes if resolved else 0
                 return (RegexChange, regex), before, after
             case TopicsChange(topics):
-                return (TopicsChange,), _topics_bytes(self._known), _topics_bytes(topics or {})
+                return (TopicsChange,), _topics_bytes(self.known_topics), _topics_bytes(topics or {})
         return (type(change),), 0, 0
 
     def tombstones(self) -> list[Change]:
