@@ -182,6 +182,14 @@ def test_a_member_tells_of_heartbeats_and_rebalances(metrics: Metrics, clock: Cl
     assert found["failed-rebalance-total"] == 0
 
 
+def test_another_membership_of_the_same_consumer_begins_anew(metrics: Metrics) -> None:
+    CoordinatorMetrics(metrics, lambda: 3).joined(0.5)
+    CoordinatorMetrics(metrics, lambda: 1).joined(0.25)
+    found = metrics.values("consumer")["consumer-coordinator-metrics"]
+    assert (found["join-total"], found["join-time-max"], found["assigned-partitions"]) == (1, 250, 1)
+    assert len(metrics._sensors["consumer-coordinator-metrics", ""]) == 9
+
+
 def test_a_consumer_tells_of_its_polls(metrics: Metrics, clock: Clock) -> None:
     consumer = ConsumerMetrics(metrics)
     for _ in range(2):

@@ -21,6 +21,7 @@ class CoordinatorMetrics:
     """
 
     def __init__(self, metrics: Metrics, assigned: Callable[[], int]) -> None:
+        metrics.remove(GROUP, "")  # of who was a member before
         self._metrics = metrics
         self._heartbeat_at: float | None = None
         self._rebalanced_at: float | None = None
