@@ -215,9 +215,8 @@ class ConsumerCore:
                 self.work.is_woken = False
                 raise WakeupError("wakeup() was called")
             found = take(now) if self.work.is_member else None
-            if found is not None:
-                if self.work.waits_for_room:
-                    self._host.wakeup()
+            if found is not None and self.work.waits_for_room:
+                self._host.wakeup()
             if found is not None or now >= deadline:
                 self._measured.poll_ended()
                 return found
