@@ -45,8 +45,12 @@ class Heard(RebalanceListener):
         return {partition for told, partitions in self.told if told == kind for partition in partitions}
 
 
-def member(walk: Walk, group: str, **options: Any) -> Consumer:
-    return Consumer(walk.client, group=group, **{"offset_reset": "earliest", "heartbeat_interval": 0.2, **options})
+def member(walk: Walk, group: str, protocol: str = "classic", **options: Any) -> Consumer:
+    if protocol == "classic":
+        options = {"heartbeat_interval": 0.2, **options}
+    elif not walk.client.features().finalized.get("group.version"):
+        pytest.skip(f"{walk.kind.name} has not switched on the protocol of KIP-848")
+    return Consumer(walk.client, group=group, **{"protocol": protocol, "offset_reset": "earliest", **options})
 
 
 def drained(consumer: Consumer, count: int, found: list[Record] | None = None) -> list[Record]:
@@ -84,12 +88,18 @@ class ConsumerWalks:
         with kind.client() as client:
             yield Walk(kind, client)
 
-    def test_a_member_alone_reads_all_of_its_topics_and_goes_on_after_its_commit(self, walk: Walk) -> None:
+    @pytest.fixture(params=["classic", "consumer"])
+    def protocol(self, request: pytest.FixtureRequest) -> str:
+        return str(request.param)
+
+    def test_a_member_alone_reads_all_of_its_topics_and_goes_on_after_its_commit(
+        self, walk: Walk, protocol: str
+    ) -> None:
         first, second, group = walk.topic(2), walk.topic(), walk.name()
         walk.fill(first, 10)
         walk.fill(first, 10, partition=1)
         walk.fill(second, 10)
-        with member(walk, group, auto_commit=False) as consumer:
+        with member(walk, group, protocol, auto_commit=False) as consumer:
             consumer.subscribe([first, second])
             found = drained(consumer, 30)
             assert sorted(values(found)) == sorted([*range(10)] * 3)
@@ -98,7 +108,7 @@ class ConsumerWalks:
             consumer.commit()
             assert consumer.committed()[TopicPartition(first, 1)].offset == 10
         walk.fill(second, 5)
-        with member(walk, group) as consumer:
+        with member(walk, group, protocol) as consumer:
             consumer.subscribe([first, second])
             assert values(drained(consumer, 5)) == [*range(5)]
 
@@ -119,14 +129,14 @@ class ConsumerWalks:
             assert consumer.position((topic, 0)) == 1200
             assert consumer.poll_batch(0) is None
 
-    def test_two_members_share_the_partitions_and_the_one_that_stays_gets_all(self, walk: Walk) -> None:
+    def test_two_members_share_the_partitions_and_the_one_that_stays_gets_all(self, walk: Walk, protocol: str) -> None:
         topic, group, heard = walk.topic(4), walk.name(), Heard()
         for partition in range(4):
             walk.fill(topic, 10, partition)
-        with member(walk, group) as first:
+        with member(walk, group, protocol) as first:
             first.subscribe(topic, heard)
             found = drained(first, 40)
-            with member(walk, group) as second:
+            with member(walk, group, protocol) as second:
                 second.subscribe(topic)
                 polled_until(
                     lambda: len(second.assignment()) == len(first.assignment()) == 2, first, second, found=found
@@ -150,18 +160,18 @@ class ConsumerWalks:
             assert heard.told[0] == ("assigned", [TopicPartition(topic, index) for index in range(4)])
             assert len(heard.all("revoked")) == 2
 
-    def test_a_pattern_takes_in_topics_that_come_later(self, walk: Walk) -> None:
+    def test_a_pattern_takes_in_topics_that_come_later(self, walk: Walk, protocol: str) -> None:
         prefix = walk.name()
         walk.admin.create_topics([NewTopic(f"{prefix}-a")])
-        with member(walk, walk.name(), metadata_max_age=0.2) as consumer:
+        with member(walk, walk.name(), protocol, metadata_max_age=0.2) as consumer:
             consumer.subscribe(pattern=f"{prefix}-.*")
             polled_until(lambda: len(consumer.assignment()) == 1, consumer)
             walk.admin.create_topics([NewTopic(f"{prefix}-b")])
             polled_until(lambda: len(consumer.assignment()) == 2, consumer)
 
-    def test_partitions_that_a_topic_gets_are_assigned(self, walk: Walk) -> None:
+    def test_partitions_that_a_topic_gets_are_assigned(self, walk: Walk, protocol: str) -> None:
         topic = walk.topic()
-        with member(walk, walk.name(), metadata_max_age=0.2) as consumer:
+        with member(walk, walk.name(), protocol, metadata_max_age=0.2) as consumer:
             consumer.subscribe(topic)
             polled_until(lambda: len(consumer.assignment()) == 1, consumer)
             walk.admin.create_partitions({topic: 3})
@@ -256,10 +266,12 @@ class ConsumerWalks:
             consumer.seek((topic, 0), 8)
             assert values(drained(consumer, 2)) == [8, 9]
 
-    def test_who_does_not_poll_loses_its_partitions_and_gets_them_back_with_the_next_poll(self, walk: Walk) -> None:
+    def test_who_does_not_poll_loses_its_partitions_and_gets_them_back_with_the_next_poll(
+        self, walk: Walk, protocol: str
+    ) -> None:
         walk.fill(topic := walk.topic(), 10)
         heard, group = Heard(), walk.name()
-        with member(walk, group, max_poll_interval=0.5, max_poll_records=4, auto_commit=False) as consumer:
+        with member(walk, group, protocol, max_poll_interval=0.5, max_poll_records=4, auto_commit=False) as consumer:
             consumer.subscribe(topic, heard)
             assert values(drained(consumer, 4)) == [0, 1, 2, 3]
             consumer.commit()
@@ -283,7 +295,7 @@ class ConsumerWalks:
                 drained(consumer, 10)
             assert values(drained(consumer, 10)) == [*range(10)]
 
-    def test_a_listener_seeks_before_anything_is_fetched(self, walk: Walk) -> None:
+    def test_a_listener_seeks_before_anything_is_fetched(self, walk: Walk, protocol: str) -> None:
         walk.fill(topic := walk.topic(), 10)
 
         class Seeking(RebalanceListener):
@@ -291,7 +303,7 @@ class ConsumerWalks:
                 for partition in partitions:
                     consumer.seek(partition, 6)
 
-        with member(walk, walk.name()) as consumer:
+        with member(walk, walk.name(), protocol) as consumer:
             consumer.subscribe(topic, Seeking())
             assert values(drained(consumer, 4)) == [6, 7, 8, 9]
 
@@ -362,7 +374,7 @@ class ConsumerWalks:
             thread.join()
             assert consumer.poll(0) == []
 
-    def test_what_is_read_and_sent_on_in_transactions_is_there_once(self, walk: Walk) -> None:
+    def test_what_is_read_and_sent_on_in_transactions_is_there_once(self, walk: Walk, protocol: str) -> None:
         walk.needs("InitProducerId", "TxnOffsetCommit")
         source, target, group = walk.topic(), walk.topic(), walk.name()
         walk.fill(source, 40)
