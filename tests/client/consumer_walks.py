@@ -122,12 +122,13 @@ class ConsumerWalks:
             listed = consumer.consume(849, SECONDS)
             assert values(listed) == [*range(151, 1000)]
             assert len(consumer.poll(A_WHILE)) == 100
-            consumer.seek((topic, 0), 1000)
             batch = consumer.poll_batch(SECONDS)
             assert batch is not None
-            assert batch.column("value").to_pylist() == [b"%d" % number for number in range(1000, 1200)]
+            assert batch.column("value").to_pylist() == [b"%d" % number for number in range(1100, 1200)]
             assert consumer.position((topic, 0)) == 1200
             assert consumer.poll_batch(0) is None
+            walk.fill(topic, 5)
+            assert values(drained(consumer, 5)) == [*range(5)]
 
     def test_two_members_share_the_partitions_and_the_one_that_stays_gets_all(self, walk: Walk, protocol: str) -> None:
         topic, group, heard = walk.topic(4), walk.name(), Heard()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tagwire.broker import Broker
-from tagwire.client import Admin, Client, Producer, Reader
+from tagwire.client import Admin, Client, Consumer, Producer, Reader
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,12 @@ def clients() -> list[tuple[str, Callable[[str], Any]]]:
         client.metadata()
         return client
 
+    def consumed(bootstrap: str) -> Consumer:
+        consumer = Consumer(bootstrap, group="unclosed")
+        consumer.subscribe("t")
+        consumer.poll(0.1)
+        return consumer
+
     def administered(bootstrap: str) -> Admin:
         admin = Admin(bootstrap)
         admin.list_topics()
@@ -56,6 +62,7 @@ def clients() -> list[tuple[str, Callable[[str], Any]]]:
         ("Admin", administered),
         ("Producer", produced),
         ("Reader", lambda bootstrap: Reader(bootstrap, "t")),
+        ("Consumer", consumed),
     ]
 
 
@@ -118,6 +125,7 @@ FORKED = [
     ("Producer", "left.send('t', b'v').result()"),
     ("Client", "left.metadata()"),
     ("Admin", "left.list_topics()"),
+    ("Consumer", "left.assign('t'); left.poll(0)"),
 ]
 
 

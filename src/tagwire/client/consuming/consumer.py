@@ -183,8 +183,8 @@ class Consumer(ClientOwner):
 
     def poll_batch(self, timeout: float | None = 0.0) -> pa.RecordBatch | None:
         """The next Arrow batch, with the columns and the sizes that a `Reader` gives; None where nothing has come
-        within `timeout` seconds. A consumer is read as batches or as records: who changes from one to the other has
-        to `seek`. Raises as `poll`."""
+        within `timeout` seconds. Who changes between batches and records goes on where the other way ended; what was
+        fetched ahead is fetched anew then. Raises as `poll`."""
         return self._giving(self._core.poll_batch(timeout))
 
     def batches(self) -> Iterator[pa.RecordBatch]:

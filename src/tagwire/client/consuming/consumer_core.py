@@ -66,6 +66,7 @@ class ConsumerCore:
         self._settings = settings
         self._listener: RebalanceListener | None = None
         self._is_closed = False
+        self._reads_batches: bool | None = None
         self._users: dict[str, Hashable] = {}
 
     def start(self, host: CoreHost) -> None:
@@ -145,19 +146,19 @@ class ConsumerCore:
     async def poll(self, timeout: float | None, most: int | None = None) -> list[Record]:
         """As `Consumer.poll`; without a timeout it waits for ever."""
         limit = self._settings.consume.max_poll_records if most is None else most
-        self._begin_poll()
+        await self._begin_poll()
         return await self._poll(self._until(timeout), lambda _: self._given.records(limit)) or []
 
     async def read(self) -> Iterator[Record]:
         """The next records one after the other, when there are any. Raises as `poll`."""
-        return self._given.read(await self.poll(None))
+        return self._given.read(await self.poll(None, 1 if self._given.makes_records else None))
 
     async def consume(self, count: int, timeout: float | None) -> list[Record]:
         """As `Consumer.consume`."""
         wanted = arguments.whole(count)
         if wanted is None or wanted < 1:
             raise wrong("count", arguments.shown(count), "a number of records from 1 on")
-        self._begin_poll()
+        await self._begin_poll()
         deadline, found = self._until(timeout), self._given.gathered
         while (missing := wanted - len(found)) > 0:
             try:
@@ -174,7 +175,7 @@ class ConsumerCore:
 
     async def poll_batch(self, timeout: float | None) -> pa.RecordBatch | None:
         """As `Consumer.poll_batch`."""
-        self._begin_poll()
+        await self._begin_poll(as_batches=True)
         deadline = self._until(timeout)
         held_until = min(deadline, self._network.now() + self._settings.fetch.max_wait_ms / 1000)
         return await self._poll(
@@ -191,12 +192,16 @@ class ConsumerCore:
         self._given.forget()
         await self._do(lambda _: self.work.rewind())
 
-    def _begin_poll(self) -> None:
+    async def _begin_poll(self, *, as_batches: bool = False) -> None:
         if not self.work.subscription.is_any:
             raise ConsumerStateError("nothing is subscribed to or assigned: call subscribe() or assign() first")
         self._measured.poll_began()
         self._given.note_consumed()
         self._given.gathered.clear()
+        if self._reads_batches is not as_batches:
+            if self._reads_batches is not None:  # what is made in the other way is to be made anew
+                await self.rewind()
+            self._reads_batches = as_batches
 
     async def _poll(
         self, deadline: float, take: Callable[[float], Result | None], held_until: float = NEVER

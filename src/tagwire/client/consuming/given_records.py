@@ -54,6 +54,11 @@ class GivenRecords:
         return self._collector.batch(flush=flush)
 
     @property
+    def makes_records(self) -> bool:
+        """Whether records are made of those that were read, which need not tell where they come from."""
+        return self._decoder is not None
+
+    @property
     def holds_back(self) -> bool:
         """Whether there are rows that wait for more to make a batch with."""
         return self._collector.is_read_as_batches
