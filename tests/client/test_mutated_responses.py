@@ -137,7 +137,6 @@ STORIES: tuple[Callable[[Client], None], ...] = (
     look,
 )
 ASKED_BY_NO_STORY = {
-    "ConsumerGroupDescribe",
     "ConsumerGroupHeartbeat",
     "Heartbeat",
     "JoinGroup",

@@ -143,9 +143,10 @@ class Group:
     def name(self) -> str:
         return f"group-of-{self.topic}"
 
-    def start(self, client: str) -> Member:
+    def start(self, client: str, assignor: str | None = None) -> Member:
+        """Starts a member, by another assignor than the group's if one is named."""
         path = self.folder / f"{self.topic}-{client}-{next(self._numbers)}"
-        command = [*COMMANDS[client](), self.bootstrap, self.topic, self.name, self.assignor, str(path)]
+        command = [*COMMANDS[client](), self.bootstrap, self.topic, self.name, assignor or self.assignor, str(path)]
         if self.target is not None:
             command.append(self.target)
         with open(path.with_suffix(".log"), "wb") as log:

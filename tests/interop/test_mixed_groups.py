@@ -18,7 +18,7 @@ from tagwire.broker import Broker
 from tagwire.client import LATEST, Admin, Client, NewTopic, Producer, Reader, TopicPartition
 
 from .conftest import not_run_without
-from .group_members import Group, running
+from .group_members import Group, Member, running
 from .real_broker import RELEASE, RealBroker
 from .real_node import RealNode
 
@@ -110,8 +110,8 @@ def mixed_group(bootstrap: str, assignor: str, folder: Path, *, copies: bool = F
         flow.end()
 
 
-def come_and_go(group: Group, clients: tuple[str, ...]) -> None:
-    """Members join, one is killed, another leaves, and both come back."""
+def come_and_go(group: Group, clients: tuple[str, ...]) -> list[Member]:
+    """Members join, one is killed, another leaves, and both come back; those that joined first."""
     with not_run_without():
         members = [group.start(client) for client in clients]
     group.await_balance()
@@ -123,6 +123,7 @@ def come_and_go(group: Group, clients: tuple[str, ...]) -> None:
     group.start(members[1].client)
     group.await_balance()
     group.kill(members[-1])
+    return members
 
 
 @pytest.mark.parametrize("assignor", SHARED)
@@ -130,10 +131,11 @@ def test_every_record_is_processed_whoever_joins_leaves_or_is_killed(
     bootstrap: str, assignor: str, tmp_path: Path
 ) -> None:
     with mixed_group(bootstrap, assignor, tmp_path) as (group, flow):
-        come_and_go(group, SHARED[assignor])
+        first = come_and_go(group, SHARED[assignor])
         sent = flow.end()
         group.await_processed(sent)
         assert set(group.processed()) == sent
+        assert all(member.processed for member in first), "each had its part in it"
         group.await_balance()
         group.stop(*group.members)
         with Admin(bootstrap) as admin:
@@ -156,3 +158,30 @@ def test_in_transactions_every_record_is_processed_exactly_once(bootstrap: str, 
         with Reader(bootstrap, group.target, isolation="read_committed", stop_at_end=True) as reader:
             copies = Counter((record.value or b"").decode() for record in reader.records())
         assert copies == Counter(sent)
+
+
+def test_every_record_is_processed_while_a_group_changes_its_protocol_and_back(bootstrap: str, tmp_path: Path) -> None:
+    with mixed_group(bootstrap, "range", tmp_path) as (group, flow):
+        with not_run_without():
+            classic = [group.start(client) for client in ("java", "tagwire")]
+        group.await_balance()
+        newer = [group.start(client, "consumer") for client in ("librdkafka", "franz-go", "tagwire")]
+        group.await_balance()
+        assert group_type(group) == "consumer"
+        group.stop(classic[0])
+        group.kill(classic[1])
+        group.await_balance()
+        older = [group.start(client) for client in ("java", "librdkafka", "tagwire")]
+        group.await_balance()
+        group.stop(*newer)
+        group.await_balance()
+        assert group_type(group) == "classic"
+        sent = flow.end()
+        group.await_processed(sent)
+        assert set(group.processed()) == sent
+        group.stop(*older)
+
+
+def group_type(group: Group) -> str:
+    with Admin(group.bootstrap) as admin:
+        return admin.describe_groups(group.name)[group.name].type

@@ -10,6 +10,7 @@ from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
 from tagwire.client.broker_connection import BrokerConnection
+from tagwire.client.consuming.consumer_protocol import decode_assignment
 from tagwire.client.coordinators import GROUP
 from tagwire.client.scheduling import gather
 from tagwire.errors import DecodeError, Error
@@ -246,14 +247,7 @@ def _partitions_of(
 
 def _assigned(data: bytes) -> tuple[TopicPartition, ...]:
     """The partitions in a member's assignment; none where another software wrote something else there."""
-    kind = messages.ConsumerProtocolAssignment
-    if len(data) < 2:
-        return ()
-    version = min(int.from_bytes(data[:2], "big", signed=True), kind.valid_versions.highest)
     try:
-        assignment = kind.decode(data[2:], max(version, 0), lenient=True)
+        return decode_assignment(data).partitions
     except DecodeError:
         return ()
-    return tuple(
-        TopicPartition(topic.topic, index) for topic in assignment.assigned_partitions for index in topic.partitions
-    )
