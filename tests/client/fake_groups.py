@@ -151,6 +151,11 @@ class FakeGroups:
         self._settle(group)
         return kind(members=found if message.members else [], error_code=0 if message.members else found[0].error_code)
 
+    def check_commit(self, message: Any) -> None:
+        """Raises KafkaError for one who has no right to commit."""
+        epoch, instance = message.generation_id_or_member_epoch, message.group_instance_id
+        self.group(message.group_id).check_commit(message.member_id, instance, epoch, self.now_ms)
+
     def _settle(self, group: ClassicGroup) -> None:
         while group.proposal is not None:
             group.adopt(self.now_ms)

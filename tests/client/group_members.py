@@ -53,6 +53,7 @@ class Members:
         self.errors: dict[Any, Exception | None] = {}
         self._addresses = addresses
         self._networks: dict[Any, NetworkClient] = {}
+        self._handlers: dict[Any, Handler] = {}
         self._tasks = Tasks()
 
     def start(
@@ -65,7 +66,7 @@ class Members:
         handler = Handler()
         network = NetworkClient(self._addresses, ConnectionSettings("member"), 30.0, self.driver)
         membership = make(network, handler)
-        self._networks[membership] = network
+        self._networks[membership], self._handlers[membership] = network, handler
         membership.subscribe(frozenset(topics), pattern)
         membership.polled(self.driver.now())
         self.run(membership)
@@ -100,6 +101,7 @@ class Members:
     def _close(self, membership: Any) -> None:
         membership.coordinator.close()
         self._networks.pop(membership).close()
+        del self._handlers[membership]
 
     def until(self, is_true: Callable[[], bool], seconds: float = 60.0) -> None:
         """Lets time pass until something holds, which has to happen within some seconds of the driver's clock."""
@@ -112,7 +114,9 @@ class Members:
 
     async def _until(self, is_true: Callable[[], bool], deadline: float) -> None:
         while not is_true() and self.driver.now() < deadline:
-            await Wait(
-                lambda: is_true() or self._tasks.is_any_over(self.driver.now()), min(self._tasks.until, deadline)
-            )
+            for membership, handler in self._handlers.items():
+                if handler.is_polling:
+                    membership.polled(self.driver.now())
+            wake = min(self._tasks.until, deadline, self.driver.now() + 0.5)  # users poll as often
+            await Wait(lambda: is_true() or self._tasks.is_any_over(self.driver.now()), wake)
             self._tasks.step(self.driver.now())

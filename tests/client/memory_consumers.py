@@ -19,6 +19,7 @@ from tagwire.records import Record
 from tagwire.spec.api_keys import ApiKey
 
 from .fake_broker import FakeCluster
+from .fake_consumer_groups import FakeConsumerGroups
 from .fake_groups import FakeGroups
 from .memory_network import MemoryDriver
 
@@ -42,12 +43,7 @@ class FakeOffsets:
         kind = messages.OffsetCommitResponse
         error: int = Error.NONE
         try:
-            self._groups.group(message.group_id).check_commit(
-                message.member_id,
-                message.group_instance_id,
-                message.generation_id_or_member_epoch,
-                self._groups.now_ms,
-            )
+            self._groups.check_commit(message)
         except KafkaError as refusal:
             error = refusal.code
         for topic in message.topics:
@@ -94,7 +90,7 @@ class Room:
         self.cluster = FakeCluster()
         self.driver = MemoryDriver(self.cluster, seed)
         self.log = self.cluster.topic("t", partitions)
-        self.groups = FakeGroups(self.cluster, self.driver)
+        self.groups = FakeConsumerGroups(self.cluster, self.driver)
         self.offsets = FakeOffsets(self.cluster, self.groups)
         self.consumers: list[MemoryConsumer] = []
 

@@ -220,7 +220,7 @@ STEPS = st.one_of(
 
 @given(
     st.lists(STEPS, max_size=30),
-    st.sampled_from(["range", "roundrobin", "sticky", "cooperative-sticky"]),
+    st.sampled_from(["range", "roundrobin", "sticky", "cooperative-sticky", "KIP-848"]),
     st.booleans(),
     st.integers(0, 100),
 )
@@ -229,12 +229,12 @@ def test_no_record_comes_twice_to_who_keeps_its_partition_and_none_is_left_out(
     steps: list[tuple[str, int, Any]], assignor: str, auto_commit: bool, seed: int
 ) -> None:
     room = Room(PARTITIONS, seed)
+    is_new = assignor == "KIP-848"
     options = {
-        "assignors": assignor,
+        **({"protocol": "consumer"} if is_new else {"assignors": assignor, "session_timeout": 10.0}),
         "auto_commit": auto_commit,
         "auto_commit_interval": 0.2,
         "max_poll_records": 7,
-        "session_timeout": 10.0,
         "max_poll_interval": 10.0,
     }
     members: dict[int, tuple[MemoryConsumer, Ledger]] = {}

@@ -242,7 +242,6 @@ def test_a_member_whose_user_does_not_poll_leaves_and_comes_back_with_the_next_p
     scene.members.pass_time(100)
     assert len(scene.heartbeats) == before
     handler.is_polling = True
-    membership.polled(scene.driver.now())
     scene.until(lambda: len(handler.events) == 3)
     assert handler.events == [("assigned", ALL), ("lost", ALL), ("assigned", ALL)]
 
@@ -410,12 +409,10 @@ def test_a_member_epoch_that_goes_back_is_told_and_costs_everything(scene: Consu
 
 def test_an_interval_of_a_month_does_not_silence_a_member(scene: ConsumerScene) -> None:
     scene.coordinator.interval_ms = 2**31 - 1
-    membership, handler = scene.member()
+    _membership, handler = scene.member()
     scene.until(lambda: handler.owned == ALL)
     before = len(scene.heartbeats)
-    for _ in range(10):
-        scene.members.pass_time(100)
-        membership.polled(scene.driver.now())
+    scene.members.pass_time(1000)
     assert len(scene.heartbeats) > before + 2
 
 
