@@ -55,7 +55,7 @@ class StickyPartition:
         self._random = generator or random.Random()
         self.current = self._random.choice(self._partitions)
         self._bytes = 0
-        self._load: tuple[Sequence[int], Sequence[int]] | None = None
+        self._load: tuple[Mapping[int, int], Collection[int]] = {}, ()
 
     def update(self, appended_bytes: int, batch_bytes: int) -> None:
         """The current partition got a batch of `appended_bytes`; switches to another one if it had `batch_bytes`."""
@@ -71,26 +71,33 @@ class StickyPartition:
                 is the partition the next one.
             unavailable: partitions whose leaders have not taken a batch for too long; they are not the next one.
         """
-        usable = [partition for partition in self._partitions if partition not in unavailable]
-        sizes = [waiting.get(partition, 0) for partition in usable]
-        is_even = len(usable) == len(self._partitions) and len(set(sizes)) == 1
-        if not usable or is_even or len(self._partitions) < 2:
-            self._load = None
-            return
-        most = max(sizes) + 1
-        self._load = usable, list(accumulate(most - size for size in sizes))
+        self._load = waiting, unavailable
 
     def switch(self) -> None:
         """Switches to another partition, where there is another; by load it may be the same one again."""
         self._bytes = 0
-        load = self._load
-        if load is not None:
-            partitions, bounds = load
+        weighed = self._weighed(*self._load)
+        if weighed is not None:
+            partitions, bounds = weighed
             self.current = partitions[bisect_right(bounds, self._random.randrange(bounds[-1]))]
         elif len(self._partitions) > 1:
             at = self._partitions.index(self.current)
             step = self._random.randrange(1, len(self._partitions))
             self.current = self._partitions[(at + step) % len(self._partitions)]
+
+    def _weighed(
+        self, waiting: Mapping[int, int], unavailable: Collection[int]
+    ) -> tuple[Sequence[int], Sequence[int]] | None:
+        """The partitions that may be next, and where the share of each ends; None where all have the same."""
+        if not (waiting or unavailable) or len(self._partitions) < 2:
+            return None
+        usable = [partition for partition in self._partitions if partition not in unavailable]
+        sizes = [waiting.get(partition, 0) for partition in usable]
+        is_even = len(usable) == len(self._partitions) and len(set(sizes)) == 1
+        if not usable or is_even:
+            return None
+        most = max(sizes) + 1
+        return usable, list(accumulate(most - size for size in sizes))
 
 
 class TopicPartitioner:
