@@ -44,13 +44,13 @@ class Scene:
     """One group, its topic, and its members."""
 
     def __init__(self, kind: Kind, flavour: str) -> None:
-        host, _, port = kind.bootstrap.rpartition(":")
+        addresses = [address.rpartition(":") for address in kind.bootstrap.split(",")]
         self.kind = kind
         self.flavour = flavour
         self.group = f"group-{next(_NUMBERS)}"
         self.topic = f"topic-of-{self.group}"
         self.driver = BlockingDriver()
-        self.members = Members(self.driver, [(host, int(port))])
+        self.members = Members(self.driver, [(host, int(port)) for host, _, port in addresses])
         with kind.client() as client:
             is_preview = kind.name.startswith("Kafka 3.")  # listed, and off
             self.is_served = api_key("ConsumerGroupHeartbeat") in client.versions() and not is_preview
