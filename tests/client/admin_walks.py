@@ -249,9 +249,9 @@ class AdminWalks:
 
         def filled() -> dict[TopicPartition, bool]:
             brokers = walk.admin.describe_log_dirs(partitions=[(topic, 0), (topic, 1)])
-            (only,) = [found for dirs in brokers.values() for found in dirs]
-            assert only.error is Error.NONE
-            return {at: replica.size > 0 for at, replica in only.replicas.items()}
+            found = [one for dirs in brokers.values() for one in dirs]
+            assert {one.error for one in found} == {Error.NONE}
+            return {at: replica.size > 0 for one in found for at, replica in one.replicas.items()}
 
         until(lambda: filled() == {(topic, 0): False, (topic, 1): True})
         assert walk.admin.describe_log_dirs().keys() == walk.client.metadata([]).brokers.keys()

@@ -61,7 +61,8 @@ class _FetchInFlight:
 class _Plan:
     """What may be done now for the positions: to be fetched by broker, and to be asked about by leader."""
 
-    fetched: dict[int, list[FetchPosition]] = field(default_factory=lambda: defaultdict(list))
+    # What is asked for is known with it: whatever is sent meanwhile may find the metadata out of date.
+    fetched: dict[int, dict[FetchPosition, Wanted]] = field(default_factory=lambda: defaultdict(dict))
     found: dict[int, list[FetchPosition]] = field(default_factory=lambda: defaultdict(list))
     validated: dict[LeaderAndEpoch, list[FetchPosition]] = field(default_factory=lambda: defaultdict(list))
     leaderless: dict[str, list[FetchPosition]] = field(default_factory=lambda: defaultdict(list))
@@ -248,12 +249,12 @@ class Fetcher:
         for leader, positions in plan.validated.items():
             if ("epochs", leader.leader) not in self._tasks:
                 self._lookups.validate(leader, positions)
-        for node, positions in plan.fetched.items():
+        for node, fetched in plan.fetched.items():
             if node in self._in_flight or ("connection", node) in self._tasks:
                 continue
             connection = self._network.ready_connection(node)
             if connection is not None and connection.node == node and connection.has_room:
-                self._send(node, connection, positions)
+                self._send(node, connection, fetched)
             else:
                 self._tasks.start(("connection", node), self._connection(node), partial(self._connected, node))
 
@@ -278,7 +279,8 @@ class Fetcher:
                 if position.buffered_bytes and buffered >= self._max_buffered:
                     self.is_held_back = True
                 else:
-                    plan.fetched[source_of(position, known.leader, self._network)].append(position)
+                    wanted = self._wanted(position)
+                    plan.fetched[source_of(position, known.leader, self._network)][position] = wanted
         return plan
 
     def _is_valid(self, position: FetchPosition, known: PartitionMetadata) -> bool:
@@ -321,7 +323,7 @@ class Fetcher:
     def _connected(self, node: int, connection: BrokerConnection | None, error: Exception | None) -> None:
         if error is not None and not isinstance(error, TagwireError):
             raise error
-        positions = self._plan().fetched.get(node, [])
+        positions = self._plan().fetched.get(node, {})
         if not positions:
             return
         if connection is not None:
@@ -331,7 +333,7 @@ class Fetcher:
         self._sessions[node].lost()
         self._lost(node, positions, error)
 
-    def _send(self, node: int, connection: BrokerConnection, positions: list[FetchPosition]) -> None:
+    def _send(self, node: int, connection: BrokerConnection, positions: dict[FetchPosition, Wanted]) -> None:
         network, session = self._network, self._sessions[node]
         began = session.is_new
         try:
@@ -339,7 +341,7 @@ class Fetcher:
                 for position in positions:
                     position.retry_at = connection.throttled_until
                 return
-            wanted = {position.partition: self._wanted(position) for position in positions}
+            wanted = {position.partition: asked for position, asked in positions.items()}
             version = connection.version(ApiKey.FETCH)
             if version >= FETCH_TOPIC_IDS and any(one.topic_id == NO_TOPIC_ID for one in wanted.values()):
                 version = connection.version(ApiKey.FETCH, highest=FETCH_TOPIC_IDS - 1)

@@ -199,8 +199,9 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _drop_requests(self) -> None:
         self._ending = True
         self._waiting.clear()
-        for begun in self._begun:
-            begun.task.cancel()
+        while self._begun:
+            self._begun.popleft().task.cancel()
+        self._begun_bytes = 0
 
     def _advance(self) -> None:
         """Take what requests have arrived, begin those that need not wait, and see whether to read on or to close."""
