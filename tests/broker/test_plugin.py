@@ -30,6 +30,13 @@ def test_a_marker_gives_options(kafka_broker):
         assert client.versions()[3] == (0, 11)
 
 
+@pytest.mark.kafka_cluster(nodes=2)
+def test_a_cluster_has_nodes_that_end(kafka_cluster):
+    kafka_cluster.kill(1)
+    with Client(kafka_cluster.bootstrap) as client:
+        assert list(client.metadata([]).brokers) == [2]
+
+
 @pytest.fixture(scope="session")
 def shared(kafka_broker_factory):
     return kafka_broker_factory(num_partitions=2)
@@ -53,7 +60,7 @@ def test_a_project_gets_brokers_for_its_tests_and_none_is_left(tmp_path):
     (tmp_path / "test_project.py").write_text(PROJECT)
     command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", "test_project.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert "5 passed" in done.stdout, done.stdout + done.stderr
+    assert "6 passed" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
 
 
