@@ -186,6 +186,14 @@ class Group:
             assert time.monotonic() < until, f"the partitions are not assigned: {said}"
             time.sleep(0.05)
 
+    def await_parts(self) -> None:
+        """Waits until each member has processed something."""
+        until = time.monotonic() + SECONDS * stretch()
+        while idle := [member for member in self.members if not member.processed]:
+            said = [(member.client, sorted(member.assigned), member.said()) for member in idle]
+            assert time.monotonic() < until, f"nothing is processed: {said}"
+            time.sleep(0.05)
+
     def await_processed(self, values: set[str]) -> None:
         """Waits until every value was processed by some member."""
         until = time.monotonic() + SECONDS * stretch()

@@ -157,8 +157,11 @@ def offsets() -> None:
 
 @case_for("range", "cooperative-sticky")
 def group_rebalances(strategy: str) -> None:
+    rebalance(partition_assignment_strategy=strategy, session_timeout_ms=10_000)
+
+
+def rebalance(**options: Any) -> None:
     topic, group = new_topic(4), f"g-{uuid.uuid4().hex[:8]}"
-    options = {"partition_assignment_strategy": strategy, "session_timeout_ms": 10_000}
     first, second = consumer(group, **options), consumer(group, **options)
     found: list[bytes] = []
 
@@ -389,28 +392,7 @@ def _sasl(bootstrap: str, protocol: str, mechanism: str, password: str) -> dict[
 
 @case
 def group_848() -> None:
-    topic, group = new_topic(4), f"g-{uuid.uuid4().hex[:8]}"
-    both = [kafka.Consumer(_consumer_protocol(group)) for _ in range(2)]
-    for member in both:
-        member.subscribe([topic])
-
-    def balanced() -> bool:
-        for member in both:
-            member.consume(10, 0.05)
-        return [len(member.assignment()) for member in both] == [2, 2]
-
-    until(balanced, "two members with two partitions each", 8)
-    for member in both:
-        member.close()
-
-
-def _consumer_protocol(group: str) -> dict[str, Any]:
-    return {
-        "bootstrap.servers": BOOTSTRAP,
-        "group.id": group,
-        "group.protocol": "consumer",
-        "auto.offset.reset": "earliest",
-    }
+    rebalance(group_protocol="consumer")
 
 
 if __name__ == "__main__":

@@ -183,11 +183,11 @@ class GeneralAssignment:
         return self._uneven_topic is None
 
     def _is_uneven(self, topic: str) -> bool:
-        sizes = [len(self._assigned[member]) for member in self._subscribers[topic] if member in self._assigned]
-        if len(sizes) < 2 or min(sizes) + 1 >= max(sizes):
+        least = next((size for size, _, member in self._by_size if topic in self._wanted[member]), None)
+        if least is None:
             return False
-        owners = {self._owner[TopicPartition(topic, index)] for index in self._topics[topic]}
-        return max(len(self._assigned[owner]) for owner in owners) > min(sizes) + 1
+        owners = (self._owner[TopicPartition(topic, index)] for index in self._topics[topic])
+        return any(len(self._assigned[owner]) > least + 1 for owner in owners)
 
 
 def _unevenness(assigned: Mapping[str, list[TopicPartition]]) -> int:
