@@ -14,6 +14,7 @@ from tagwire.client import (
     EARLIEST,
     LATEST,
     Append,
+    Client,
     ConfigResource,
     NewTopic,
     OffsetAndMetadata,
@@ -171,8 +172,7 @@ class AdminWalks:
         join = messages.ShareGroupHeartbeatRequest(
             group_id=group, member_id=str(uuid.uuid4()), member_epoch=0, subscribed_topic_names=[topic]
         )
-        network = walk.client.network
-        node = network.run(coordinators(network.core, [group], GROUP, network.deadline()))[group]
+        node = _coordinator(walk, group)
         until(lambda: walk.client.request(join, node=node).error_code == Error.NONE)  # the coordinator may be loading
         (listed,) = [found for found in walk.admin.list_groups(types=["share"]) if found.group == group]
         assert listed.type == "share"
@@ -191,8 +191,7 @@ class AdminWalks:
         join = messages.ShareGroupHeartbeatRequest(
             group_id=group, member_id=str(uuid.uuid4()), member_epoch=0, subscribed_topic_names=[topic]
         )
-        network = walk.client.network
-        node = network.run(coordinators(network.core, [group], GROUP, network.deadline()))[group]
+        node = _coordinator(walk, group)
         until(lambda: walk.client.request(join, node=node).error_code == Error.NONE)
         leave = messages.ShareGroupHeartbeatRequest(group_id=group, member_id=join.member_id, member_epoch=-1)
         assert walk.client.request(leave, node=node).error_code == Error.NONE
@@ -255,6 +254,12 @@ class AdminWalks:
 
         until(lambda: filled() == {(topic, 0): False, (topic, 1): True})
         assert walk.admin.describe_log_dirs().keys() == walk.client.metadata([]).brokers.keys()
+
+
+def _coordinator(walk: Walk, group: str) -> int:
+    with Client(walk.kind.bootstrap, exclude=walk.kind.exclude) as client:
+        network = client.network
+        return network.run(coordinators(network.core, [group], GROUP, network.deadline()))[group]
 
 
 def _in_transaction(walk: Walk, topic: str, name: str) -> confluent_kafka.Producer:

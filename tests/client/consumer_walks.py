@@ -13,7 +13,6 @@ from tagwire.client import (
     Consumer,
     NewTopic,
     OffsetAndMetadata,
-    Producer,
     RebalanceListener,
     TopicPartition,
 )
@@ -50,7 +49,7 @@ def member(walk: Walk, group: str, protocol: str = "classic", **options: Any) ->
         options = {"heartbeat_interval": 0.2, **options}
     elif not walk.client.features().finalized.get("group.version"):
         pytest.skip(f"{walk.kind.name} has not switched on the protocol of KIP-848")
-    return Consumer(walk.client, group=group, **{"protocol": protocol, "offset_reset": "earliest", **options})
+    return walk.consumer(group=group, **{"protocol": protocol, "offset_reset": "earliest", **options})
 
 
 def drained(consumer: Consumer, count: int, found: list[Record] | None = None) -> list[Record]:
@@ -181,7 +180,7 @@ class ConsumerWalks:
     def test_partitions_assigned_by_hand_need_no_group(self, walk: Walk) -> None:
         walk.fill(topic := walk.topic(2), 10)
         walk.fill(topic, 10, partition=1)
-        with Consumer(walk.client, offset_reset="earliest") as consumer:
+        with walk.consumer(offset_reset="earliest") as consumer:
             consumer.assign([(topic, 0)])
             assert values(drained(consumer, 10)) == [*range(10)]
             consumer.assign({(topic, 0): 8, (topic, 1): "earliest"})
@@ -300,13 +299,23 @@ class ConsumerWalks:
         walk.fill(topic := walk.topic(), 10)
 
         class Seeking(RebalanceListener):
-            def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
-                for partition in partitions:
-                    consumer.seek(partition, 6)
+            def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> object:
+                return consumer.seek(partitions[0], 6) if partitions else None  # a consumer of tasks awaits it
 
         with member(walk, walk.name(), protocol) as consumer:
             consumer.subscribe(topic, Seeking())
             assert values(drained(consumer, 4)) == [6, 7, 8, 9]
+
+    def test_what_a_listener_seeks_is_gathered_from_there(self, walk: Walk) -> None:
+        walk.fill(topic := walk.topic(), 10)
+
+        class Seeking(RebalanceListener):
+            def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> object:
+                return consumer.seek(partitions[0], 6)
+
+        with member(walk, walk.name()) as consumer:
+            consumer.subscribe(topic, Seeking())
+            assert values(consumer.consume(4, SECONDS)) == [6, 7, 8, 9]
 
     def test_a_static_member_comes_back_to_its_partitions_without_a_rebalance(self, walk: Walk) -> None:
         topic, group, heard = walk.topic(2), walk.name(), Heard()
@@ -380,7 +389,7 @@ class ConsumerWalks:
         source, target, group = walk.topic(), walk.topic(), walk.name()
         walk.fill(source, 40)
         seen = 0
-        with Producer(walk.client, transactional_id=walk.name()) as producer:
+        with walk.producer(transactional_id=walk.name()) as producer:
             producer.init_transactions()
             for is_committed in (True, False, True, True, True):
                 with member(
@@ -398,7 +407,7 @@ class ConsumerWalks:
                     else:
                         producer.abort_transaction()
         assert seen == 40
-        with Consumer(walk.client, isolation="read_committed", offset_reset="earliest") as consumer:
+        with walk.consumer(isolation="read_committed", offset_reset="earliest") as consumer:
             consumer.assign(target)
             assert values(drained(consumer, 40)) == [*range(40)]
             assert consumer.poll(0.2) == []

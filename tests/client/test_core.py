@@ -23,6 +23,7 @@ OUTSIDE = {"asyncio", "concurrent", "select", "selectors", "socket", "threading"
 # the drivers, and what callers' threads and tasks wait in
 FACES = {
     "aio/asyncio_driver.py",
+    "aio/consumer.py",
     "aio/core_task.py",
     "aio/loop_completion.py",
     "aio/producer.py",

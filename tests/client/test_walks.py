@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
+import uvloop
 
 from tagwire.broker import Broker, Cluster
 
 from .admin_walks import AdminWalks
 from .consumer_walks import ConsumerWalks
+from .faces import tasks
 from .transaction_walks import TransactionWalks
 from .walks import Kind, Walks
 
@@ -36,3 +40,29 @@ class TestCluster(Walks, AdminWalks, TransactionWalks, ConsumerWalks):
     @pytest.fixture
     def kind(self, cluster: Kind) -> Kind:
         return cluster
+
+
+class OfTasks(Walks, AdminWalks, TransactionWalks, ConsumerWalks):
+    """The same, through the faces of tasks."""
+
+    test_two_threads_at_a_time_are_refused = None  # type: ignore[assignment]  # tests/client/test_aio_consumer.py
+
+    @pytest.fixture
+    def kind(self, of_tasks: Kind) -> Kind:
+        return of_tasks
+
+
+class TestEmbeddedByTasks(OfTasks):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def of_tasks(cls, broker: Kind) -> Iterator[Kind]:
+        with tasks("asyncio", asyncio.new_event_loop) as face:
+            yield replace(broker, face=face)
+
+
+class TestClusterByTasks(OfTasks):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def of_tasks(cls, cluster: Kind) -> Iterator[Kind]:
+        with tasks("uvloop", uvloop.new_event_loop) as face:
+            yield replace(cluster, face=face)

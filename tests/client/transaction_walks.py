@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tagwire.client import LATEST, Producer, Reader, TopicPartition, end_transaction
+from tagwire.client import LATEST, Client, Reader, TopicPartition, end_transaction
 from tagwire.errors import ProducerFencedError
 
 from .walks import Kind, Walk, until
@@ -27,7 +27,7 @@ class TransactionWalks:
     @pytest.mark.parametrize("isolation", LEVELS)
     def test_what_is_aborted_is_read_by_those_who_ask_for_it(self, walk: Walk, isolation: str) -> None:
         topic = walk.topic(2)
-        with Producer(walk.client, transactional_id=walk.name()) as producer:
+        with walk.producer(transactional_id=walk.name()) as producer:
             producer.init_transactions()
             for number, commit in enumerate([True, False, True, False]):
                 producer.begin_transaction()
@@ -58,7 +58,7 @@ class TransactionWalks:
     def test_readers_of_committed_records_wait_before_what_is_open(self, walk: Walk) -> None:
         topic = walk.topic()
         walk.fill(topic, 5)
-        with Producer(walk.client, transactional_id=walk.name()) as producer:
+        with walk.producer(transactional_id=walk.name()) as producer:
             producer.init_transactions()
             with producer.transaction():
                 producer.send(topic, b"open").result()
@@ -69,7 +69,7 @@ class TransactionWalks:
     def test_offsets_move_with_the_transaction_they_are_part_of(self, walk: Walk) -> None:
         topic, group = walk.topic(), walk.name()
         at = TopicPartition(topic, 0)
-        with Producer(walk.client, transactional_id=walk.name()) as producer:
+        with walk.producer(transactional_id=walk.name()) as producer:
             producer.init_transactions()
             for offset, commit in ((3, True), (7, False)):
                 producer.begin_transaction()
@@ -81,8 +81,8 @@ class TransactionWalks:
     def test_a_producer_whose_id_is_taken_is_fenced(self, walk: Walk) -> None:
         topic, name = walk.topic(), walk.name()
         with (
-            Producer(walk.client, transactional_id=name) as first,
-            Producer(walk.client, transactional_id=name) as second,
+            walk.producer(transactional_id=name) as first,
+            walk.producer(transactional_id=name) as second,
         ):
             first.init_transactions()
             first.begin_transaction()
@@ -97,14 +97,14 @@ class TransactionWalks:
     @pytest.mark.parametrize("commit", [True, False])
     def test_a_transaction_can_be_ended_from_another_process(self, walk: Walk, commit: bool) -> None:
         topic, name = walk.topic(), walk.name()
-        producer = Producer(walk.client, transactional_id=name)
+        producer = walk.producer(transactional_id=name)
         producer.init_transactions()
         producer.begin_transaction()
         producer.send(topic, b"left behind")
         producer.flush()
         who = producer.identity
         producer.close(abort=False)
-        with walk.kind.client() as other:
+        with Client(walk.kind.bootstrap, exclude=walk.kind.exclude) as other:
             for _ in range(2):  # whoever does not know whether it has happened asks again
                 end_transaction(
                     other, name, who.producer_id, who.epoch, commit=commit, transaction_version=who.transaction_version
@@ -112,7 +112,7 @@ class TransactionWalks:
         walk.fill(topic, 1)
         end = walk.client.list_offsets({(topic, 0): LATEST})[topic, 0]
         # To a fixed offset, which waits for the transaction's marker.
-        reader = Reader(walk.client, {(topic, 0): 0}, end_offsets={(topic, 0): end}, isolation="read_committed")
+        reader = walk.reader({(topic, 0): 0}, end_offsets={(topic, 0): end}, isolation="read_committed")
         assert _values(reader) == ([b"left behind"] if commit else []) + [b"0"]
 
 

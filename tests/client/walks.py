@@ -16,13 +16,14 @@ import pyarrow as pa
 import pytest
 
 from tagwire import records
-from tagwire.client import EARLIEST, LATEST, Admin, Client, NewTopic, Producer, Reader, TopicPartition
+from tagwire.client import EARLIEST, LATEST, Admin, Client, Consumer, NewTopic, Producer, Reader, TopicPartition
 from tagwire.client.versions import range_of
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc import api_key
 from tagwire.rpc.ranges import overlap
 
 from ..limits import wait_until
+from .faces import THREADS, Face
 
 NOW: Final = 1_700_000_000_000
 SECONDS: Final = 30
@@ -40,15 +41,18 @@ class Kind:
         name: what reports call it.
         exclude: versions not to speak to it, as `Client` takes them.
         finds_times: whether it finds the first record from a time on.
+        face: which of the client's faces walks.
     """
 
     name: str
     bootstrap: str
     exclude: Mapping[str, str] = field(default_factory=dict)
     finds_times: bool = True
+    face: Face = THREADS
 
     def client(self, **options: Any) -> Client:
-        return Client(self.bootstrap, **{"timeout": 20, "exclude": self.exclude, **options})
+        client: Client = self.face.client(self.bootstrap, **{"timeout": 20, "exclude": self.exclude, **options})
+        return client
 
 
 class Walk:
@@ -57,7 +61,7 @@ class Walk:
     def __init__(self, kind: Kind, client: Client) -> None:
         self.kind = kind
         self.client = client
-        self.admin = Admin(client)
+        self.admin: Admin = kind.face.admin(client)
 
     def needs(self, *apis: str) -> None:
         """Skips the test where the broker lists no version of an API that we speak."""
@@ -79,13 +83,25 @@ class Walk:
         return name
 
     def fill(self, topic: str, values: int, partition: int = 0) -> None:
-        with Producer(self.client) as producer:
+        with self.producer() as producer:
             for number in range(values):
                 producer.send(topic, b"%d" % number, timestamp=NOW + number, partition=partition)
 
     def read(self, topic: str, partitions: int = 1, **options: Any) -> Reader:
         starts = {(topic, index): EARLIEST for index in range(partitions)}
-        return Reader(self.client, starts, stop_at_end=True, **options)
+        return self.reader(starts, stop_at_end=True, **options)
+
+    def producer(self, **options: Any) -> Producer:
+        producer: Producer = self.kind.face.producer(self.client, **options)
+        return producer
+
+    def reader(self, starts: Any, client: Client | None = None, **options: Any) -> Reader:
+        reader: Reader = self.kind.face.reader(client or self.client, starts, **options)
+        return reader
+
+    def consumer(self, **options: Any) -> Consumer:
+        consumer: Consumer = self.kind.face.consumer(self.client, **options)
+        return consumer
 
 
 class Walks:
@@ -100,7 +116,7 @@ class Walks:
     def test_what_is_produced_is_read_back_as_columns_and_as_objects(self, walk: Walk, compression: str) -> None:
         topic = walk.topic(3)
         sent = [_row(number) for number in range(2000)]
-        with Producer(walk.client, compression=compression, batch_bytes=4000) as producer:
+        with walk.producer(compression=compression, batch_bytes=4000) as producer:
             told = [producer.send(topic, value, key, headers, time) for key, value, headers, time in sent]
         expected = {(each.partition, each.result().offset): row for each, row in zip(told, sent)}
         assert len(expected) == 2000
@@ -114,7 +130,7 @@ class Walks:
     def test_arrow_rows_go_in_and_come_out(self, walk: Walk) -> None:
         topic = walk.topic()
         rows = pa.record_batch({"key": [b"a", b"b", None], "value": [b"1", None, b"3"], "timestamp": [1, 2, 3]})
-        with Producer(walk.client) as producer:
+        with walk.producer() as producer:
             delivery = producer.send_batch(topic, 0, records.from_arrow(rows, compression="zstd"))
         assert delivery.result().offset == 0
         read = next(walk.read(topic, columns=("key", "value")))
@@ -148,7 +164,7 @@ class Walks:
 
         def read() -> None:
             with walk.kind.client() as client:
-                for batch in Reader(client, {(topic, 0): 0}, end_offsets={(topic, 0): 30}):
+                for batch in walk.reader({(topic, 0): 0}, client, end_offsets={(topic, 0): 30}):
                     seen.extend(batch.column("value").to_pylist())
 
         thread = threading.Thread(target=read)
@@ -162,7 +178,7 @@ class Walks:
     def test_an_offset_the_log_does_not_have_names_what_it_has(self, walk: Walk) -> None:
         walk.fill(topic := walk.topic(), 1)
         with pytest.raises(KafkaError, match=f"{topic}-0: no offset 7; the partition holds offsets 0 to 0"):
-            next(Reader(walk.client, {(topic, 0): 7}))
+            next(walk.reader({(topic, 0): 7}))
 
     def test_offsets_of_a_group_are_kept_without_being_a_member(self, walk: Walk) -> None:
         topic, group = walk.topic(2), walk.name()
@@ -175,7 +191,7 @@ class Walks:
     def test_a_topic_that_is_missing_is_named(self, kind: Kind, walk: Walk) -> None:
         walk.needs("DeleteTopics")
         with kind.client(timeout=1) as client, pytest.raises(KafkaError) as caught:
-            Admin(client).delete_topics(["no-such-topic"])
+            kind.face.admin(client).delete_topics(["no-such-topic"])
         assert caught.value.error is Error.UNKNOWN_TOPIC_OR_PARTITION
         assert "delete topic 'no-such-topic'" in str(caught.value)
 

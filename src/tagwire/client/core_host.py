@@ -39,8 +39,11 @@ class CoreHost(Protocol):
     def wakeup(self) -> None:
         """Lets the work look for something to do."""
 
-    async def result(self, function: Callable[[], Work[Result]], deadline: float) -> Result:
-        """What the coroutine that `function` begins gives or raises. Whoever gives up waiting leaves it going on.
+    async def result(self, function: Callable[[], Work[Result]], deadline: float, *, outlives: bool = True) -> Result:
+        """What the coroutine that `function` begins gives or raises.
+
+        Args:
+            outlives: whether it goes on after whoever waits for it has given up; otherwise it may be ended then.
 
         Raises:
             RequestTimeoutError: it was not begun or not ended by the deadline.

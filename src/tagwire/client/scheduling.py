@@ -144,6 +144,12 @@ class Tasks:
                     self._resume(key)
             is_any_over = bool(over)
 
+    def stop(self, key: Hashable) -> None:
+        """Ends one of them where it is; nobody is told."""
+        task = self._tasks.pop(key, None)
+        if task is not None:
+            task.work.close()
+
     def close(self) -> None:
         """Ends all of them where they are; nobody is told."""
         tasks, self._tasks = self._tasks, {}

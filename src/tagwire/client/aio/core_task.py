@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -24,6 +25,9 @@ _GRACE: Final = 1.0
 class CoreTask:
     """Steps of the core's work between those of everybody else's tasks. For the event loop of its driver.
 
+    Attributes:
+        driver: what runs the connections.
+
     Args:
         tasks: where what callers ask of it runs, beside the work.
         driver: what runs the connections of both; it is closed with the work.
@@ -33,7 +37,7 @@ class CoreTask:
     def __init__(self, work: CoreWork, tasks: Tasks, driver: AsyncioDriver, owner: str) -> None:
         self._work = work
         self._tasks = tasks
-        self._driver = driver
+        self.driver = driver
         self._owner = owner
         self._begun: set[asyncio.Future[Any]] = set()
         self._is_over = False
@@ -46,14 +50,17 @@ class CoreTask:
 
     def require_waitable(self) -> None:
         """Raises TagwireError in another event loop."""
-        self._driver.require_loop()
+        self.driver.require_loop()
 
     def wakeup(self) -> None:
         """Lets the work look for something to do."""
-        self._driver.turn_soon()
+        self.driver.turn_soon()
 
-    async def result(self, function: Callable[[], Work[Result]], deadline: float) -> Result:
-        """What the coroutine that `function` begins gives or raises. Where the task is cancelled, it goes on.
+    async def result(self, function: Callable[[], Work[Result]], deadline: float, *, outlives: bool = True) -> Result:
+        """What the coroutine that `function` begins gives or raises.
+
+        Args:
+            outlives: whether it goes on where the task is cancelled; otherwise it ends where it waits.
 
         Raises:
             RequestTimeoutError: it was not done by the deadline. TagwireError: the work has ended.
@@ -61,15 +68,18 @@ class CoreTask:
         self.require_waitable()
         if self._is_over:
             raise self._closed()
-        future: asyncio.Future[Result] = self._driver.loop.create_future()
+        future: asyncio.Future[Result] = self.driver.loop.create_future()
         self._begun.add(future)
         self._tasks.start(future, function(), partial(self._settle, future))
-        self._driver.turn_soon()
-        late = self._driver.loop.call_later(max(deadline - self._driver.now(), 0.0) + _GRACE, self._expire, future)
+        self.driver.turn_soon()
+        late = self.driver.loop.call_later(max(deadline - self.driver.now(), 0.0) + _GRACE, self._expire, future)
         try:
             return await future
         finally:
             late.cancel()
+            if not outlives and future in self._begun:
+                self._begun.discard(future)
+                self._tasks.stop(future)
 
     def step(self) -> float:
         """For the driver: the work's next step, and when the one after it is due."""
@@ -92,12 +102,12 @@ class CoreTask:
             return
         self._is_over = True
         self._work.close()
-        if not self._driver.loop.is_closed():
+        if not self.driver.loop.is_closed():
             for future in self._begun:
                 if not future.done():
                     future.set_exception(self._closed())
         self._begun.clear()
-        self._driver.close()
+        self.driver.close()
 
     def _settle(self, future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
         self._begun.discard(future)
@@ -115,3 +125,12 @@ class CoreTask:
 
     def _closed(self) -> TagwireError:
         return TagwireError(f"the {self._owner} is closed")
+
+
+def stop_soon(task: CoreTask, driver: AsyncioDriver) -> None:
+    """Ends what somebody who was collected has left, from any thread."""
+    if driver.loop.is_closed():
+        task.stop()
+    else:
+        with suppress(RuntimeError):  # the loop was closed meanwhile, by another thread
+            driver.loop.call_soon_threadsafe(task.stop)

@@ -8,7 +8,7 @@ import time
 import warnings
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Unpack
 
@@ -16,7 +16,7 @@ from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.aio.asyncio_driver import AsyncioDriver
 from tagwire.client.aio.client import AsyncClient
-from tagwire.client.aio.core_task import CoreTask
+from tagwire.client.aio.core_task import CoreTask, stop_soon
 from tagwire.client.aio.delivery import AsyncDelivery, AsyncRowsDelivery
 from tagwire.client.aio.loop_completion import LoopCompletion
 from tagwire.client.aio.owning import AsyncClientOwner
@@ -82,7 +82,7 @@ class AsyncProducer(AsyncClientOwner):
         self._task = task = CoreTask(self._core.sender, self._core.tasks, driver, "producer")
         self._core.start(task)
         self._is_closed = False
-        self._collected = weakref.finalize(self, _stop, task, driver)
+        self._collected = weakref.finalize(self, stop_soon, task, driver)
         self._collected.atexit = False
 
     async def send(
@@ -225,12 +225,3 @@ class AsyncProducer(AsyncClientOwner):
         except BaseException:
             await self._core.abort_after_error()
             raise
-
-
-def _stop(task: CoreTask, driver: AsyncioDriver) -> None:
-    """Ends what a producer that was collected has left, from any thread."""
-    if driver.loop.is_closed():
-        task.stop()
-    else:
-        with suppress(RuntimeError):  # the loop was closed meanwhile, by another thread
-            driver.loop.call_soon_threadsafe(task.stop)

@@ -159,18 +159,18 @@ class ConsumerCore:
         if wanted is None or wanted < 1:
             raise wrong("count", arguments.shown(count), "a number of records from 1 on")
         await self._begin_poll()
-        deadline, found = self._until(timeout), self._given.gathered
-        while (missing := wanted - len(found)) > 0:
+        deadline, given = self._until(timeout), self._given
+        while (missing := wanted - len(given.gathered)) > 0:
             try:
                 more = await self._poll(deadline, lambda _, missing=missing: self._given.records(missing))  # type: ignore[misc]
             except TagwireError as error:
-                if not found:
+                if not given.gathered:
                     raise
                 self._given.put_off(error)
                 break
             if not more:
                 break
-            found += more
+            given.gathered += more  # a listener may have dropped some of it meanwhile
         return self._given.gather()
 
     async def poll_batch(self, timeout: float | None) -> pa.RecordBatch | None:
@@ -228,7 +228,7 @@ class ConsumerCore:
             until = min(deadline, now + self._settings.consume.max_poll_interval / _POLLS_WITHIN_INTERVAL)
             if self._given.holds_back and now < held_until:
                 until = min(until, held_until)
-            await self._host.result(lambda until=until: self.work.news(until), until)  # type: ignore[misc]
+            await self._host.result(lambda until=until: self.work.news(until), until, outlives=False)  # type: ignore[misc]
 
     def _until(self, timeout: float | None) -> float:
         seconds("timeout", timeout)

@@ -397,6 +397,9 @@ class ConsumerWork:
             if (one := self.subscription.assigned.get(partition)) is not None:
                 one.begin_at(*offset)
                 one.committed = None
+        for failure in [one for one in self.failures if isinstance(one.error, NoOffsetError)]:
+            failure.is_taken = True  # what was asked for before is looked for again, as far as it is still missing
+            self.failures.remove(failure)
 
     async def pause(
         self,

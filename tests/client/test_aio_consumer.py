@@ -1,0 +1,204 @@
+"""Consumers of an event loop: whatever is cancelled, no record is lost or given twice; listeners may be awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import warnings
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from tagwire.broker import Broker
+from tagwire.client import Admin, Consumer, NewTopic, Producer, RebalanceListener, TopicPartition
+from tagwire.client.aio import AsyncClient, AsyncConsumer, AsyncProducer
+from tagwire.errors import ConsumerStateError, TagwireError, WakeupError
+
+from .test_aio_client import Main, run  # noqa: F401
+
+COUNT = 1000
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    with Broker(fsync="never") as broker, Admin(broker.bootstrap) as admin:
+        admin.create_topics(NewTopic("t", 2))
+        admin.create_topics("sink")
+        with Producer(broker.bootstrap, batch_bytes=1000) as producer:
+            for number in range(COUNT):
+                producer.send("t", b"%d" % number, partition=number % 2)
+        yield broker.bootstrap
+
+
+def member(client: AsyncClient | str, group: str, **options: object) -> AsyncConsumer:
+    return AsyncConsumer(client, group=group, offset_reset="earliest", heartbeat_interval=0.2, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("way", ["poll", "consume", "iterate", "batches"])
+def test_whichever_step_is_cancelled_nothing_is_lost_or_given_twice(bootstrap: str, way: str, run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        async with member(bootstrap, f"g-{way}-{id(run)}", max_poll_records=20, max_partition_bytes=2000) as consumer:
+            await consumer.subscribe("t")
+            values: list[bytes | None] = []
+            records, batches = aiter(consumer), consumer.batches()
+
+            async def step() -> None:
+                if way == "poll":
+                    values.extend(record.value for record in await consumer.poll(5))
+                elif way == "consume":
+                    values.extend(record.value for record in await consumer.consume(50, 5))
+                elif way == "iterate":
+                    values.append((await anext(records)).value)
+                else:
+                    values.extend((await anext(batches))["value"].to_pylist())
+
+            turns = 0
+            while len(values) < COUNT:
+                turns += 1
+                call = asyncio.create_task(step())
+                for _ in range(turns % 50):
+                    if not call.done():
+                        await asyncio.sleep(0.001 if turns % 3 else 0)
+                call.cancel()
+                await asyncio.gather(call, return_exceptions=True)
+            assert len(consumer._core.tasks._tasks) < 10  # nothing piles up
+            await consumer.commit()
+            assert sum(found.offset for found in (await consumer.committed()).values()) == COUNT
+        assert sorted(map(int, filter(None, values))) == list(range(COUNT))
+
+    run(main)
+
+
+def test_methods_of_a_listener_are_awaited_and_may_use_the_consumer(bootstrap: str, run: Main) -> None:  # noqa: F811
+    told: list[str] = []
+
+    class Seeking(RebalanceListener):
+        async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+            for partition in partitions:
+                await self.consumer.seek(partition, COUNT // 2 - 1)
+                told.append(f"{partition}")
+
+        async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+            await self.consumer.commit()
+            told.append("revoked")
+
+        consumer: AsyncConsumer
+
+    async def main() -> None:
+        told.clear()
+        async with member(bootstrap, f"g-{id(run)}", auto_commit=False) as consumer:
+            listener = Seeking()
+            listener.consumer = consumer
+            await consumer.subscribe("t", listener)
+            assert len(await consumer.consume(2, 30)) == 2
+        assert told == ["t-0", "t-1", "revoked"]
+
+    run(main)
+
+
+def test_two_tasks_at_a_time_are_refused_and_another_one_wakes_it(bootstrap: str, run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        async with AsyncConsumer(bootstrap) as consumer:
+            await consumer.assign({("t", 0): "latest"})
+            waiting = asyncio.create_task(consumer.poll(None))
+            await asyncio.sleep(0.05)
+            with pytest.raises(ConsumerStateError, match="two threads or tasks at a time"):
+                await consumer.poll()
+            await asyncio.to_thread(consumer.wakeup)
+            with pytest.raises(WakeupError):
+                await waiting
+            assert await consumer.poll(0) == []
+
+    run(main)
+
+
+def test_members_in_a_task_group_share_the_partitions_and_leave_with_it(bootstrap: str, run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        group, seen = f"g-group-{id(run)}", set()
+        async with AsyncClient(bootstrap) as client:
+
+            async def read() -> None:
+                async with member(client, group) as consumer:
+                    await consumer.subscribe("t")
+                    async for record in consumer:
+                        seen.add(record.value)
+
+            async def watch() -> None:
+                while len(seen) < COUNT:
+                    await asyncio.sleep(0.01)
+                raise ZeroDivisionError
+
+            with pytest.raises(ExceptionGroup) as caught:  # noqa: PT012
+                async with asyncio.TaskGroup() as tasks:
+                    for coroutine in (read(), read(), watch()):
+                        tasks.create_task(coroutine)
+            assert [type(error) for error in caught.value.exceptions] == [ZeroDivisionError]
+
+    run(main)
+
+
+def test_what_is_read_and_sent_on_in_transactions_is_there_once(bootstrap: str, run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        name = f"g-eos-{id(run)}"
+        async with (
+            AsyncClient(bootstrap) as client,
+            AsyncProducer(client, transactional_id=name) as producer,
+            member(client, name, auto_commit=False) as consumer,
+        ):
+            await producer.init_transactions()
+            await consumer.subscribe("t")
+            before = (await client.list_offsets({"sink": "latest"}))["sink", 0]
+            done = 0
+            while done < COUNT:
+                records = await consumer.consume(250, 30)
+                async with producer.transaction():
+                    for record in records:
+                        await producer.send("sink", record.value)
+                    await producer.send_offsets(await consumer.positions(), consumer.group_metadata())
+                done += len(records)
+            found = await consumer.committed()
+            assert sum(each.offset for each in found.values()) == COUNT
+            after = (await client.list_offsets({"sink": "latest"}))["sink", 0]
+            assert after - before >= COUNT
+
+    run(main)
+
+
+def test_closing_again_does_nothing_and_nobody_closing_is_told_of(bootstrap: str, run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        consumer = member(bootstrap, f"g-closing-{id(run)}")
+        await consumer.subscribe("t")
+        assert await consumer.poll(30)
+        await consumer.close()
+        await consumer.close()
+        with pytest.raises(ConsumerStateError, match="the consumer is closed"):
+            await consumer.poll()
+        consumer = AsyncConsumer(bootstrap)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            del consumer
+            gc.collect()
+        assert [str(each.message).split(":")[0] for each in caught] == ["an AsyncConsumer of 127.0.0.1"]
+        await asyncio.sleep(0)
+
+    run(main)
+
+
+def test_a_consumer_is_of_its_loop(bootstrap: str) -> None:
+    async def make() -> AsyncConsumer:
+        consumer = AsyncConsumer(bootstrap)
+        await consumer.close()
+        return consumer
+
+    consumer = asyncio.run(make())
+    with pytest.raises(TagwireError, match="AsyncConsumer was made in another event loop"):
+        asyncio.run(consumer.poll())
+
+
+def test_every_call_of_threads_is_one_of_tasks_and_takes_the_same() -> None:
+    for name in dir(Consumer):
+        if not name.startswith("_"):
+            ours, theirs = getattr(AsyncConsumer, name), getattr(Consumer, name)
+            assert inspect.getdoc(ours), name
+            assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters), name
