@@ -75,6 +75,11 @@ class LoopThread:
         return made
 
     def close(self) -> None:
+        async def rest() -> None:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            await asyncio.gather(*others, return_exceptions=True)
+
+        self.call(rest)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
@@ -145,7 +150,7 @@ class InLoop:
 
     def __del__(self) -> None:  # as what threads use: readers of a client need not be closed
         if isinstance(self.target, AsyncReader) and not self.thread.loop.is_closed():
-            self.thread.call(self.target.close)
+            asyncio.run_coroutine_threadsafe(self.target.close(), self.thread.loop)
 
 
 class DeliveryInLoop:
@@ -175,4 +180,4 @@ def tasks(name: str, factory: Callable[[], asyncio.AbstractEventLoop]) -> Iterat
         yield Face(name, *map(thread.make, made))
     finally:
         thread.close()
-    assert thread.said == []
+    assert not thread.said, thread.said

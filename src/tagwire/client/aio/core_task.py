@@ -104,27 +104,29 @@ class CoreTask:
         self._work.close()
         if not self.driver.loop.is_closed():
             for future in self._begun:
-                if not future.done():
-                    future.set_exception(self._closed())
+                _fail(future, self._closed())
         self._begun.clear()
         self.driver.close()
 
     def _settle(self, future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
         self._begun.discard(future)
-        if future.done():
-            return  # nobody waits any more
-        if error is None:
+        if error is not None:
+            _fail(future, error)
+        elif not future.done():
             future.set_result(result)
-        else:
-            future.set_exception(error)
 
     def _expire(self, future: asyncio.Future[Any]) -> None:
-        if not future.done():
-            late = f"the {self._owner} was busy with brokers that do not respond"
-            future.set_exception(RequestTimeoutError(late))
+        _fail(future, RequestTimeoutError(f"the {self._owner} was busy with brokers that do not respond"))
 
     def _closed(self) -> TagwireError:
         return TagwireError(f"the {self._owner} is closed")
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    """Has who waits, unless that is over, be told of an error; where they are cancelled meanwhile, nobody need be."""
+    if not future.done():
+        future.set_exception(error)
+        future.exception()
 
 
 def stop_soon(task: CoreTask, driver: AsyncioDriver) -> None:
