@@ -236,3 +236,16 @@ def test_every_call_of_threads_is_one_of_tasks_and_is_documented(blocking: type,
     assert public(blocking) - {"network"} <= public(tasks)
     for name in public(tasks):
         assert inspect.getdoc(getattr(tasks, name)), name
+
+
+def test_the_loop_does_not_take_the_generators_of_the_core_for_its_own(bootstrap: str) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        async with AsyncAdmin(bootstrap) as admin:
+            call = asyncio.create_task(admin.describe_configs([("topic", "t")]))
+            while not call.done():
+                assert not loop._asyncgens  # type: ignore[attr-defined]
+                await asyncio.sleep(0)
+            assert call.result()
+
+    asyncio.run(main())

@@ -14,6 +14,7 @@ from contextlib import suppress
 from selectors import EVENT_READ, EVENT_WRITE
 from typing import Protocol
 
+from tagwire.client.aio.core_steps import core_step
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.scheduling import NEVER, Result, Wait, Work
 from tagwire.client.socket_driver import Channel, SocketDriver
@@ -93,14 +94,14 @@ class AsyncioDriver(SocketDriver):
         try:
             self.require_loop()
             while True:
-                wait = work.send(None)
+                wait = core_step(work.send, None)
                 while not wait.is_over(time.monotonic()):
                     await self._wait(wait)
         except StopIteration as end:
             result: Result = end.value
             return result
         finally:
-            work.close()
+            core_step(work.close)
 
     @property
     def is_turn_due(self) -> bool:
@@ -160,7 +161,7 @@ class AsyncioDriver(SocketDriver):
                 if waiter.wait.is_over(now):
                     waiter.wake()
             if self.hosted is not None:
-                self._set_timer(self.hosted.step())
+                self._set_timer(core_step(self.hosted.step))
 
     def _time_has_come(self) -> None:
         self._timer, self._timer_at = None, NEVER

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from tagwire.client.aio.asyncio_driver import AsyncioDriver
+from tagwire.client.aio.core_steps import core_step
 from tagwire.client.core_host import CoreWork
 from tagwire.client.scheduling import NEVER, Tasks, Work
 from tagwire.errors import RequestTimeoutError, TagwireError
@@ -70,7 +71,7 @@ class CoreTask:
             raise self._closed()
         future: asyncio.Future[Result] = self.driver.loop.create_future()
         self._begun.add(future)
-        self._tasks.start(future, function(), partial(self._settle, future))
+        core_step(self._tasks.start, future, function(), partial(self._settle, future))
         self.driver.turn_soon()
         late = self.driver.loop.call_later(max(deadline - self.driver.now(), 0.0) + _GRACE, self._expire, future)
         try:
