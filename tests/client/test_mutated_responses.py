@@ -26,6 +26,7 @@ from tagwire.client import (
     Client,
     Committed,
     ConfigResource,
+    Consumer,
     NewTopic,
     Producer,
     Reader,
@@ -42,6 +43,8 @@ from ..limits import stretch
 from .mutating_proxy import Asked, MutatingProxy
 
 ROUNDS = 25
+CONSUMER_ROUNDS = 8
+"""Of the stories in which a member waits out its session where it is not told better."""
 SECONDS = 0.3
 """What a call may take; a proxy that changes one answer lets the attempts after it succeed at once."""
 
@@ -64,6 +67,28 @@ def read_objects(client: Client) -> None:
     with Reader(client, {AT: EARLIEST}, stop_at_end=True, isolation="read_committed") as reader:
         for record in reader.records():
             assert isinstance(record.headers, tuple)
+
+
+def consume(client: Client, **options: Any) -> None:
+    options = {"group": f"consumers-{next(NUMBERS)}", "offset_reset": "earliest", "auto_commit": False, **options}
+    consumer = Consumer(client, max_poll_interval=1.0, **options)
+    try:
+        consumer.subscribe("topic")
+        until = time.monotonic() + 1.0
+        while not consumer.poll(0.05) and time.monotonic() < until:
+            pass
+        consumer.commit(timeout=SECONDS)
+        consumer.poll(0.1)
+    finally:
+        consumer.close(SECONDS)
+
+
+def consume_classic(client: Client) -> None:
+    consume(client, heartbeat_interval=0.02, session_timeout=1.0)
+
+
+def consume_new(client: Client) -> None:
+    consume(client, protocol="consumer")
 
 
 def produce(client: Client) -> None:
@@ -128,6 +153,8 @@ def look(client: Client) -> None:
 STORIES: tuple[Callable[[Client], None], ...] = (
     read,
     read_objects,
+    consume_classic,
+    consume_new,
     produce,
     transact,
     administer_topics,
@@ -137,13 +164,8 @@ STORIES: tuple[Callable[[Client], None], ...] = (
     look,
 )
 ASKED_BY_NO_STORY = {
-    "ConsumerGroupHeartbeat",
-    "Heartbeat",
-    "JoinGroup",
-    "LeaveGroup",
     "SaslAuthenticate",
     "SaslHandshake",
-    "SyncGroup",
     "WriteTxnMarkers",
 }
 """Of the APIs that our client asks for; their answers are mutated with those of all APIs, by tests/kernel/differential.
@@ -254,7 +276,7 @@ def test_whatever_one_answer_says_only_tagwires_errors_are_raised(
 ) -> None:
     caplog.set_level(logging.CRITICAL)
     failures = []
-    for number in range(ROUNDS):
+    for number in range(CONSUMER_ROUNDS if story in (consume_classic, consume_new) else ROUNDS):
         seed = f"{seed_of_environment()}/{story.__name__}/{change.__name__}/{number}"
         chance = Random(seed)
         proxy.arm(
