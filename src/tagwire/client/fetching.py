@@ -184,12 +184,16 @@ class Fetcher:
         """Takes the responses that are there, and sends what can be sent now."""
         now = self._network.now()
         self._tasks.step(now)
-        for node in [node for node, fetch in self._in_flight.items() if fetch.request.done]:
-            self._take_response(node, self._in_flight.pop(node))
+        self.take_responses()
         for node in [node for node, fetch in self._in_flight.items() if now >= self._late_at(fetch)]:
             late = self._in_flight.pop(node)
             self._refused_whole(node, late, late.connection.expire(late.request))
         self._begin()
+
+    def take_responses(self) -> None:
+        """Takes the responses that are there."""
+        for node in [node for node, fetch in self._in_flight.items() if fetch.request.done]:
+            self._take_response(node, self._in_flight.pop(node))
 
     def until(self) -> float:
         """When the next step is due, should nothing happen before (seconds of the driver's clock)."""

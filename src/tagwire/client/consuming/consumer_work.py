@@ -109,6 +109,7 @@ class ConsumerWork:
             self._start("commits", self.commits.commit_now_and_then)
         if self._membership is not None:
             self._start("membership", self._be_member)
+        self._fetcher.take_responses()  # whoever waits for records goes on before the next are asked for
         self._tasks.step(self._network.now())
         self._hand_to_fetcher()
         self._fetcher.step()
