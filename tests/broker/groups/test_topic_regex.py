@@ -47,6 +47,11 @@ def test_what_python_and_re2_mean_alike_matches_alike(pattern):
         (r"(?i)ORDERS(?-i)-1", {"orders-1"}),
         (r"((?i)O)rders", {"orders", "Orders"}),
         (r"(t(?i)X|T)1", {"t1"}),
+        (r"(?i)[[:upper:]]", {"t", "b"}),
+        (r"(?i)\p{Lu}", {"t", "b"}),
+        (r"(?i)[^T]", {"b", "0"}),
+        (r"(?i)\P{Lu}", {"0"}),
+        (r"(?i)[S-T]", {"t"}),
         (r"\07", set()),
     ],
 )  # fmt: skip

@@ -256,11 +256,13 @@ class _Parser:
         return start, end
 
     def _literal(self, character: str) -> tuple[int, int]:
-        return self._set(self._bits_of(character))
+        return self._set(self._folded(_bits(character)))
 
-    def _bits_of(self, character: str) -> int:
-        both = (character.lower(), character.upper()) if self._ignores_case else (character,)
-        return _bits(both)
+    def _folded(self, bits: int) -> int:
+        """A set of characters, with those that differ from them by case where that is ignored."""
+        if not self._ignores_case:
+            return bits
+        return bits | _bits(letter.swapcase() for letter in string.ascii_letters if bits & _BIT[letter])
 
     def _alternatives(self) -> tuple[int, int]:
         ignores_case = self._ignores_case
@@ -445,6 +447,7 @@ class _Parser:
             bits = _bits(one for one in CHARACTERS if unicodedata.category(one).startswith(name))
         else:
             raise self._wrong(f"there is no category {name[:20]!r}")
+        bits = self._folded(bits)
         return _ALL & ~bits if negated else bits
 
     def _escaped(self, character: str) -> str:
@@ -492,7 +495,7 @@ class _Parser:
             negated = name.startswith("^")
             if name.removeprefix("^") not in _POSIX:
                 raise self._wrong(f"there is no class [:{name[:20]}:]")
-            bits = _POSIX[name.removeprefix("^")]
+            bits = self._folded(_POSIX[name.removeprefix("^")])
             return _ALL & ~bits if negated else bits
         lowest = self._character("a ]")
         if lowest == "\\":
@@ -509,11 +512,7 @@ class _Parser:
                 highest = self._escaped(self._character("what \\ escapes"))
             if highest < lowest:
                 raise self._wrong("a range of characters ends before it begins")
-        bits = _bits(one for one in CHARACTERS if lowest <= one <= highest)
-        if self._ignores_case:
-            inside = [one for one in string.ascii_letters if lowest <= one <= highest]
-            bits |= _bits(one.swapcase() for one in inside)
-        return bits
+        return self._folded(_bits(one for one in CHARACTERS if lowest <= one <= highest))
 
 
 def _shown(pattern: str) -> str:
