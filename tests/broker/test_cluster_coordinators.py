@@ -98,6 +98,8 @@ def refusals(wire, group, transactional_id):
     of_group = messages.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)
     yield wire.ask(messages.OffsetFetchRequest(groups=[of_group]), 8).groups[0].error_code
     yield wire.ask(messages.DescribeGroupsRequest(groups=[group]), 5).groups[0].error_code
+    yield wire.ask(messages.ConsumerGroupHeartbeatRequest(group_id=group, member_id="m"), 1).error_code
+    yield wire.ask(messages.ConsumerGroupDescribeRequest(group_ids=[group]), 1).groups[0].error_code
     yield wire.ask(messages.DeleteGroupsRequest(groups_names=[group]), 2).results[0].error_code
     yield wire.ask(messages.InitProducerIdRequest(
         transactional_id=transactional_id, transaction_timeout_ms=1000

@@ -70,7 +70,7 @@ def join(group: ConsumerGroup, joining: Joining, new_id: str) -> Step[JoinResult
         group.expect_sync(updated, now_ms)
 
     result = JoinResult(Error.NONE, member_id, updated.current.epoch, embedded_protocol.TYPE, joining.protocols[0][0])
-    return Step(result, changes, then)
+    return Step(result, changes, then=then)
 
 
 def _shared(group: ConsumerGroup, joining: Joining) -> set[str]:
@@ -138,7 +138,7 @@ def _waits(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def leave(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Step[Error]:
-    """A classic member leaves, or is made to: by its instance id alone, if `member_id` is "".
+    """A member leaves, or is made to, whatever it speaks: by its instance id alone, if `member_id` is "".
 
     Raises:
         KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
@@ -147,9 +147,7 @@ def leave(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Step
         found = group.static_member(instance_id)
         member_id = found.member_id if found is not None else ""
     member = group.check_member(member_id, instance_id)
-    if not member.is_classic:
-        raise KafkaError(Error.UNKNOWN_MEMBER_ID, f"member {member_id!r} does not speak the classic protocol")
-    return Step(Error.NONE, group.without(member))
+    return group.without(member, Error.NONE)
 
 
 def _classic_member(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 from uuid import UUID
 
 from tagwire.broker.groups.assignors import ASSIGNORS, MemberSpec
@@ -47,6 +48,8 @@ from tagwire.broker.groups.consumer_records import ConsumerGroupRecords, TopicsV
 from tagwire.broker.groups.consumer_steps import Heartbeat, HeartbeatResult, Step
 from tagwire.broker.groups.topic_regex import compiled
 from tagwire.errors import Error, KafkaError
+
+Result = TypeVar("Result")
 
 MAX_MEMBERS = 1000
 """Members one group can have."""
@@ -114,7 +117,7 @@ class ConsumerGroup(ConsumerGroupRecords):
                 deadlines.revoke_ms = None
                 if deadlines.next_ms > now_ms:
                     continue
-            return Step(None, self.without(member))
+            return self.without(member, None)
         return None
 
     def postpone(self, until_ms: int) -> None:
@@ -203,7 +206,7 @@ class ConsumerGroup(ConsumerGroupRecords):
             if updated.current != member.current:
                 self._expect_revocation(updated, now_ms)
 
-        return Step(HeartbeatResult(updated.member_id, updated.current.epoch, assigned), changes, then)
+        return Step(HeartbeatResult(updated.member_id, updated.current.epoch, assigned), changes, then=then)
 
     def check_size(self, member_id: str) -> None:
         """Refuse a member too many: KafkaError GROUP_MAX_SIZE_REACHED."""
@@ -254,7 +257,7 @@ class ConsumerGroup(ConsumerGroupRecords):
         if beat.epoch == LEAVING_STATIC:
             away = replace(member.current, epoch=LEAVING_STATIC, revoking=NO_PARTITIONS)
             return Step(result, [CurrentChange(member.member_id, away)])
-        return Step(result, self.without(member))
+        return self.without(member, result)
 
     # Steps ---------------------------------------------------------------------------------------------------------
 
@@ -299,12 +302,12 @@ class ConsumerGroup(ConsumerGroupRecords):
                 updated = replace(updated, current=current)
         return updated
 
-    def without(self, member: ConsumerMember) -> list[Change]:
+    def without(self, member: ConsumerMember, result: Result) -> Step[Result]:
         """What changes when a member is no longer one."""
         changes = self._removal(member.member_id)
         others = [other for other in self.members.values() if other is not member]
         self._see(others, changes, is_changed=True)
-        return [*changes, EpochChange((self.epoch or 0) + 1)]
+        return Step(result, [*changes, EpochChange((self.epoch or 0) + 1)], member.member_id)
 
     @staticmethod
     def _removal(member_id: str) -> list[Change]:

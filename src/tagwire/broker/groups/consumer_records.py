@@ -126,10 +126,10 @@ class ConsumerGroupRecords:
         """Whether nothing of it is stored."""
         return self.epoch is None and not self.members
 
-    @property
-    def is_all_classic(self) -> bool:
-        """Whether it has members, and all of them speak the classic protocol."""
-        return bool(self.members) and all(member.is_classic for member in self.members.values())
+    def is_classic_without(self, gone: str | None) -> bool:
+        """Whether it has other members than one, and all of them speak the classic protocol."""
+        others = [member for member_id, member in self.members.items() if member_id != gone]
+        return bool(others) and all(member.is_classic for member in others)
 
     @property
     def assignor(self) -> str:

@@ -57,9 +57,11 @@ class Step(Generic[Result]):
     Attributes:
         result: what to tell whoever requested it, once the changes are stored.
         changes: what is to be stored.
+        gone: the id of the member that is none any more.
         then: what else is done once it is, with the time: what a restart need not know.
     """
 
     result: Result
     changes: list[Change] = field(default_factory=list)
+    gone: str | None = None
     then: Callable[[int], None] = lambda now_ms: None

@@ -65,13 +65,13 @@ def upgraded(group: ClassicGroup, topics: TopicsView) -> list[Change]:
     return changes
 
 
-def downgraded(group: ConsumerGroup) -> tuple[GroupMetadata, dict[str, Protocols]]:
-    """What a group of KIP-848 is as a classic one, all of whose members speak the classic protocol; and what each of
-    them speaks. They have what their targets are."""
+def downgraded(group: ConsumerGroup, gone: str | None = None) -> tuple[GroupMetadata, dict[str, Protocols]]:
+    """What a group of KIP-848 is as a classic one, all of whose members speak the classic protocol, but maybe one that
+    is gone; and what each of them speaks. They have what their targets are."""
     spoken = {
         member.member_id: member.subscription.classic.protocols
         for member in group.members.values()
-        if member.subscription.classic is not None
+        if member.subscription.classic is not None and member.member_id != gone
     }
     shared = set.intersection(*({name for name, _ in protocols} for protocols in spoken.values()))
     votes = Counter(

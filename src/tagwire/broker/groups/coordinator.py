@@ -193,6 +193,9 @@ class Groups(OffsetCommits):
 
     async def _take_step(self, group: ConsumerGroup, step: Step[Given], before: Sequence[Record] = ()) -> Given:
         """Store what a step changes, and let the group become that, in the place of a classic one if need be."""
+        if step.gone is not None and self._becomes_classic(group, step.gone):
+            await self._downgrade(group, step.gone)
+            return step.result
         await self._store_changes(group, step.changes, before)
         entry, now = self._entry(group.group_id), self._clock()
         entry.stored = not group.is_nothing
@@ -203,25 +206,34 @@ class Groups(OffsetCommits):
             for member in group.members.values():
                 group.heard_of(member, now)
         step.then(now)
-        if group.is_all_classic and self.settings.may_downgrade:
-            await self._downgrade(entry, group)
         self._count(entry)
         self._arm(entry)
+        if self._becomes_classic(group, None):  # a static member goes on as a classic one
+            try:
+                await self._downgrade(group, None)
+            except KafkaError as error:  # it is tried again at the next step
+                logger.error("group %s: %s", told(group.group_id), error)
         return step.result
 
-    async def _downgrade(self, entry: Coordinated, group: ConsumerGroup) -> None:
-        metadata, spoken = conversion.downgraded(group)
+    def _becomes_classic(self, group: ConsumerGroup, gone: str | None) -> bool:
+        return self.settings.may_downgrade and group.is_classic_without(gone)
+
+    async def _downgrade(self, group: ConsumerGroup, gone: str | None) -> None:
+        """Let the members of a group go on in a classic one, but the one that is gone.
+
+        Raises:
+            KafkaError: COORDINATOR_NOT_AVAILABLE: that could not be stored.
+        """
+        metadata, spoken = conversion.downgraded(group, gone)
         group_id, now = group.group_id, wall_ms()
         records = stored.change_records(group_id, group.tombstones())
-        try:
-            await self._log.append([*records, stored.group_record(group_id, metadata, now)])
-        except KafkaError as error:  # it is tried again at the next step
-            logger.error("group %s: %s", told(group_id), error)
-            return
-        classic = ClassicGroup(group_id, new_member_id)
+        await self._log.append([*records, stored.group_record(group_id, metadata, now)])
+        entry, classic = self._entry(group_id), ClassicGroup(group_id, new_member_id)
         classic.restore(metadata, self._clock(), spoken)
-        entry.group = classic
         classic.begin_rebalance(self._clock())
+        entry.group = classic
+        self._count(entry)
+        self._arm(entry)
 
     async def _become_classic(self, entry: Coordinated, group: ConsumerGroup) -> None:
         """Let an empty group of KIP-848 go, for a classic one of its name."""

@@ -12,7 +12,6 @@ from tagwire.broker.cluster_image import GROUP
 from tagwire.broker.coordinated import ManyKeys
 from tagwire.broker.groups.consumer_group import ConsumerGroup
 from tagwire.broker.groups.consumer_member import NO_PARTITIONS, ConsumerMember, Partitions, by_topic
-from tagwire.broker.groups.consumer_records import ConsumerGroupState
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error
 
@@ -40,7 +39,6 @@ def _describe(call: Call[Request], group_id: str) -> Response.DescribedGroup:
         problem = f"there is no group {group_id!r}" if group is None else f"group {group_id!r} is a classic one"
         return Response.DescribedGroup(
             group_id=group_id,
-            group_state=ConsumerGroupState.DEAD.value,
             error_code=Error.GROUP_ID_NOT_FOUND if group_id else Error.INVALID_GROUP_ID,
             error_message=problem if group_id else "a group has a name",
         )
