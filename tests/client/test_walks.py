@@ -20,13 +20,13 @@ from .walks import Kind, Walks
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Kind]:
-    with Broker(auto_create_topics=False) as running:
+    with Broker(auto_create_topics=False, group_heartbeat_interval_s=0.2) as running:
         yield Kind("the embedded broker", running.bootstrap)
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Kind]:
-    with Cluster(3, auto_create_topics=False) as running:
+    with Cluster(3, auto_create_topics=False, group_heartbeat_interval_s=0.2) as running:
         yield Kind("the embedded cluster", running.bootstrap)
 
 

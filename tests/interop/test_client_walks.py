@@ -8,12 +8,13 @@ import pytest
 from confluent_kafka import Producer as RdProducer
 
 from ..client.admin_walks import AdminWalks
+from ..client.consumer_walks import ConsumerWalks
 from ..client.transaction_walks import TransactionWalks
 from ..client.walks import Kind, Walks
 from .real_node import SECONDS, RealNode
 
 
-class TestKafka(Walks, AdminWalks, TransactionWalks):
+class TestKafka(Walks, AdminWalks, TransactionWalks, ConsumerWalks):
     @pytest.fixture(scope="session")
     @classmethod
     def kind(cls, node: RealNode) -> Kind:
