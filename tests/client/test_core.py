@@ -88,3 +88,36 @@ def test_the_accumulator_goes_by_the_time_it_is_given_and_never_waits() -> None:
     assert first.result(0).offset == 7
     accumulator.append(partitioner, Record(None, b"x"), 40, None)
     assert woken == [1000.0, 1005.0, 1005.0]  # a batch was begun; another was, and was full
+
+
+# what people use, and what runs it: no rule of the protocol stands there
+THIN = [
+    "aio",
+    "client.py",
+    "reader.py",
+    "owning.py",
+    "admin/admin.py",
+    "producing/producer.py",
+    "consuming/consumer.py",
+]
+DRIVERS = ["blocking_driver.py", "blocking_network_client.py", "core_thread.py", "socket_driver.py"]
+
+
+def test_no_face_imports_the_messages_of_the_protocol_but_through_the_core() -> None:
+    (room,) = map(Path, tagwire.client.__path__)
+    files = [
+        file for name in THIN + DRIVERS for file in ((room / name).rglob("*.py") if name == "aio" else [room / name])
+    ]
+    assert len(files) > 15
+    named = [
+        (file.name, node.lineno)
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        if (isinstance(node, ast.Import) and any("tagwire.messages" in name.name for name in node.names))
+        or (
+            isinstance(node, ast.ImportFrom)
+            and ("messages" in (node.module or "") or any(name.name == "messages" for name in node.names))
+        )
+        or (isinstance(node, ast.Attribute) and node.attr == "api_key")
+    ]
+    assert named == []

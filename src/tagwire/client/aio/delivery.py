@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from tagwire.client.aio.loop_completion import LoopCompletion, wake
 from tagwire.client.producing.batch_delivery import BatchDelivery, BatchesDelivery, RecordMetadata, RowsMetadata
-from tagwire.client.producing.producer_batch import ProducerBatch
 from tagwire.errors import TagwireError
 
 
@@ -23,9 +22,13 @@ class AsyncDelivery(BatchDelivery):
     __slots__ = ()
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
-        batch, index = self._batch.part_of(self._index)
+        batch, index = self._batch, self._index
+        if batch.parts:
+            batch, index = batch.part_of(index)
         if not batch.is_done:
-            yield from _done(batch, index)
+            future = cast("LoopCompletion", batch.completion).future()
+            batch.callbacks.append((partial(wake, future), index))
+            yield from future
         return self._metadata()
 
     def result(self) -> RecordMetadata:
@@ -47,7 +50,9 @@ class AsyncRowsDelivery(BatchesDelivery):
 
     def __await__(self) -> Generator[Any, None, RowsMetadata]:
         while (batch := next((leaf for leaf in self._leaves() if not leaf.is_done), None)) is not None:
-            yield from _done(batch, 0)
+            future = cast("LoopCompletion", batch.completion).future()
+            batch.callbacks.append((partial(wake, future), 0))
+            yield from future
         return self._metadata()
 
     def result(self) -> RowsMetadata:
@@ -60,13 +65,6 @@ class AsyncRowsDelivery(BatchesDelivery):
         known yet."""
         _require(self.done())
         return self._failure()
-
-
-def _done(batch: ProducerBatch, index: int) -> Generator[Any, None, None]:
-    """Waits until a record of a batch is delivered, or failed."""
-    future = cast("LoopCompletion", batch.completion).future()
-    batch.callbacks.append((partial(wake, future), index))
-    yield from future
 
 
 def _require(done: bool) -> None:

@@ -21,6 +21,7 @@ class LoopCompletion(AbstractContextManager[object]):
     def __init__(self, driver: AsyncioDriver) -> None:
         self.lock: AbstractContextManager[object] = threading.RLock()  # nothing that does nothing is faster to enter
         self._driver = driver
+        self._loop = driver.loop
         self._waiting: set[asyncio.Future[None]] = set()
 
     def __enter__(self) -> LoopCompletion:
@@ -33,8 +34,9 @@ class LoopCompletion(AbstractContextManager[object]):
 
     def future(self) -> asyncio.Future[None]:
         """One of the loop's. Raises TagwireError in another loop."""
-        self._driver.require_loop()
-        return self._driver.loop.create_future()
+        if asyncio.get_running_loop() is not self._loop:
+            self._driver.require_loop()
+        return self._loop.create_future()
 
     def notify_all(self) -> None:
         """Some batches are complete."""

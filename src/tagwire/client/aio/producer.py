@@ -101,7 +101,8 @@ class AsyncProducer(AsyncClientOwner):
         Takes and raises what `Producer.send` does.
         """
         driver = self._core_driver
-        driver.require_loop()
+        if asyncio.get_running_loop() is not driver.loop:
+            driver.require_loop()
         if driver.is_turn_due:
             self._sends += 1
             if self._sends > _SENDS_BEFORE_A_TURN:

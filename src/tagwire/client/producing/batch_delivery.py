@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from tagwire.client.producing.producer_batch import NO_OFFSET, ProducerBatch, run_callback
 from tagwire.errors import TagwireError
 from tagwire.partitions import TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class RecordMetadata:
+class RecordMetadata(NamedTuple):
     """Where a record is (Kafka's RecordMetadata).
 
     Attributes:
@@ -79,11 +78,13 @@ class BatchDelivery:
 
     def _metadata(self) -> RecordMetadata:
         """Where the record is, once it is done. Raises why it is failed."""
-        batch, index = self._batch.part_of(self._index)
+        batch, index = self._batch, self._index
+        if batch.parts:
+            batch, index = batch.part_of(index)
         if batch.error is not None:
             raise batch.error
         offset = batch.base_offset + index if batch.base_offset >= 0 else NO_OFFSET
-        return RecordMetadata(self.topic, self.partition, offset)
+        return RecordMetadata(*batch.topic_partition, offset)
 
     def __repr__(self) -> str:
         batch, index = self._batch.part_of(self._index)
