@@ -64,13 +64,15 @@ def test_a_position_goes_beyond_offsets_that_hold_nothing() -> None:
     assert position.given.offset == 40
 
 
-def test_a_large_batch_is_made_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tagwire.client.fetch_collector.MOST_MADE", 8)
-    waiting, position = Waiting(), FetchPosition(T0, 0)
-    waiting.put(position, batch_of(0, 20))
-    assert waiting.offsets(5) == [0, 1, 2, 3, 4]
-    assert waiting.offsets(100) == list(range(5, 20))
-    assert position.given.offset == 20
+def test_the_epoch_of_a_position_is_of_the_last_record_given_and_not_of_the_next() -> None:
+    waiting, position = Waiting(), FetchPosition(T0, 0, leader_epoch=2)
+    data = batch_of(0, 4, partition_leader_epoch=5)
+    position.offset = 4
+    waiting.buffer.put(CompletedFetch(position, 0, memoryview(data), 4, (), [(5, 4)]))
+    assert waiting.collector.records(0) == []
+    assert position.given == (0, 2)
+    assert waiting.offsets(1) == [0]
+    assert position.given == (1, 5)
 
 
 def test_records_read_one_by_one_count_as_given_when_the_next_one_is_wanted() -> None:

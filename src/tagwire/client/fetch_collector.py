@@ -8,12 +8,12 @@ FetchCollector is the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from tagwire.client.decoding import arrow_batches, record_batches
-from tagwire.client.fetch_positions import CompletedFetch, FetchBuffer, FetchFailure, FetchPosition
+from tagwire.client.fetch_positions import UNKNOWN, CompletedFetch, FetchBuffer, FetchFailure, FetchPosition
 from tagwire.client.reader_settings import DecodingSettings
 from tagwire.errors import TagwireError
 from tagwire.records import HeaderSerdes, Record
@@ -21,11 +21,6 @@ from tagwire.records.interceptors import ConsumerInterceptor, after_decoding
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-# Records of a batch that are made at a time: a batch may hold more than there is memory for.
-MOST_MADE: Final = 4096
-
-NOTHING: Final[list[Record]] = []
 
 
 class _Piece(NamedTuple):
@@ -66,41 +61,44 @@ class _Run:
     """A fetch on its way to records.
 
     Attributes:
-        records: those that are made and not given out.
+        batch: the records of a batch that are not given out. after: the offset after them.
     """
 
     def __init__(self, fetch: CompletedFetch, settings: DecodingSettings) -> None:
         self.position = fetch.position
         self.seeks = fetch.seeks
-        self.records = NOTHING
-        self.leader_epoch = fetch.epoch_before(fetch.start_offset)
+        self.batch: Iterator[Record] = iter(())
+        self.after = fetch.start_offset
         self._fetch = fetch
+        self._leader_epoch = UNKNOWN  # of the batch
+        self._has_begun = False
         self._batches = record_batches(fetch, settings)
-        self._batch: Iterator[Record] = iter(())
-        self._after = fetch.start_offset
 
     @property
     def is_current(self) -> bool:
         return self.seeks == self.position.seeks
 
-    def make(self) -> bool:
-        """Makes more records, where none is left; whether there are any. Raises as `record_batches`."""
-        while not self.records:
-            self.records = list(islice(self._batch, MOST_MADE))
-            if self.records:
-                break
-            self.position.give(self.seeks, self._after, self.leader_epoch)  # the batch may end with none
-            found = next(self._batches, None)
-            if found is None:
-                self.leader_epoch = self._fetch.epoch_before(self._fetch.next_offset)
-                self.position.give(self.seeks, self._fetch.next_offset, self.leader_epoch)
-                return False
-            self._batch, self._after, self.leader_epoch = found
+    def advance(self) -> bool:
+        """Goes on to the next batch when all of this one were given out; False where there is none. Raises as
+        `record_batches`."""
+        if self._has_begun:
+            self.position.give(self.seeks, self.after, self._leader_epoch)  # the batch may end with none
+        found = next(self._batches, None)
+        if found is None:
+            after = self._fetch.next_offset
+            self.position.give(self.seeks, after, self._fetch.epoch_before(after))
+            return False
+        self.batch, self.after, self._leader_epoch = found
+        self._has_begun = True
         return True
 
     def give(self, record: Record) -> None:
         """Everything up to `record` was given out."""
-        self.position.give(self.seeks, record.offset + 1, self.leader_epoch)
+        self.position.give(self.seeks, record.offset + 1, self._leader_epoch)
+
+    def put_back(self, records: Iterable[Record]) -> None:
+        """These were not given out after all."""
+        self.batch = chain(records, self.batch)
 
 
 Decoder = Callable[[Record], Record]
@@ -307,26 +305,28 @@ class FetchCollector:
         while len(found) < most:
             try:
                 run = self._next_run()
+                if run is None:
+                    break
+                read = list(islice(run.batch, most - len(found)))
+                if not read:
+                    self._advance(run)
+                    continue
             except TagwireError as error:
                 if not found:
                     raise
                 self._error = error  # its turn is the next one
-                return found
-            if run is None:
                 break
-            made, wanted = run.records, most - len(found)
-            read = made if len(made) <= wanted else made[:wanted]
-            given = read if decoder is None else _decoded(read, decoder, is_first=not found)
+            given = read if decoder is None else self._decoded(run, read, decoder, is_first=not found)
             if given:
-                run.give(read[len(given) - 1])
-                found = [*found, *given] if found else given
-            run.records = NOTHING if len(given) == len(made) else made[len(given) :]
-            if len(given) < len(read):
+                last = read[len(given) - 1]
+                run.give(last)
+                found += given
+                if len(given) == len(read) and last.offset + 1 >= run.after:
+                    self._pass_end(run)
+            if self._error is not None or len(given) < len(read):
                 break
         if not found:
             self._raise_broken()
-        elif run is not None and not run.records:
-            self._pass_end(run)
         return found
 
     def one_by_one(self, decoder: Decoder | None = None) -> Iterator[Record]:
@@ -337,18 +337,19 @@ class FetchCollector:
         self._settle()
         gave_any = False
         while (run := self._next_run()) is not None:
-            position, seeks = run.position, run.seeks
-            gave_any = True
+            position, turn = run.position, run.position.turn
             self._given_run = run
-            for record in run.records:
-                decoded = record if decoder is None else decoder(record)
+            for record in run.batch:
+                decoded = record if decoder is None else self._decoded(run, [record], decoder, is_first=True)[0]
                 self._given = record
                 yield decoded
-                if self._given is not record or position.seeks != seeks or position.is_paused:
+                gave_any = True
+                if self._given is not record or position.turn != turn:
                     self._settle()
                     break
             else:
                 self._settle()
+                self._advance(run)
         if not gave_any:
             self._raise_broken()
 
@@ -360,24 +361,13 @@ class FetchCollector:
     def _settle(self) -> None:
         """The same, and what comes next begins after it."""
         self.note_given()
-        run, record = self._given_run, self._given
         self._given_run = self._given = None
-        if run is not None and record is not None:
-            is_last = run.records and run.records[-1] is record
-            run.records = NOTHING if is_last else [one for one in run.records if one.offset > record.offset]
-
-    def _pass_end(self, run: _Run) -> None:
-        """Goes beyond what holds no records for users, so that it need not be fetched again."""
-        try:
-            self._has_records(run)
-        except TagwireError as error:
-            self._error = error
 
     def _next_run(self) -> _Run | None:
-        """What has records to give; None where nothing has. Raises what is handed over, or wrong with a batch."""
+        """What may have records to give; None where nothing has. Raises what is handed over."""
         self._runs = [run for run in self._runs if run.is_current]
         for run in self._runs:
-            if not run.position.is_paused and self._has_records(run):
+            if not run.position.is_paused:
                 return run
         if self._error is not None:
             error, self._error = self._error, None
@@ -389,21 +379,42 @@ class FetchCollector:
                 raise fetched.error
             run = _Run(fetched, self._settings)
             self._runs.append(run)
-            if self._has_records(run):
-                return run
+            return run
         return None
 
-    def _has_records(self, run: _Run) -> bool:
-        """Whether a run has any left; forgets one that has none. Raises as `record_batches`."""
+    def _advance(self, run: _Run) -> None:
+        """Goes on to the next batch, and forgets a run that has none left. Raises as `record_batches`."""
+        has_more = False
         try:
-            has_records = run.make()
+            has_more = run.advance()
         except TagwireError as error:
             self._broken[run.position] = run.seeks, error
             raise
         finally:
-            if not run.records:
+            if not has_more:
                 self._runs = [one for one in self._runs if one is not run]
-        return has_records
+
+    def _pass_end(self, run: _Run) -> None:
+        """Goes beyond what holds no records for users, so that it need not be fetched again."""
+        try:
+            self._advance(run)
+        except TagwireError as error:
+            self._error = error
+
+    def _decoded(self, run: _Run, records: list[Record], decoder: Decoder, *, is_first: bool) -> list[Record]:
+        """Those before the first one that `decoder` refuses, which is put back. Raises what it does about the first of
+        all."""
+        found: list[Record] = []
+        try:
+            for record in records:
+                found.append(decoder(record))
+        except TagwireError:
+            if is_first and not found:
+                raise
+        finally:
+            if len(found) < len(records):
+                run.put_back(records[len(found) :])
+        return found
 
     # Batches that are broken ---------------------------------------------------------------------------------------
 
@@ -415,19 +426,6 @@ class FetchCollector:
         for position, (_, error) in self._broken.items():
             if not position.is_paused:
                 raise error
-
-
-def _decoded(records: Sequence[Record], decoder: Decoder, *, is_first: bool) -> list[Record]:
-    """Those before the first one that `decoder` refuses. Raises what it does about the first of all."""
-    found: list[Record] = []
-    for record in records:
-        try:
-            found.append(decoder(record))
-        except TagwireError:
-            if is_first and not found:
-                raise
-            break
-    return found
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -54,7 +54,7 @@ class FetchPosition:
             offset for readers of committed records, the high watermark for others.
         reset: how to look the offset up; None as the Fetcher does.
         seeks: how often `seek` was called; what was fetched before the last time is not wanted.
-        is_paused: whether it is left out of fetches, and what is fetched already is kept and not given out.
+        turn: counts seeks, pauses and whatever else may end that records of the partition are given one by one.
         is_looking_up: whether a request is about where to go on, and nothing is fetched meanwhile.
         validated_by: by whom the position was found to be in the log that is there now.
         replica: the follower to fetch from (KIP-392), -1 for the leader.
@@ -74,12 +74,12 @@ class FetchPosition:
         "_began",
         "_failing_since",
         "_given",
+        "_is_paused",
         "end_offset",
         "failure",
         "fetched_bytes",
         "idle",
         "is_looking_up",
-        "is_paused",
         "is_redirected",
         "leader_epoch",
         "offset",
@@ -92,6 +92,7 @@ class FetchPosition:
         "seeks",
         "shuns_replicas_until",
         "taken_bytes",
+        "turn",
         "validated_by",
     )
 
@@ -109,7 +110,8 @@ class FetchPosition:
         self.readable_end = UNKNOWN
         self.reset: OffsetReset | None = None
         self.seeks = 0
-        self.is_paused = self.is_looking_up = self.is_redirected = False
+        self._is_paused = self.is_looking_up = self.is_redirected = False
+        self.turn = 0
         self.validated_by: LeaderAndEpoch | None = None
         self.replica = UNKNOWN
         self.replica_until = self.shuns_replicas_until = 0.0
@@ -134,6 +136,17 @@ class FetchPosition:
         return self._began[1]
 
     @property
+    def is_paused(self) -> bool:
+        """Whether it is left out of fetches, and what is fetched already is kept and not given out. The Fetcher's side
+        sets it."""
+        return self._is_paused
+
+    @is_paused.setter
+    def is_paused(self, is_paused: bool) -> None:
+        self._is_paused = is_paused
+        self.turn += 1
+
+    @property
     def done(self) -> bool:
         """Whether everything up to `end_offset` is fetched."""
         return self.end_offset is not None and self.offset >= self.end_offset
@@ -154,6 +167,7 @@ class FetchPosition:
         """Goes on from `offset`, and has no use for what was fetched before."""
         self._began = self.seeks + 1, GivenPosition(offset, leader_epoch)
         self.seeks += 1
+        self.turn += 1
         self.move(offset, leader_epoch)
 
     def move(self, offset: int, leader_epoch: int = UNKNOWN) -> None:
@@ -166,6 +180,7 @@ class FetchPosition:
         """The partition is not wanted any more, nor what was fetched of it."""
         self._began = self.seeks + 1, self.given
         self.seeks += 1
+        self.turn += 1
 
     def succeeded(self) -> None:
         """The broker responded without an error."""
@@ -278,6 +293,9 @@ class FetchBuffer:
     def __init__(self) -> None:
         self._waiting: deque[Fetched] = deque()
         self._paused: dict[FetchPosition, deque[Fetched]] = {}
+        # Without it the system gets the memory of each response back before the next one needs as much, which it has to
+        # clear first.
+        self._kept: memoryview | None = None
 
     def put(self, fetched: Fetched) -> None:
         """Appends it."""
@@ -291,7 +309,7 @@ class FetchBuffer:
         """The next one of a partition that is not paused; None where there is none."""
         for position, kept in list(self._paused.items()):
             while kept and not (kept[0].is_current and position.is_paused):
-                fetched = _taken(kept.popleft())
+                fetched = self._taken(kept.popleft())
                 if fetched.is_current:
                     return fetched
             if not kept:
@@ -301,7 +319,7 @@ class FetchBuffer:
             position = fetched.position
             if fetched.is_current and (position.is_paused or position in self._paused):
                 self._paused.setdefault(position, deque()).append(fetched)
-            elif _taken(fetched).is_current:
+            elif self._taken(fetched).is_current:
                 return fetched
         return None
 
@@ -309,7 +327,7 @@ class FetchBuffer:
         """Drops everything."""
         for kept in (self._waiting, *self._paused.values()):
             while kept:
-                _taken(kept.popleft())
+                self._taken(kept.popleft())
         self._paused.clear()
 
     @property
@@ -318,13 +336,13 @@ class FetchBuffer:
         kept = [self._waiting, *list(self._paused.values())]
         return any(one.is_current and not one.position.is_paused for waiting in kept for one in waiting.copy())
 
-
-def _taken(fetched: Fetched) -> Fetched:
-    if isinstance(fetched, CompletedFetch):
-        fetched.position.taken_bytes += len(fetched.records)
-    else:
-        fetched.is_taken = True
-    return fetched
+    def _taken(self, fetched: Fetched) -> Fetched:
+        if isinstance(fetched, CompletedFetch):
+            fetched.position.taken_bytes += len(fetched.records)
+            self._kept = fetched.records or self._kept
+        else:
+            fetched.is_taken = True
+        return fetched
 
 
 def at_offset(partition: TopicPartition, offset: int, error: TagwireError) -> TagwireError:
