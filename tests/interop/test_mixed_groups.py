@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tagwire.broker import Broker
+from tagwire.broker import Broker, Cluster
 from tagwire.client import LATEST, Admin, Client, NewTopic, Producer, Reader, TopicPartition
 
 from .conftest import not_run_without
@@ -180,6 +180,38 @@ def test_every_record_is_processed_while_a_group_changes_its_protocol_and_back(b
         group.await_processed(sent)
         assert set(group.processed()) == sent
         group.stop(*older)
+
+
+@pytest.mark.parametrize("assignor", ["cooperative-sticky", "consumer"])
+def test_every_record_is_processed_while_leaders_and_coordinators_move_and_a_node_ends(
+    assignor: str, tmp_path: Path
+) -> None:
+    short = {"group_session_timeout_s": 3, "group_heartbeat_interval_s": 0.3}
+    with (
+        Cluster(3, tmp_path / "data", **short) as cluster,
+        mixed_group(cluster.bootstrap, assignor, tmp_path) as (group, flow),
+    ):
+        with not_run_without():
+            members = [group.start(client) for client in SHARED[assignor]]
+        group.await_balance()
+        group.await_parts()
+        for partition in range(PARTITIONS):
+            leader = cluster.leader(group.topic, partition) or 0
+            cluster.move_leader(group.topic, partition, leader % 3 + 1)
+        cluster.move_coordinator(cluster.coordinator(group.name) % 3 + 1, group.name)
+        group.kill(members[0])
+        group.await_balance()
+        node = cluster.coordinator(group.name)
+        cluster.kill(node)
+        group.start(members[0].client)
+        group.await_balance()
+        cluster.start(node)
+        group.stop(members[1])
+        group.await_balance()
+        sent = flow.end()
+        group.await_processed(sent)
+        assert set(group.processed()) == sent
+        group.stop(*group.members)
 
 
 def group_type(group: Group) -> str:

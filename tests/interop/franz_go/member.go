@@ -24,8 +24,9 @@ func member(bootstrap, topic, group, assignor, path, target string) {
 	defer out.Close()
 	owned := &ownedPartitions{out: out}
 	options := []kgo.Opt{
-		kgo.SeedBrokers(bootstrap), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
+		kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelWarn, nil)),
 		kgo.OnPartitionsAssigned(owned.assigned), kgo.OnPartitionsRevoked(owned.gone), kgo.OnPartitionsLost(owned.gone),
 	}
 	if assignor == "consumer" {
