@@ -1,14 +1,12 @@
 """Claim: a member of a group reads Arrow at least 8 times as fast as confluent-kafka's `consume(500)` gives messages,
 and records one by one at least as fast as confluent-kafka's fastest loop and twice as fast as aiokafka. Told beside it,
-without a claim: deliveries that are awaited, and the time from producer to consumer.   make bench WHAT=consumer
+without a claim: the time from producer to consumer.   make bench WHAT=consumer
 
 One broker in a process of its own: tagwire's, or with `--bootstrap HOST:PORT` whichever runs there. A million records
 with values of 100 bytes and keys of 10, without headers and with 2, are written in batches of 16 KiB. Every contender
 joins a new group, whose only member it is, and reads the topic from the first record to the last, with the automatic
 commits that each has by default; the clock runs from the assignment of the partition to the last record. Every field
 of every record is touched; checksums are checked.
-
-A thousand tasks send 100 bytes and await the delivery, again and again, with acks=all and idempotence.
 
 End to end: a producer that waits for all replicas and lingers for nothing sends 1,000 records a second, each with the
 time in it; a consumer of the same client, in the same process and a group, takes the difference. Told are the medians
@@ -24,23 +22,18 @@ import struct
 import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TypeVar
 
 from client import RECORDS, run, write_topic
 from rounds import Timing, sized, table
 
-AWAITED = sized(100_000, 1_000)
-IN_FLIGHT = sized(1_000, 100)
 PER_SECOND = 1_000
 LATENCY_SECONDS = sized(5.0, 0.2)
 ROUNDS = sized(7, 1)
 WARMUP = sized(1, 0)
 NOW = struct.Struct(">d")
 VALUE = bytes(100 - NOW.size)
-
-Result = TypeVar("Result")
 
 
 def group() -> str:
@@ -190,54 +183,6 @@ def alternate(contenders: Mapping[str, Callable[[], float]], rounds: int) -> lis
     return [Timing(name, tuple(seconds)) for name, seconds in taken.items()]
 
 
-# Awaiting deliveries: each produces `AWAITED` records, `IN_FLIGHT` at a time, and gives the seconds of that -----------
-
-
-async def in_flight(send: Callable[[int], Awaitable[object]]) -> float:
-    began = time.perf_counter()
-
-    async def sender(first: int) -> None:
-        for number in range(first, AWAITED, IN_FLIGHT):
-            await send(number)
-
-    await asyncio.gather(*map(sender, range(IN_FLIGHT)))
-    return time.perf_counter() - began
-
-
-def await_tagwire(bootstrap: str, topic: str) -> float:
-    from tagwire.client.aio import AsyncProducer
-
-    async def produce() -> float:
-        async with AsyncProducer(bootstrap) as producer:
-            await producer.partitions_for(topic)
-
-            async def send(number: int) -> None:
-                await (await producer.send(topic, VALUE))
-
-            return await in_flight(send)
-
-    return asyncio.run(produce())
-
-
-def await_aiokafka(bootstrap: str, topic: str) -> float:
-    from aiokafka import AIOKafkaProducer
-
-    async def produce() -> float:
-        producer = AIOKafkaProducer(
-            bootstrap_servers=bootstrap, enable_idempotence=True, acks="all", max_batch_size=256 * 1024, linger_ms=5
-        )
-        await producer.start()
-        await producer.partitions_for(topic)
-        seconds = await in_flight(lambda number: producer.send_and_wait(topic, VALUE))
-        await producer.stop()
-        return seconds
-
-    return asyncio.run(produce())
-
-
-AWAITS: Mapping[str, Read] = {"aiokafka, send_and_wait()": await_aiokafka, "tagwire, await delivery": await_tagwire}
-
-
 # Latency: each gives the seconds of every record from `send` to the consumer ------------------------------------------
 
 
@@ -348,7 +293,7 @@ WAITS: Mapping[str, Callable[[str, str], list[float]]] = {
 }
 
 
-def in_new_topic(wait: Callable[[str, str], Result], bootstrap: str) -> Result:
+def in_new_topic(wait: Callable[[str, str], list[float]], bootstrap: str) -> list[float]:
     from tagwire.client import Admin
 
     topic = group()
@@ -388,9 +333,6 @@ def bench(bootstrap: str, rounds: int) -> None:
             work = {name: partial(read, bootstrap, topic) for name, read in contenders.items()}
             timings = alternate(work, rounds)
             print(table(f"consumed {title}, {headers} headers", timings, units=RECORDS, unit="records"), flush=True)
-    work = {name: partial(in_new_topic, produce, bootstrap) for name, produce in AWAITS.items()}
-    timings = alternate(work, rounds)
-    print(table(f"produced, {IN_FLIGHT:,} awaited at a time", timings, units=AWAITED, unit="records"), flush=True)
     print(latencies(bootstrap, rounds), flush=True)
 
 
