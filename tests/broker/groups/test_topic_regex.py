@@ -41,7 +41,8 @@ def test_what_python_and_re2_mean_alike_matches_alike(pattern):
         (r"\P{L}", {"0"}),
         (r"\p{^L}", {"0"}),
         (r"\At1\z", {"t1"}),
-        (r"(?<n>t)1", {"t1"}),
+        (r"(?P<n>t)1", {"t1"}),
+        ("{|a.b", {"a.b"}),
         (r"\x{74}1", {"t1"}),
         (r"(?U)a+", {"aaa"}),
         (r"(?i)ORDERS(?-i)-1", {"orders-1"}),
@@ -64,7 +65,8 @@ def test_what_re2_has_and_python_has_not(pattern, matched):
     [
         "(", ")", "a)", "(a", "[", "[a", "[b-a]", "*", "+a", "a**", "a+*", "a{2}{3}", "a{1001}", "a{3,2}", r"(a)\1",
         r"\y", "\\", "(?=a)", "(?!a)", "(?<=a)", "(?<!a)", "(?P=n)", "(?z)", "(?P<n>a)(?P<n>b)", r"\p{Nope}", r"\x1",
-        "[[:nope:]]", "(a{1000}){1000}", "((()" * 200, "(" * 5000, "x" * (MOST_CHARACTERS + 1), "((){1000}){1000}",
+        "[[:nope:]]", "(?<n>a)", "{2}", "a|{2,}", "({2})",
+        "(a{1000}){1000}", "((()" * 200, "(" * 5000, "x" * (MOST_CHARACTERS + 1), "((){1000}){1000}",
     ],
 )  # fmt: skip
 def test_what_is_no_regular_expression_of_re2_is_refused_and_told_where(pattern):

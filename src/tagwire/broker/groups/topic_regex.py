@@ -360,17 +360,18 @@ class _Parser:
             return self._empty(_END)
         if character == "\\":
             return self._escape()
-        if character in "*+?":
-            self._at -= 1
+        self._at -= 1
+        begin = self._at
+        if self._counts() is not None:
+            self._at = begin
             raise self._wrong(f"there is nothing that {character} repeats")
+        self._at += 1
         return self._literal(character)
 
     def _group(self) -> tuple[int, int]:
         ignores_case = self._ignores_case
         if self._take("?"):
-            if self._take("P<") or (
-                self._peek("<") and not self._peek("<=") and not self._peek("<!") and self._take("<")
-            ):
+            if self._take("P<"):
                 self._name()
             elif not self._flags():
                 return self._empty()
