@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tagwire.client.config import parse
 from tagwire.client.fetch_positions import FetchPosition
-from tagwire.errors import Error, RemoteProtocolError
+from tagwire.client.reader_settings import settings_of
+from tagwire.errors import ConfigError, Error, RemoteProtocolError
 
 from .fetching_in_memory import T0, Brokers, Fetching
 from .logs import fill
@@ -136,3 +138,14 @@ def test_a_new_leader_is_asked_for_its_own_preference(cluster: Brokers) -> None:
     fill(cluster.topics["t"][0], 1)
     assert fetching.offsets(10) == list(range(30, 40))
     assert cluster.sources(0)[cluster.sources(0).index(1) + 1] == 0
+
+
+def test_a_reader_is_told_its_rack_by_option_or_by_property() -> None:
+    defaults = parse({"bootstrap.servers": "kafka-1:9092", "client.rack": "a", "metadata.max.age.ms": "1500"}).fetch
+    assert (defaults.rack, defaults.metadata_max_age) == ("a", 1.5)
+    assert settings_of(defaults, {})[0] == defaults
+    assert settings_of(defaults, {"rack": "b", "metadata_max_age": 2})[0].rack == "b"
+    with pytest.raises(ConfigError, match="rack: needs the rack's name as text"):
+        settings_of(defaults, {"rack": 3})
+    with pytest.raises(ConfigError, match="metadata_max_age=-1: needs a number from 0 on"):
+        settings_of(defaults, {"metadata_max_age": -1})

@@ -63,7 +63,11 @@ class Reader(ClientOwner):
         isolation: "read_committed" leaves out records of aborted transactions, and waits at those of open ones;
             "read_uncommitted" gives them; None as the client is set up.
         offset_reset: what to do when a partition does not hold the offset to go on from: "none" raises, "earliest" and
-            "latest" go on there and log a warning; None as the client is set up.
+            "latest" go on there and log a warning, and so does "by_duration:PT1H" an hour before now (KIP-1106); None
+            as the client is set up.
+        rack: where the reader is: brokers may name a replica near it to fetch from (KIP-392); None as the client is set
+            up.
+        metadata_max_age: seconds after which a leader is asked again for that replica; None as the client is set up.
         dialect: None for Kafka's formats, "int-headers" for topics of that one, whose header keys are ints.
         register: with that dialect, by which header keys are read as names.
         group: whose committed offsets `Committed`, `committed` and `commit` mean; None as the client is set up. The
@@ -73,6 +77,8 @@ class Reader(ClientOwner):
         ConfigError: an option is wrong. KafkaError: a topic or a partition does not exist.
         While iterating, after the records that came before:
         KafkaError: naming the partition; OFFSET_OUT_OF_RANGE also names the offsets it holds.
+        LogTruncationError: what was read was cut off the log by a change of leader, and `offset_reset` is "none"
+            (KIP-320); otherwise it goes on where the logs diverge, and logs a warning.
         CorruptRecordError: a record batch that is broken, named `topic-partition@offset`.
         RequestTimeoutError, ConnectError, ConnectionLostError: a leader stayed away for the client's timeout.
     """

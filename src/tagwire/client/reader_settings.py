@@ -45,6 +45,8 @@ class FetchOptions(TypedDict, total=False):
     isolation: str | None
     offset_reset: str | None
     group: str | None
+    rack: str | None
+    metadata_max_age: float | None
 
 
 class ReaderOptions(FetchOptions, total=False):
@@ -59,7 +61,7 @@ class ReaderOptions(FetchOptions, total=False):
     register: HeaderRegister | None
 
 
-_LOWEST: Final = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1, "max_partition_bytes": 1}
+_LOWEST: Final = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1, "max_partition_bytes": 1, "metadata_max_age": 0}
 
 
 def settings_of(
@@ -99,6 +101,7 @@ def _fetch_settings(defaults: FetchSettings, given: dict[str, Any]) -> FetchSett
         offset_reset_of(found["offset_reset"])
     if "group" in found:
         arguments.name("group", found["group"])
+    of_type("rack", found.get("rack"), str, 'the rack\'s name as text, such as "eu-west-1a"')
     return replace(defaults, **found)
 
 
