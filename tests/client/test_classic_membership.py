@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from tagwire import messages
+from tagwire.client.consuming.assignors.assignor import RebalanceProtocol
 from tagwire.client.consuming.assignors.cooperative_sticky_assignor import CooperativeStickyAssignor
 from tagwire.client.consuming.assignors.range_assignor import RangeAssignor
 from tagwire.client.consuming.assignors.round_robin_assignor import RoundRobinAssignor
 from tagwire.client.consuming.classic_membership import ClassicMembership
-from tagwire.errors import ConfigError, Error, KafkaError, TagwireError
+from tagwire.client.consuming.consumer_protocol import Assignment
+from tagwire.errors import ConfigError, Error, KafkaError, LocalProtocolError, TagwireError
 from tagwire.partitions import TopicPartition
 
 from .fake_groups import ALL, ClassicScene
 from .group_members import Handler, partitions
+from .memory_network import Pending
 
 
 @pytest.fixture
@@ -139,11 +142,74 @@ def test_a_user_who_polls_is_not_thrown_out(scene: ClassicScene) -> None:
     assert scene.cluster.requests("LeaveGroup") == []
 
 
+def test_a_member_without_partitions_stays_away_too_until_its_user_polls(scene: ClassicScene) -> None:
+    _, one = scene.member(topics=("u",))
+    scene.cluster.topic("u", 1)
+    scene.until(lambda: bool(one.owned))
+    second, two = scene.member(topics=("u",), max_poll_interval=10.0)
+    scene.until(lambda: scene.groups.group("g").generation >= 2 and second.state.name == "STABLE")
+    idle, handler = (second, two) if not two.owned else (None, None)
+    assert idle is not None
+    assert handler is not None
+    handler.is_polling = False
+    scene.until(lambda: bool(scene.cluster.requests("LeaveGroup")), 12)
+    before = len(scene.cluster.requests("JoinGroup"))
+    scene.members.pass_time(30)
+    assert len(scene.cluster.requests("JoinGroup")) - before <= 1  # the other one's
+    handler.is_polling = True
+    scene.until(lambda: idle.state.name == "STABLE")
+
+
+def test_a_joingroup_that_is_lost_after_longer_than_a_session_costs_nothing_at_once(scene: ClassicScene) -> None:
+    membership, handler = scene.member((CooperativeStickyAssignor,), session_timeout=10.0)
+    scene.until(lambda: scene.settled(handler))
+    scene.cluster.script("JoinGroup", lambda message: Pending())
+    membership.request_rejoin("a test")
+    for _ in range(12):  # a rebalance may take so long, and a member that has joined has no session meanwhile
+        scene.members.pass_time(5)
+        scene.groups.group("g").heartbeat(membership.metadata.member_id, None, 1, scene.groups.now_ms)
+    scene.driver.drop(0)
+    scene.until(lambda: membership.metadata.generation == 2)
+    assert handler.events[:1] == [("assigned", ALL)]
+    assert ("lost", ALL) not in handler.events
+
+
+def test_an_assignor_that_breaks_the_rule_of_cooperative_rebalances_is_told(scene: ClassicScene) -> None:
+    class Moving(RangeAssignor):
+        name = "moving"
+        protocols = frozenset({RebalanceProtocol.COOPERATIVE})
+
+        def assign(self, topics: Any, subscriptions: Any) -> Any:
+            last = max(subscriptions, key=lambda member: int(member.rpartition("-")[2]))
+            return {member: Assignment(tuple(sorted(ALL)) if member == last else ()) for member in subscriptions}
+
+    first, one = scene.member((Moving,))
+    scene.until(lambda: scene.settled(one))
+    scene.member((Moving,))
+    scene.until(lambda: first in scene.members.errors)
+    assert isinstance(scene.members.errors[first], LocalProtocolError)
+    assert "assignor 'moving' gives t-0" in str(scene.members.errors[first])
+
+
+def test_heartbeats_and_rebalances_are_measured_by_kafkas_names(scene: ClassicScene) -> None:
+    membership, handler = scene.member()
+    scene.until(lambda: scene.settled(handler))
+    scene.cluster.script("SyncGroup", lambda _: messages.SyncGroupResponse(error_code=Error.REBALANCE_IN_PROGRESS))
+    membership.request_rejoin("a test")
+    scene.members.pass_time(31)
+    found = membership._network.metrics.values("consumer")["consumer-coordinator-metrics"]
+    assert found["heartbeat-total"] == len(scene.cluster.requests("Heartbeat")) == 10
+    assert (found["join-total"], found["sync-total"]) == (3.0, 2.0)
+    assert (found["rebalance-total"], found["failed-rebalance-total"]) == (2.0, 1.0)
+    assert found["assigned-partitions"] == 4.0
+
+
 def test_after_a_session_without_a_heartbeat_partitions_are_lost_before_any_commit(scene: ClassicScene) -> None:
     membership, handler = scene.member(session_timeout=10.0)
     scene.until(lambda: scene.settled(handler))
     held = scene.driver.now()
     scene.driver._clock += 11  # the process was stopped meanwhile
+    assert not membership.holds_partitions
     with pytest.raises(KafkaError, match="UNKNOWN_MEMBER_ID"):
         membership.require_member()
     assert not membership.holds_partitions
