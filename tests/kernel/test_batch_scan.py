@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tagwire import records
 from tagwire.errors import TagwireError
 from tagwire.kernel.batch_scan import pass_batches
+from tagwire.kernel.leader_epochs import leader_epochs
 from tagwire.records import Record
 
 MAX_OFFSET = 2**63 - 1
@@ -51,3 +52,15 @@ def test_a_log_cut_anywhere_is_passed_as_its_headers_say(size: int, after: int, 
 def test_a_log_with_any_byte_changed_is_passed_as_its_headers_say(at: int, byte: int, after: int) -> None:
     data = LOG[:at] + bytes([byte]) + LOG[at + 1 :]
     assert passed(data, after, MAX_OFFSET) == by_headers(data, after, MAX_OFFSET)
+
+
+@given(st.lists(st.tuples(st.sampled_from([-1, 0, 7, 2**31 - 1]), st.integers(1, 3)), max_size=8))
+def test_runs_of_batches_are_told_by_the_leader_epoch_that_their_headers_have(batches: list[tuple[int, int]]) -> None:
+    log, after, expected = b"", 5, []
+    for epoch, count in batches:
+        log += records.write([Record(None, b"v")] * count, base_offset=after, partition_leader_epoch=epoch)
+        after += count
+        if expected and expected[-1][0] == epoch:
+            expected.pop()
+        expected.append((epoch, after))
+    assert leader_epochs(memoryview(log + b"cut off"), len(log)) == expected

@@ -25,6 +25,7 @@ from tagwire.codec import MessageObject
 from tagwire.codec.classes import Structure
 from tagwire.errors import TagwireError
 from tagwire.kernel.batch_scan import pass_batches, scan_batches
+from tagwire.kernel.leader_epochs import leader_epochs
 from tagwire.kernel.number_columns import number_column
 from tagwire.kernel.plain_batches import plain_run
 from tagwire.kernel.row_groups import count_minutes, group_rows
@@ -307,6 +308,7 @@ def batches(case: Case, trial: Trial) -> None:
     read_records(case.data, trial, None)
     trial.run("plain run", lambda: plain_run(view, 0, True, 0, MAX_OFFSET, 1 << 30, 1 << 30, 1 << 30))
     trial.run("passed", lambda: pass_batches(view, 0, MAX_OFFSET))
+    trial.run("leader epochs", lambda: leader_epochs(view, pass_batches(view, 0, MAX_OFFSET)[0]))
     trial.run("scanned", lambda: scanned(view))
 
 
