@@ -163,7 +163,7 @@ class MemoryConsumer:
     def wakeup(self) -> None:
         return
 
-    async def result(self, function: Callable[[], Work[Result]], deadline: float) -> Result:
+    async def result(self, function: Callable[[], Work[Result]], deadline: float, *, outlives: bool = True) -> Result:
         ended: list[tuple[Any, Exception | None]] = []
         self.core.tasks.start(object(), function(), lambda result, error: ended.append((result, error)))
         while not ended:
