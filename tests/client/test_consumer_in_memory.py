@@ -76,6 +76,47 @@ def test_a_partition_that_is_paused_while_its_records_are_read_goes_on_where_it_
     assert offsets(found) == [*range(1, 10)]
 
 
+def test_nothing_unread_is_given_of_a_partition_that_went_to_another_member() -> None:
+    room = Room(2)
+    first = subscribed(room, assignors="cooperative-sticky")
+    while len(first.core.assignment) < 2:
+        assert first.poll(1.0) == []
+    room.fill(10)
+    room.fill(10, 1)
+    room.pass_time(1.0)
+    reader = first.call(first.core.read())
+    read = [next(reader) for _ in range(3)]
+    second = subscribed(room, assignors="cooperative-sticky")
+    found = []
+    while len(first.core.assignment) == 2 or not second.core.assignment:
+        second.poll(0.1)
+        rest = first.poll(0.0, 1)
+        found += rest if len(first.core.assignment) == 1 else []
+        read += rest if len(first.core.assignment) == 2 else []
+    (kept,) = first.core.assignment
+    found += first.poll(1.0)
+    assert {record.partition for record in found} <= {kept.partition}
+    assert offsets([record for record in read + found if record.partition == kept.partition]) == [*range(10)]
+
+
+def test_nothing_is_fetched_before_the_listener_has_heard_of_a_partition() -> None:
+    room = Room()
+    room.fill(10)
+    fetched: list[int] = []
+
+    class Seeking(RebalanceListener):
+        def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+            fetched.append(len(room.cluster.requests("Fetch")))
+            for partition in partitions:
+                consumer.call(consumer.core.seek(partition, 7))
+
+    consumer = subscribed(room, Seeking())
+    consumer.poll(0.0)
+    room.pass_time(20.0)
+    assert offsets(consumer.drained(3)) == [7, 8, 9]
+    assert fetched == [0]
+
+
 def test_an_interrupted_call_is_as_if_it_had_not_been() -> None:
     room = Room()
     room.fill(30)
