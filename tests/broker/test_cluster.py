@@ -193,6 +193,27 @@ def test_a_waiting_fetch_is_told_at_once_that_the_leader_has_moved(cluster, at, 
     assert wire.receive().responses[0].partitions[0].error_code == Error.NOT_LEADER_OR_FOLLOWER
 
 
+def test_a_truncated_partition_has_lost_its_tail_and_goes_on_in_a_new_epoch(cluster, at, make):
+    create(at(1), "t")
+    wire = at(cluster.leader("t", 0))
+    for _ in range(3):
+        wire.produce("t", make.records(b"v", b"w"))
+    cluster.truncate("t", 0, 3)  # inside the second batch
+    assert wire.offset_at("t", -1).offset == 2
+    found = described(wire, "t")
+    assert (found.leader_id, found.leader_epoch) == (cluster.leader("t", 0), 1)
+    assert wire.fetch("t", 2, current_leader_epoch=0).error_code == Error.FENCED_LEADER_EPOCH
+    assert wire.fetch("t", 4).error_code == Error.OFFSET_OUT_OF_RANGE
+    assert wire.produce("t", make.records(b"x")).base_offset == 2
+    assert [(epoch_end(wire, "t", epoch).end_offset) for epoch in (0, 1)] == [2, 3]
+    headers = list(batch_headers(memoryview(wire.fetch("t", 0).records)))
+    assert [header.partition_leader_epoch for header in headers] == [0, 1]
+    cluster.truncate("t", 0, 0)
+    assert (wire.offset_at("t", -1).offset, described(wire, "t").leader_epoch) == (0, 2)
+    with pytest.raises(ConfigError, match="offset=1 is not in t-0, which holds 0 to 0"):
+        cluster.truncate("t", 0, 1)
+
+
 def test_epochs_and_records_are_there_when_a_cluster_is_started_again(tmp_path, connect, make):
     with Cluster(2, tmp_path / "data") as cluster:
         create(connect(cluster.nodes[1].bootstrap), "t", assignments=[[1, 2]])

@@ -17,6 +17,7 @@ import pytest
 
 from tagwire.broker import Cluster
 from tagwire.client import Admin, Client, Consumer, NewTopic, Producer, Reader
+from tagwire.errors import LogTruncationError
 from tagwire.partitions import EARLIEST
 
 from ..limits import stretch
@@ -149,6 +150,23 @@ def test_a_reader_reads_each_record_once_and_in_order(cluster: Cluster, kind: st
                 for record in reader.records():
                     read[record.partition].append(record.value)
             assert read == dict.fromkeys(range(PARTITIONS), values)
+
+
+def test_a_reader_of_what_an_unclean_election_lost_is_told_where_the_log_parts(cluster: Cluster) -> None:
+    def send(value: bytes) -> None:
+        with Producer(cluster.bootstrap) as producer:
+            for _ in range(10):
+                producer.send("t", value, partition=0)
+                producer.flush()  # a batch each
+
+    send(b"before")
+    with Reader(cluster.bootstrap, {("t", 0): EARLIEST}) as reader:
+        records = reader.records()
+        assert [next(records).offset for _ in range(10)] == list(range(10))
+        cluster.truncate("t", 0, 4)
+        send(b"after")
+        with pytest.raises(LogTruncationError, match="t-0"):
+            next(records)
 
 
 @pytest.mark.parametrize("kind", TROUBLES)

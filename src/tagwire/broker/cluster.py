@@ -85,8 +85,9 @@ class Cluster:
 
     It is for tests, and no way to more safety or speed than `Broker`: nothing is replicated. All nodes write to one
     copy of each partition, in one thread, and a replica, or an in-sync replica, is a node that serves that copy. So
-    nothing is lost when a node ends, and a leader that is isolated without the others' knowing acknowledges what in
-    Kafka it could not. Who holds and leads what is spread anew when a cluster is started on its data again.
+    nothing is lost when a node ends, but by `truncate` alone, and a leader that is isolated without the others' knowing
+    acknowledges what in Kafka it could not. Who holds and leads what is spread anew when a cluster is started on its
+    data again.
 
     Args:
         nodes: how many, 1 to 100.
@@ -277,6 +278,21 @@ class Cluster:
         thread, server = self._of(node)
         moved = self._partition(topic, partition)
         thread.call(server.store.controller.move_leader(moved, node))
+
+    def truncate(self, topic: str, partition: int, offset: int) -> None:
+        """Lose the records of a partition from an offset on, as an unclean election of a replica that lagged behind
+        does, and begin a leader epoch (KIP-320). Of a batch that holds the offset nothing is left.
+
+        Raises:
+            ConfigError: there is no such partition, or it does not hold the offset.
+            StorageError: the disk refused, and the partition is offline, or it was.
+        """
+        thread, server = self._alive()
+        cut = self._partition(topic, partition)
+        if not cut.log.start_offset <= offset <= cut.log.end_offset:
+            held = f"{cut.log.start_offset} to {cut.log.end_offset}"
+            raise ConfigError(f"offset={offset!r} is not in {topic}-{partition}, which holds {held}")
+        thread.call(server.store.topics.truncate(cut, offset))
 
     def coordinator(self, group: str | None = None, *, transactional_id: str | None = None) -> int:
         """The node that coordinates a group, or a transactional id.

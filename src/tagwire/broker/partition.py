@@ -43,6 +43,7 @@ class Partition:
         self.leadership = leadership
         self._commits = commits
         self._starts = starts
+        self._sync = sync
         self._commit = GroupCommit(log, commits, sync=sync, advanced=self._wake)
         self._watchers: set[asyncio.Event] = set()
 
@@ -74,6 +75,13 @@ class Partition:
             epoch = await loop.run_in_executor(self._commits, self.log.begin_epoch, self.leadership.epoch + 1)
             following = replace(following, epoch=epoch)
         self.leadership = following
+        self._wake()
+
+    def reopened(self, log: PartitionLog) -> None:
+        """Go on with another log of the same directory, in its leader epoch."""
+        self.log = log
+        self._commit = GroupCommit(log, self._commits, sync=self._sync, advanced=self._wake)
+        self.leadership = replace(self.leadership, epoch=log.leader_epoch)
         self._wake()
 
     def watch(self, event: asyncio.Event) -> None:

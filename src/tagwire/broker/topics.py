@@ -586,6 +586,33 @@ class Topics:
             except OSError as error:
                 logger.warning("%s-%d: %s; what is left goes at the next start", name, index, error)
 
+    async def truncate(self, partition: Partition, offset: int) -> None:
+        """Lose the records from an offset on, with the whole of the batch that holds it, and begin a leader epoch.
+
+        Raises:
+            StorageError: the disk refused, and the partition is offline, or it was.
+        """
+        await self._steps.run_concurrently(self._truncate(partition, offset))
+
+    async def _truncate(self, partition: Partition, offset: int) -> None:
+        loop = asyncio.get_running_loop()
+        async with self._changing:
+            await partition.settle()
+            await loop.run_in_executor(self._disk, partition.log.cut, offset)
+            topic = self._by_name[partition.topic]
+            log = await loop.run_in_executor(self._disk, self._open_cut, topic, partition.index)
+            partition.reopened(log)
+
+    def _open_cut(self, topic: Topic, index: int) -> PartitionLog:
+        return open_log(
+            self._files,
+            self._data.check_partition(topic.stored, index, topic.config.dialect),
+            topic.config,
+            clean=False,
+            start_offset=self._data.start_offsets.get(topic.name, index),
+            gaps_before=self._data.gaps.get(topic.name, index),
+        )
+
     async def settle(self) -> None:
         """Wait until every append, creation and deletion that was begun has been carried out."""
         async with self._changing:

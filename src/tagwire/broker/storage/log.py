@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from tagwire.broker.clock import wall_ms
@@ -30,7 +31,7 @@ from tagwire.broker.storage.readable_log import ReadableLog
 from tagwire.broker.storage.retention import is_expired, is_overdue
 from tagwire.broker.storage.segment import SWAP, LogSegment, PositionedBatch
 from tagwire.broker.topic_config import TopicConfig
-from tagwire.errors import Error, KafkaError, StorageError, TagwireError
+from tagwire.errors import DecodeError, Error, KafkaError, StorageError, TagwireError
 from tagwire.records.files.checkpoints import EPOCHS_FILE
 from tagwire.records.files.transaction_index import AbortedTransaction
 
@@ -335,6 +336,31 @@ class PartitionLog(ReadableLog):
             finally:
                 self._release()
                 self._offline = self._offline or "it was closed"
+
+    def cut(self, offset: int) -> None:
+        """Take every batch that reaches to `offset` or past it off the files, and close them: the log is offline then,
+        and is to be opened again as after a crash.
+
+        Raises:
+            StorageError: the disk refused, or the log was offline.
+        """
+        with self._restructuring, self._writing:
+            self.check_online()
+            try:
+                self._flush()
+                for segment in reversed(self._segments):
+                    if segment.base_offset < offset or segment is self._segments[0]:
+                        kept = takewhile(lambda batch: batch.last_offset < offset, segment.batches())
+                        segment.cut_back(sum(len(batch.data) for batch in kept))
+                        break
+                    segment.remove()
+            except (OSError, DecodeError) as error:
+                raise StorageError(f"{self.directory}: cutting it failed: {error}") from error
+            finally:
+                self._offline = self._offline or "it was cut"
+                for segment in self._segments:
+                    segment.retired = True
+                self._release()
 
     def abandon(self, reason: str) -> None:
         """Close the files as they are; nothing is read or written any more, and others may take their names."""
