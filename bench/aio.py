@@ -5,8 +5,8 @@
 One broker in a process of its own: tagwire's, or with `--bootstrap HOST:PORT` whichever runs there. Records have values
 of 100 bytes, without headers and with 2, and no keys; a topic has one partition. Both number their batches
 (idempotence), wait for all replicas and linger for nothing, since who awaits a delivery would wait for that, too. In
-one row a thousand tasks each send, await the delivery and send again; in the other one task sends, and awaits the oldest
-of the last thousand deliveries. Connecting is included; contenders alternate, and the ratio is of medians.
+one row a thousand tasks each send, await the delivery and send again; in the other one task sends, and awaits the
+oldest of the last thousand deliveries. Connecting is included; contenders alternate, and the ratio is of medians.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,7 @@ from confluent_kafka import Producer as RdProducer
 
 from ..client.admin_walks import AdminWalks
 from ..client.consumer_walks import ConsumerWalks
+from ..client.faces import tasks
 from ..client.transaction_walks import TransactionWalks
 from ..client.walks import Kind, Walks
 from .real_node import SECONDS, RealNode
@@ -19,6 +21,18 @@ class TestKafka(Walks, AdminWalks, TransactionWalks, ConsumerWalks):
     @classmethod
     def kind(cls, node: RealNode) -> Kind:
         return Kind("Kafka", node.address())
+
+
+class TestKafkaByTasks(Walks, AdminWalks, TransactionWalks, ConsumerWalks):
+    """The same, through the faces of tasks."""
+
+    test_two_threads_at_a_time_are_refused = None  # type: ignore[assignment]  # tests/client/test_aio_consumer.py
+
+    @pytest.fixture(scope="session")
+    @classmethod
+    def kind(cls, node: RealNode) -> Iterator[Kind]:
+        with tasks("asyncio", asyncio.new_event_loop) as face:
+            yield Kind("Kafka", node.address(), face=face)
 
 
 class TestMock(Walks, AdminWalks):
