@@ -9,6 +9,7 @@ from ..planted_mistakes import assert_mypy_refuses
 CODE = """\
 from tagwire import messages
 from tagwire.client import Delivery, Producer, Reader
+from tagwire.client.aio import AsyncAdmin, AsyncProducer
 from tagwire.client.fetch_sessions import FetchSession
 from tagwire.client.coordinator_client import CoordinatorClient
 
@@ -33,6 +34,12 @@ def read(session: FetchSession, response: messages.FetchResponse) -> int:
     with Reader("127.0.0.1:1", "t", isolation="read_committed", batch_rows=9) as reader:
         reader.seek(("t", 0), "earliest")
     return sum(data.last_stable_offset for _, data in session.take(response))
+
+
+async def administer(admin: AsyncAdmin, producer: AsyncProducer) -> int:
+    await admin.create_topics("t", validate_only=True)
+    groups = await admin.list_groups(states="Empty")
+    return len(groups) + (await (await producer.send("t", b"v"))).offset
 """
 
 # what is right, what stands there instead, what mypy says of it
@@ -47,6 +54,10 @@ MISTAKES = [
     ("batch_rows=9", 'batch_rows="9"', '"batch_rows" to "Reader" has incompatible type "str"'),
     ('"earliest"', '"beginning"', 'has incompatible type "Literal['),
     ("last_stable_offset", "last_offset", '"PartitionData" has no attribute "last_offset"'),
+    ("validate_only=", "validate=", 'Unexpected keyword argument "validate"'),
+    ('states="Empty"', "states=3", 'has incompatible type "int"'),
+    ("len(groups)", "len(groups.names)", 'has no attribute "names"'),
+    ('(await (await producer.send("t", b"v")))', '(await producer.send("t", b"v"))', 'has no attribute "offset"'),
     ("delivery.done()", "delivery.done", '"done" could always be true in boolean context'),
 ]
 
