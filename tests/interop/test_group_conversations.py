@@ -33,7 +33,7 @@ class Conversation:
         self.wire.create("t", PARTITIONS)
         wait_until(lambda: self.wire.metadata("t").topics[0].error_code == 0)
         self.topic = self.wire.metadata("t").topics[0].topic_id
-        for group in "gh":
+        for group in "ghi":
             wait_until(lambda group=group: self._is_coordinated(group))
         self.has: dict[str, list[int]] = {}
 
@@ -73,8 +73,8 @@ class Conversation:
         for version in (5, 6):
             classic = self.wire.ask(messages.DescribeGroupsRequest(groups=[group]), version).groups[0]
             self.note(f"classic {version}", Error.of(classic.error_code).name, classic.group_state)
-        listed = self.wire.ask(messages.ListGroupsRequest(), 5).groups
-        self.note("list", sorted((one.group_id, one.protocol_type, one.group_state, one.group_type) for one in listed))
+        listed = [one for one in self.wire.ask(messages.ListGroupsRequest(), 5).groups if one.group_id == group]
+        self.note("list", [(one.protocol_type, one.group_state, one.group_type) for one in listed])
 
     def commit(self, member: str, epoch: int, version: int, group: str = "g") -> None:
         request = messages.OffsetCommitRequest
@@ -261,6 +261,30 @@ def groups_that_change_their_protocol(say: Conversation) -> None:
     say.describe("h")
 
 
+def static_members_of_both_protocols(say: Conversation) -> None:
+    """One that has an instance id goes on by the other protocol; then nobody of KIP-848 is left."""
+    say.enter("s", group="i", instance_id="i")
+    told = say.join("", "i")
+    classic = say.join(told.member_id, "i")
+    say.sync(classic.member_id, classic.generation_id, "i")
+    say.describe("i")
+    say.beat("s", 1, group="i", instance_id="i")
+    say.beat("s", 1, group="i", instance_id="i", owned=say.has["s"])
+    say.heartbeat(classic.member_id, classic.generation_id, "i")
+    classic = say.join(classic.member_id, "i")
+    say.sync(classic.member_id, classic.generation_id, "i")
+    say.describe("i")
+    say.beat("s", -2, group="i", instance_id="i")
+    say.enter("s2", group="i", instance_id="i")
+    say.describe("i")
+    static = say.join("", "i", group_instance_id="i")
+    say.describe("i")
+    say.beat("s2", 2, group="i", instance_id="i")
+    say.heartbeat(classic.member_id, classic.generation_id, "i")
+    say.heartbeat(static.member_id, static.generation_id, "i")
+    say.describe("i")
+
+
 NAMES = ("orders", "Orders", "orders-1", "a.b", "aaa", "x_0")
 EXPRESSIONS = (
     "orders", "(?i)orders", "orders.*", "a|b", "a.b", r"a\.b", "a{3}", "a{2}", "a{,3}", "[a-c.]+", "[^a-z]*",
@@ -305,7 +329,10 @@ def real(request: pytest.FixtureRequest, programs: Programs, tmp_path_factory: p
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("talk", [members_of_kip_848, groups_that_change_their_protocol, regular_expressions])
+@pytest.mark.parametrize(
+    "talk",
+    [members_of_kip_848, groups_that_change_their_protocol, static_members_of_both_protocols, regular_expressions],
+)
 def test_both_brokers_say_the_same(real: str, talk: Any) -> None:
     with Broker() as broker:
         ours, theirs = Conversation(broker.bootstrap), Conversation(real)

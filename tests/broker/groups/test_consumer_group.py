@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tagwire.broker.groups import topic_regex
 from tagwire.broker.groups.consumer_group import MAX_MEMBERS
 from tagwire.broker.groups.consumer_member import CurrentAssignment, MemberState, TopicIdPartition, reconciled
 from tagwire.broker.groups.consumer_records import MAX_GROUP_BYTES, ConsumerGroupState
@@ -155,6 +156,16 @@ def test_a_regular_expression_is_kept_for_as_long_as_a_member_has_it():
     talk.leave("b")
     assert talk.group.regexes == {}
     assert talk.restarted().regexes == {}
+
+
+def test_a_regular_expression_that_new_topics_make_too_costly_stands_for_what_it_did(monkeypatch):
+    talk = Talk(t=1)
+    talk.join("a", regex="t.*")
+    monkeypatch.setattr(topic_regex, "MOST_STEPS", 10)
+    talk.topics.put("t2", 1)
+    talk.settle()
+    assert talk.has("a") == {"t-0"}
+    assert refused(talk.join, "b", regex="t2.*") is Error.INVALID_REGULAR_EXPRESSION
 
 
 def test_a_regular_expression_that_is_none_is_refused_and_nothing_is_stored(talk):

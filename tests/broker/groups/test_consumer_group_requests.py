@@ -310,6 +310,14 @@ def test_an_empty_group_becomes_what_the_first_to_join_speaks(wire, topic):
     assert committed(wire).committed_offset == 7
 
 
+def test_a_static_member_that_goes_on_by_the_classic_protocol_rebalances_nobody(wire, topic):
+    enter(wire, instance_id="i")
+    joined = join(wire, instance="i")
+    assert (describe(wire).group_state, describe(wire).members[0].group_instance_id) == ("Stable", "i")
+    assert beat(wire, joined) is Error.NONE
+    assert assigned(sync(wire, joined)) == {("t", 0), ("t", 1)}
+
+
 def test_a_member_of_kip_848_is_made_to_leave_as_a_classic_one_is(wire, connect, broker, topic):
     sync(wire, join_with_id(wire), data=EVERYTHING)
     enter(connect(broker.bootstrap))

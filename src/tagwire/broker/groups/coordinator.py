@@ -21,7 +21,7 @@ from tagwire.broker.groups.classic_group import ClassicGroup
 from tagwire.broker.groups.consumer_changes import Change, deletes
 from tagwire.broker.groups.consumer_group import ConsumerGroup
 from tagwire.broker.groups.consumer_member import JOINING
-from tagwire.broker.groups.consumer_records import TopicsView
+from tagwire.broker.groups.consumer_records import ConsumerGroupState, TopicsView
 from tagwire.broker.groups.consumer_steps import Heartbeat, HeartbeatResult, Step
 from tagwire.broker.groups.group_settings import GroupSettings
 from tagwire.broker.groups.group_table import AnyGroup, Coordinated, new_member_id
@@ -230,7 +230,8 @@ class Groups(OffsetCommits):
         await self._log.append([*records, stored.group_record(group_id, metadata, now)])
         entry, classic = self._entry(group_id), ClassicGroup(group_id, new_member_id)
         classic.restore(metadata, self._clock(), spoken)
-        classic.begin_rebalance(self._clock())
+        if gone is not None or group.state is not ConsumerGroupState.STABLE:
+            classic.begin_rebalance(self._clock())
         entry.group = classic
         self._count(entry)
         self._arm(entry)
