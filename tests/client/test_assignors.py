@@ -26,6 +26,7 @@ from tagwire.client.consuming.consumer_protocol import Assignment, Subscription
 
 EACH = pytest.mark.parametrize("kind", ASSIGNORS.values(), ids=ASSIGNORS)
 STICKY = pytest.mark.parametrize("kind", [StickyAssignor, CooperativeStickyAssignor])
+FEW = settings(max_examples=40)
 Kind = Callable[[], Assignor]
 Group = tuple[dict[str, dict[int, frozenset[str]]], dict[str, Subscription]]
 
@@ -94,14 +95,15 @@ def check(topics: TopicRacks, members: Mapping[str, Subscription], assigned: Map
 
 
 @EACH
+@FEW
 @given(group=groups())
 def test_each_partition_has_one_member_that_wants_it(kind: Kind, group: Group) -> None:
     check(*group, settled(kind, *group))
 
 
 @EACH
+@FEW
 @given(group=groups(), data=st.data())
-@settings(max_examples=60)
 def test_what_members_claim_does_not_change_that(kind: Kind, group: Group, data: st.DataObject) -> None:
     topics, members = group
     claims = st.lists(
@@ -115,6 +117,7 @@ def test_what_members_claim_does_not_change_that(kind: Kind, group: Group, data:
 
 
 @EACH
+@FEW
 @given(group=groups(), junk=st.binary(max_size=40))
 def test_user_data_of_another_software_is_no_user_data(kind: Kind, group: Group, junk: bytes) -> None:
     topics, members = group
@@ -122,6 +125,7 @@ def test_user_data_of_another_software_is_no_user_data(kind: Kind, group: Group,
     check(topics, members, {m: set(given.partitions) for m, given in kind().assign(topics, told).items()})
 
 
+@FEW
 @given(group=groups(uniform=True))
 @EACH
 def test_members_of_equal_wishes_have_equal_shares(kind: Kind, group: Group) -> None:
@@ -137,6 +141,7 @@ def test_members_of_equal_wishes_have_equal_shares(kind: Kind, group: Group) -> 
 
 
 @STICKY
+@FEW
 @given(group=groups(racks=False))
 def test_no_partition_could_move_to_a_member_with_two_less(kind: Kind, group: Group) -> None:
     topics, members = group
@@ -148,6 +153,7 @@ def test_no_partition_could_move_to_a_member_with_two_less(kind: Kind, group: Gr
 
 
 @STICKY
+@FEW
 @given(group=groups(racks=False))
 def test_a_group_that_has_not_changed_keeps_all(kind: Kind, group: Group) -> None:
     topics, members = group
@@ -158,6 +164,7 @@ def test_a_group_that_has_not_changed_keeps_all(kind: Kind, group: Group) -> Non
 
 
 @STICKY
+@FEW
 @given(group=groups(uniform=True, racks=False), data=st.data())
 def test_who_stays_keeps_what_it_has_when_another_leaves(kind: Kind, group: Group, data: st.DataObject) -> None:
     topics, members = group
@@ -171,6 +178,7 @@ def test_who_stays_keeps_what_it_has_when_another_leaves(kind: Kind, group: Grou
 
 
 @STICKY
+@FEW
 @given(group=groups(uniform=True, racks=False))
 def test_no_more_moves_than_a_new_member_gets(kind: Kind, group: Group) -> None:
     topics, members = group
@@ -182,6 +190,7 @@ def test_no_more_moves_than_a_new_member_gets(kind: Kind, group: Group) -> None:
     assert lost == len(after["new member"])
 
 
+@FEW
 @given(group=groups(), data=st.data())
 def test_in_a_cooperative_rebalance_nothing_is_given_that_another_still_has(group: Group, data: st.DataObject) -> None:
     topics, members = group
@@ -199,6 +208,7 @@ def test_in_a_cooperative_rebalance_nothing_is_given_that_another_still_has(grou
 
 
 @pytest.mark.parametrize("kind", [RangeAssignor, RoundRobinAssignor])
+@FEW
 @given(group=groups(uniform=True), data=st.data())
 def test_static_members_have_the_same_under_new_member_ids(kind: Kind, group: Group, data: st.DataObject) -> None:
     topics, members = group
