@@ -188,6 +188,8 @@ def test_no_more_moves_than_a_new_member_gets(kind: Kind, group: Group) -> None:
     after = settled(kind, topics, told)
     lost = sum(len(before[member] - after[member]) for member in members)
     assert lost == len(after["new member"])
+    sizes = [len(given_to) for given_to in after.values()]
+    assert max(sizes) - min(sizes) <= 1
 
 
 @FEW
@@ -257,6 +259,18 @@ def test_the_later_generation_has_what_two_members_claim(kind: Kind) -> None:
     }
     for order in (["early", "late"], ["late", "early"]):
         assert claimed in kind().assign(topics, {member: told[member] for member in order})["late"].partitions
+
+
+@STICKY
+def test_what_a_member_had_long_ago_does_not_come_back_to_it_where_it_wants_it_no_more(kind: Kind) -> None:
+    topics: TopicRacks = {"clicks": dict.fromkeys(range(6), frozenset()), "orders": {0: frozenset()}}
+    all_clicks = tuple(TopicPartition("clicks", index) for index in range(6))
+    told = {
+        "had one": joined(kind, Subscription(("orders",)), all_clicks[:1], 1),
+        "has all": joined(kind, Subscription(("clicks", "orders")), all_clicks, 5),
+        "new": Subscription(("clicks",)),
+    }
+    check(topics, told, settled(kind, topics, told))
 
 
 def test_of_one_generation_neither_has_what_both_claim_until_both_gave_it_up() -> None:
