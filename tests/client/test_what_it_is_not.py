@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tagwire.client
-from tagwire.client import Admin, Client, Producer, Reader
+from tagwire.client import Admin, Client, Consumer, Producer, Reader, aio
 from tagwire.client.security import MECHANISMS
 from tagwire.client.versions import OURS
 from tagwire.spec.api_keys import API_NAMES
@@ -20,9 +20,9 @@ PAGE = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("## What it is not")[2].partition("\n## ")[0]
 ROWS = [row for row in re.findall(r"^\| (.+?) \|", SECTION, re.MULTILINE) if row not in ("missing", "---")]
 
-FACES = (Admin, Client, Producer, Reader)
+FACES = (Admin, Client, Consumer, Producer, Reader, *(getattr(aio, name) for name in aio.__all__))
 NAMES = {name.lower() for kind in FACES for name in dir(kind) if not name.startswith("_")}
-CLASSES = {name.lower() for name in tagwire.client.__all__}
+CLASSES = {name.lower() for name in (*tagwire.client.__all__, *aio.__all__)}
 SPOKEN = {API_NAMES[api] for api in OURS}
 
 
@@ -37,15 +37,6 @@ def parameters(kind: type) -> set[str]:
 
 ABSENT: dict[str, Callable[[], bool]] = {
     "share groups": lambda: not SPOKEN & {"ShareGroupHeartbeat", "ShareFetch"},
-    "an asyncio face": lambda: (
-        nowhere("async", "aio")
-        and not any(
-            inspect.iscoroutinefunction(getattr(kind, name))
-            for kind in FACES
-            for name in dir(kind)
-            if not name.startswith("_") or name in ("__aenter__", "__anext__")
-        )
-    ),
     "a schema registry": lambda: nowhere("schema", "avro", "protobuf", "serializer"),
     "OAUTHBEARER": lambda: set(MECHANISMS) == {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"},
     "JKS": lambda: not any(word in name for name in parameters(tagwire.client.Security) for word in ("jks", "pkcs")),

@@ -1,4 +1,4 @@
-"""A durable broker of one node over Kafka's log format, in a program or as a program.
+"""A durable broker over Kafka's log format, in a program or as a program: one node, or several for tests.
 
 with Broker() as broker:                                  # a thread of this program; a temporary directory
     print(broker.bootstrap)

@@ -1,7 +1,7 @@
 """Groups that change their protocol while their members go on: to KIP-848's when the first member of it joins, back to
 the classic one when the last has gone.
 
-Source: KIP-848, "Online upgrade and downgrade"; Kafka's ConsumerGroup.fromClassicGroup, ClassicGroup.fromConsumerGroup.
+Source: KIP-848; Kafka's ConsumerGroup, ClassicGroup.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What changes in a group of KIP-848 as records of __consumer_offsets, in Kafka's own formats.
 
-A null value deletes. Source: Kafka's GroupCoordinatorRecordHelpers; ConsumerGroupMetadataValue and its siblings.
+A null value deletes. Source: Kafka's GroupCoordinatorRecordHelpers, ConsumerGroupMetadataValue.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ an automaton decides. It walks all alternatives at once and remembers where a se
 what costs is a new set of states, and how many steps may be spent on those is limited.
 
 Names of topics have 65 characters, a-z, A-Z, 0-9, '.', '_' and '-': a class of characters is a set of bits over them,
-and case and categories of Unicode are only those of ASCII. Source: RE2's syntax page; docs/decisions.md.
+and case and categories of Unicode are only those of ASCII. Source: docs/decisions.md, KIP-848.
 """
 
 from __future__ import annotations

@@ -13,7 +13,9 @@
 
 Sticky is KIP-794's, where librdkafka's "random" partitioners have a timer of their own (sticky.partitioning.linger.ms).
 
-Source: the table of properties of librdkafka 2.x, `partitioner`; Kafka's BuiltInPartitioner and RoundRobinPartitioner.
+The names are those that librdkafka's property `partitioner` takes.
+
+Source: KIP-794; Kafka's BuiltInPartitioner, RoundRobinPartitioner.
 """
 
 from __future__ import annotations
