@@ -128,6 +128,7 @@ class MemoryConsumer:
         addresses = [("kafka-0", broker.port) for broker in room.cluster.brokers]
         network = NetworkClient(addresses, ConnectionSettings("core"), TIMEOUT, room.driver)
         self._room = room
+        self.wakeups = 0
         self.core = ConsumerCore(network, settings_of(FetchSettings(), ConsumeSettings(), options))
         self.core.start(self)
 
@@ -161,7 +162,11 @@ class MemoryConsumer:
         return
 
     def wakeup(self) -> None:
-        return
+        self.wakeups += 1
+
+    async def wait_for(self, is_ready: Callable[[], bool], until: float) -> None:
+        while not is_ready() and self._room.driver.now() < until:
+            self._room.step(until)
 
     async def result(self, function: Callable[[], Work[Result]], deadline: float, *, outlives: bool = True) -> Result:
         ended: list[tuple[Any, Exception | None]] = []

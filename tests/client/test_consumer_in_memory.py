@@ -45,6 +45,22 @@ def test_what_was_given_before_the_last_poll_is_committed_automatically_and_noth
     assert room.committed == {AT: 20}
 
 
+def test_polls_wake_the_work_only_where_it_has_something_to_do() -> None:
+    room = Room()
+    room.fill(10)
+    consumer = subscribed(room, max_poll_interval=10.0)
+    consumer.drained(10)
+    before = consumer.wakeups
+    for _ in range(3):
+        room.fill(10)
+        assert len(consumer.drained(10)) == 10
+        assert consumer.poll(0.1) == []
+    assert consumer.wakeups == before
+    room.pass_time(20)
+    consumer.poll()  # it was no member any more, and joins again
+    assert consumer.wakeups == before + 1
+
+
 def test_records_read_one_by_one_count_as_given_up_to_the_one_that_was_asked_for() -> None:
     room = Room()
     room.fill(30)

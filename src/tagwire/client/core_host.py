@@ -39,6 +39,10 @@ class CoreHost(Protocol):
     def wakeup(self) -> None:
         """Lets the work look for something to do."""
 
+    async def wait_for(self, is_ready: Callable[[], bool], until: float) -> None:
+        """Waits until the work has made `is_ready` true, or until a time (seconds of the driver's clock). It is looked
+        at in the host after every step, and has the work do nothing. It may return before."""
+
     async def result(self, function: Callable[[], Work[Result]], deadline: float, *, outlives: bool = True) -> Result:
         """What the coroutine that `function` begins gives or raises.
 

@@ -33,6 +33,24 @@ _GRACE: Final = 1.0
 # Seconds that the end of the thread is waited for: it may hang in a connection, and ends when that does.
 _PATIENCE: Final = 5.0
 
+# Seconds that one wait takes at most: systems have bounds of their own.
+_LONGEST_WAIT: Final = 3600.0
+
+
+class _Waiter:
+    """A caller who waits until something is there.
+
+    Attributes:
+        is_ready: whether it is. lock: taken by the caller; who finds that it is there releases it.
+    """
+
+    __slots__ = ("is_ready", "lock")
+
+    def __init__(self, is_ready: Callable[[], bool]) -> None:
+        self.is_ready = is_ready
+        self.lock = threading.Lock()
+        self.lock.acquire()
+
 
 class CoreThread:
     """A daemon thread that begins when it is first needed. Methods are for any thread.
@@ -50,6 +68,7 @@ class CoreThread:
         self._driver = driver
         self._calls: deque[tuple[Callable[[], Coroutine[Any]], Future[Any]]] = deque()
         self._begun: set[Future[Any]] = set()
+        self._waiters: set[_Waiter] = set()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopping = False
@@ -99,6 +118,30 @@ class CoreThread:
         """`call`, for what may be awaited elsewhere; it blocks."""
         return self.call(function, deadline)
 
+    async def wait_for(self, is_ready: Callable[[], bool], until: float) -> None:
+        """Blocks until the thread finds `is_ready` true, or until a time (`time.monotonic`). The thread is not woken
+        for it: whoever has changed what it goes by does that.
+
+        Raises:
+            TagwireError: the thread has ended.
+        """
+        self.require_waitable()
+        waiter = _Waiter(is_ready)
+        try:
+            self._waiters.add(waiter)  # before it is looked at: what comes after that is told
+            if self._stopping:
+                raise TagwireError(f"the {self._owner} is closed")
+            if not is_ready():
+                waiter.lock.acquire(timeout=min(max(until - time.monotonic(), 0.0), _LONGEST_WAIT))
+        finally:
+            self._waiters.discard(waiter)
+
+    def notify(self) -> None:
+        """Lets those go on who `wait_for` something that is there by now. For the thread."""
+        for waiter in self._waiters.copy():
+            if waiter.is_ready():
+                self._let_go(waiter)
+
     def wakeup(self) -> None:
         """Lets the thread look for something to do."""
         if self._thread is None:
@@ -128,6 +171,7 @@ class CoreThread:
             while not self._stopping:
                 self._begin_calls()
                 self._work.step()
+                self.notify()
                 if not self._calls and not self._stopping:
                     self._driver.poll(self._work.until())
         except BaseException as error:
@@ -136,10 +180,17 @@ class CoreThread:
         finally:
             self._stopping = True
             self._refuse_calls()
+            for waiter in self._waiters.copy():
+                self._let_go(waiter)
             for future in self._begun:
                 future.set_exception(TagwireError(f"the {self._owner} is closed"))
             self._work.close()
             self._driver.close()
+
+    def _let_go(self, waiter: _Waiter) -> None:
+        if waiter in self._waiters:
+            self._waiters.discard(waiter)
+            waiter.lock.release()
 
     def _begin_calls(self) -> None:
         for function, future in self._waiting_calls():

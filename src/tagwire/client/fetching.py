@@ -190,10 +190,12 @@ class Fetcher:
             self._refused_whole(node, late, late.connection.expire(late.request))
         self._begin()
 
-    def take_responses(self) -> None:
-        """Takes the responses that are there."""
-        for node in [node for node, fetch in self._in_flight.items() if fetch.request.done]:
+    def take_responses(self) -> bool:
+        """Takes the responses that are there; whether there were any."""
+        done = [node for node, fetch in self._in_flight.items() if fetch.request.done]
+        for node in done:
             self._take_response(node, self._in_flight.pop(node))
+        return bool(done)
 
     def until(self) -> float:
         """When the next step is due, should nothing happen before (seconds of the driver's clock)."""
@@ -264,7 +266,8 @@ class Fetcher:
 
     def _plan(self) -> _Plan:
         plan, now = _Plan(), self._network.now()
-        self.is_held_back = False
+        self.is_held_back = True  # who takes something of what is counted next sees it, and has it counted again
+        is_held_back = False
         busy = {position for fetch in self._in_flight.values() for position in fetch.positions.values()}
         buffered = sum(one.buffered_bytes for one in self._positions.values() if not one.is_paused)
         for position in self._positions.values():
@@ -281,10 +284,11 @@ class Fetcher:
                 plan.validated[LeaderAndEpoch(known.leader, known.leader_epoch)].append(position)
             elif not position.is_paused:
                 if position.buffered_bytes and buffered >= self._max_buffered:
-                    self.is_held_back = True
+                    is_held_back = True
                 else:
                     wanted = self._wanted(position)
                     plan.fetched[source_of(position, known.leader, self._network)][position] = wanted
+        self.is_held_back = is_held_back
         return plan
 
     def _is_valid(self, position: FetchPosition, known: PartitionMetadata) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from tagwire.client.aio.asyncio_driver import AsyncioDriver
 from tagwire.client.aio.core_steps import core_step
 from tagwire.client.core_host import CoreWork
-from tagwire.client.scheduling import NEVER, Tasks, Work
+from tagwire.client.scheduling import NEVER, Tasks, Wait, Work
 from tagwire.errors import RequestTimeoutError, TagwireError
 
 logger = logging.getLogger("tagwire.client")
@@ -56,6 +56,10 @@ class CoreTask:
     def wakeup(self) -> None:
         """Lets the work look for something to do."""
         self.driver.turn_soon()
+
+    async def wait_for(self, is_ready: Callable[[], bool], until: float) -> None:
+        """Waits until a step has made `is_ready` true, or until a time. Raises TagwireError: the work has ended."""
+        await self.result(lambda: _readiness(is_ready, until), until, outlives=False)
 
     async def result(self, function: Callable[[], Work[Result]], deadline: float, *, outlives: bool = True) -> Result:
         """What the coroutine that `function` begins gives or raises.
@@ -121,6 +125,10 @@ class CoreTask:
 
     def _closed(self) -> TagwireError:
         return TagwireError(f"the {self._owner} is closed")
+
+
+async def _readiness(is_ready: Callable[[], bool], until: float) -> None:
+    await Wait(is_ready, until)
 
 
 def _fail(future: asyncio.Future[Any], error: Exception) -> None:

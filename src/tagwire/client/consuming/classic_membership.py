@@ -126,8 +126,10 @@ class ClassicMembership:
         if pattern is None and topics != self._joined_topics:
             self.request_rejoin("the subscription has changed")
 
-    def polled(self, now: float) -> None:
+    def polled(self, now: float) -> bool:
+        was_stale = self._is_stale
         self._polled_at, self._is_stale = now, False
+        return was_stale
 
     def request_rejoin(self, reason: str) -> None:
         if not self._is_rejoin_needed:

@@ -93,6 +93,7 @@ class Consumer(ClientOwner):
         self._core = ConsumerCore(self._network.core.sibling(driver), settings)
         self._thread = thread = CoreThread(self._core.work, self._core.tasks, driver, "consumer")
         self._core.start(thread)
+        self._core.work.on_news = thread.notify
         self._is_closed = False
         self._collected = weakref.finalize(self, thread.stop, wait=False)
         self._collected.atexit = False

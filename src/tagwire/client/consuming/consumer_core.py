@@ -214,13 +214,18 @@ class ConsumerCore:
         """
         while True:
             now = self._network.now()
-            self.work.polled(now)
+            if self.work.polled(now):
+                self._host.wakeup()
             await self._attend()
             if self.work.is_woken:
                 self.work.is_woken = False
                 raise WakeupError("wakeup() was called")
-            found = take(now) if self.work.is_member else None
-            if found is not None and self.work.waits_for_room:
+            try:
+                found = take(now) if self.work.is_member else None
+            except TagwireError:
+                self._host.wakeup()  # of a partition whose error is taken, more may be fetched
+                raise
+            if self.work.waits_for_room:
                 self._host.wakeup()
             if found is not None or now >= deadline:
                 self._measured.poll_ended()
@@ -228,7 +233,10 @@ class ConsumerCore:
             until = min(deadline, now + self._settings.consume.max_poll_interval / _POLLS_WITHIN_INTERVAL)
             if self._given.holds_back and now < held_until:
                 until = min(until, held_until)
-            await self._host.result(lambda until=until: self.work.news(until), until, outlives=False)  # type: ignore[misc]
+            await self._host.wait_for(self._has_news, until)
+
+    def _has_news(self) -> bool:
+        return self.work.has_news
 
     def _until(self, timeout: float | None) -> float:
         seconds("timeout", timeout)

@@ -112,8 +112,10 @@ class ConsumerMembership:
         self._admit()
         self._heartbeat_at = min(self._heartbeat_at, self._network.now())
 
-    def polled(self, now: float) -> None:
+    def polled(self, now: float) -> bool:
+        was_stale = self._is_stale
         self._polled_at, self._is_stale = now, False
+        return was_stale
 
     def request_rejoin(self, reason: str) -> None:
         logger.warning("group %r: there is no rebalance to ask for with group.protocol=consumer", self._settings.group)

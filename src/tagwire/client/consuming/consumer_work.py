@@ -70,6 +70,7 @@ class ConsumerWork:
         commits: the commits.
         events, failures: for the application, which takes them from the left.
         is_woken: whether `wakeup` was called; the application takes that back.
+        on_news: called as soon as records have come, in the midst of a step.
         has_listener: whether the application wants to hear of partitions that come and go before they are fetched.
 
     Args:
@@ -84,6 +85,7 @@ class ConsumerWork:
         self.failures: deque[Failure] = deque()
         self.is_woken = False
         self.has_listener = False
+        self.on_news: Callable[[], None] = lambda: None
         self._network = network
         self._tasks = tasks
         self._settings = settings
@@ -109,7 +111,8 @@ class ConsumerWork:
             self._start("commits", self.commits.commit_now_and_then)
         if self._membership is not None:
             self._start("membership", self._be_member)
-        self._fetcher.take_responses()  # whoever waits for records goes on before the next are asked for
+        if self._fetcher.take_responses():
+            self.on_news()  # whoever waits for records goes on before the next are asked for
         self._tasks.step(self._network.now())
         self._hand_to_fetcher()
         self._fetcher.step()
@@ -155,22 +158,19 @@ class ConsumerWork:
 
     @property
     def waits_for_room(self) -> bool:
-        """Whether less is fetched than could be, until the application has taken some of what was. It may look too:
-        when it waits for more, that is looked at again in any case."""
+        """Whether less is fetched than could be, until the application has taken some of what was. It looks after it
+        has taken some, and wakes whoever runs this."""
         return self._fetcher.is_held_back
-
-    async def news(self, until: float) -> None:
-        """Waits until there is something for the application, or a time has come."""
-        await Wait(lambda: self.has_news, until)
 
     async def settled(self, event: RebalanceEvent) -> None:
         """Waits until what the application has done its part of has come to its end."""
         await Wait(lambda: event.is_settled, NEVER)
 
-    def polled(self, now: float) -> None:
-        """The application polls. It calls this itself."""
-        if (membership := self._membership) is not None:
-            membership.polled(now)
+    def polled(self, now: float) -> bool:
+        """The application polls. It calls this itself; whether there is something to do now, for which it wakes
+        whoever runs this."""
+        membership = self._membership
+        return membership is not None and membership.polled(now)
 
     def told(self, kind: RebalanceKind, seconds: float) -> None:
         """The listener took so long. The application calls this itself."""

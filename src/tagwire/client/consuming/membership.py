@@ -86,9 +86,9 @@ class Membership(Protocol):
 
         Raises ConfigError: it is no pattern."""
 
-    def polled(self, now: float) -> None:
+    def polled(self, now: float) -> bool:
         """The user has polled (seconds of the driver's clock): without that for `max_poll_interval`, the member
-        leaves until the next time."""
+        leaves until the next time. Whether it has waited for that, and goes on in its next step."""
 
     def request_rejoin(self, reason: str) -> None:
         """Has a rebalance begin (Kafka's enforceRebalance)."""
