@@ -82,6 +82,37 @@ def test_it_listens_on_several_addresses_and_tells_clients_of_others(tmp_path):
         assert (answer.brokers[0].host, answer.brokers[0].port) == ("kafka.example.org", 9093)
 
 
+def test_several_nodes_are_a_cluster_each_of_which_says_where_it_listens(tmp_path):
+    data = tmp_path / "data"
+    with started("--data", data, "--nodes", 3, "--listen", "127.0.0.1:0", "--partitions", 3) as (process, (first,)):
+        ready = [first, *(process.stdout.readline() for _ in range(3))]
+        addresses = [line.strip().removeprefix(f"node {at}: ") for at, line in enumerate(ready[:3], 1)]
+        assert ready[3] == f"listening on {', '.join(addresses)}, data in {data}\n"
+        with Client(addresses[2]) as client:
+            told = client.metadata(["t"], allow_auto_create=True)
+            assert {node: f"{at.host}:{at.port}" for node, at in told.brokers.items()} == dict(enumerate(addresses, 1))
+            partitions = client.metadata(["t"]).topics["t"].partitions.values()
+            assert {partition.leader for partition in partitions} == {1, 2, 3}
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (0, "", "")
+    with Broker(data) as broker, Client(broker.bootstrap) as client:
+        assert list(client.metadata().topics) == ["t"]
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_programs_are_told_in_json_where_each_node_listens(tmp_path, nodes):
+    listens = ("--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0")
+    command = [sys.executable, "-m", "tagwire", "broker", "--data", tmp_path / "d", "--json", "--nodes", str(nodes)]
+    with subprocess.Popen([*command, *listens], stdout=subprocess.PIPE, text=True) as process:
+        told = json.loads(process.stdout.readline())
+        process.terminate()
+    assert process.returncode == 0
+    assert told["data"] == str(tmp_path / "d")
+    assert [node["node"] for node in told["nodes"]] == list(range(1, nodes + 1))
+    assert len({address for node in told["nodes"] for address in node["addresses"]}) == 2 * nodes
+
+
 def asked(address, message, version):
     host, _, port = address.rpartition(":")
     connection = Connection("client")
@@ -161,7 +192,8 @@ def test_a_wrong_file_is_named_with_what_is_wrong_and_no_secret(run, tmp_path, t
         ([], "--data"),
         (["--data", "x", "--listen", "9092"], "--listen='9092' is not HOST:PORT"),
         (["--data", "x", "--advertise", "a:1", "--advertise", "b:1"], "there are 2 for 1 addresses"),
-        (["--data", "x", "--json"], "--log-format json"),
+        (["--data", "x", "--nodes", "101"], "--nodes"),
+        (["--data", "x", "--nodes", "3", "--listen", "127.0.0.1:65534"], "65536"),
         (["--data", "x", "--fsync", "always"], "'always'"),
         (["--data", "x", "--register", "missing.toml"], "missing.toml"),
     ],

@@ -1,13 +1,15 @@
-"""A broker that is a program's only business: it runs until a signal stops it."""
+"""A broker, or a cluster, that is a program's only business: it runs until a signal stops it."""
 
 from __future__ import annotations
 
 import asyncio
 import resource
 import signal
+import threading
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 
+from tagwire.broker.cluster import Cluster
 from tagwire.broker.event_loop import run
 from tagwire.broker.network.server import Server
 from tagwire.broker.settings import Settings
@@ -29,6 +31,24 @@ def serve(settings: Settings, on_ready: Callable[[list[str]], None] = lambda add
     """
     _allow_many_files()
     run(_until_signalled(settings, on_ready))
+
+
+def serve_cluster(cluster: Cluster, on_ready: Callable[[dict[int, list[str]]], None]) -> None:
+    """Run a cluster until SIGINT or SIGTERM, for which this thread, the program's main one, waits.
+
+    Args:
+        on_ready: called with the "host:port" of each listener of every node, by its id, when clients can connect.
+
+    Raises:
+        As `Cluster.start`.
+    """
+    _allow_many_files()
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    with cluster:
+        on_ready({node_id: node.addresses for node_id, node in cluster.nodes.items()})
+        stopping.wait()
 
 
 def _allow_many_files() -> None:

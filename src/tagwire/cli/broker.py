@@ -1,8 +1,9 @@
-"""`tagwire broker`: a broker in the foreground, until it is told to stop; and how one that runs is."""
+"""`tagwire broker`: a broker, or a cluster, in the foreground, until it is told to stop; and how one that runs is."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,6 +19,9 @@ Fsync = Literal["batch", "interval", "never"]
 Unsupported = Literal["close", "empty"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+
+Tell = Callable[[dict[int, list[str]], str], None]
+"""What says where each node listens, and where its data is."""
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 
@@ -50,6 +54,17 @@ def broker(
             help="Where clients are told to connect, one for each --listen; by default what they have reached.",
         ),
     ] = None,
+    nodes: Annotated[
+        int,
+        typer.Option(
+            "--nodes",
+            min=1,
+            max=100,
+            metavar="N",
+            help="Several nodes in this process, for trying clients on a cluster: they share what is on the disk, and "
+            "replicate nothing. A port is the first one's; the others' follow.",
+        ),
+    ] = 1,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -103,7 +118,8 @@ def broker(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a broker in the foreground. Says where it listens when it is ready; SIGINT or SIGTERM stop it.
+    """Run a broker in the foreground. Says where it listens when it is ready, with --json as one object; SIGINT or
+    SIGTERM stop it.
 
     \b
     Examples:
@@ -111,6 +127,7 @@ def broker(
       tagwire broker --data ./data --listen 127.0.0.1:0 --fsync never
       tagwire broker --config broker.toml --log-format json
       tagwire broker --data ./data --stats
+      tagwire broker --data ./data --nodes 3 --json
     """
     given: dict[str, Any] = {}
     if config is not None:
@@ -135,21 +152,39 @@ def broker(
     if stats:
         _print_stats(given["data_dir"], as_json)
         return
-    if as_json:
-        raise typer.BadParameter("it goes with --stats; --log-format json is for what is logged", param_hint="'--json'")
     if listen or advertise or "listeners" not in given:
         given["listeners"] = _listeners(listen or [DEFAULT_LISTEN], advertise or [])
-    _run(given, log_format, log_level)
+    _run(given, nodes, _tell_json if as_json else _tell, log_format, log_level)
 
 
-def _run(given: dict[str, Any], log_format: LogFormat, log_level: LogLevel) -> None:
-    from tagwire.broker import Settings, serve
+def _run(given: dict[str, Any], nodes: int, tell: Tell, log_format: LogFormat, log_level: LogLevel) -> None:
+    from tagwire.broker import Cluster, Settings
+    from tagwire.broker.foreground import serve, serve_cluster
+    from tagwire.broker.storage.data_directory import NODE_ID
     from tagwire.broker.telemetry.log_format import logging_to_stderr
 
-    settings = Settings(**{"requests_kept": 0, **given})
-    where = printable(str(settings.data_dir))
-    with logging_to_stderr(log_format, log_level):
-        serve(settings, lambda addresses: print(f"listening on {', '.join(addresses)}, data in {where}", flush=True))
+    given = {"requests_kept": 0, **given}
+    where = str(given["data_dir"])
+    if nodes == 1:
+        settings = Settings(**given)
+        with logging_to_stderr(log_format, log_level):
+            serve(settings, lambda addresses: tell({NODE_ID: addresses}, where))
+    else:
+        cluster = Cluster(nodes, **given)
+        with logging_to_stderr(log_format, log_level):
+            serve_cluster(cluster, lambda addresses: tell(addresses, where))
+
+
+def _tell(addresses: dict[int, list[str]], where: str) -> None:
+    for node, listening in addresses.items() if len(addresses) > 1 else ():
+        print(f"node {node}: {', '.join(listening)}")
+    everywhere = ", ".join(address for listening in addresses.values() for address in listening)
+    print(f"listening on {everywhere}, data in {printable(where)}", flush=True)
+
+
+def _tell_json(addresses: dict[int, list[str]], where: str) -> None:
+    nodes = [{"node": node, "addresses": listening} for node, listening in addresses.items()]
+    print(safe_json(json.dumps({"nodes": nodes, "data": where})), flush=True)
 
 
 def _listeners(listen: list[str], advertise: list[str]) -> tuple[Listener, ...]:
