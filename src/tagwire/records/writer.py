@@ -87,7 +87,7 @@ def write(records: Iterable[Record], **options: Unpack[BatchOptions]) -> bytes:
     batch passes 2 GiB; ConfigError for an unknown compression, level, timestamp type or dialect, and for options that
     the format has no room for or that contradict each other.
     """
-    check(options)
+    attributes = check(options)
     rows = list(records)
     if not rows:
         return b""
@@ -96,7 +96,7 @@ def write(records: Iterable[Record], **options: Unpack[BatchOptions]) -> bytes:
         offsets = range(base, base + len(rows))
         return write_message_set(rows, offsets, set_format(options))
     payload, base_timestamp, max_timestamp = kernel.encode(rows)
-    return seal(payload, len(rows), base_timestamp, max_timestamp, options)
+    return _sealed(payload, attributes, (len(rows), base_timestamp, max_timestamp), options)
 
 
 def rewrite(
@@ -202,17 +202,31 @@ def seal(
     payload: bytearray | memoryview, count: int, base_timestamp: int, max_timestamp: int, options: BatchOptions
 ) -> bytes:
     """The record batch of `count` encoded records. Raises ConfigError as `write` does."""
-    stored = _stored(payload, check(options), options.get("level"))
-    return b"".join((head(stored, count, base_timestamp, max_timestamp, options), stored))
+    return _sealed(payload, check(options), (count, base_timestamp, max_timestamp), options)
 
 
 def head(
     stored: bytes | bytearray | memoryview, count: int, base_timestamp: int, max_timestamp: int, options: BatchOptions
 ) -> bytes:
     """The header of the record batch whose `count` records are `stored`, compressed already. Raises as `seal` does."""
+    return _headed(stored, check(options), (count, base_timestamp, max_timestamp), options)
+
+
+def _sealed(
+    payload: bytearray | memoryview, attributes: int, extent: tuple[int, int, int], options: BatchOptions
+) -> bytes:
+    """`seal` with the attributes that `check` made; `extent`: count, base timestamp, greatest timestamp."""
+    stored = _stored(payload, attributes, options.get("level"))
+    return b"".join((_headed(stored, attributes, extent, options), stored))
+
+
+def _headed(
+    stored: bytes | bytearray | memoryview, attributes: int, extent: tuple[int, int, int], options: BatchOptions
+) -> bytes:
+    count, base_timestamp, max_timestamp = extent
     return _head(
         stored,
-        check(options),
+        attributes,
         (options.get("base_offset", 0), options.get("partition_leader_epoch", -1)),
         (count - 1, base_timestamp, max_timestamp),
         (options.get("producer_id", -1), options.get("producer_epoch", -1), options.get("base_sequence", -1), count),
