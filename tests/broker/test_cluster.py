@@ -324,6 +324,15 @@ def test_an_isolated_node_reads_and_answers_nothing_until_it_is_healed(cluster, 
         assert [broker.node_id for broker in wire.receive().brokers] == [1, 2, 3]
 
 
+def test_a_connection_made_just_before_its_node_is_isolated_is_answered_once_it_is_healed(cluster, at):
+    for _ in range(20):
+        wires = [at(2) for _ in range(3)]
+        cluster.isolate(2)
+        cluster.heal(2)
+        for wire in wires:
+            assert wire.metadata().brokers
+
+
 def test_an_isolated_node_that_nobody_has_noticed_leads_on_until_somebody_does(cluster, at):
     create(at(1), "t", assignments=[[2, 3]])
     cluster.isolate(2, fenced=False)

@@ -49,13 +49,18 @@ def start_all(cluster: Cluster) -> None:
         cluster.start(node)
 
 
-# Without librdkafka's member of KIP-848: 2.16's copies nothing more once its coordinator has stopped, and says nothing.
-TRIED = [(client, "range") for client in COMMANDS] + [
-    (client, "consumer") for client in COMMANDS if client != "librdkafka"
-]
+def to_end(cluster: Cluster, client: str) -> int:
+    """The node that is to end: the one whose end is worst for a member, the group's coordinator.
+
+    Of librdkafka's (2.16) it is another one: its producer waits for ever to send offsets to a coordinator that has gone
+    from the metadata, whatever the group's protocol is (https://github.com/confluentinc/librdkafka/issues/5511).
+    """
+    coordinator = cluster.coordinator("group-of-t")
+    return coordinator % 3 + 1 if client == "librdkafka" else coordinator
 
 
-@pytest.mark.parametrize(("client", "assignor"), TRIED)
+@pytest.mark.parametrize("assignor", ["range", "consumer"])
+@pytest.mark.parametrize("client", COMMANDS)
 def test_each_record_is_copied_once_while_leaders_and_coordinators_move_and_nodes_end(
     client: str, assignor: str, tmp_path: Path
 ) -> None:
@@ -68,10 +73,10 @@ def test_each_record_is_copied_once_while_leaders_and_coordinators_move_and_node
         troubles: list[Callable[[], None]] = [
             lambda: leaders_move(cluster),
             lambda: coordinators_move(cluster),
-            lambda: cluster.stop(cluster.coordinator("group-of-t")),
+            lambda: cluster.stop(to_end(cluster, client)),
             lambda: start_all(cluster),
-            lambda: cluster.kill(2),
-            lambda: cluster.start(2),
+            lambda: cluster.kill(to_end(cluster, client)),
+            lambda: start_all(cluster),
         ]
         group = Group(cluster.nodes[1].bootstrap, "t", PARTITIONS, assignor, tmp_path, "copy")
         with running(group), Producer(cluster.bootstrap, timeout=SECONDS) as producer:

@@ -99,9 +99,13 @@ class ManyKeys:
 
     async def respond(self, call: RoutedCall, handle: Handle) -> AnyResponse:
         """As `Coordinated`."""
-        node, items = call.broker, getattr(call.request, self.items)
-        own = [item for item in items if node.image.coordinator_of(self.kind, self.key(item)) == node.node_id]
-        others = dict.fromkeys(self.key(item) for item in items if item not in own)
+        node, own, others = call.broker, [], dict[str, None]()
+        for item in getattr(call.request, self.items):
+            key = self.key(item)
+            if node.image.coordinator_of(self.kind, key) == node.node_id:
+                own.append(item)
+            else:
+                others[key] = None
         setattr(call.request, self.items, own)
         response = await handle(call)
         getattr(response, self.results).extend(self.refuse(key, Error.NOT_COORDINATOR) for key in others)

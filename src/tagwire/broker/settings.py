@@ -18,7 +18,11 @@ from tagwire.records import HeaderRegister
 from tagwire.rpc import ranges_of
 from tagwire.rpc.frames import DEFAULT_MAX_FRAME_BYTES
 from tagwire.rpc.version_gates import CONSUMER_GROUP_HEARTBEAT_MEMBER_ID
+from tagwire.spec import releases
 from tagwire.spec.api_keys import ApiKey
+
+OLDER_EPOCHS_SINCE: Final = "4.3"
+"""The first release that takes commits of members of KIP-848 in an older epoch (KIP-1251)."""
 
 Unsupported = Literal["close", "empty"]
 
@@ -153,7 +157,7 @@ class Settings:
         session_ms, interval_ms = (
             max(int(seconds * 1000), 1) for seconds in (self.group_session_timeout_s, self.group_heartbeat_interval_s)
         )
-        return GroupSettings(session_ms, interval_ms, self.group_migration)
+        return GroupSettings(session_ms, interval_ms, self.group_migration, self._is_since(OLDER_EPOCHS_SINCE))
 
     @property
     def has_consumer_groups(self) -> bool:
@@ -163,6 +167,11 @@ class Settings:
             return True
         _, highest = ranges_of(self.as_release).get(ApiKey.CONSUMER_GROUP_HEARTBEAT, (0, 0))
         return highest >= CONSUMER_GROUP_HEARTBEAT_MEMBER_ID
+
+    def _is_since(self, release: str) -> bool:
+        """Whether it acts as a release of Kafka, or a newer one."""
+        names = releases.names()
+        return self.as_release is None or names.index(releases.row_of(self.as_release)) >= names.index(release)
 
     def _check(self, name: str, holds: bool, allowed: str) -> None:
         if not holds:

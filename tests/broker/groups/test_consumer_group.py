@@ -447,3 +447,47 @@ def test_whatever_happened_members_that_go_on_come_to_have_everything_once(acts)
     everything = {f"{topic.name}-{index}" for topic in talk.topics for index in range(len(topic.partitions))}
     assert talk.has("a") | talk.has("b") == everything
     assert not talk.has("a") & talk.has("b")
+
+
+def test_a_member_may_commit_what_it_has_had_since_an_older_epoch_and_nothing_else(talk):
+    talk.join("a")
+    talk.join("b")
+    talk.settle()
+    for group in (talk.group, talk.restarted()):
+        for partition in talk.at("t-0", "t-1", "t-2", "t-3"):
+            if partition in talk.told["a"][1]:
+                group.check_commit("a", 1, 9, [partition])
+                group.check_commit("a", 1, None, [partition])
+                assert refused(group.check_commit, "a", 1, 9) is Error.STALE_MEMBER_EPOCH
+                assert refused(group.check_commit, "a", 0, 9, [partition]) is Error.STALE_MEMBER_EPOCH
+                assert refused(group.check_commit, "a", 3, 9, [partition]) is Error.STALE_MEMBER_EPOCH
+            else:
+                assert refused(group.check_commit, "a", 1, 9, [partition]) is Error.STALE_MEMBER_EPOCH
+                assert refused(group.check_commit, "a", 1, None, [partition]) is Error.ILLEGAL_GENERATION
+                assert refused(group.check_commit, "b", 1, 9, [partition]) is Error.STALE_MEMBER_EPOCH
+                group.check_commit("b", 2, 9, [partition])
+
+
+def test_a_member_may_commit_in_an_older_epoch_what_it_is_to_give_up(talk):
+    talk.join("a")
+    talk.join("b")
+    talk.settle()
+    talk.join("c")
+    talk.join("d")
+    talk.beat("a")
+    current = talk.group.members["a"].current
+    assert current.revoking
+    talk.group.check_commit("a", 1, 9, current.owned)
+    assert refused(talk.group.check_commit, "a", 1, 9, talk.told["b"][1]) is Error.STALE_MEMBER_EPOCH
+
+
+def test_a_partition_that_comes_back_is_of_the_epoch_in_which_it_does(talk):
+    talk.join("a")
+    talk.join("b")
+    talk.settle()
+    given = talk.told["b"][1]
+    talk.leave("b")
+    talk.settle("a")
+    assert given <= talk.told["a"][1]
+    assert refused(talk.group.check_commit, "a", 2, 9, given) is Error.STALE_MEMBER_EPOCH
+    talk.group.check_commit("a", 2, 9, talk.told["a"][1] - given)

@@ -12,6 +12,7 @@ from tagwire.errors import ConfigError, Error
 from tagwire.records import read
 from tagwire.records.internal_topics import OFFSETS, decode_record
 
+from ..conftest import Wire
 from .test_group_requests import beat, committed, describe, join, join_with_id, sync
 
 Beat = messages.ConsumerGroupHeartbeatRequest
@@ -377,3 +378,20 @@ def test_a_member_that_is_silent_for_the_brokers_session_timeout_is_given_up(con
         while described(wire).members:
             pass
         assert Error.of(say(wire, "a", member_epoch=1).error_code) is Error.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize(
+    ("release", "error"), [(None, Error.NONE), ("4.3", Error.NONE), ("4.1", Error.STALE_MEMBER_EPOCH)]
+)
+def test_commits_of_an_older_epoch_are_taken_as_the_release_does(release, error):
+    with Broker(as_release=release, num_partitions=2) as broker:
+        wire = Wire(broker.bootstrap)
+        wire.create("t", 2)
+        topic = wire.metadata("t").topics[0].topic_id
+        everything = [Beat.TopicPartitions(topic_id=topic, partitions=[0, 1])]
+        enter(wire)
+        say(wire, "a", member_epoch=1, subscribed_topic_names=["t", "u"], topic_partitions=everything)
+        enter(wire, "b", topics=["u"])
+        assert say(wire, "a", member_epoch=2, topic_partitions=everything).member_epoch == 3
+        assert commit(wire, "a", 2, 9) is error
+        assert commit(wire, "a", 0, 9) is Error.STALE_MEMBER_EPOCH

@@ -6,7 +6,7 @@ are replaced, never changed. Source: Kafka's ConsumerGroupMember, CurrentAssignm
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
@@ -24,7 +24,8 @@ UNKNOWN_EPOCH = -1
 MEMBER_BYTES = 1500
 PARTITION_BYTES = 150
 NAME_BYTES = 60
-"""About what a member, a partition and a name take in memory beside their text."""
+GRANT_BYTES = 50
+"""About what a member, a partition, a name and the epoch of a partition take in memory beside their text."""
 
 
 class TopicIdPartition(NamedTuple):
@@ -121,6 +122,7 @@ class CurrentAssignment:
         state: how far it is.
         assigned: what it may read.
         revoking: what it has been told to give up, and may still have.
+        granted: in which epoch it got each of these (KIP-1251); it is the member's own where that is not known.
     """
 
     epoch: int = 0
@@ -128,6 +130,7 @@ class CurrentAssignment:
     state: MemberState = MemberState.STABLE
     assigned: Partitions = NO_PARTITIONS
     revoking: Partitions = NO_PARTITIONS
+    granted: Mapping[TopicIdPartition, int] = field(default_factory=dict, hash=False)
 
     @property
     def owned(self) -> Partitions:
@@ -137,7 +140,15 @@ class CurrentAssignment:
     @property
     def held_bytes(self) -> int:
         """About how much memory it takes, with the note of who owns each partition."""
-        return PARTITION_BYTES * (len(self.assigned) + len(self.revoking))
+        return (PARTITION_BYTES + GRANT_BYTES) * (len(self.assigned) + len(self.revoking))
+
+    def granted_in(self, partition: TopicIdPartition) -> int:
+        """The epoch in which it got a partition that it owns."""
+        return self.granted.get(partition, max(self.epoch, 0))
+
+    def had_in(self, partition: TopicIdPartition, epoch: int) -> bool:
+        """Whether it had a partition in an epoch, and has it since."""
+        return partition in self.owned and self.granted_in(partition) <= epoch <= self.epoch
 
     def is_reconciled_to(self, epoch: int) -> bool:
         """Whether it has all of the target of an epoch, and nothing else."""
@@ -187,8 +198,11 @@ def reconciled(
     kept = current.assigned & target
     revoking = current.assigned - target
     if revoking and (owned is None or owned & revoking):
-        return CurrentAssignment(reached, current.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
+        granted = {partition: current.granted_in(partition) for partition in current.assigned}
+        return CurrentAssignment(reached, current.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking, granted)
     added = target - kept
     unreleased = frozenset(partition for partition in added if is_owned(partition))
     state = MemberState.UNRELEASED_PARTITIONS if unreleased else MemberState.STABLE
-    return CurrentAssignment(epoch, current.epoch, state, kept | (added - unreleased))
+    granted = {partition: current.granted_in(partition) for partition in kept}
+    granted |= dict.fromkeys(added - unreleased, epoch)
+    return CurrentAssignment(epoch, current.epoch, state, frozenset(granted), granted=granted)

@@ -171,12 +171,20 @@ class ConsumerGroupRecords:
             raise KafkaError(Error.UNKNOWN_MEMBER_ID, f"{member_id!r} is no member of group {self.group_id!r}")
         return member
 
-    def check_commit(self, member_id: str, epoch: int, version: int | None) -> None:
+    def check_commit(
+        self,
+        member_id: str,
+        epoch: int,
+        version: int | None,
+        partitions: Iterable[TopicIdPartition] | None = None,
+    ) -> None:
         """Refuse offsets from one who has no right to commit them.
 
         Args:
             epoch: the member's, or its generation; negative for nobody's, which may commit while there are no members.
             version: of OffsetCommit; None for a commit in a transaction.
+            partitions: whose offsets they are: a member of KIP-848 may speak of an older epoch, in which it had them
+                already (KIP-1251); None where it may not.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID; STALE_MEMBER_EPOCH; ILLEGAL_GENERATION for a classic member, or in a
@@ -188,6 +196,9 @@ class ConsumerGroupRecords:
         if version is not None and version < FIRST_COMMIT_WITH_MEMBER_EPOCH and not member.is_classic:
             problem = f"members of KIP-848 commit by version {FIRST_COMMIT_WITH_MEMBER_EPOCH} or later"
             raise KafkaError(Error.UNSUPPORTED_VERSION, problem)
+        is_older = partitions is not None and not member.is_classic and epoch < member.current.epoch
+        if is_older and all(member.current.had_in(partition, epoch) for partition in partitions or ()):
+            return
         try:
             self._check_epoch_is(member, epoch)
         except KafkaError as error:

@@ -69,9 +69,7 @@ class Groups(OffsetCommits):
         clock: Callable[[], int] = monotonic_ms,
         most_bytes: int = 1 << 28,
     ) -> None:
-        super().__init__(log, most, clock, most_bytes)
-        self._topics = topics
-        self.settings = settings
+        super().__init__(log, topics, settings, most, clock, most_bytes)
 
     # Starting and stopping -----------------------------------------------------------------------------------------
 

@@ -16,11 +16,13 @@ class GroupSettings:
         session_timeout_ms: how long a member may be silent (group.consumer.session.timeout.ms).
         heartbeat_interval_ms: how often it is told to heartbeat (group.consumer.heartbeat.interval.ms).
         migration: which groups may change their protocol while they have members (group.consumer.migration.policy).
+        takes_older_epochs: whether a member may commit in an older epoch, as from Kafka 4.3 on (KIP-1251).
     """
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
     migration: Migration = "bidirectional"
+    takes_older_epochs: bool = True
 
     @property
     def may_upgrade(self) -> bool:

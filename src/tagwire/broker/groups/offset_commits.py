@@ -6,12 +6,15 @@ Offsets need not wait for each other: they are noted in the order in which they 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 
 from tagwire.broker.clock import monotonic_ms, wall_ms
 from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.groups import stored
 from tagwire.broker.groups.consumer_group import ConsumerGroup
+from tagwire.broker.groups.consumer_member import TopicIdPartition
+from tagwire.broker.groups.consumer_records import TopicsView
+from tagwire.broker.groups.group_settings import GroupSettings
 from tagwire.broker.groups.group_table import Coordinated, GroupTable
 from tagwire.broker.groups.offsets import OffsetAndMetadata
 from tagwire.errors import Error, KafkaError
@@ -29,24 +32,39 @@ STALE_EPOCH_SINCE = 9
 
 
 class OffsetCommits(GroupTable):
-    """What the groups of one broker commit."""
+    """What the groups of one broker commit; the arguments are those of `Groups`."""
 
     def __init__(
-        self, log: CoordinatorLog, most: int, clock: Callable[[], int] = monotonic_ms, most_bytes: int = 1 << 28
+        self,
+        log: CoordinatorLog,
+        topics: TopicsView,
+        settings: GroupSettings,
+        most: int,
+        clock: Callable[[], int] = monotonic_ms,
+        most_bytes: int = 1 << 28,
     ) -> None:
         super().__init__(log, most, clock, most_bytes)
+        self._topics = topics
+        self.settings = settings
         self._emptied: set[str] = set()
         self._in_transactions: dict[int, set[str]] = {}
         self._may_miss_topics = True
 
     def check_commit(
-        self, group_id: str, member_id: str, instance_id: str | None, generation: int, version: int | None
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        version: int | None,
+        partitions: Iterable[TopicPartition],
     ) -> None:
         """Refuse a commit by one who has no right to it.
 
         Args:
             generation: or the member's epoch, in a group of KIP-848.
             version: of OffsetCommit; None for a commit in a transaction.
+            partitions: that offsets are committed of; they exist.
 
         Raises:
             KafkaError: as the `check_commit` of the group; INVALID_GROUP_ID; where there is no such group
@@ -56,12 +74,19 @@ class OffsetCommits(GroupTable):
             raise KafkaError(Error.INVALID_GROUP_ID)
         group = self.get(group_id)
         if isinstance(group, ConsumerGroup):
-            group.check_commit(member_id, generation, version)
+            named = self._by_id(partitions) if self.settings.takes_older_epochs else None
+            group.check_commit(member_id, generation, version, named)
         elif group is not None:
             group.check_commit(member_id, instance_id, generation, self._clock())
         elif generation >= 0:
             is_told = version is not None and version >= STALE_EPOCH_SINCE
             raise KafkaError(Error.GROUP_ID_NOT_FOUND if is_told else Error.ILLEGAL_GENERATION)
+
+    def _by_id(self, partitions: Iterable[TopicPartition]) -> Iterator[TopicIdPartition]:
+        for name, index in partitions:
+            topic = self._topics.get(name)
+            if topic is not None:
+                yield TopicIdPartition(topic.topic_id, index)
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
         """Refuse committed offsets to a member that is not what it says; whoever says nothing gets them.

@@ -104,17 +104,21 @@ def _value(change: Change, now_ms: int) -> MessageObject | None:
                 member_epoch=current.epoch,
                 previous_member_epoch=current.previous_epoch,
                 state=current.state,
-                assigned_partitions=_current_topics(current.assigned),
-                partitions_pending_revocation=_current_topics(current.revoking),
+                assigned_partitions=_current_topics(current, current.assigned),
+                partitions_pending_revocation=_current_topics(current, current.revoking),
             )
         case RegexChange(_, ResolvedRegex() as resolved):
             return _RegexValue(topics=sorted(resolved.topics), version=resolved.version, timestamp=now_ms)
     return None
 
 
-def _current_topics(partitions: Partitions) -> list[_CurrentValue.TopicPartitions]:
+def _current_topics(current: CurrentAssignment, partitions: Partitions) -> list[_CurrentValue.TopicPartitions]:
     return [
-        _CurrentValue.TopicPartitions(topic_id=topic_id, partitions=indexes)
+        _CurrentValue.TopicPartitions(
+            topic_id=topic_id,
+            partitions=indexes,
+            assignment_epochs=[current.granted_in(TopicIdPartition(topic_id, index)) for index in indexes],
+        )
         for topic_id, indexes in by_topic(partitions)
     ]
 
@@ -193,12 +197,18 @@ def partitions_of(topics: Iterable[Any]) -> Partitions:
 
 def _current(value: _CurrentValue) -> CurrentAssignment:
     state = MemberState(value.state) if value.state in set(MemberState) else MemberState.UNKNOWN
+    granted = {
+        TopicIdPartition(topic.topic_id, index): epoch
+        for topic in (*value.assigned_partitions, *value.partitions_pending_revocation)
+        for index, epoch in zip(topic.partitions, topic.assignment_epochs or ())
+    }
     return CurrentAssignment(
         value.member_epoch,
         value.previous_member_epoch,
         state,
         partitions_of(value.assigned_partitions),
         partitions_of(value.partitions_pending_revocation),
+        granted,
     )
 
 

@@ -49,6 +49,7 @@ async def offset_commit(call: Call[Request]) -> Response:
             request.group_instance_id,
             request.generation_id_or_member_epoch,
             call.version,
+            offsets,
         )
         await call.broker.groups.commit(request.group_id, offsets)
     except KafkaError as error:

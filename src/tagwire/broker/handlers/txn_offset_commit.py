@@ -6,7 +6,7 @@ told of the group by AddOffsetsToTxn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from tagwire import messages
@@ -33,7 +33,7 @@ async def txn_offset_commit(call: Call[Request]) -> Response:
     request = call.request
     offsets, outcomes = sort_offsets(call.broker, request.topics)
     try:
-        _check_member(call)
+        _check_member(call, offsets)
         check_open = partial(
             call.broker.transactions.check_batch,
             request.transactional_id,
@@ -68,9 +68,11 @@ def _response(call: Call[Request], outcomes: Mapping[TopicPartition, Error]) -> 
     )
 
 
-def _check_member(call: Call[Request]) -> None:
+def _check_member(call: Call[Request], partitions: Iterable[TopicPartition]) -> None:
     request = call.request
     generation, member_id = request.generation_id_or_member_epoch, request.member_id
     # A producer that does not say which member it is takes the risk that the group has moved on.
     if generation >= 0 or member_id or request.group_instance_id is not None or not request.group_id:
-        call.broker.groups.check_commit(request.group_id, member_id, request.group_instance_id, generation, None)
+        call.broker.groups.check_commit(
+            request.group_id, member_id, request.group_instance_id, generation, None, partitions
+        )

@@ -46,7 +46,6 @@ class SocketServer:
     Attributes:
         addresses: "host:port" of each listener, in their order.
         is_running: whether it listens.
-        is_isolated: whether it neither reads nor answers anything.
     """
 
     def __init__(self, node: Node, apis: Apis, listeners: Sequence[Listener]) -> None:
@@ -60,12 +59,17 @@ class SocketServer:
         self._connections: set[ClientConnection] = set()
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._accepting: set[asyncio.Task[None]] = set()
         # Of a node that has ended and is to have its ports again: bound, so that nobody else takes them.
         self._held: list[socket.socket] = []
         self.is_running = False
-        self.is_isolated = False
+        self._reached = asyncio.Event()
+        self._reached.set()
         self.addresses: list[str] = []
+
+    @property
+    def is_isolated(self) -> bool:
+        """Whether it neither reads nor answers anything."""
+        return not self._reached.is_set()
 
     def connections(self) -> dict[str, Any]:
         """How many connections there are, from whom, and what they hold."""
@@ -97,8 +101,8 @@ class SocketServer:
         ]
         self.addresses = [address_text(listening.getsockname()[:2]) for listening in self._sockets]
         self.is_running = True
-        if not self.is_isolated:
-            self._accept_all()
+        for number, listening in enumerate(self._sockets):
+            self._spawn(self._accept(number, listening))
         self._spawn(self._close_stale())
 
     def _listen_again(self) -> None:
@@ -110,10 +114,6 @@ class SocketServer:
             except OSError as error:
                 where = address_text(listening.getsockname()[:2])
                 raise ConfigError(f"cannot listen on {where} again: {error.strerror or error}") from error
-
-    def _accept_all(self) -> None:
-        for number, listening in enumerate(self._sockets):
-            self._accepting.add(self._spawn(self._accept(number, listening)))
 
     async def stop(self, *, hold_ports: bool = False) -> None:
         """Let nobody in, send the responses to what is under way, hang up; `hold_ports`: be able to start again."""
@@ -139,7 +139,6 @@ class SocketServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._accepting.clear()
         self.is_running = False
         addresses = [(listening.family, listening.getsockname()) for listening in self._sockets]
         self._close_sockets()
@@ -154,10 +153,7 @@ class SocketServer:
 
         Connections are made, as far as the system makes them by itself. What is under way goes on.
         """
-        self.is_isolated = True
-        for task in self._accepting:
-            task.cancel()
-        self._accepting.clear()
+        self._reached.clear()
         for connection in self._connections:
             connection.freeze()
 
@@ -165,11 +161,9 @@ class SocketServer:
         """Go on where `isolate` stopped."""
         if not self.is_isolated:
             return
-        self.is_isolated = False
+        self._reached.set()
         for connection in list(self._connections):
             connection.thaw()
-        if self.is_running:
-            self._accept_all()
 
     def _close_sockets(self) -> None:
         while self._sockets:
@@ -190,6 +184,11 @@ class SocketServer:
                 logger.error("no connection can be taken: %s", error)
                 await asyncio.sleep(NO_FILES_LEFT_S)
                 continue
+            try:
+                await self._reached.wait()  # what was accepted just now hangs as well: to cancel could lose it
+            except asyncio.CancelledError:
+                client.close()
+                raise
             if self._admission.enter(address[0]):
                 self._spawn(self._let_in(number, client, address[:2]))
             else:
