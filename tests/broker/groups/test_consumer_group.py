@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -491,3 +493,11 @@ def test_a_partition_that_comes_back_is_of_the_epoch_in_which_it_does(talk):
     assert given <= talk.told["a"][1]
     assert refused(talk.group.check_commit, "a", 2, 9, given) is Error.STALE_MEMBER_EPOCH
     talk.group.check_commit("a", 2, 9, talk.told["a"][1] - given)
+
+
+def test_what_was_stored_without_epochs_was_granted_in_the_members_own():
+    at = frozenset({TopicIdPartition(UUID(int=1), 0)})
+    before = CurrentAssignment(3, 2, assigned=at)
+    assert before == CurrentAssignment(3, 2, assigned=at, granted=dict.fromkeys(at, 3))
+    after = reconciled(before, 5, at, lambda partition: True, at)
+    assert after.granted == dict.fromkeys(at, 3)

@@ -122,7 +122,7 @@ class CurrentAssignment:
         state: how far it is.
         assigned: what it may read.
         revoking: what it has been told to give up, and may still have.
-        granted: in which epoch it got each of these (KIP-1251); it is the member's own where that is not known.
+        granted: in which epoch it got each of these (KIP-1251); the one above where none is given.
     """
 
     epoch: int = 0
@@ -131,6 +131,11 @@ class CurrentAssignment:
     assigned: Partitions = NO_PARTITIONS
     revoking: Partitions = NO_PARTITIONS
     granted: Mapping[TopicIdPartition, int] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        own = max(self.epoch, 0)
+        granted = {partition: self.granted.get(partition, own) for partition in self.owned}
+        object.__setattr__(self, "granted", granted)
 
     @property
     def owned(self) -> Partitions:
@@ -142,13 +147,9 @@ class CurrentAssignment:
         """About how much memory it takes, with the note of who owns each partition."""
         return (PARTITION_BYTES + GRANT_BYTES) * (len(self.assigned) + len(self.revoking))
 
-    def granted_in(self, partition: TopicIdPartition) -> int:
-        """The epoch in which it got a partition that it owns."""
-        return self.granted.get(partition, max(self.epoch, 0))
-
     def had_in(self, partition: TopicIdPartition, epoch: int) -> bool:
         """Whether it had a partition in an epoch, and has it since."""
-        return partition in self.owned and self.granted_in(partition) <= epoch <= self.epoch
+        return partition in self.granted and self.granted[partition] <= epoch <= self.epoch
 
     def is_reconciled_to(self, epoch: int) -> bool:
         """Whether it has all of the target of an epoch, and nothing else."""
@@ -198,11 +199,10 @@ def reconciled(
     kept = current.assigned & target
     revoking = current.assigned - target
     if revoking and (owned is None or owned & revoking):
-        granted = {partition: current.granted_in(partition) for partition in current.assigned}
-        return CurrentAssignment(reached, current.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking, granted)
+        unrevoked = MemberState.UNREVOKED_PARTITIONS
+        return CurrentAssignment(reached, current.epoch, unrevoked, kept, revoking, current.granted)
     added = target - kept
     unreleased = frozenset(partition for partition in added if is_owned(partition))
     state = MemberState.UNRELEASED_PARTITIONS if unreleased else MemberState.STABLE
-    granted = {partition: current.granted_in(partition) for partition in kept}
-    granted |= dict.fromkeys(added - unreleased, epoch)
-    return CurrentAssignment(epoch, current.epoch, state, frozenset(granted), granted=granted)
+    granted = {partition: current.granted[partition] for partition in kept}
+    return CurrentAssignment(epoch, current.epoch, state, kept | (added - unreleased), granted=granted)

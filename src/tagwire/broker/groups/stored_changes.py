@@ -117,7 +117,7 @@ def _current_topics(current: CurrentAssignment, partitions: Partitions) -> list[
         _CurrentValue.TopicPartitions(
             topic_id=topic_id,
             partitions=indexes,
-            assignment_epochs=[current.granted_in(TopicIdPartition(topic_id, index)) for index in indexes],
+            assignment_epochs=[current.granted[TopicIdPartition(topic_id, index)] for index in indexes],
         )
         for topic_id, indexes in by_topic(partitions)
     ]
