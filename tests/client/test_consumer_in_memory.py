@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tagwire import messages
 from tagwire.client import RebalanceListener
-from tagwire.errors import CommitFailedError, Error, KafkaError, RemoteProtocolError
+from tagwire.errors import CommitFailedError, Error, KafkaError, RemoteProtocolError, TagwireError
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 
@@ -194,6 +194,31 @@ def test_nothing_is_given_of_a_partition_that_may_be_anothers() -> None:
     assert consumer.poll(0.0) == []
     assert offsets(consumer.drained(10)) == [*range(10)]
     assert lost == [[AT]]
+
+
+def test_what_ended_the_work_is_raised_by_every_poll() -> None:
+    room = Room()
+    consumer = subscribed(room)
+    consumer.core.work.failed(ValueError("this is the test's"))
+    for _ in range(2):
+        with pytest.raises(TagwireError, match=r"broke down: ValueError: this is the test's"):
+            consumer.poll(1.0)
+
+
+def test_who_is_no_member_waits_and_does_not_look_again_and_again_at_what_it_may_not_give(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room = Room()
+    room.fill(30)
+    consumer = subscribed(room, max_poll_records=10)
+    consumer.drained(10)
+    room.fill(30)
+    room.pass_time(1)
+    assert consumer.core.work.fetched.has_any
+    monkeypatch.setattr(type(consumer.core.work), "is_member", property(lambda _: False))
+    assert not consumer.core.work.has_news
+    monkeypatch.undo()
+    assert consumer.core.work.has_news
 
 
 def test_a_group_that_may_not_be_joined_is_told_by_every_poll() -> None:

@@ -260,6 +260,8 @@ class ConsumerCore:
             failure.is_taken = True
             self._host.wakeup()
             raise failure.error
+        if self.work.breakdown is not None:
+            raise TagwireError(self.work.breakdown)
 
     async def _rebalance(self, event: RebalanceEvent) -> None:
         try:

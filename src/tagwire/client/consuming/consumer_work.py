@@ -69,6 +69,7 @@ class ConsumerWork:
         fetched: what was fetched, for the application.
         commits: the commits.
         events, failures: for the application, which takes them from the left.
+        breakdown: what went wrong as nothing should, and ended this; the application raises it.
         is_woken: whether `wakeup` was called; the application takes that back.
         on_news: called as soon as records have come, in the midst of a step.
         has_listener: whether the application wants to hear of partitions that come and go before they are fetched.
@@ -90,7 +91,7 @@ class ConsumerWork:
         self._tasks = tasks
         self._settings = settings
         self._membership: Membership | None = None
-        self._is_broken = False
+        self.breakdown: str | None = None
         self.commits = ConsumerCommits(network, tasks, settings, self.subscription, lambda: self._membership)
         self._fetcher = Fetcher(
             network,
@@ -125,9 +126,8 @@ class ConsumerWork:
         return min(self._tasks.until, self._fetcher.until())
 
     def failed(self, error: BaseException) -> None:
-        """Leaves the error to the next `poll`."""
-        self._is_broken = True
-        self.failures.append(Failure(TagwireError(f"the consumer broke down: {type(error).__name__}: {error}")))
+        """Leaves the error to every `poll` from now on."""
+        self.breakdown = f"the consumer broke down: {type(error).__name__}: {error}"
 
     def close(self) -> None:
         """Ends everything where it is. Nobody is told."""
@@ -139,7 +139,7 @@ class ConsumerWork:
         self._network.close()
 
     def _start(self, name: str, work: Callable[[], Work[None]]) -> None:
-        if name not in self._tasks and not self._is_broken:
+        if name not in self._tasks and self.breakdown is None:
             self._tasks.start(name, work(), lambda _, error: None if error is None else self.failed(error))
 
     # What the application waits for --------------------------------------------------------------------------------
@@ -152,8 +152,8 @@ class ConsumerWork:
             or self.events
             or self.failures
             or self.commits.done
-            or self._is_broken
-            or self.fetched.has_any
+            or self.breakdown is not None
+            or (self.fetched.has_any and self.is_member)
         )
 
     @property
@@ -426,7 +426,8 @@ class ConsumerWork:
         one = self.subscription.require(partition)
 
         def is_over() -> bool:
-            return one.fetch_position.given.offset != UNKNOWN or bool(self.failures) or self.fetched.has_any
+            is_known = one.fetch_position.given.offset != UNKNOWN
+            return is_known or bool(self.failures) or self.breakdown is not None or self.fetched.has_any
 
         await Wait(is_over, deadline)
         if not is_over():
