@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import pytest
 
 from tagwire.broker import Broker
-from tagwire.client import Producer, Reader
+from tagwire.client import Admin, Consumer, Producer, Reader
 from tagwire.records import Record
+
+from .processes import start
 
 SIX = 1_372_917_600_000  # 2013-07-04 06:00 UTC
 MINUTE = 60_000
@@ -222,6 +225,47 @@ def test_a_group_is_read_on_from_where_it_stands(run, fill):
     assert run("consume", topic, "--json", *group) == (0, "", "")
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_of_a_group_prints_what_the_group_gives_it_and_commits_what_was_printed(
+    run, fill, bootstrap, protocol
+):
+    topic = fill(DEPARTURES)
+    group = f"of-{topic}-{protocol}"[:100]
+    joined = ("consume", topic, "--json", "--group", group, "--join", "--group-protocol", protocol)
+    flights = [f'{{"flight":{index}}}' for index in range(6)]
+    assert _values(run(*joined, "--limit", 1)) == flights[:1]  # and commits nothing
+    assert _values(run(*joined, "--commit", "--limit", 2)) == flights[:2]
+    with Admin(bootstrap) as admin:
+        assert admin.describe_groups(group)[group].type == protocol
+        assert [found.offset for found in admin.group_offsets(group).values()] == [2]
+    assert _values(run(*joined, "--commit", "--limit", 4)) == flights[2:]
+
+
+def test_two_members_share_the_partitions_of_a_topic(run, fill, bootstrap):
+    topic = fill([Record(b"k%d" % index, b"v%d" % index) for index in range(40)], partitions=4)
+    group = f"of-{topic}"[:100]
+    with Consumer(bootstrap, group=group, protocol="consumer", offset_reset="latest", auto_commit=False) as other:
+        other.subscribe(topic)
+        while len(other.assignment()) < 4:
+            other.poll(0.05)
+        command = ("consume", topic, "--json", "--group", group, "--join", "--group-protocol", "consumer", "--commit")
+        with start(*command, "--bootstrap", bootstrap, text=True) as process:
+            while len(other.assignment()) != 2:
+                other.poll(0.05)
+            mine = {partition.partition for partition in other.assignment()}
+            with Producer(bootstrap) as producer:
+                for partition in range(4):
+                    producer.send(topic, b"new", partition=partition)
+            printed = set()
+            while printed != {0, 1, 2, 3} - mine:
+                record = json.loads(process.stdout.readline())
+                assert record["partition"] not in mine
+                if record["value"] == "new":
+                    printed.add(record["partition"])
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+
+
 def test_what_was_printed_before_an_interruption_is_committed(run, fill, monkeypatch):
     topic = fill(DEPARTURES)
     group = ("--group", f"of-{topic}"[:100])
@@ -267,6 +311,11 @@ def test_aborted_transactions_are_left_out_if_asked(run, bootstrap, fill):
         (["--raw", "--format", "%v"], "--raw"),
         (["--format", "%x"], "%x"),
         (["--follow", "-o", "1:2"], "--offsets"),
+        (["--join"], "--join"),
+        (["--group", "g", "--group-protocol", "consumer"], "--join"),
+        (["--group", "g", "--join", "--from", "5"], "--from"),
+        (["--group", "g", "--join", "--partition", "0"], "--partition"),
+        (["--group", "g", "--join", "--to", "5"], "--to"),
         (["--isolation", "serializable"], "--isolation"),
         (["--from", "0=1,0=2"], "--from"),
     ],

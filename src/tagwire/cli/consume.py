@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tagwire.client import Client, TopicPartition
 
 Isolation = Literal["read_committed", "read_uncommitted"]
+Protocol = Literal["classic", "consumer"]
 
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 _TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime", "NoTimestampType")  # 0, 1, -1
@@ -64,7 +65,22 @@ def consume(
             "--group",
             metavar="NAME",
             autocompletion=completing.groups,
-            help="Start where this group stands, without becoming a member.",
+            help="Start where this group stands; without --join not as a member.",
+        ),
+    ] = None,
+    join: Annotated[
+        bool,
+        typer.Option(
+            "--join",
+            help="With --group: as a member of it, which shares the topic with the others, until Ctrl-C. Where the "
+            "group has committed nothing, --from earliest or latest is where it begins.",
+        ),
+    ] = False,
+    protocol: Annotated[
+        Protocol | None,
+        typer.Option(
+            "--group-protocol",
+            help="With --join: how members agree; consumer is KIP-848's, of Kafka 4.0 and later. [default: classic]",
         ),
     ] = None,
     commit: Annotated[
@@ -102,6 +118,7 @@ def consume(
       tagwire consume flights --partition 3 --from 88121 --full
       tagwire consume flights -o -10 --format '%p %o %k %h %v\\n'
       tagwire consume flights --group audit --commit --json | jq .headers
+      tagwire consume flights --group billing --join --commit --raw | bill
     """
     if offsets is not None and (from_, to) != (_FROM, _TO):
         raise typer.BadParameter("cannot be given together with --from or --to", param_hint="'--offsets'")
@@ -115,11 +132,29 @@ def consume(
         )
     if commit and group is None:
         raise typer.BadParameter("needs --group", param_hint="'--commit'")
+    if protocol is not None and not join:
+        raise typer.BadParameter("needs --join", param_hint="'--group-protocol'")
+    if join:
+        if group is None:
+            raise typer.BadParameter("needs --group", param_hint="'--join'")
+        if from_ not in ("earliest", "latest"):
+            raise typer.BadParameter("a member begins at earliest or latest", param_hint="'--from'")
+        if partition is not None or offsets is not None or to != _TO:
+            raise typer.BadParameter(
+                "the group gives partitions, and they have no end; --limit ends it",
+                param_hint="'--partition', '--offsets', '--to'",
+            )
     write = _writer(format_, null, raw=raw, full=full, as_json=as_json)
     with connect(bootstrap) as client, topics_meant(client, topic):
         if isolation is not None:
             client.fetch_settings = replace(client.fetch_settings, isolation=isolation)
         partitions = _partitions(client, topic, partition, start)
+        if group is not None and join:
+            from tagwire.cli.consume_member import member_of
+
+            with member_of(client, topic, group, protocol, from_, _COLUMNS, commits=commit) as (batches, passed):
+                _write(topic, batches, write, passed, limit, total=limit)
+            return
         for edge, option in ((start, "--from"), (end, "--to")):
             if edge.is_one_offset and len(partitions) > 1:
                 raise typer.BadParameter(
@@ -130,21 +165,35 @@ def consume(
         total = None if follow else sum(max(ends[at] - starts[at], 0) for at in partitions)
         if limit is not None:
             total = limit if total is None else min(limit, total)
-        printed = 0
-        with (
-            progress(printable(topic), total, visible=not sys.stdout.isatty()) as advance,
-            _committing(client, group if commit else None) as passed,
-        ):
-            for batch in _batches(client, starts, None if follow else ends):
-                records = _records(batch if limit is None else batch.slice(0, limit - printed))
-                write(records)
-                passed(records)
-                printed += len(records)
-                advance(len(records))
-                if printed == limit:
-                    break
+        with _committing(client, group if commit else None) as passed:
+            batches = _batches(client, starts, None if follow else ends)
+            printed = _write(topic, batches, write, passed, limit, total)
     if not printed and not (as_json or raw or format_):
         print(f"no records in this range of {printable(topic)}", file=sys.stderr)
+
+
+def _write(
+    topic: str,
+    batches: Iterable[pa.RecordBatch],
+    write: Callable[[list[ReadRecord]], None],
+    passed: Callable[[Mapping[TopicPartition, int]], None],
+    limit: int | None,
+    total: int | None,
+) -> int:
+    """Writes records, `limit` at most, tells `passed` where each partition is printed up to, and gives their number."""
+    from tagwire.client import TopicPartition
+
+    printed = 0
+    with progress(printable(topic), total, visible=not sys.stdout.isatty()) as advance:
+        for batch in batches:
+            records = _records(batch if limit is None else batch.slice(0, limit - printed))
+            write(records)
+            passed({TopicPartition(str(each.topic), int(each.partition or 0)): each.offset + 1 for each in records})
+            printed += len(records)
+            advance(len(records))
+            if printed == limit:
+                break
+    return printed
 
 
 def _writer(
@@ -175,19 +224,13 @@ def _writer(
 
 
 @contextmanager
-def _committing(client: Client, group: str | None) -> Iterator[Callable[[list[ReadRecord]], None]]:
+def _committing(client: Client, group: str | None) -> Iterator[Callable[[Mapping[TopicPartition, int]], None]]:
     """Commits for `group`, however the block ends, what it says was printed; None commits nothing."""
-    from tagwire.client import Admin, TopicPartition
+    from tagwire.client import Admin
 
     printed: dict[TopicPartition, int] = {}
-
-    def passed(records: list[ReadRecord]) -> None:
-        printed.update(
-            {TopicPartition(str(record.topic), int(record.partition or 0)): record.offset + 1 for record in records}
-        )
-
     try:
-        yield passed
+        yield printed.update
     finally:
         if group is not None and printed:
             Admin(client).alter_group_offsets(group, dict(printed.items()))
