@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -27,7 +28,6 @@ func member(bootstrap, topic, group, assignor, path, target string) {
 		kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelWarn, nil)),
-		kgo.OnPartitionsAssigned(owned.assigned), kgo.OnPartitionsRevoked(owned.gone), kgo.OnPartitionsLost(owned.gone),
 	}
 	if assignor == "consumer" {
 		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer())) // the server's uniform one
@@ -40,11 +40,12 @@ func member(bootstrap, topic, group, assignor, path, target string) {
 			kgo.HeartbeatInterval(300*time.Millisecond))
 	}
 	if target != "" {
-		copyRecords(ctx, target, append(options, kgo.TransactionalID(path), kgo.TransactionTimeout(5*time.Second),
-			kgo.RequireStableFetchOffsets()))
+		copyRecords(ctx, topic, target, owned, append(options, kgo.TransactionalID(path),
+			kgo.TransactionTimeout(5*time.Second), kgo.RequireStableFetchOffsets()))
 		return
 	}
-	cl := cases.Must(kgo.NewClient(append(options, kgo.BlockRebalanceOnPoll())...))
+	cl := cases.Must(kgo.NewClient(append(options, kgo.BlockRebalanceOnPoll(), kgo.OnPartitionsAssigned(owned.assigned),
+		kgo.OnPartitionsRevoked(owned.gone), kgo.OnPartitionsLost(owned.gone))...))
 	for ctx.Err() == nil {
 		fetches := cl.PollFetches(ctx)
 		var lines strings.Builder
@@ -60,12 +61,16 @@ func member(bootstrap, topic, group, assignor, path, target string) {
 	cl.CloseAllowingRebalance()
 }
 
-// copyRecords copies what it reads in transactions, with the offsets.
-func copyRecords(ctx context.Context, target string, options []kgo.Opt) {
+// copyRecords copies what it reads in transactions, with the offsets. What it owns is told by the offsets that it keeps:
+// a session passes on the first revocation of a transaction alone.
+func copyRecords(ctx context.Context, topic, target string, owned *ownedPartitions, options []kgo.Opt) {
 	session := cases.Must(kgo.NewGroupTransactSession(options...))
 	defer session.Close()
 	for ctx.Err() == nil {
-		fetches := session.PollFetches(ctx)
+		waiting, enough := context.WithTimeout(ctx, 100*time.Millisecond)
+		fetches := session.PollFetches(waiting)
+		enough()
+		owned.are(slices.Sorted(maps.Keys(session.Client().CommittedOffsets()[topic])))
 		if fetches.NumRecords() == 0 {
 			continue
 		}
@@ -101,6 +106,12 @@ func (o *ownedPartitions) gone(_ context.Context, _ *kgo.Client, removed map[str
 			o.now = slices.DeleteFunc(o.now, func(p int32) bool { return slices.Contains(partitions, p) })
 		}
 	})
+}
+
+func (o *ownedPartitions) are(partitions []int32) {
+	if !slices.Equal(partitions, o.now) {
+		o.change(func() { o.now = partitions })
+	}
 }
 
 func (o *ownedPartitions) change(by func()) {
