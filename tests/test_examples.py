@@ -47,6 +47,6 @@ def test_the_suite_with_faults_passes() -> None:
     assert "4 passed" in done.stdout
 
 
-def test_there_are_ten_examples() -> None:
-    assert len(list(EXAMPLES.glob("*.py"))) == 10
+def test_there_are_twelve_examples() -> None:
+    assert len(list(EXAMPLES.glob("*.py"))) == 12
     assert all((EXAMPLES / name).is_file() for name in ELSEWHERE)
