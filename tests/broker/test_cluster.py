@@ -270,6 +270,15 @@ def test_what_only_a_node_that_ended_holds_has_no_leader_until_it_is_back(cluste
     assert described(at(1), "t").leader_id == 3
 
 
+def test_starting_a_cluster_that_runs_starts_the_nodes_that_have_ended(cluster, at):
+    cluster.kill(1)
+    cluster.stop(3)
+    cluster.start()
+    for node in cluster.nodes:
+        assert [broker.node_id for broker in at(node).metadata().brokers] == [1, 2, 3]
+    cluster.start()
+
+
 def test_a_node_that_was_not_in_sync_leads_by_an_unclean_election_alone(cluster, at):
     create(at(1), "t", assignments=[[1, 2]])
     cluster.stop(2)

@@ -71,3 +71,17 @@ def test_members_that_cannot_reach_any_node_lose_what_they_have_or_keep_it_unhar
         for node in cluster.nodes:
             cluster.heal(node)
         scene.until(lambda: scene.is_shared(one, two))
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("is_noticed", [False, True])
+def test_a_member_leaves_at_once_wherever_its_coordinator_has_moved_to(flavour: str, is_noticed: bool) -> None:
+    with shared_on_cluster(flavour, session=60.0) as (scene, cluster, one, two):
+        third, three = scene.member(**({} if flavour.startswith("consumer") else {"session_timeout": 60.0}))
+        scene.until(lambda: scene.is_shared(one, two, three))
+        cluster.move_coordinator(cluster.coordinator(scene.group) % 3 + 1, scene.group)
+        if is_noticed:
+            third.coordinator.mark_unknown("a response has told of it")
+        three.owned = set()
+        scene.members.leave(third)
+        scene.until(lambda: scene.is_shared(one, two), 30)

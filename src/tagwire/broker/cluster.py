@@ -189,6 +189,10 @@ class Cluster:
                 self._racks,
             )
             self._running = LoopThread(server), server
+        else:
+            thread, server = self._running
+            for each in self.nodes:
+                thread.call(server.start(each))
 
     def stop(self, node: int | None = None) -> None:
         """Shut a node down cleanly, or all: others lead and coordinate what it did, then it answers what is under way,

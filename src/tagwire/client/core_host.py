@@ -6,8 +6,20 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from tagwire.client.scheduling import Work
+from tagwire.errors import TagwireError
 
 Result = TypeVar("Result")
+
+
+def broken_down(owner: str, error: BaseException) -> TagwireError:
+    """What calls of a producer or a consumer raise after its work went wrong as none should.
+
+    Args:
+        owner: "producer" or "consumer".
+    """
+    found = TagwireError(f"the {owner} broke down: {type(error).__name__}: {error}")
+    found.__cause__ = error
+    return found
 
 
 class CoreWork(Protocol):

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from tagwire.client.blocking_driver import BlockingDriver
-from tagwire.client.core_host import CoreWork
+from tagwire.client.core_host import CoreWork, broken_down
 from tagwire.client.scheduling import Tasks
 from tagwire.client.scheduling import Work as Coroutine
 from tagwire.errors import RequestTimeoutError, TagwireError
@@ -72,6 +72,7 @@ class CoreThread:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopping = False
+        self._failure: BaseException | None = None
         self._process = os.getpid()
 
     @property
@@ -176,6 +177,7 @@ class CoreThread:
                     self._driver.poll(self._work.until())
         except BaseException as error:
             logger.exception("the %s's thread failed", self._owner)
+            self._failure = error
             self._work.failed(error)
         finally:
             self._stopping = True
@@ -183,7 +185,7 @@ class CoreThread:
             for waiter in self._waiters.copy():
                 self._let_go(waiter)
             for future in self._begun:
-                future.set_exception(TagwireError(f"the {self._owner} is closed"))
+                future.set_exception(self._closed())
             self._work.close()
             self._driver.close()
 
@@ -206,7 +208,13 @@ class CoreThread:
 
     def _refuse_calls(self) -> None:
         for _, future in self._waiting_calls():
-            future.set_exception(TagwireError(f"the {self._owner} is closed"))
+            future.set_exception(self._closed())
+
+    def _closed(self) -> TagwireError:
+        """Why nothing more is done: it was closed, or broke down."""
+        if self._failure is not None:
+            return broken_down(self._owner, self._failure)
+        return TagwireError(f"the {self._owner} is closed")
 
     def _waiting_calls(self) -> Iterator[tuple[Callable[[], Coroutine[Any]], Future[Any]]]:
         """Takes what callers still wait for. At the end several threads may do so at a time."""

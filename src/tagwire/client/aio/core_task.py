@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from tagwire.client.aio.asyncio_driver import AsyncioDriver
 from tagwire.client.aio.core_steps import core_step
-from tagwire.client.core_host import CoreWork
+from tagwire.client.core_host import CoreWork, broken_down
 from tagwire.client.scheduling import NEVER, Tasks, Wait, Work
 from tagwire.errors import RequestTimeoutError, TagwireError
 
@@ -42,6 +42,7 @@ class CoreTask:
         self._owner = owner
         self._begun: set[asyncio.Future[Any]] = set()
         self._is_over = False
+        self._failure: BaseException | None = None
         driver.hosted = self
 
     @property
@@ -95,6 +96,7 @@ class CoreTask:
             return self._work.until()
         except BaseException as error:
             logger.exception("the %s's work failed", self._owner)
+            self._failure = error
             self._work.failed(error)
             self.stop()
             if not isinstance(error, Exception):
@@ -124,6 +126,9 @@ class CoreTask:
         _fail(future, RequestTimeoutError(f"the {self._owner} was busy with brokers that do not respond"))
 
     def _closed(self) -> TagwireError:
+        """Why nothing more is done: it was closed, or broke down."""
+        if self._failure is not None:
+            return broken_down(self._owner, self._failure)
         return TagwireError(f"the {self._owner} is closed")
 
 

@@ -203,22 +203,18 @@ class ClassicMembership:
             leaves = self._settings.instance_id is None
         member, state = self._generation.member_id, self.state
         self._reset(reason, keeps_id=False)
-        if not member or not leaves or not self.coordinator.is_known:
+        if not member or not leaves:
             return
         if state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE):
             self.coordinator.close()  # what waits there for the other members would have the response come first
-        try:
-            response = await self.coordinator.request(
-                lambda connection: requests.leave_request(
-                    self._settings, member, reason, connection.version(ApiKey.LEAVE_GROUP)
-                ),
-                deadline,
-            )
-            codes = [response.error_code, *(left.error_code for left in response.members)]
-            if refused := next((code for code in codes if code), 0):
-                raise KafkaError(refused, "LeaveGroup")
-        except TagwireError as error:
-            logger.info("group %r: member %r could not say that it leaves: %s", self._settings.group, member, error)
+        await self.coordinator.leave(
+            lambda connection: requests.leave_request(
+                self._settings, member, reason, connection.version(ApiKey.LEAVE_GROUP)
+            ),
+            lambda response: [response.error_code, *(left.error_code for left in response.members)],
+            deadline,
+            "LeaveGroup",
+        )
 
     # Heartbeats ----------------------------------------------------------------------------------------------------
 

@@ -261,7 +261,7 @@ class ConsumerCore:
             self._host.wakeup()
             raise failure.error
         if self.work.breakdown is not None:
-            raise TagwireError(self.work.breakdown)
+            raise self.work.breakdown.with_traceback(None)
 
     async def _rebalance(self, event: RebalanceEvent) -> None:
         try:

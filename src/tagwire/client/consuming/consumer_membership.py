@@ -177,16 +177,13 @@ class ConsumerMembership:
     async def _tell_leaving(self, deadline: float, reason: str, *, leaves: bool | None = None) -> None:
         is_member = self.epoch > 0
         self._drop()
-        if not is_member or leaves is False or not self.coordinator.is_known:
+        if not is_member or leaves is False:
             return
         logger.info("group %r: leaving: %s", self._settings.group, reason)
-        try:
-            message = self._fields.leave_request(for_good=bool(leaves))
-            response = await self.coordinator.request(lambda connection: message, deadline)
-            if response.error_code:
-                raise KafkaError(response.error_code, "ConsumerGroupHeartbeat")
-        except TagwireError as error:
-            logger.info("group %r: the member could not say that it leaves: %s", self._settings.group, error)
+        message = self._fields.leave_request(for_good=bool(leaves))
+        await self.coordinator.leave(
+            lambda connection: message, lambda response: [response.error_code], deadline, "ConsumerGroupHeartbeat"
+        )
 
     # Heartbeats ----------------------------------------------------------------------------------------------------
 

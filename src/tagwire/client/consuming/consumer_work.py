@@ -22,6 +22,7 @@ from tagwire.client.consuming.listener import RebalanceEvent, RebalanceKind
 from tagwire.client.consuming.membership import Membership
 from tagwire.client.consuming.memberships import membership_of
 from tagwire.client.consuming.subscription_state import AssignedPartition, SubscriptionState, SubscriptionType
+from tagwire.client.core_host import broken_down
 from tagwire.client.fetch_positions import UNKNOWN, FetchBuffer, GivenPosition
 from tagwire.client.fetching import Fetcher
 from tagwire.client.metrics import MetricValues
@@ -91,7 +92,7 @@ class ConsumerWork:
         self._tasks = tasks
         self._settings = settings
         self._membership: Membership | None = None
-        self.breakdown: str | None = None
+        self.breakdown: TagwireError | None = None
         self.commits = ConsumerCommits(network, tasks, settings, self.subscription, lambda: self._membership)
         self._fetcher = Fetcher(
             network,
@@ -127,7 +128,7 @@ class ConsumerWork:
 
     def failed(self, error: BaseException) -> None:
         """Leaves the error to every `poll` from now on."""
-        self.breakdown = f"the consumer broke down: {type(error).__name__}: {error}"
+        self.breakdown = self.breakdown or broken_down("consumer", error)
 
     def close(self) -> None:
         """Ends everything where it is. Nobody is told."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
 
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.coordinator_client import CoordinatorClient
@@ -16,6 +16,10 @@ from tagwire.errors import TagwireError
 logger = logging.getLogger("tagwire.client")
 
 Response = TypeVar("Response")
+
+# Seconds that a member which leaves has to say so: where the coordinator has just moved it is found anew, and where no
+# broker responds the session's end tells the group.
+LEAVE_PATIENCE: Final = 3.0
 
 
 class GroupCoordinator(CoordinatorClient):
@@ -32,11 +36,6 @@ class GroupCoordinator(CoordinatorClient):
 
     def __init__(self, network: NetworkClient, group: str) -> None:
         super().__init__(network.sibling(network.driver), GROUP, group)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether it is known who coordinates the group; they may have changed since."""
-        return self._node is not None
 
     async def request(
         self, message: Callable[[BrokerConnection], RequestMessage[Response]], deadline: float
@@ -56,6 +55,24 @@ class GroupCoordinator(CoordinatorClient):
         except TagwireError:
             self._node = None
             raise
+
+    async def leave(
+        self,
+        message: Callable[[BrokerConnection], RequestMessage[Response]],
+        errors: Callable[[Response], Iterable[int]],
+        deadline: float,
+        what: str,
+    ) -> None:
+        """Tells the coordinator, wherever it is by now, that a member leaves; within `LEAVE_PATIENCE` at most. No error
+        is raised, for nobody could do more about it than wait for the end of the session.
+
+        Args:
+            errors, what: as of `send`.
+        """
+        try:
+            await self.send(message, errors, min(deadline, self._network.now() + LEAVE_PATIENCE), what)
+        except TagwireError as error:
+            logger.info("group %r: the member could not say that it leaves: %s", self._key, error)
 
     def mark_unknown(self, reason: str) -> None:
         """Has the coordinator found anew before the next request."""

@@ -18,6 +18,7 @@ from uuid import UUID
 from tagwire import messages
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import MAX_INT, ProduceSettings
+from tagwire.client.core_host import broken_down
 from tagwire.client.in_flight_request import InFlightRequest
 from tagwire.client.metadata import NO_TOPIC_ID, PartitionMetadata, nodes_of
 from tagwire.client.metrics import ProducerMetrics
@@ -96,6 +97,7 @@ class Sender:
         self._goes_on = False
         self._sent_at: dict[int, float] = {}
         self._loaded: frozenset[str] = frozenset()
+        self._failure: TagwireError | None = None
         self.metrics = ProducerMetrics(
             network.metrics,
             settings.buffer_memory,
@@ -145,7 +147,7 @@ class Sender:
 
     def failed(self, error: BaseException) -> None:
         """Fails everything."""
-        reason = TagwireError(f"the producer broke down: {type(error).__name__}: {error}")
+        reason = self._failure = broken_down("producer", error)
         self._accumulator.refuse(reason)
         self._accumulator.note_failure(reason)
         self._accumulator.complete([(batch, NO_OFFSET, reason) for batch in self._accumulator.incomplete()])
@@ -155,7 +157,7 @@ class Sender:
         self._tasks.close()
         self._network.close()
         reason = TagwireError("the producer was closed before this was delivered")
-        self._accumulator.refuse(TagwireError("the producer is closed"))
+        self._accumulator.refuse(self._failure or TagwireError("the producer is closed"))
         self._accumulator.complete([(batch, NO_OFFSET, reason) for batch in self._accumulator.incomplete()])
 
     # What callers ask of the thread --------------------------------------------------------------------------------
