@@ -131,7 +131,7 @@ class CoreThread:
         try:
             self._waiters.add(waiter)  # before it is looked at: what comes after that is told
             if self._stopping:
-                raise TagwireError(f"the {self._owner} is closed")
+                raise self._closed()
             if not is_ready():
                 waiter.lock.acquire(timeout=min(max(until - time.monotonic(), 0.0), _LONGEST_WAIT))
         finally:
