@@ -84,5 +84,5 @@ def test_nobody_waits_for_a_thread_that_has_ended(thread: CoreThread, work: Coun
     began = time.monotonic()
     completed(thread.wait_for(lambda: False, began + ENOUGH))
     assert time.monotonic() < began + ENOUGH
-    with pytest.raises(TagwireError, match="the consumer is closed"):
+    with pytest.raises(TagwireError, match="the consumer broke down: ValueError"):
         completed(thread.wait_for(lambda: False, NEVER))
