@@ -11,11 +11,18 @@ from hypothesis import strategies as st
 
 from tagwire import messages
 from tagwire.client import RebalanceListener
-from tagwire.errors import CommitFailedError, Error, KafkaError, RemoteProtocolError, TagwireError
+from tagwire.errors import (
+    CommitFailedError,
+    Error,
+    KafkaError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    TagwireError,
+)
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 
-from .fake_broker import Close
+from .fake_broker import Close, Late
 from .memory_consumers import MemoryConsumer, Room
 
 AT = TopicPartition("t", 0)
@@ -258,6 +265,22 @@ def test_a_commit_that_tells_of_other_partitions_is_an_error() -> None:
     room.cluster.script("OffsetCommit", lambda _: messages.OffsetCommitResponse(topics=[]))
     with pytest.raises(RemoteProtocolError, match="t-0 is missing in the response"):
         consumer.call(consumer.core.commit(None, None))
+
+
+def test_a_commit_behind_one_that_has_no_response_ends_in_its_own_time() -> None:
+    room = Room()
+    room.fill(3)
+    consumer = subscribed(room)
+    consumer.drained(3)
+    room.cluster.script("OffsetCommit", Late(20.0))
+    consumer.call(consumer.core.commit_async({AT: 1}, None))
+    began = room.driver.now()
+    with pytest.raises(RequestTimeoutError, match="one before it has no response yet"):
+        consumer.call(consumer.core.commit({AT: 2}, 1.0))
+    assert room.driver.now() - began < 2.0
+    room.pass_time(60.0)
+    consumer.call(consumer.core.commit({AT: 3}, 1.0))
+    assert room.committed == {AT: 3}
 
 
 class Ledger(RebalanceListener):

@@ -18,8 +18,8 @@ from tagwire.client.consuming.group_coordinator import GroupCoordinator
 from tagwire.client.consuming.membership import Membership
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.transaction_manager import GroupMetadata
-from tagwire.client.scheduling import NEVER, Wait, sleep
-from tagwire.errors import CommitFailedError, Error, KafkaError, RemoteProtocolError
+from tagwire.client.scheduling import Wait, sleep
+from tagwire.errors import CommitFailedError, Error, KafkaError, RemoteProtocolError, RequestTimeoutError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS, OFFSET_FETCH_REQUIRE_STABLE
 
@@ -74,7 +74,7 @@ class OffsetCommits:
         """
         if not offsets:
             return
-        async with self._turn():
+        async with self._turn(deadline):
             retry = self._network.retry(deadline)
             while True:
                 sent = self._member()
@@ -118,11 +118,13 @@ class OffsetCommits:
         return found
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
+    async def _turn(self, deadline: float) -> AsyncIterator[None]:
         turn = object()
         self._turns.append(turn)
         try:
-            await Wait(lambda: self._turns[0] is turn, NEVER)
+            await Wait(lambda: self._turns[0] is turn, deadline)
+            if self._turns[0] is not turn:
+                raise RequestTimeoutError(f"commit of group {self._group!r}: one before it has no response yet")
             yield
         finally:
             self._turns.remove(turn)
