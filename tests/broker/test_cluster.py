@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 from collections import Counter
 
@@ -441,3 +442,16 @@ def test_a_node_or_partition_that_is_not_there_is_told(cluster, at):
     cluster.stop()
     with pytest.raises(TagwireError, match="the cluster is not running"):
         cluster.stop(1)
+
+
+def test_a_node_is_killed_while_clients_of_it_end_their_connections(cluster):
+    host, port = cluster.nodes[2].bootstrap.split(":")
+    for _ in range(8):
+        sockets = [socket.create_connection((host, int(port))) for _ in range(20)]
+        for each in sockets:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        ending = threading.Thread(target=lambda all_of_them=sockets: [each.close() for each in all_of_them])
+        ending.start()
+        cluster.kill(2)
+        ending.join()
+        cluster.start(2)

@@ -73,17 +73,17 @@ class Trouble:
 
     def __init__(self) -> None:
         self.count = 0
+        self.failures: list[BaseException] = []
 
     @property
     def is_enough(self) -> bool:
-        return self.count >= OFTEN
+        return self.count >= OFTEN or bool(self.failures)
 
 
 @contextmanager
 def troubled(cluster: Cluster, kind: str) -> Iterator[Trouble]:
     """One of TROUBLES again and again, until the block ends."""
     over = threading.Event()
-    failures: list[BaseException] = []
     trouble, random = Trouble(), Random(SEED)
 
     def run() -> None:
@@ -92,7 +92,7 @@ def troubled(cluster: Cluster, kind: str) -> Iterator[Trouble]:
                 TROUBLES[kind](cluster, random)
                 trouble.count += 1
         except BaseException as error:
-            failures.append(error)
+            trouble.failures.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -101,7 +101,7 @@ def troubled(cluster: Cluster, kind: str) -> Iterator[Trouble]:
     finally:
         over.set()
         thread.join()
-    assert not failures
+    assert not trouble.failures
 
 
 def stored(cluster: Cluster, isolation: str = "read_uncommitted") -> dict[int, list[bytes | None]]:

@@ -158,8 +158,9 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def reset(self) -> None:
         """Close the connection as a process that is killed does: the client sees a reset, not an end."""
-        with suppress(OSError):  # it is closed already
-            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGERING)
+        with suppress(OSError, ValueError):  # it is closed already: uvloop's socket has no number then
+            if (sock := self._transport.get_extra_info("socket")) is not None:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGERING)
         self.hang_up()
 
     def freeze(self) -> None:
@@ -314,7 +315,13 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._gate is not None:
             self._heed(self._gate)
         if data:
+            self._write(data)
+
+    def _write(self, data: bytes | bytearray | memoryview) -> None:
+        try:
             self._transport.write(data)
+        except RuntimeError as error:  # uvloop, where the connection was reset and nobody has been told of it yet
+            raise HangUp("the connection was reset") from error
 
     def _heed(self, gate: Gate) -> None:
         """Take more from a client that has authenticated, and no more from one that could not."""

@@ -213,8 +213,14 @@ class SocketServer:
             self._admission.leave(host)
             return
         except BaseException:
-            client.close()
-            self._admission.leave(host)
+            if connection not in self._connections:
+                client.close()
+                self._admission.leave(host)
+                raise
+            # It is made already, and its transport owns the socket. uvloop closes that without telling the connection.
+            connection.closed.add_done_callback(lambda _: self._admission.leave(host))
+            connection.hang_up()
+            connection.connection_lost(None)
             raise
         if self.is_isolated:
             connection.freeze()  # it came in just before
