@@ -223,6 +223,12 @@ class ConsumerWalks:
                 consumer.seek(("no-such-topic", 0), 1)
             assert {lag.lag for lag in consumer.lag().values()} == {0}
 
+    def test_the_partitions_of_a_topic_are_told_before_any_is_assigned(self, walk: Walk) -> None:
+        topic = walk.topic(3)
+        with member(walk, walk.name()) as consumer:
+            assert sorted(consumer.partitions_for(topic)) == [0, 1, 2]
+            assert consumer.assignment() == frozenset()
+
     def test_offsets_are_told_by_time_and_by_end(self, walk: Walk) -> None:
         walk.fill(topic := walk.topic(), 10)
         with member(walk, walk.name()) as consumer:

@@ -21,6 +21,7 @@ from tagwire.client.consuming.consumer_commits import CommitCallback
 from tagwire.client.consuming.consumer_core import ConsumerCore
 from tagwire.client.consuming.consumer_settings import ConsumerOptions, settings_of
 from tagwire.client.consuming.listener import RebalanceListener
+from tagwire.client.metadata import PartitionMetadata
 from tagwire.client.metrics import MetricValues
 from tagwire.client.offset_ranges import Lag, Position
 from tagwire.client.offset_spec import OffsetSpec
@@ -183,6 +184,10 @@ class AsyncConsumer(AsyncClientOwner):
     ) -> dict[TopicPartition, int]:
         """As `Consumer.offsets_for_times`."""
         return await self._run(self._core.list_offsets(times, timeout))
+
+    async def partitions_for(self, topic: str, timeout: float | None = None) -> dict[int, PartitionMetadata]:
+        """As `Consumer.partitions_for`."""
+        return await self._run(self._core.partitions_for(topic, timeout))
 
     async def beginning_offsets(
         self, partitions: arguments.TopicsOrPartitions, timeout: float | None = None

@@ -19,6 +19,7 @@ from tagwire.client.consuming.consumer_core import ConsumerCore
 from tagwire.client.consuming.consumer_settings import ConsumerOptions, settings_of
 from tagwire.client.consuming.listener import RebalanceListener
 from tagwire.client.core_thread import CoreThread
+from tagwire.client.metadata import PartitionMetadata
 from tagwire.client.metrics import MetricValues
 from tagwire.client.offset_ranges import Lag, Position
 from tagwire.client.offset_spec import OffsetSpec
@@ -260,6 +261,10 @@ class Consumer(ClientOwner):
         """The first offset at or after a time in each partition, -1 where no record is as late. As
         `Client.list_offsets`."""
         return self._run(self._core.list_offsets(times, timeout))
+
+    def partitions_for(self, topic: str, timeout: float | None = None) -> dict[int, PartitionMetadata]:
+        """The partitions of a topic, by number, whether they are assigned or not. Raises as `Client.topic`."""
+        return self._run(self._core.partitions_for(topic, timeout))
 
     def beginning_offsets(
         self, partitions: arguments.TopicsOrPartitions, timeout: float | None = None

@@ -22,6 +22,7 @@ from tagwire.client.consuming.given_records import GivenRecords
 from tagwire.client.consuming.listener import RebalanceEvent, RebalanceKind, RebalanceListener
 from tagwire.client.core_host import CoreHost
 from tagwire.client.fetch_positions import UNKNOWN
+from tagwire.client.metadata import PartitionMetadata
 from tagwire.client.metrics import MetricValues
 from tagwire.client.metrics.consumer import ConsumerMetrics
 from tagwire.client.network_client import NetworkClient
@@ -335,6 +336,11 @@ class ConsumerCore:
         """As `Consumer.lag`."""
         positions = {partition: position.offset for partition, position in self._positions().items()}
         return await self._do(lambda deadline: self.work.lag(positions, deadline))
+
+    async def partitions_for(self, topic: str, timeout: float | None) -> dict[int, PartitionMetadata]:
+        """As `Consumer.partitions_for`."""
+        name = arguments.name("topic", topic)
+        return await self._do(lambda deadline: self.work.partitions_for(name, deadline), timeout)
 
     async def list_offsets(self, partitions: object, timeout: float | None) -> dict[TopicPartition, int]:
         """As `Consumer.offsets_for_times`, `beginning_offsets` and `end_offsets`: offsets by {partition: which}."""

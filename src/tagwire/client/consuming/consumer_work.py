@@ -25,6 +25,7 @@ from tagwire.client.consuming.subscription_state import AssignedPartition, Subsc
 from tagwire.client.core_host import broken_down
 from tagwire.client.fetch_positions import UNKNOWN, FetchBuffer, GivenPosition
 from tagwire.client.fetching import Fetcher
+from tagwire.client.metadata import PartitionMetadata
 from tagwire.client.metrics import MetricValues
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.offset_ranges import Lag, position_of, resolved
@@ -448,6 +449,10 @@ class ConsumerWork:
             partition: Lag(end, positions[partition], max(0, end - positions[partition]))
             for partition, end in sorted(ends.items())
         }
+
+    async def partitions_for(self, topic: str, deadline: float) -> dict[int, PartitionMetadata]:
+        """The partitions of a topic, by number. Raises as `Client.topic`."""
+        return dict((await self._network.topic(topic, deadline)).partitions)
 
     async def list_offsets(self, partitions: object) -> dict[TopicPartition, int]:
         """As `Client.list_offsets`."""
