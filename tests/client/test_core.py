@@ -61,6 +61,9 @@ class NobodyWaits(nullcontext[object]):
     def notify_all(self) -> None:
         return
 
+    def require_waitable(self) -> None:
+        return
+
     async def changed(self, until: float) -> None:
         raise AssertionError("nothing waits here")
 

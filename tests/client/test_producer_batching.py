@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -132,6 +134,32 @@ def test_a_process_that_is_forked_off_is_told_to_make_its_own(cluster: FakeClust
         os.close(reader)
         producer.flush(10)
         assert delivery.result(0).offset == 0
+
+
+def test_a_process_that_is_forked_off_while_a_batch_changes_hands_is_told_as_well(cluster: FakeCluster) -> None:
+    """Whoever holds the lock then is not in that process, to let go of it."""
+    cluster.topic("t")
+    with Producer(cluster.bootstrap, linger=3600) as producer:
+        delivery = producer.send("t", b"v")
+        lock, taken, over = delivery._batch.completion, threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with lock:
+                taken.set()
+                over.wait()
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        taken.wait()
+        child = os.fork()
+        if not child:
+            signal.alarm(5)
+            with contextlib.suppress(TagwireError):
+                delivery.result()
+            os._exit(0)
+        over.set()
+        holder.join()
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_producer_takes_no_more_than_its_memory_allows(cluster: FakeCluster) -> None:

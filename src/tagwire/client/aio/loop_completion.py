@@ -45,6 +45,10 @@ class LoopCompletion(AbstractContextManager[object]):
             for future in waiting:
                 wake(future)
 
+    def require_waitable(self) -> None:
+        """Raises TagwireError in another loop."""
+        self._driver.require_loop()
+
     async def changed(self, until: float) -> None:
         """Waits for that, or for a time of the driver's clock. Raises TagwireError in another loop."""
         future = self.future()

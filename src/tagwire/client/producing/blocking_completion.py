@@ -20,7 +20,7 @@ class BatchCompletion(threading.Condition):
         lock = threading.RLock()
         super().__init__(lock)
         self.lock: AbstractContextManager[object] = lock
-        self._require_waitable = require_waitable
+        self.require_waitable = require_waitable
 
     def block(self, until: float) -> None:
         """Lets go until it is notified, or until a time (`time.monotonic` seconds), while the thread waits.
@@ -28,7 +28,7 @@ class BatchCompletion(threading.Condition):
         Raises:
             TagwireError: waiting would not end.
         """
-        self._require_waitable()
+        self.require_waitable()
         self.wait(min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
 
     async def changed(self, until: float) -> None:

@@ -31,6 +31,10 @@ class Completion(AbstractContextManager[object], Protocol):
     def notify_all(self) -> None:
         """Some batches are complete."""
 
+    def require_waitable(self) -> None:
+        """Raises TagwireError where waiting would not end. Asked before the lock is taken: in a process that was forked
+        off it may be held for ever."""
+
     async def changed(self, until: float) -> None:
         """Lets go until then, or until some second of the driver's clock. Raises TagwireError where waiting would not
         end."""
