@@ -13,19 +13,23 @@ OUT ?= out
 HEADERS ?=
 WHAT ?= all
 PYTEST ?=
-# tests/conftest.py says what goes to one process together; the slow ones first.
+# make simulate MINUTES=10: new seeds, or those from SEED on; SIMULATE has more options of `python -m tests.simulation`.
+MINUTES ?= 10
+SEED ?=
+SIMULATE ?=
+# tests/scheduling.py says what goes to one process together, and what begins first: the longest.
 # Four on two cores: much of the time a test waits, for Java, a disk or a time limit.
-PROCESSES := -n 4 --dist loadgroup --no-loadscope-reorder
+PROCESSES := -n 4 --dist loadscope --no-loadscope-reorder
 
-# The longest files first. Two processes: half of the time one waits for Java, and each has brokers and Spark of its own.
-INTEROP := -n 2 --dist loadfile --no-loadscope-reorder $(patsubst %,tests/interop/test_%.py, \
-	exactly_once newcomers spark_connector published_clients audit spark_cluster) tests/interop
+# Two processes: half of the time one waits for Java, and each has brokers and Spark of its own. With more, workers of Spark
+# do not come within its ten seconds.
+INTEROP := -n 2 --dist loadscope --no-loadscope-reorder tests/interop
 
 # What depends on the kernels. Building them, and comparing both kinds of them, is done once.
 ON_KERNELS := tests/kernel tests/codec tests/records tests/rpc tests/capture \
 	--ignore tests/kernel/test_building.py --ignore tests/kernel/test_differential.py
 
-.PHONY: run test lint interop nightly bench docs stubs wheel setup clean
+.PHONY: run test lint interop simulate simulate-coverage nightly bench docs stubs wheel setup clean
 
 run: setup
 	$(BIN)/tagwire land $(if $(TOPIC),"$(TOPIC)") --to "$(OUT)" $(if $(BOOTSTRAP),--bootstrap "$(BOOTSTRAP)") \
@@ -33,8 +37,8 @@ run: setup
 
 # The whole suite runs on the compiled kernels; what depends on them runs again on the same source uncompiled.
 test: setup
-	$(BIN)/python -m pytest -q -m "not long" $(PROCESSES) tests/spark tests $(PYTEST)
-	TAGWIRE_PURE=1 $(BIN)/python -m pytest -q -m "not long" $(PROCESSES) $(ON_KERNELS) $(PYTEST)
+	$(BIN)/python -m pytest -q -m "not long and not nightly" $(PROCESSES) tests $(PYTEST)
+	TAGWIRE_PURE=1 $(BIN)/python -m pytest -q -m "not long and not nightly" $(PROCESSES) $(ON_KERNELS) $(PYTEST)
 
 lint: setup
 	$(BIN)/ruff check .
@@ -46,11 +50,25 @@ lint: setup
 # Compares with Kafka's published jars, fetched with Maven and kept under .cache/; what cannot be fetched is NOT RUN.
 interop: setup
 	$(BIN)/python scripts/rebuild_releases.py --check
-	$(BIN)/python -m pytest -q --timeout 600 -n 2 --dist loadgroup -m long tests $(PYTEST)
-	$(BIN)/python -m pytest -q --timeout 600 $(INTEROP) $(PYTEST)
+	$(BIN)/python -m pytest -q --timeout 600 -n 2 --dist loadscope --no-loadscope-reorder -m "long and not nightly" tests $(PYTEST)
+	$(BIN)/python -m pytest -q --timeout 600 -m "not nightly" $(INTEROP) $(PYTEST)
 
-# What takes longer than that: half an hour of a broker under load that is killed again and again.
+# Client and broker in simulated worlds, on all processors; ends with status 1 at the first seed that shows something.
+simulate: setup
+	PYTHONPATH=src $(BIN)/python -m tests.simulation --minutes $(MINUTES) $(if $(SEED),--from $(SEED)) $(SIMULATE)
+
+# coverage.py is installed for it alone.
+simulate-coverage: setup
+	PYTHONPATH=src $(BIN)/python -m tests.simulation.coverage --missed
+
+# What takes longer than that: the tests of that name, an hour of new seeds, and half an hour of a broker under load that is
+# killed again and again.
 nightly: interop
+	$(BIN)/python -m pytest -q --timeout 1800 -n 2 --dist loadscope --no-loadscope-reorder -m nightly tests $(PYTEST)
+	$(BIN)/python -m pytest -q --timeout 1800 -m nightly $(INTEROP) $(PYTEST)
+	$(BIN)/python -m tests.simulation.thread_stress --seconds 120
+	$(BIN)/python -m tests.simulation.planted --minutes 60
+	$(MAKE) simulate MINUTES=60
 	$(BIN)/python tests/interop/soak.py --minutes 30
 
 # The peers that benches compare with are installed for them alone.

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-NOT_BENCHES = {"run", "rounds", "brokers", "client_producing", "spark_sources"}
+NOT_BENCHES = {"run", "rounds", "brokers", "client_producing", "spark_delta", "spark_sources"}
 
 
 def main() -> int:

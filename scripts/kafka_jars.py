@@ -95,8 +95,14 @@ def classpath(name: str, whole: Sequence[Coordinates], alone: Sequence[Coordinat
     folder = CACHE / "classpath" / name
     pom = folder / "pom.xml"
     text = _pom("".join(_dependency(jar) for jar in whole) + "".join(_dependency(jar, _NOTHING_ELSE) for jar in alone))
+
+    def whole_there() -> bool:
+        return pom.is_file() and pom.read_text(encoding="utf-8") == text
+
+    if whole_there():  # and waits for nobody who fetches something else
+        return sorted(folder.glob("*.jar"))
     with fetching():
-        if not (pom.is_file() and pom.read_text(encoding="utf-8") == text):
+        if not whole_there():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             draft = folder / "draft.xml"

@@ -16,6 +16,7 @@ from tagwire import kernel
 from .certificates import Certificates
 from .kernel.differential.seed import SEED, seed_of_environment
 from .limits import stretch_timer
+from .scheduling import FilesTogether, turn
 
 # Tests that others inherit: without this their failures would not tell the values.
 pytest.register_assert_rewrite(
@@ -44,20 +45,15 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any):
     return done
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether | None:
+    return FilesTogether(config, log) if config.getoption("dist") == "loadscope" else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What runs in one process where there are several: a file's tests, which share a broker; and half of the files
-    that share a Spark session, since starting and warming one takes longer than most of them."""
-    if config.getoption("dist", "no") != "loadgroup":
-        return
-    halves: dict[str, int] = {}
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        if "spark" in getattr(item, "fixturenames", ()):
-            halves.setdefault(file, len(halves) % 2)
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(f"spark-{halves[file]}" if file in halves else file))
+    if hasattr(config, "workerinput"):  # a process of pytest-xdist's
+        items.sort(key=lambda item: turn(item.nodeid))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -5,11 +5,13 @@ Those that need Spark run in tests/spark/test_docs.py.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from tagwire.broker import Broker
 
 from .certificates import Certificates
 from .doc_blocks import PAGES, Block, blocks, pages_with
+from .values.registry_server import registry_server
 
 # What a reader's own program has.
 OWN = """
@@ -60,28 +63,44 @@ def ran(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
-def program(page: Path, bootstrap: str, found: list[Block]) -> str:
+@contextmanager
+def registry_of_pages() -> Iterator[str]:
+    """A schema registry with the subject that pages name."""
+    fields = [{"name": "id", "type": "long"}, {"name": "city", "type": ["null", "string"], "default": None}]
+    with registry_server() as server:
+        server.add("payments-value", json.dumps({"type": "record", "name": "Payment", "fields": fields}))
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[str]:
+    with registry_of_pages() as url:
+        yield url
+
+
+def program(page: Path, bootstrap: str, registry: str, found: list[Block]) -> str:
     """The blocks one after the other, each with the page's name and lines in its errors."""
+    places = {"http://registry:8081": registry}
     # What brokers log of faults that a page makes is no fault of the page.
     lines = ["import gc, logging", "logging.disable()", OWN_NAMES.get(page.name, "")]
-    lines += [f"exec(compile({block.placed(bootstrap, {})!r}, {page.name!r}, 'exec'))" for block in found]
+    lines += [f"exec(compile({block.placed(bootstrap, places)!r}, {page.name!r}, 'exec'))" for block in found]
     return "\n".join([*lines, "gc.collect()", ""])
 
 
 @pytest.mark.parametrize("page", pages_with("program"), ids=lambda page: page.name)
 def test_the_blocks_of_a_page_run_as_they_stand_and_leave_nothing_open(
-    page: Path, folder: Path, bootstrap: str
+    page: Path, folder: Path, bootstrap: str, registry: str
 ) -> None:
     found = [block for block in blocks(page) if block.kind == "program"]
-    (folder / "page.py").write_text(program(page, bootstrap, found), encoding="utf-8")
+    (folder / "page.py").write_text(program(page, bootstrap, registry, found), encoding="utf-8")
     done = ran(folder, "page.py")
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("page", pages_with("pytest"), ids=lambda page: page.name)
-def test_the_tests_of_a_page_pass(page: Path, folder: Path, bootstrap: str) -> None:
+def test_the_tests_of_a_page_pass(page: Path, folder: Path, bootstrap: str, registry: str) -> None:
     found = [block for block in blocks(page) if block.kind == "pytest"]
-    (folder / "test_page.py").write_text(OWN + program(page, bootstrap, found), encoding="utf-8")
+    (folder / "test_page.py").write_text(OWN + program(page, bootstrap, registry, found), encoding="utf-8")
     done = ran(folder, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "test_page.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{sum(block.source.count('def test_') for block in found)} passed" in done.stdout

@@ -19,6 +19,8 @@ import typer
 
 from tagwire.cli import app, main
 
+from .simulation.__main__ import command_line
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BENCHES = ROOT / "bench"
@@ -149,6 +151,7 @@ def test_an_option_that_stands_alone_is_some_commands():
                 gather(command.get_command(context, name))
 
     gather(typer.main.get_command(app))
+    known.update(_simulator_options())
     alone = {
         option
         for page in PAGES
@@ -158,6 +161,23 @@ def test_an_option_that_stands_alone_is_some_commands():
     }
     assert alone
     assert alone <= known, alone - known
+
+
+# The simulator -------------------------------------------------------------------------------------------------------
+
+
+def _simulator_options() -> set[str]:
+    return {option for action in command_line()._actions for option in action.option_strings}
+
+
+# A page names the command once, and writes `...` for it from then on.
+SIMULATIONS = [*typed("python -m tests.simulation"), *(each for each in typed("...") if each.text.startswith("... --"))]
+
+
+@pytest.mark.parametrize("command", SIMULATIONS, ids=_id)
+def test_a_command_of_the_simulator_has_its_options(command):
+    unknown = set(_OPTION.findall(command.text)) - _simulator_options()
+    assert not unknown, f"{command.where}: {command.text}"
 
 
 # make and benches ----------------------------------------------------------------------------------------------------
@@ -284,6 +304,7 @@ def test_what_a_page_links_to_is_there(page):
 def test_there_is_something_to_test():
     assert len(COMMANDS) > 30
     assert len([command for command in COMMANDS if command.whole]) > 10
+    assert len(SIMULATIONS) > 5
     assert len(MAKES) > 8
     assert "codec" in WHATS
     assert len(FILES) >= 2

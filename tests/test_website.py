@@ -132,6 +132,11 @@ def test_what_a_docstring_cites_is_a_link() -> None:
     assert "[wire-format#primitives](../wire-format.md#primitives)" in text
     assert re.search(r"\[KIP-511\]\(https://\S*KIP-511\S*\)", text)
     assert re.search(r"\[KafkaApis\]\(https://\S*/KafkaApis.scala\), not KafkaApisTest\.", text)
+    assert re.search(
+        r"\[the Avro specification, 1\.11\]\(https://\S+\)", linked("Source: the Avro specification, 1.11.")
+    )
+    assert re.search(r"\[SchemaId\]\(https://\S*confluentinc\S*SchemaId\)", linked("Confluent's SchemaId"))
+    assert leads_somewhere('Delta\'s protocol, "Per-file Statistics"; RFC 6901 (JSON Pointer).')
     assert not leads_somewhere("KIP-511, a rumour.")
 
 

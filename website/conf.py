@@ -26,6 +26,7 @@ html_title = "tagwire"
 html_favicon = "static/favicon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["from-files.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False

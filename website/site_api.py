@@ -18,7 +18,8 @@ import griffe
 from site_citations import linked
 
 MODULES: Final = {
-    "client": "Client, producer, reader, admin",
+    "client": "Client, producer, consumer, reader, admin",
+    "client.aio": "The same for asyncio",
     "client.admin": "What an Admin takes and gives",
     "broker": "The embedded broker",
     "pytest_plugin": "The pytest fixture",
@@ -30,6 +31,7 @@ MODULES: Final = {
     "spec": "What a message is",
     "rpc": "Frames, headers, versions",
     "capture": "What clients were seen to ask",
+    "values.registry": "Schema registries",
     "spark.functions": "Functions on columns",
     "spark.jobs.land": "Landing a topic as a table",
     "spark.jobs.replay": "Writing a table back",
@@ -133,7 +135,12 @@ def _class(member: Any, shown: str) -> Iterator[str]:
     for name, each in sorted(_inherited(member).items(), key=_place_of):
         if name.startswith("_") and name not in _SHOWN:
             continue
-        if each.is_function and (each.has_docstring or not _GIVEN.match(name)):
+        awaited = _awaited(each)
+        if awaited is not None:
+            yield f"### `{shown}.{name}`\n"
+            yield _code(f"async {_signature(awaited, name)}")
+            yield from _described(_docstring(awaited), _annotations(awaited))
+        elif each.is_function and (each.has_docstring or not _GIVEN.match(name)):
             yield f"### `{shown}.{name}`\n"
             yield _code(_signature(each, name))
             yield from _described(_docstring(each), _annotations(each))
@@ -141,6 +148,18 @@ def _class(member: Any, shown: str) -> Iterator[str]:
             yield f"### `{shown}.{name}`\n"
             yield _code(f"{name}: {each.annotation}" if each.annotation is not None else name)
             yield from _described(_docstring(each), {})
+
+
+def _awaited(member: Any) -> Any:
+    """The call that an attribute is made of by `awaited` (tagwire.client.aio.core_method), for tasks; None of any
+    other."""
+    value = getattr(member, "value", None)
+    if not isinstance(value, griffe.ExprCall) or str(value.function) != "awaited":
+        return None
+    documented = value.arguments[1]
+    assert isinstance(documented, griffe.ExprAttribute)
+    found = member.package[documented.canonical_path.partition(".")[2]]
+    return found.final_target if found.is_alias else found
 
 
 def _place_of(item: tuple[str, Any]) -> tuple[str, int]:

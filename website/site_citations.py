@@ -1,4 +1,4 @@
-"""What a docstring cites, as links: pages of this site, KIPs by their number, classes of Kafka's and Spark's."""
+"""What a docstring cites, as links: pages of this site, KIPs and RFCs, specifications, classes of other projects."""
 
 from __future__ import annotations
 
@@ -10,8 +10,24 @@ _KAFKA: Final = "https://github.com/apache/kafka/blob/1eb7644349cb07139d6a3c1ad1
 _SPARK: Final = "https://github.com/apache/spark/blob/v4.0.0/"
 _CONNECTOR: Final = "connector/kafka-0-10-sql/src/main/scala/org/apache/spark/sql/kafka010/"
 
-_SEARCH: Final = "https://github.com/search?type=code&q=repo%3Aapache%2F{}+symbol%3A{}"
-"""Where a class of Kafka's or Spark's is found that is not listed below."""
+_SEARCH: Final = "https://github.com/search?type=code&q=repo%3A{}+symbol%3A{}"
+_REPOSITORIES: Final = {
+    "Kafka": "apache%2Fkafka",
+    "Spark": "apache%2Fspark",
+    "Confluent": "confluentinc%2Fschema-registry",
+}
+"""Where a class is found that is not listed below."""
+
+DOCUMENTS: Final = {
+    "the Avro specification": "https://avro.apache.org/docs/1.11.1/specification/",
+    "Confluent's REST API": "https://docs.confluent.io/platform/current/schema-registry/develop/api.html",
+    "Delta's protocol": "https://github.com/delta-io/delta/blob/master/PROTOCOL.md",
+    "Iceberg's table specification": "https://iceberg.apache.org/spec/",
+    "JSON Schema's core specifications": "https://json-schema.org/specification",
+    "Protobuf's encoding": "https://protobuf.dev/programming-guides/encoding/",
+    "Protobuf's language guide": "https://protobuf.dev/programming-guides/proto3/",
+}
+"""Specifications; what follows a name of theirs is a version, or a section in quotes."""
 
 # Of a commit, since classes are moved between releases.
 CLASSES: Final = {
@@ -56,8 +72,9 @@ CLASSES: Final = {
 
 _NAMES: Final = "|".join(re.escape(name) for name in sorted(CLASSES, key=len, reverse=True))
 _CITED: Final = re.compile(
-    rf"docs/(?P<page>[\w-]+)\.md(?P<anchor>#[\w-]+)?|(?P<kip>KIP-\d+)"
-    r"|(?P<owner>Kafka|Spark)'s (?P<owned>(?!KIP-)[A-Z]\w+(?:, (?!KIP-)[A-Z]\w+)*)"
+    rf"docs/(?P<page>[\w-]+)\.md(?P<anchor>#[\w-]+)?|(?P<kip>KIP-\d+)|RFC (?P<rfc>\d+)"
+    rf'|(?P<document>{"|".join(DOCUMENTS)})(?P<section>(?:, (?:[\d.]*\d|"[^"]+"))*)'
+    r"|(?P<owner>Kafka|Spark|Confluent)'s (?P<owned>(?!KIP-)[A-Z]\w+(?:, (?!KIP-)[A-Z]\w+)*)"
     rf"|(?P<name>(?<![\w.])(?:{_NAMES})(?!\w))"
 )
 _SOURCE: Final = re.compile(r"\bSource: (.*?)(?=\n\n|\Z)", re.DOTALL)
@@ -71,9 +88,13 @@ def linked(text: str, up: str = "../") -> str:
             return f"[{found['page']}{found['anchor'] or ''}]({up}{found['page']}.md{found['anchor'] or ''})"
         if found["kip"]:
             return f"[{found['kip']}]({KIPS.format(found['kip'])})"
+        if found["rfc"]:
+            return f"[{found[0]}](https://www.rfc-editor.org/rfc/rfc{found['rfc']})"
+        if found["document"]:
+            return f"[{found[0]}]({DOCUMENTS[found['document']]})"
         if found["owner"]:
             owner = found["owner"]
-            named = (f"[{name}]({_class(name, owner.lower())})" for name in found["owned"].split(", "))
+            named = (f"[{name}]({_class(name, owner)})" for name in found["owned"].split(", "))
             return f"{owner}'s {', '.join(named)}"
         return f"[{found['name']}]({CLASSES[found['name']]})"
 
@@ -87,9 +108,9 @@ def sources(docstring: str) -> list[str]:
 
 def leads_somewhere(source: str) -> bool:
     """Whether each of the things that a source names, between commas and semicolons, is or has a link."""
-    named = linked(source.split(". ")[0])
+    named = re.sub(r"\[[^\]]*\]\(", "[](", linked(source.split(". ")[0]))
     return all("](" in part for part in re.split(r"[,;] ", named))
 
 
 def _class(name: str, owner: str) -> str:
-    return CLASSES.get(name) or _SEARCH.format(owner, name)
+    return CLASSES.get(name) or _SEARCH.format(_REPOSITORIES[owner], name)

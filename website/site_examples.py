@@ -1,4 +1,7 @@
-"""The gallery: a page for each program below examples/, with what its docstring says and its source."""
+"""The gallery: a page for each program below examples/, with what its docstring says and its source.
+
+A program of several files is a directory whose run.py runs it.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,23 @@ from pathlib import Path
 from typing import Final
 
 EXAMPLES: Final = Path(__file__).parents[1] / "examples"
+LANGUAGES: Final = {".py": "python", ".sql": "sql", ".yml": "yaml", ".conf": "text"}
 
 
 def programs() -> list[Path]:
-    return sorted(EXAMPLES.glob("*.py"))
+    return sorted([*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*/run.py")])
+
+
+def name_of(program: Path) -> str:
+    return program.parent.name if program.parent != EXAMPLES else program.stem
+
+
+def files_of(program: Path) -> list[Path]:
+    """What a program of several files has beside its run.py."""
+    if program.parent == EXAMPLES:
+        return []
+    found = program.parent.rglob("*.*")
+    return sorted(path for path in found if path.suffix in LANGUAGES and path != program)
 
 
 def pages() -> dict[str, str]:
@@ -21,12 +37,16 @@ def pages() -> dict[str, str]:
         source = path.read_text(encoding="utf-8")
         title, _, about = (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")
         code = source.split('"""\n', 1)[1].lstrip("\n")
-        found[f"examples/{path.stem}.md"] = (
-            f"# {title.rstrip('.')}\n\n{about}\n\n"
-            f"`examples/{path.name}`, which the tests run:\n\n```python\n{code}```\n"
+        more = "".join(
+            f"\n`{file.relative_to(path.parent)}`:\n\n```{LANGUAGES[file.suffix]}\n{file.read_text(encoding='utf-8')}```\n"
+            for file in files_of(path)
         )
-        rows.append(f"| [{title.rstrip('.')}]({path.stem}.md) | {' '.join(about.split())} |")
-    listed = "\n".join(path.stem for path in programs())
+        found[f"examples/{name_of(path)}.md"] = (
+            f"# {title.rstrip('.')}\n\n{about}\n\n"
+            f"`examples/{path.relative_to(EXAMPLES)}`, which the tests run:\n\n```python\n{code}```\n{more}"
+        )
+        rows.append(f"| [{title.rstrip('.')}]({name_of(path)}.md) | {' '.join(about.split())} |")
+    listed = "\n".join(name_of(path) for path in programs())
     found["examples/index.md"] = (
         "# Examples\n\nWhole programs, each on a broker that it starts itself: copy one, and run it.\n\n"
         "| program | what it shows |\n|---|---|\n"

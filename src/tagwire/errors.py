@@ -114,8 +114,35 @@ class HeaderRegisterError(TagwireError):
         return type(self), (self.problems,)
 
 
+class ValueSchemaError(TagwireError):
+    """A schema of values (Avro, Protobuf, JSON Schema) cannot be understood, resolved to another, or fit by columns."""
+
+
+class SchemaRegistryError(TagwireError):
+    """A schema registry cannot be reached, refuses, or answers what it should not. Its text has no secret.
+
+    Attributes:
+        status: the HTTP status; None where there was no response.
+        error_code: the registry's own code, such as 40403 for a schema that is not there; None where it told none.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, error_code: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error_code = error_code
+
+    @property
+    def not_found(self) -> bool:
+        """Whether the registry itself says that it has no such schema, subject or version: an answer, no outage."""
+        return self.status == 404 and self.error_code is not None and self.error_code // 100 == 404
+
+
 class StorageError(TagwireError):
     """A data directory is not ours, is in use, or cannot be read or written."""
+
+
+class StorageUnavailableError(StorageError):
+    """A disk or an object store has not done what was asked of it: it is full, or away. It may later."""
 
 
 class CaptureError(TagwireError):
@@ -157,6 +184,11 @@ class LocalProtocolError(ProtocolError):
 
 class AuthenticationError(TagwireError):
     """Credentials were refused, or the peer could not prove who it is. The text never holds a secret."""
+
+
+class TokenError(AuthenticationError):
+    """A token that no broker would take, or none at all: it has expired, is for another audience, is no token, or its
+    endpoint or callback refused. The text names what is wrong and where, and holds neither the token nor a secret."""
 
 
 class TransactionStateError(TagwireError):

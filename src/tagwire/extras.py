@@ -10,8 +10,15 @@ from tagwire.errors import TagwireError
 EXTRAS: Final = {
     "arrow": ("pyarrow",),
     "cli": ("rich", "typer"),
+    "gssapi": ("gssapi",),
     "audit": ("msgspec",),
     "spark": ("pyspark", "pandas", "prometheus_client"),
+    "registry": ("urllib3",),
+    "avro": ("numpy", "polars"),
+    "protobuf": ("google", "grpc_tools", "ptars"),
+    "delta": ("deltalake",),
+    "iceberg": ("pyiceberg",),
+    "jwks": ("cryptography",),
     "pure": ("cython",),
 }
 """The extras of pyproject.toml by name, each with the packages that are imported under it."""

@@ -38,7 +38,7 @@ from tagwire.errors import KafkaError, StorageError
 from tagwire.records import Record, batch_headers, read, write
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
-from .simulated_disk import SimulatedDisk, path_on_disk
+from ..simulation.world.disk import SimulatedDisk, path_on_disk
 
 NAMES = ("plain", "compacted", "both")
 POLICIES = {"plain": "delete", "compacted": "compact", "both": "compact,delete"}
@@ -95,6 +95,22 @@ class Story:
         self.groups.load()
         self.transactions.load()
 
+    async def start(self, interrupted=0.0):
+        """Open, and carry out what was decided; again where power is lost meanwhile, as it is with this chance."""
+        while True:
+            is_interrupted = interrupted and self.random.random() < interrupted
+            self.disk.crash_at = self.disk.steps + self.random.randint(1, 150) if is_interrupted else None
+            try:
+                await self.open()
+                await self.finish_transactions()
+            except (KafkaError, StorageError, OSError):
+                if not self.disk.is_dead:
+                    raise
+            if not self.disk.is_dead:
+                return
+            await self.end()
+            self.disk.lose_power()
+
     async def finish_transactions(self):
         self.transactions.start()
         await self.transactions.close()
@@ -110,6 +126,9 @@ class Story:
                     raise
             if self.disk.is_dead:
                 break
+        await self.end()
+
+    async def end(self):
         await self.transactions.close()
         await self.groups.close()
         await self.topics.settle()
@@ -429,21 +448,26 @@ def shadow_of(group, topics):
     return shadow
 
 
-async def run(seed, pool, fsync="batch", losses=4):
-    """A story of some losses of power, each at a step that the seed decides; checked after every one."""
+async def run(seed, pool, fsync="batch", losses=4, kills=0.0, interrupted=0.0):
+    """A story of some losses of power, each at a step that the seed decides; checked after every one.
+
+    kills: how often the process is killed instead: then nothing that was written is lost, until the next loss of power.
+    interrupted: how often there is another loss of power while the broker starts after one.
+    """
     story = Story(seed, pool, fsync)
     held = defaultdict(int)
-    for _ in range(losses):
-        story.disk.crash_at = None
-        await story.open()
-        await story.finish_transactions()
+    for number in range(losses):
+        await story.start(interrupted if number else 0.0)
         story.check()
+        story.disk.crash_at = None
         story.disk.crash_at = story.disk.steps + story.random.randint(1, 400)
         await story.live(60)
         held["crashes" if story.disk.is_dead else "quiet"] += 1
-        story.disk.lose_power()
-    await story.open()
-    await story.finish_transactions()
+        if kills and story.random.random() < kills:
+            story.disk.kill()
+        else:
+            story.disk.lose_power()
+    await story.start(interrupted)
     story.check()
     story.topics.abandon()
     return held

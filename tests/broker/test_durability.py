@@ -82,7 +82,9 @@ class Load(threading.Thread):
             return
 
 
-@pytest.mark.parametrize("fsync", ["batch", "interval", "never"])
+@pytest.mark.parametrize(
+    "fsync", ["batch", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("interval", "never"))]
+)
 def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path, connect, start, make, fsync):
     acknowledged = {0: {}, 1: {}}
     for generation in range(3):

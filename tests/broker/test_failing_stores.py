@@ -34,7 +34,7 @@ from tagwire.errors import Error, KafkaError
 from tagwire.records import Record, batch_headers, write
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
-from .simulated_disk import SimulatedDisk, path_on_disk
+from ..simulation.world.disk import SimulatedDisk, path_on_disk
 
 TIMEOUT_MS = 60_000
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from threading import Event
 from uuid import uuid4
 
 import pytest
 
 from tagwire import messages
+from tagwire.broker.storage.readable_log import ReadableLog
 from tagwire.errors import Error
 from tagwire.records import next_offset, read
 
@@ -69,6 +71,29 @@ def test_a_fetch_waits_until_there_is_enough(wire, make, broker, connect):
     wire.send(make.fetch("t", 0, max_wait_ms=FAR, min_bytes=3 * len(batch)), 12)
     other = connect(broker.bootstrap)
     other.produce("t", batch)
+    other.produce("t", batch)
+    assert len(values(wire.receive().responses[0].partitions[0])) == 3
+
+
+def test_what_is_published_while_a_fetch_reads_is_counted_once(wire, make, broker, connect, monkeypatch):
+    wire.create("t")
+    batch = make.records(b"v" * 100)
+    wire.produce("t", batch)
+    begun, read = Event(), ReadableLog.fetch
+    published = Event()
+
+    def late(log, *given, **named):
+        begun.set()
+        assert published.wait(10)
+        return read(log, *given, **named)
+
+    monkeypatch.setattr(ReadableLog, "fetch", late)
+    wire.send(make.fetch("t", 0, max_wait_ms=FAR, min_bytes=3 * len(batch)), 12)
+    assert begun.wait(10)
+    other = connect(broker.bootstrap)
+    other.produce("t", batch)
+    published.set()
+    other.fetch("t", 0)  # the broker is through with the first read
     other.produce("t", batch)
     assert len(values(wire.receive().responses[0].partitions[0])) == 3
 

@@ -12,7 +12,8 @@ import pytest
 from tagwire import messages
 from tagwire.broker.storage.data_directory import TOPICS_FILE, DataDirectory
 from tagwire.broker.storage.files import Files
-from tagwire.broker.topics import NewTopic, Topics
+from tagwire.broker.topic import NewTopic
+from tagwire.broker.topics import Topics
 from tagwire.errors import Error
 
 Create, Delete, Grow = messages.CreateTopicsRequest, messages.DeleteTopicsRequest, messages.CreatePartitionsRequest

@@ -1,4 +1,4 @@
-"""What administrators ask of a cluster, answered by one node: reassignments, elections, credentials, quotas, ACLs."""
+"""What administrators ask of a cluster, answered by one node: reassignments, elections, ACLs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import errno
 import pytest
 
 from tagwire import messages
-from tagwire.broker import Broker, Listener
 from tagwire.errors import Error
 
 
@@ -78,104 +77,6 @@ def test_for_a_partition_that_is_offline_there_is_no_other_leader(wire, broker, 
     broker.disk.mend()
     assert elected(wire, kind=0) == (0, {("t", 1): Error.PREFERRED_LEADER_NOT_AVAILABLE})
     assert elected(wire, kind=1, t=[1]) == (0, {("t", 1): Error.ELIGIBLE_LEADERS_NOT_AVAILABLE})
-
-
-def credentials(wire, *names):
-    """{user: (error, [(mechanism, iterations)])}."""
-    request = messages.DescribeUserScramCredentialsRequest
-    answer = wire.ask(request(users=[request.UserName(name=name) for name in names] or None), 0)
-    assert answer.error_code == 0
-    return {
-        result.user: (result.error_code, [(info.mechanism, info.iterations) for info in result.credential_infos])
-        for result in answer.results
-    }
-
-
-def altered(wire, deletions=(), upsertions=()):
-    """{user: error}."""
-    request = messages.AlterUserScramCredentialsRequest
-    gone = [request.ScramCredentialDeletion(name=name, mechanism=mechanism) for name, mechanism in deletions]
-    new = [
-        request.ScramCredentialUpsertion(
-            name=name, mechanism=mechanism, iterations=iterations, salt=b"salt", salted_password=b"hidden"
-        )
-        for name, mechanism, iterations in upsertions
-    ]
-    answer = wire.ask(request(deletions=gone, upsertions=new), 0)
-    assert "hidden" not in str(answer)
-    return {result.user: result.error_code for result in answer.results}
-
-
-USERS = {"alice": "wonderland", "bob": "builder"}
-
-
-def test_where_no_listener_asks_for_scram_nobody_has_a_credential(connect):
-    with Broker(users=USERS) as broker:
-        wire = connect(broker.bootstrap)
-        assert credentials(wire) == {}
-        assert credentials(wire, "alice") == {"alice": (Error.RESOURCE_NOT_FOUND, [])}
-
-
-def test_a_user_has_a_credential_of_each_mechanism_a_listener_asks_for(guarded):
-    assert credentials(guarded) == {"alice": (0, [(2, 4096)]), "bob": (0, [(2, 4096)])}
-    assert credentials(guarded, "bob", "eve", "eve") == {
-        "bob": (0, [(2, 4096)]),
-        "eve": (Error.DUPLICATE_RESOURCE, []),
-    }
-
-
-def test_users_are_not_changed_over_the_wire(guarded):
-    assert altered(guarded, [("alice", 2)], [("eve", 1, 8192)]) == {
-        "alice": Error.POLICY_VIOLATION,
-        "eve": Error.POLICY_VIOLATION,
-    }
-    assert altered(guarded, [("alice", 1), ("eve", 2)]) == dict.fromkeys(("alice", "eve"), Error.RESOURCE_NOT_FOUND)
-    assert altered(guarded, [("", 1), ("bob", 9)]) == {
-        "": Error.UNACCEPTABLE_CREDENTIAL,
-        "bob": Error.UNSUPPORTED_SASL_MECHANISM,
-    }
-    assert altered(guarded, [], [("eve", 1, 100), ("bob", 2, 16_385)]) == dict.fromkeys(
-        ("eve", "bob"), Error.UNACCEPTABLE_CREDENTIAL
-    )
-    assert altered(guarded, [("bob", 2)], [("bob", 2, 4096)]) == {"bob": Error.DUPLICATE_RESOURCE}
-    assert credentials(guarded).keys() == {"alice", "bob"}
-
-
-@pytest.fixture
-def guarded(connect):
-    """A wire to a broker that has SCRAM users; it has come in at the other door."""
-    with Broker(listeners=[Listener(), Listener(sasl=("SCRAM-SHA-512", "PLAIN"))], users=USERS) as broker:
-        yield connect(broker.bootstrap)
-
-
-@pytest.mark.parametrize("version", range(2))
-def test_there_are_no_quotas_and_none_can_be_set(wire, version):
-    request = messages.DescribeClientQuotasRequest
-
-    def described(kind, match_type=2):
-        answer = wire.ask(request(components=[request.ComponentData(entity_type=kind, match_type=match_type)]), version)
-        return answer.error_code, answer.entries
-
-    assert wire.ask(request(components=[]), version).entries == []
-    assert described("user") == (0, [])
-    assert described("zebra") == (Error.UNSUPPORTED_VERSION, None)
-    assert described("ip", 3) == (Error.INVALID_REQUEST, None)
-
-    kind = messages.AlterClientQuotasRequest
-
-    def changed(entity, key, remove):
-        entry = kind.EntryData(
-            entity=[kind.EntityData(entity_type=entity, entity_name=None)],
-            ops=[kind.OpData(key=key, value=1.0, remove=remove)],
-        )
-        (answer,) = wire.ask(kind(entries=[entry]), version).entries
-        assert [one.entity_type for one in answer.entity] == [entity]
-        return answer.error_code
-
-    assert changed("user", "producer_byte_rate", True) == 0
-    assert changed("user", "producer_byte_rate", False) == Error.INVALID_REQUEST
-    assert changed("user", "no_such_rate", True) == Error.INVALID_REQUEST
-    assert changed("zebra", "producer_byte_rate", True) == Error.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("version", range(1, 4))

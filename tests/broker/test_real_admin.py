@@ -67,7 +67,7 @@ def test_librdkafka_finds_no_elections_users_or_acls(librdkafka):
     assert elected[partition].code() == confluent_kafka.KafkaError.ELECTION_NOT_NEEDED
     assert librdkafka.describe_user_scram_credentials().result(20) == {}
     deletion = admin.UserScramCredentialDeletion("alice", admin.ScramMechanism.SCRAM_SHA_256)
-    with pytest.raises(confluent_kafka.KafkaException, match="alice has no such credential"):
+    with pytest.raises(confluent_kafka.KafkaException, match="no such credential"):
         outcome(librdkafka.alter_user_scram_credentials([deletion]))
     anything = admin.AclBindingFilter(
         admin.ResourceType.ANY, None, admin.ResourcePatternType.ANY, None, None,

@@ -31,7 +31,7 @@ WRONG = [
     ({"data_dir": 9092}, "data_dir=9092 is no directory: a port is given as port=9092"),
     ({"users": [("alice", "hunter2")]}, 'users: a dict of names and passwords, {"alice": "..."}, not list'),
     ({"tls": "broker.pem"}, 'tls: needs Tls("broker.pem", "broker.key"), not str'),
-    ({"sasl": {"PLAIN": "x"}}, "sasl={'PLAIN': 'x'} is not PLAIN or SCRAM-SHA-256 or SCRAM-SHA-512"),
+    ({"sasl": {"PLAIN": "x"}}, "sasl={'PLAIN': 'x'} is not PLAIN or SCRAM-SHA-256 or SCRAM-SHA-512 or OAUTHBEARER"),
     ({"listeners": "0.0.0.0:9092"}, 'listeners: needs a list of Listener("0.0.0.0", 9092)'),
     ({"register": "headers.toml"}, "register: a HeaderRegister, not str"),
 ]

@@ -275,7 +275,7 @@ def ran(*command: str, **how: Any) -> tuple[list[Any], str]:
     return [json.loads(line) for line in process.stdout.splitlines()], process.stderr.decode()
 
 
-@pytest.mark.parametrize("name", ["/dev/stdin", "-"])
+@pytest.mark.parametrize("name", ["-", pytest.param("/dev/stdin", marks=pytest.mark.nightly)])
 @PACKINGS
 def test_the_commands_read_their_standard_input_as_a_file(name: str, packing: Callable[[bytes], bytes]) -> None:
     """More lines than a buffer takes, so that none is read twice or left out."""

@@ -135,6 +135,8 @@ TOKENS = [
         [b"n,,n=alice,r=" + b"*" * 13, b"*" * 22],
     ),
     ("GSSAPI", [b"\x60" + SECRET, SECRET, SECRET], [SECRET, SECRET], [b"*" * 14, b"*" * 13, b"*" * 13]),
+    ("GSSAPI", [b"\x60\0alice\0" + SECRET], [SECRET], [b"*" * 21]),
+    ("OAUTHBEARER", [b"n,,\x01auth=Bearer " + SECRET + b"\x01\x01"], [b""], [b"*" * 31]),
 ]
 
 
@@ -161,6 +163,41 @@ def test_bare_tokens_after_the_first_handshake_are_written_over(
     assert pass_on(after) == after
     told = response(messages.MetadataResponse(brokers=[], topics=[]), 12)
     assert pass_on(told, by_client=False) == told
+
+
+BEARER = b"n,,\x01auth=Bearer " + SECRET + b"\x01logicalCluster=lkc-1\x01\x01"
+KERBEROS = b"\x60\x82\x02\x00" + SECRET + b"\0alice\0" + SECRET  # a token may well have two zeros
+OTHERS = [
+    ("OAUTHBEARER", [BEARER]),
+    ("OAUTHBEARER", [b"n,a=alice," + BEARER[3:]]),
+    ("GSSAPI", [KERBEROS, b"", b"\x05\x04\0\0" + SECRET]),
+    ("GSSAPI", [b"\0alice\0" + SECRET]),
+    ("PLAIN", [b"\x60\x82\0alice\0" + SECRET]),
+    ("AWS_MSK_IAM", [b'{"x-amz-security-token": "' + SECRET + b'"}', b"n,,n=alice,r=" + SECRET]),
+    ("OAUTHBEARER\0", [b"\0alice\0" + SECRET]),
+]
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize(("mechanism", "tokens"), OTHERS, ids=[row[0] for row in OTHERS])
+def test_of_mechanisms_whose_tokens_name_nobody_nothing_is_kept(
+    mechanism: str, tokens: list[bytes], version: int
+) -> None:
+    redaction = Redaction()
+    for number, name in enumerate(["PLAIN", mechanism]):  # what the last one names holds: KIP-368
+        redaction.passed(request(messages.SaslHandshakeRequest(mechanism=name), 1, number), by_client=True)
+    for token in tokens:
+        data = request(messages.SaslAuthenticateRequest(auth_bytes=token), 2 * version)
+        assert redaction.passed(data, by_client=True) == (covered(data, token) if token else data)
+        told = messages.SaslAuthenticateResponse(auth_bytes=SECRET, session_lifetime_ms=1000)
+        answer = response(told, 2 * version)
+        assert redaction.passed(answer, by_client=False) == covered(answer, SECRET)
+
+
+def test_without_a_handshake_only_what_is_text_names_somebody() -> None:
+    for token in (BEARER, KERBEROS, b"\x05\x04\0\0" + SECRET):
+        data = request(messages.SaslAuthenticateRequest(auth_bytes=token), 2)
+        assert kept(data) == covered(data, token)
 
 
 def test_what_cannot_be_read_is_written_over_behind_what_tells_what_it_is() -> None:

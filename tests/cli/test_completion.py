@@ -1,4 +1,4 @@
-"""What a shell offers when Tab is pressed: in processes, as shells ask."""
+"""What a shell offers when Tab is pressed; in processes, as shells ask, in the end."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from pathlib import Path
 
 import pytest
 
+from tagwire.cli import main
 from tagwire.client import Admin
 
 from ..client.fake_broker import FakeCluster, Silence
+from ..values.registry_server import Answer, registry_server
 
 SHELLS = ("bash", "zsh", "fish")
 
 
 @pytest.fixture
-def complete(bootstrap):
+def complete(bootstrap, monkeypatch, capsys):
     """What is offered behind a line, its last word begun; nothing may be said on stderr."""
 
     def complete(*words, **environment):
         line = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
-        ran = subprocess.run(
-            [sys.executable, "-m", "tagwire"],
-            env={**os.environ, "TAGWIRE_BOOTSTRAP": bootstrap, **environment, "_TAGWIRE_COMPLETE": "complete_bash"}
-            | line,
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-        assert ran.stderr == ""
-        return ran.stdout.split()
+        with monkeypatch.context() as during:
+            asked = {"TAGWIRE_BOOTSTRAP": bootstrap, **environment, "_TAGWIRE_COMPLETE": "complete_bash", **line}
+            for name, value in asked.items():
+                during.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main([])
+        said = capsys.readouterr()
+        assert (ended.value.code, said.err) == (0, "")
+        return said.out.split()
 
     return complete
 
@@ -57,6 +57,11 @@ def named(fill, bootstrap):
         (("tagwire", "capture", "show", "--api", "Prod"), ["Produce"]),
         (("tagwire", "versions", "--against", "3.9"), ["3.9"]),
         (("tagwire", "configs", "describe", "broker_"), ["broker_logger/"]),
+        (("tagwire", "acls", "add", "--operation", "alter"), ["alter", "alter_configs"]),
+        (("tagwire", "acls", "list", "--resource-pattern-type", "p"), ["prefixed"]),
+        (("tagwire", "users", "add", "--mechanism", "SCRAM-SHA-5"), ["SCRAM-SHA-512"]),
+        (("tagwire", "quotas", "alter", "--reset", "prod"), ["producer_byte_rate"]),
+        (("tagwire", "elect-leaders", "--election-type", "u"), ["unclean"]),
     ],
     ids=lambda value: " ".join(value),
 )
@@ -66,9 +71,10 @@ def test_commands_options_messages_and_apis_are_offered(complete, words, offered
 
 def test_topics_and_groups_are_asked_of_the_cluster(complete, named):
     begun = named[:-1]
-    for words in (("consume",), ("topics", "describe"), ("lag", "--topic"), ("land",)):
+    for words in (("consume",), ("topics", "describe"), ("lag", "--topic"), ("land",), ("acls", "add", "--topic")):
         assert complete("tagwire", *words, begun) == [named]
     assert complete("tagwire", "configs", "describe", f"topic/{begun}") == [f"topic/{named}"]
+    assert complete("tagwire", "features", "upgrade", "group.") == ["group.version="]
     for words in (("groups", "describe"), ("lag", "--group"), ("consume", "t", "--group")):
         assert complete("tagwire", *words, f"readers-of-{begun}") == [f"readers-of-{named}"]
 
@@ -89,6 +95,18 @@ def test_a_cluster_that_cannot_be_asked_offers_nothing_in_silence(complete):
         assert complete("tagwire", "consume", "t", TAGWIRE_BOOTSTRAP=silent.bootstrap) == []
     assert complete("tagwire", "consume", "t", TAGWIRE_BOOTSTRAP="no address at all") == []
     assert complete("tagwire", "consume", "-X", "security.protocol=nonsense", "t") == []
+
+
+def test_subjects_are_asked_of_the_registry(complete):
+    with registry_server() as registry:
+        registry.add("orders-value", '"int"')
+        named = {"TAGWIRE_REGISTRY": registry.url}
+        for command in ("show", "check", "register", "list"):
+            assert complete("tagwire", "schema", command, "ord", **named) == ["orders-value"]
+        assert complete("tagwire", "schema", "show", "--registry", registry.url, "ord") == ["orders-value"]
+        registry.misbehave = lambda request: Answer(silence=30)
+        assert complete("tagwire", "schema", "show", "ord", **named) == []
+    assert complete("tagwire", "schema", "show", "ord", TAGWIRE_REGISTRY="no URL at all") == []
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
+from types import ModuleType
 
 import pytest
 
-from tagwire.rpc import ScramServer, scram_credential
+from tagwire.rpc import OAuthBearerServer, ScramServer, ValidatedToken, scram_credential
 
 from ..client.admin_responses import SERVED, Looked
 from ..client.fake_broker import FakeCluster
@@ -141,3 +143,41 @@ def test_a_file_of_properties_that_is_not_utf_8_is_told_without_what_it_holds(ru
 def test_a_property_that_cannot_be_is_named(run):
     ran = run("-X", "security.protocol=TLS", "topics")
     assert (ran.code, "security_protocol='TLS'" in ran.err) == (2, True)
+
+
+CLIENT_CREDENTIALS = [
+    "security.protocol=SASL_PLAINTEXT",
+    "sasl.mechanism=OAUTHBEARER",
+    "sasl.oauthbearer.client.id=loader",
+    f"sasl.oauthbearer.client.secret={PASSWORD}",
+]
+
+
+def test_a_token_comes_from_a_function_that_the_file_names(run, properties, monkeypatch):
+    module = ModuleType("tokens_of_ours")
+    module.fetch = lambda: "a.b-c"
+    monkeypatch.setitem(sys.modules, "tokens_of_ours", module)
+    seen = []
+
+    def validated(token, extensions):
+        seen.append(token)
+        return ValidatedToken("loader")
+
+    handler = "sasl.login.callback.handler.class=tokens_of_ours:fetch"
+    with FakeCluster(sasl={"OAUTHBEARER": lambda: OAuthBearerServer(validated)}) as cluster:
+        cluster.topic("t")
+        path = properties(*CLIENT_CREDENTIALS[:2], handler)
+        assert run("topics", "--bootstrap", cluster.bootstrap, "--properties", path).code == 0
+    assert seen == ["a.b-c"]
+
+
+def test_an_endpoint_that_is_away_is_told_without_the_secret(run, properties):
+    away = [
+        "sasl.oauthbearer.token.endpoint.url=http://127.0.0.1:1/token",
+        "sasl.login.retry.backoff.max.ms=1",
+    ]
+    with FakeCluster(sasl={"OAUTHBEARER": lambda: OAuthBearerServer(lambda token, extensions: None)}) as cluster:
+        ran = run("topics", "--bootstrap", cluster.bootstrap, "--properties", properties(*CLIENT_CREDENTIALS, *away))
+    assert ran.code == 2
+    assert "token endpoint http://127.0.0.1:1/token: Connection refused" in ran.err
+    assert PASSWORD not in ran.out + ran.err

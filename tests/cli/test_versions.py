@@ -64,7 +64,7 @@ def test_versions_that_are_deprecated_or_not_to_be_used_are_marked(run, modern):
     ran = run("versions", modern.bootstrap)
     lines = {line.split()[0]: line for line in ran.out.splitlines()}
     assert lines["API"].split() == ["API", "127.0.0.1", "tagwire", "marked"]
-    assert lines["DescribeAcls"].split() == ["DescribeAcls", "0-1", "deprecated", "0"]
+    assert lines["DescribeAcls"].split() == ["DescribeAcls", "0-1", "1", "deprecated", "0"]
     assert lines["Produce"].split() == ["Produce", f"{PRODUCE[0]}-{PRODUCE[1]}", str(PRODUCE[1])]
     assert re.search(r"^AddPartitionsToTxn +0-5 +3 +do not use 4-5$", ran.out, re.MULTILINE)
     assert "\nAddPartitionsToTxn 4-5 must not be used: for brokers alone" in ran.out

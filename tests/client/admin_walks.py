@@ -11,18 +11,32 @@ import pytest
 
 from tagwire import messages
 from tagwire.client import (
+    ANY_NAME,
     EARLIEST,
     LATEST,
+    AccessControlEntry,
+    AclBinding,
+    AclBindingFilter,
     Append,
     Client,
+    ClientQuotaAlteration,
+    ClientQuotaEntity,
+    ClientQuotaFilter,
     ConfigResource,
     NewTopic,
     OffsetAndMetadata,
+    ResourcePattern,
+    ScramCredentialInfo,
     Subtract,
     TopicPartition,
+    TopicPartitionReplica,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
 from tagwire.client.coordinators import GROUP, coordinators
 from tagwire.errors import Error, KafkaError
+from tagwire.rpc.version_gates import API_VERSIONS_CLIENT_SOFTWARE
+from tagwire.spec.api_keys import ApiKey
 
 from ..limits import stretch
 from .walks import SECONDS, Kind, Walk, until
@@ -254,6 +268,83 @@ class AdminWalks:
 
         until(lambda: filled() == {(topic, 0): False, (topic, 1): True})
         assert walk.admin.describe_log_dirs().keys() == walk.client.metadata([]).brokers.keys()
+
+    def test_a_replica_is_told_where_it_is_and_that_it_cannot_go_nowhere(self, walk: Walk) -> None:
+        walk.needs("DescribeLogDirs", "AlterReplicaLogDirs")
+        topic = walk.topic()
+        (leader,) = [found.partitions[0].leader for found in walk.admin.list_topics() if found.name == topic]
+        replica = TopicPartitionReplica(topic, 0, leader)
+        found = walk.admin.describe_replica_log_dirs([replica])[replica]
+        assert found.path in {one.path for one in walk.admin.describe_log_dirs(leader)[leader]}
+        assert found.future_path is None
+        with pytest.raises(KafkaError, match=f"move replica {topic}-0 on broker {leader}") as caught:
+            walk.admin.alter_replica_log_dirs({replica: "/nowhere"})
+        assert caught.value.error is Error.LOG_DIR_NOT_FOUND
+
+    def test_what_is_where_it_should_be_is_neither_moved_nor_elected(self, walk: Walk) -> None:
+        walk.needs("AlterPartitionReassignments", "ListPartitionReassignments", "ElectLeaders")
+        at = TopicPartition(walk.topic(), 0)
+        (replicas,) = [found.partitions[0].replicas for found in walk.admin.list_topics() if found.name == at.topic]
+        walk.admin.alter_partition_reassignments({at: replicas})
+        assert walk.admin.list_partition_reassignments(at) == {}
+        with pytest.raises(KafkaError, match=f"reassign partition {at}") as caught:
+            walk.admin.alter_partition_reassignments({at: None})
+        assert caught.value.error is Error.NO_REASSIGNMENT_IN_PROGRESS
+        with pytest.raises(KafkaError, match=f"reassign partition {at}") as caught:
+            walk.admin.alter_partition_reassignments({at: [*replicas, 99]})
+        assert caught.value.error is Error.INVALID_REPLICA_ASSIGNMENT
+        assert walk.admin.elect_leaders("preferred", at) == {at: False}
+        assert walk.admin.elect_leaders("unclean", at) == {at: False}
+
+    def test_features_are_described_as_of_now(self, walk: Walk) -> None:
+        if walk.client.versions()[ApiKey.API_VERSIONS][1] < API_VERSIONS_CLIENT_SOFTWARE:
+            pytest.skip(f"{walk.kind.name} tells no features")
+        found = walk.admin.describe_features()
+        assert found.finalized.keys() <= found.supported.keys()
+        assert found == walk.client.features()
+
+    def test_scram_users_are_set_described_and_deleted(self, walk: Walk) -> None:
+        walk.needs("DescribeUserScramCredentials", "AlterUserScramCredentials")
+        user = walk.name()
+        walk.admin.alter_user_scram_credentials(
+            UserScramCredentialUpsertion(user, "SCRAM-SHA-256", "secret", iterations=8192)
+        )
+        until(lambda: user in walk.admin.describe_user_scram_credentials())
+        assert walk.admin.describe_user_scram_credentials(user) == {user: [ScramCredentialInfo("SCRAM-SHA-256", 8192)]}
+        deletion = UserScramCredentialDeletion(user, "SCRAM-SHA-256")
+        walk.admin.alter_user_scram_credentials(deletion)
+        until(lambda: user not in walk.admin.describe_user_scram_credentials())
+        with pytest.raises(KafkaError, match=f"alter SCRAM user '{user}'") as caught:
+            walk.admin.alter_user_scram_credentials(deletion)
+        assert caught.value.error is Error.RESOURCE_NOT_FOUND
+        with pytest.raises(KafkaError, match=f"describe SCRAM user '{user}'") as caught:
+            walk.admin.describe_user_scram_credentials([user])
+        assert caught.value.error is Error.RESOURCE_NOT_FOUND
+
+    def test_client_quotas_are_set_described_and_taken_away(self, walk: Walk) -> None:
+        walk.needs("DescribeClientQuotas", "AlterClientQuotas")
+        entity = ClientQuotaEntity(user=walk.name(), client_id="app")
+        wanted, quotas = ClientQuotaFilter(user=entity.user, client_id=ANY_NAME), {"producer_byte_rate": 1e9}
+        walk.admin.alter_client_quotas(ClientQuotaAlteration(entity, quotas), validate_only=True)
+        assert walk.admin.describe_client_quotas(wanted) == {}
+        walk.admin.alter_client_quotas(ClientQuotaAlteration(entity, quotas))
+        until(lambda: walk.admin.describe_client_quotas(wanted) == {entity: quotas})
+        walk.admin.alter_client_quotas(ClientQuotaAlteration(entity, {"producer_byte_rate": None}))
+        until(lambda: walk.admin.describe_client_quotas(wanted) == {})
+        with pytest.raises(KafkaError, match=f"alter quotas of user '{entity.user}', client-id 'app'") as caught:
+            walk.admin.alter_client_quotas(ClientQuotaAlteration(entity, {"no_such_rate": 1}))
+        assert caught.value.error is Error.INVALID_REQUEST
+
+    def test_without_an_authorizer_there_are_no_acls(self, walk: Walk) -> None:
+        walk.needs("DescribeAcls", "CreateAcls", "DeleteAcls")
+        acl = AclBinding(ResourcePattern("topic", walk.name()), AccessControlEntry("User:alice", "read"))
+        with pytest.raises(KafkaError) as described:
+            walk.admin.describe_acls()
+        with pytest.raises(KafkaError) as created:
+            walk.admin.create_acls(acl)
+        with pytest.raises(KafkaError) as deleted:
+            walk.admin.delete_acls(AclBindingFilter())
+        assert {caught.value.error for caught in (described, created, deleted)} == {Error.SECURITY_DISABLED}
 
 
 def _coordinator(walk: Walk, group: str) -> int:

@@ -154,6 +154,7 @@ class FakeCluster:
     Args:
         tls: what connections are wrapped in.
         sasl: mechanisms of which a client must pass one.
+        max_session_s: how long it may go on then without passing it again; 0 for ever.
     """
 
     def __init__(
@@ -167,6 +168,7 @@ class FakeCluster:
         self.served = dict(SERVED if served is None else served)
         self.tls = tls
         self.sasl = sasl
+        self.max_session_s = 0.0
         if sasl is not None:
             self.served.update(SASL)
         self.topics: dict[str, list[FakePartition]] = {}
@@ -463,7 +465,8 @@ class FakeBroker:
 
     def _serve(self, sock: socket.socket) -> None:
         connection = Connection("broker", served=self.cluster.served)
-        gate = None if self.cluster.sasl is None else Gate(self.cluster.sasl)
+        sasl, longest = self.cluster.sasl, self.cluster.max_session_s
+        gate = None if sasl is None else Gate(sasl, max_session_s=longest)
         try:
             if self.cluster.tls is not None:
                 sock = self.cluster.tls.wrap_socket(sock, server_side=True)
@@ -472,10 +475,13 @@ class FakeBroker:
                 while True:
                     while (event := connection.next_event()) is NEED_DATA:
                         connection.receive(sock.recv(65536))
-                    if isinstance(event, Request) and gate is not None and event.api_key != 18 and not gate.username:
+                    if isinstance(event, Request) and gate is not None and not gate.admits(event.api_key):
+                        return
+                    if isinstance(event, Request) and gate is not None and event.api_key in (17, 36):
                         if not self._admit(sock, connection, gate, event):
                             return
-                    elif not isinstance(event, Request | UnsupportedApiVersions) or not self._reply(
+                        continue
+                    if not isinstance(event, Request | UnsupportedApiVersions) or not self._reply(
                         sock, connection, event
                     ):
                         return
@@ -483,10 +489,8 @@ class FakeBroker:
             return
 
     def _admit(self, sock: socket.socket, connection: Connection, gate: Gate, event: Request) -> bool:
-        """One step of SASL. False ends the connection: refused, or something else was requested before its time."""
-        step = {17: gate.handshake, 36: gate.authenticate}.get(event.api_key)
-        if step is None:
-            return False
+        """One step of SASL. False ends the connection: refused."""
+        step = gate.handshake if event.api_key == 17 else gate.authenticate
         with self.cluster.lock:
             self.cluster.seen.append((self.node, api_name(event.api_key), event.version, None))
         sock.sendall(connection.send_response(event, step(event.decode())))

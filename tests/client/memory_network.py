@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 from tagwire import messages
+from tagwire.client.aside import Aside
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.connection_settings import ConnectionState, ResolvedAddress
 from tagwire.client.scheduling import NEVER, Result, Work
@@ -73,7 +74,7 @@ class MemoryDriver:
         return 1_700_000_000 + self._clock
 
     def register(self, connection: BrokerConnection) -> None:
-        connection.attach(self._changed)
+        connection.attach(self._changed, self._begin_aside)
 
     def run(self, work: Work[Result]) -> Result:
         """What a coroutine gives or raises, in no time."""
@@ -102,6 +103,9 @@ class MemoryDriver:
         """Keeps nothing of connections that have ended, and of what was to happen to them."""
         self._peers = {connection: peer for connection, peer in self._peers.items() if not connection.closed}
         self._events.clear()
+
+    def _begin_aside(self, connection: BrokerConnection, aside: Aside) -> None:
+        aside.begin(lambda: self.after(0, lambda: connection.aside_done(aside)), None)
 
     def _step(self, until: float) -> None:
         """The next event, or the time that somebody waits for."""
@@ -186,7 +190,11 @@ class _Peer:
         self._driver = driver
         self._cluster = cluster
         self._protocol = Connection("broker", served=cluster.served)
-        self._gate = None if cluster.sasl is None else Gate(cluster.sasl)
+        self.gate = None
+        if cluster.sasl is not None:
+            self.gate = Gate(
+                cluster.sasl, max_session_s=cluster.max_session_s, clock=driver.now, wall=driver.wall_clock
+            )
 
     def receive(self, connection: BrokerConnection, data: bytes) -> None:
         if connection.closed or self._driver._peers.get(connection) is not self:
@@ -225,13 +233,14 @@ class _Peer:
         cluster, api = self._cluster, api_name(event.api_key)
         message = event.decode()
         cluster.seen.append((self.node, api, event.version, message))
-        if self._gate is not None and event.api_key != 18 and not self._gate.username:
-            if isinstance(message, messages.SaslHandshakeRequest):
-                return self._protocol.send_response(event, self._gate.handshake(message)), 0.0
-            assert isinstance(message, messages.SaslAuthenticateRequest)
-            return self._protocol.send_response(event, self._gate.authenticate(message)), 0.0
         action = cluster.next_action(api)
-        if isinstance(action, Close):
+        if isinstance(message, messages.SaslHandshakeRequest | messages.SaslAuthenticateRequest) and action is None:
+            assert self.gate is not None
+            assert self.gate.admits(event.api_key)
+            is_handshake = isinstance(message, messages.SaslHandshakeRequest)
+            told = self.gate.handshake(message) if is_handshake else self.gate.authenticate(message)
+            return self._protocol.send_response(event, told), 0.0
+        if isinstance(action, Close) or not (self.gate is None or self.gate.admits(event.api_key)):
             return None, 0.0
         if isinstance(action, Silence):
             self._protocol.send_response(event, None)

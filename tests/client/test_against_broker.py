@@ -44,13 +44,13 @@ def test_what_does_not_exist_is_named(bootstrap: str) -> None:
 
 def test_a_deleted_topic_ends_a_reader(bootstrap: str) -> None:
     with Client(bootstrap, timeout=2) as client:
-        Admin(client).create_topics([NewTopic("doomed")])
+        Admin(client).create_topics([NewTopic("deleted")])
         with Producer(client) as producer:
-            producer.send("doomed", b"v")
-        reader = Reader(client, {("doomed", 0): 0}, max_wait_ms=10)
+            producer.send("deleted", b"v")
+        reader = Reader(client, {("deleted", 0): 0}, max_wait_ms=10)
         assert next(reader).num_rows == 1
-        Admin(client).delete_topics(["doomed"])
-        with pytest.raises(KafkaError, match="topic 'doomed'"):
+        Admin(client).delete_topics(["deleted"])
+        with pytest.raises(KafkaError, match="topic 'deleted'"):
             next(reader)
 
 

@@ -273,6 +273,23 @@ def test_a_static_leader_that_comes_back_skips_the_assignment_and_watches_all_to
     scene.until(lambda: len(again.owned) == 6, 20)
 
 
+def test_a_static_member_that_goes_while_it_gives_partitions_up_still_has_them_assigned_to_others(
+    scene: ClassicScene,
+) -> None:
+    """It is given its old assignment back without a rebalance, and has nothing left to give up."""
+    first, one = scene.member((CooperativeStickyAssignor,), instance_id="a")
+    scene.until(lambda: scene.settled(one))
+    revoke = one.revoke
+
+    async def revoke_too_late(given_up: Any) -> None:
+        await revoke(given_up)
+        first._reset("consumer poll timeout has expired.", keeps_id=False)
+
+    one.revoke = revoke_too_late  # type: ignore[method-assign]
+    _, two = scene.member((CooperativeStickyAssignor,), instance_id="b")
+    scene.until(lambda: bool(two.owned) and scene.settled(one, two))
+
+
 def test_of_two_with_one_instance_id_the_earlier_one_ends(scene: ClassicScene) -> None:
     first, one = scene.member(instance_id="a")
     scene.until(lambda: scene.settled(one))
@@ -443,3 +460,13 @@ def test_the_wait_of_a_member_in_no_group_is_for_its_subscription(scene: Classic
     membership.subscribe(frozenset({"t"}), None)
     membership.polled(scene.driver.now())
     scene.until(lambda: scene.settled(handler))
+
+
+def test_metadata_is_asked_for_in_the_order_of_names(scene: ClassicScene) -> None:
+    def asked() -> list[list[str | None]]:
+        return [[topic.name for topic in request.topics or ()] for request in scene.cluster.requests("Metadata")]
+
+    topics = tuple(f"t{n}" for n in range(20))
+    scene.member(topics=topics)
+    scene.until(lambda: any(asked()))
+    assert all(names == sorted(topics) for names in asked() if names)

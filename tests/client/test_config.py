@@ -129,7 +129,7 @@ REFUSED = [
     ("ssl.truststore.location", "/x.jks", "only PEM files"),
     ("ssl.endpoint.identification.algorithm", "ldap", "allowed is https, or nothing"),
     ("security.providers", "x", "not supported"),
-    ("sasl.kerberos.service.name", "x", "not supported"),
+    ("sasl.kerberos.kinit.cmd", "x", "not supported"),
     ("transaction.timeout.ms", "0", "a whole number from 1"),
     ("max.in.flight.requests.per.connection", "0", "a whole number from 1"),
     ("acks", "2", "acks=2: allowed is all, 0 or 1"),

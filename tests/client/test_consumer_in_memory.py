@@ -83,6 +83,21 @@ def test_records_read_one_by_one_count_as_given_up_to_the_one_that_was_asked_for
     assert next(reader, None) is None
 
 
+def test_the_position_is_where_the_first_record_comes_from_before_any_was_given() -> None:
+    room = Room()
+    consumer = room.consumer(max_poll_records=10)
+    for count in (0, 30):
+        if count:
+            room.fill(count)
+        consumer.call(consumer.core.assign([AT]))
+        assert consumer.call(consumer.core.position(AT, 10)) == 0
+        room.pass_time(1.0)  # what there is was fetched
+        assert consumer.call(consumer.core.position(AT, 10)) == 0
+        consumer.call(consumer.core.commit(None, None))
+        assert room.committed == {AT: 0}
+    assert offsets(consumer.drained(10)) == [*range(10)]
+
+
 def test_a_partition_that_is_paused_while_its_records_are_read_goes_on_where_it_was() -> None:
     room = Room(2)
     room.fill(10)

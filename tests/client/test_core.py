@@ -20,16 +20,20 @@ from tagwire.records import Record
 
 OUTSIDE = {"asyncio", "concurrent", "select", "selectors", "socket", "threading", "time"}
 
-# the drivers, and what callers' threads and tasks wait in
+# the drivers, what callers' threads and tasks wait in, and where tokens are had while nobody waits
 FACES = {
     "aio/asyncio_driver.py",
     "aio/consumer.py",
     "aio/core_task.py",
     "aio/loop_completion.py",
     "aio/producer.py",
+    "aio/reader.py",
+    "aside.py",
     "blocking_driver.py",
     "consuming/consumer.py",
     "core_thread.py",
+    "oauth_endpoint.py",
+    "oauth_login.py",
     "producing/blocking_completion.py",
     "producing/delivery.py",
     "producing/producer.py",

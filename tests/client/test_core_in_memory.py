@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from tagwire.client.admin.core import AdminCore
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient
-from tagwire.client.scheduling import gather
+from tagwire.client.scheduling import gather, sleep
 from tagwire.client.security import Security
 from tagwire.codec import MessageObject
 from tagwire.errors import AuthenticationError, ConnectError, ConnectionLostError, RequestTimeoutError, TagwireError
@@ -25,6 +26,7 @@ from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 from tagwire.rpc import ScramServer, scram_credential
 
+from . import memory_network
 from .fake_broker import Close, FakeCluster, Late, Silence
 from .memory_network import LATENCY, MemoryDriver
 
@@ -177,6 +179,38 @@ def test_a_broker_that_accepts_and_says_nothing_is_told_by_the_request_that_it_d
     with pytest.raises(RequestTimeoutError, match="did not answer ApiVersions within"):
         driver.run(client.connection(None, driver.now() + 5))
     assert driver.now() == pytest.approx(1005)
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_a_connection_goes_on_to_be_opened_for_the_next_who_waits(
+    monkeypatch: pytest.MonkeyPatch, brokers: int
+) -> None:
+    monkeypatch.setattr(memory_network, "LATENCY", 0.4)  # more round trips until it is ready than fit in a timeout
+    cluster = FakeCluster(brokers)
+    driver, client = network(cluster)
+    for _ in range(4):
+        with suppress(ConnectError, RequestTimeoutError):
+            assert driver.run(client.connection(None, driver.now() + 0.7)).is_ready
+            break
+    else:
+        pytest.fail("it never gets there")
+    assert len([state for _, state in driver.trace if state.startswith("RESOLVING")]) <= brokers
+
+
+def test_a_connection_that_nobody_waits_for_any_more_is_given_up_after_the_setup_timeout() -> None:
+    cluster = FakeCluster()
+    driver, client = network(cluster)
+    cluster.script("ApiVersions", Silence())
+    with pytest.raises(RequestTimeoutError, match=r"did not answer ApiVersions within 1\.0 s"):
+        driver.run(client.connection(None, driver.now() + 1))
+
+    async def do_nothing(seconds: float) -> None:
+        await sleep(driver.now() + seconds)
+
+    driver.run(do_nothing(8.9))
+    assert client.is_connected
+    driver.run(do_nothing(0.2))
+    assert not client.is_connected
 
 
 def test_a_silent_broker_holds_up_nobody_who_waits_for_another() -> None:

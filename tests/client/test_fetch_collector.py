@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tagwire import records
-from tagwire.client.fetch_collector import FetchCollector, decoder_of
+from tagwire.client.fetch_collector import FetchCollector
 from tagwire.client.fetch_positions import CompletedFetch, FetchBuffer, FetchFailure, FetchPosition
 from tagwire.client.reader_settings import DecodingSettings
+from tagwire.client.record_decoder import decoder_of
 from tagwire.errors import CorruptRecordError, DecodeError, Error, KafkaError
 from tagwire.partitions import TopicPartition
 from tagwire.records import HeaderSerdes, Record

@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from random import Random
 from typing import Any, Final
 
@@ -21,19 +21,30 @@ import pytest
 from tagwire import messages
 from tagwire.broker import Broker
 from tagwire.client import (
+    ANY_NAME,
     EARLIEST,
+    AccessControlEntry,
+    AclBinding,
+    AclBindingFilter,
     Admin,
     Client,
+    ClientQuotaAlteration,
+    ClientQuotaEntity,
+    ClientQuotaFilter,
     Committed,
     ConfigResource,
     Consumer,
     NewTopic,
     Producer,
     Reader,
+    ResourcePattern,
+    ResourcePatternFilter,
     TopicPartition,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
 from tagwire.client.versions import OURS
-from tagwire.errors import TagwireError
+from tagwire.errors import KafkaError, TagwireError
 from tagwire.rpc import api_name, encode_response_header
 
 from ..kernel.differential.mutations import MUTATION_WEIGHTS, MUTATIONS
@@ -141,6 +152,41 @@ def administer_transactions(client: Client) -> None:
     admin.fence_producers(["nobody"])
 
 
+def administer_access(client: Client) -> None:
+    """A refusal is an answer, too: the broker before which this runs has no authorizer."""
+    admin = Admin(client)
+    acl = AclBinding(ResourcePattern("topic", "topic"), AccessControlEntry("User:alice", "read"))
+    set_quota, reset_quota = (
+        ClientQuotaAlteration(ClientQuotaEntity(ip="::1"), {"connection_creation_rate": rate}) for rate in (9, None)
+    )
+    for call in (
+        lambda: admin.create_acls(acl),
+        lambda: admin.describe_acls(),
+        lambda: admin.delete_acls(AclBindingFilter(ResourcePatternFilter("topic", "topic"))),
+        lambda: admin.alter_user_scram_credentials(UserScramCredentialUpsertion("alice", "SCRAM-SHA-256", "secret")),
+        lambda: admin.describe_user_scram_credentials(),
+        lambda: admin.alter_user_scram_credentials(UserScramCredentialDeletion("alice", "SCRAM-SHA-256")),
+        lambda: admin.alter_client_quotas(set_quota),
+        lambda: admin.describe_client_quotas(ClientQuotaFilter(ip=ANY_NAME)),
+        lambda: admin.alter_client_quotas(reset_quota),
+    ):
+        with suppress(KafkaError):
+            call()
+
+
+def administer_replicas(client: Client) -> None:
+    admin = Admin(client)
+    for broker in admin.describe_log_dirs(partitions=[AT]):
+        for replica, found in admin.describe_replica_log_dirs([(*AT, broker)]).items():
+            admin.alter_replica_log_dirs({replica: found.path or "/"})
+        admin.alter_partition_reassignments({AT: [broker]})
+    admin.list_partition_reassignments()
+    admin.elect_leaders("preferred", AT)
+    admin.elect_leaders()
+    admin.list_config_resources()
+    admin.describe_features()
+
+
 def look(client: Client) -> None:
     admin = Admin(client)
     admin.describe_cluster()
@@ -161,11 +207,14 @@ STORIES: tuple[Callable[[Client], None], ...] = (
     administer_configs,
     administer_groups,
     administer_transactions,
+    administer_access,
+    administer_replicas,
     look,
 )
 ASKED_BY_NO_STORY = {
     "SaslAuthenticate",
     "SaslHandshake",
+    "UpdateFeatures",
     "WriteTxnMarkers",
 }
 """Of the APIs that our client asks for; their answers are mutated with those of all APIs, by tests/kernel/differential.

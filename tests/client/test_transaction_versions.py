@@ -153,7 +153,7 @@ FATAL = [
 
 
 @pytest.mark.parametrize(("api", "version", "error", "fenced"), FATAL)
-def test_what_dooms_the_producer_is_raised_ever_after(
+def test_what_is_fatal_to_the_producer_is_raised_ever_after(
     cluster: FakeCluster, api: str, version: int, error: Error, fenced: bool
 ) -> None:
     Coordinator(cluster, version)

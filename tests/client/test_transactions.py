@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import pickle
 import threading
+import time
 import uuid
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 
@@ -16,6 +18,7 @@ from tagwire.client import (
     EARLIEST,
     Admin,
     Client,
+    Consumer,
     GroupMetadata,
     NewTopic,
     Producer,
@@ -397,3 +400,29 @@ def test_a_record_that_cannot_be_written_does_not_fail_the_transaction(client: C
                 producer.send(topic, "text")  # type: ignore[arg-type]
             producer.send(topic, b"bytes")
     assert read(client, topic) == [b"bytes"]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_offsets_of_a_consumer_that_was_thrown_out_of_its_group_are_refused(
+    bootstrap: str, topic: str, name: str, protocol: Literal["classic", "consumer"]
+) -> None:
+    """Told to be of nobody, a broker would take them: the next owner's work would be committed twice."""
+    with Producer(bootstrap) as producer:
+        producer.send(topic, b"1")
+    with (
+        Consumer(bootstrap, group=name, protocol=protocol, max_poll_interval=1.0, offset_reset="earliest") as consumer,
+        Producer(bootstrap, transactional_id=name) as producer,
+    ):
+        consumer.subscribe(topic)
+        assert consumer.consume(1, 30)
+        positions = consumer.positions()
+        deadline = time.monotonic() + 30
+        while consumer._core.work.is_member:  # until it is thrown out, for it does not poll
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        producer.init_transactions()
+        producer.begin_transaction()
+        with pytest.raises(KafkaError, match=r"UNKNOWN_MEMBER_ID|ILLEGAL_GENERATION|STALE_MEMBER_EPOCH|FENCED_MEMBER"):
+            producer.send_offsets(positions, consumer.group_metadata())
+        producer.abort_transaction()
+        assert consumer.committed() == {}

@@ -37,13 +37,12 @@ def parameters(kind: type) -> set[str]:
 
 ABSENT: dict[str, Callable[[], bool]] = {
     "share groups": lambda: not SPOKEN & {"ShareGroupHeartbeat", "ShareFetch"},
-    "a schema registry": lambda: nowhere("schema", "avro", "protobuf", "serializer"),
-    "OAUTHBEARER": lambda: set(MECHANISMS) == {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"},
+    "AWS_MSK_IAM": lambda: set(MECHANISMS) == {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"},
     "JKS": lambda: not any(word in name for name in parameters(tagwire.client.Security) for word in ("jks", "pkcs")),
     "telemetry": lambda: nowhere("telemetry") and not SPOKEN & {"GetTelemetrySubscriptions", "PushTelemetry"},
-    "ACLs": lambda: (
-        nowhere("acl", "quota", "scram", "reassign", "token")
-        and not SPOKEN & {"CreateAcls", "AlterClientQuotas", "AlterUserScramCredentials", "CreateDelegationToken"}
+    "delegation tokens": lambda: (
+        nowhere("delegation", "quorum", "voter", "unregister")
+        and not SPOKEN & {"CreateDelegationToken", "DescribeQuorum", "AddRaftVoter", "UnregisterBroker"}
     ),
     "Windows": lambda: (
         "PollSelector()" in (ROOT / "src" / "tagwire" / "client" / "blocking_driver.py").read_text(encoding="utf-8")

@@ -178,6 +178,22 @@ def test_optional_fields_have_their_values_or_defaults() -> None:
     agrees(schema.message_class, [data[:cut] for data in encoded for cut in range(len(data))], 0)
 
 
+@pytest.mark.parametrize("version", [0, 4])
+def test_text_of_any_length_is_read_as_it_was_written_and_refused_where_it_is_no_utf_8(version: int) -> None:
+    texts = [text for size in range(80) for text in ("x" * size, "x" * size + "é", "é" + "y" * size)]
+    request = messages.HeartbeatRequest
+    rows = [request(group_id=text, generation_id=1, member_id=text[::-1]).encode(version) for text in texts]
+    read = decode_many(request, column(*rows), version)
+    read.validate(full=True)
+    assert read.field("group_id").to_pylist() == texts
+    assert read.field("member_id").to_pylist() == [text[::-1] for text in texts]
+    for at in range(1, 40):
+        bad = rows[3 * 40].replace(b"x" * 40, b"x" * at + b"\xff" + b"x" * (39 - at))
+        told = decode_many(request, column(rows[0], bad, rows[-1]), version, errors="column")
+        assert told.field("error").to_pylist() == [None, refusal(request, bad, version), None]
+        assert told.field("value").field("group_id")[2].as_py() == texts[-1]
+
+
 def test_null_rows_stay_null() -> None:
     read = decode_many(METADATA, column(None, GOOD, None), 13)
     read.validate(full=True)

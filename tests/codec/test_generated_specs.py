@@ -8,7 +8,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, seed
 from hypothesis import strategies as st
 
 from tagwire.codec import MessageObject
@@ -109,13 +109,10 @@ def test_a_message_of_any_spec_cut_short_or_too_long_is_refused(data: st.DataObj
 def test_the_specs_have_every_construct_of_the_language() -> None:
     found: set[str] = set()
 
-    @examples(300)
-    @given(documents())
     def collect(document: dict[str, Any]) -> None:
         found.update(constructs(class_of(document).spec))
 
-    collect()
-    assert found >= {
+    wanted = {
         "a plain message",
         "a message with tags",
         "a message with optional fields",
@@ -140,6 +137,12 @@ def test_the_specs_have_every_construct_of_the_language() -> None:
         "[]uuid",
         "[]float64",
     }
+    # Rare ones come late: how many specs it takes is up to chance, that they come is not.
+    for turn in range(10):
+        seed(turn)(examples(300)(given(documents())(collect)))()
+        if found >= wanted:
+            break
+    assert found >= wanted
 
 
 def constructs(message: Message) -> set[str]:

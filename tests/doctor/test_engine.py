@@ -222,6 +222,7 @@ def test_somebody_elses_module_that_breaks_the_search_is_named(monkeypatch, tmp_
 
 
 @pytest.mark.spark
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_one_record_is_read_through_a_spark_of_its_own(monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
@@ -232,6 +233,7 @@ def test_one_record_is_read_through_a_spark_of_its_own(monkeypatch):
 
 
 @pytest.mark.spark
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_spark_whose_workers_lack_tagwire_says_so(monkeypatch, bare, tmp_path):
     # This environment's packages are the driver's alone: not on the PYTHONPATH, which workers inherit.

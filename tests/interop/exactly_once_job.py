@@ -47,13 +47,13 @@ class FaultySource(TopicDataSource):
 
 
 class FaultyWriter(ExactlyOnceWriter):
-    def __init__(self, fault: str, at: str, options: dict[str, str], schema: StructType, prepared: Any = None) -> None:
-        super().__init__(parse(options), schema, prepared)
+    def __init__(self, fault: str, at: str, options: dict[str, str], schema: StructType, *found: Any) -> None:
+        super().__init__(parse(options), schema, *found)
         self.given = fault, at, options, schema
 
     def __reduce__(self) -> tuple[Any, ...]:
-        _, (_, _, prepared) = super().__reduce__()
-        return FaultyWriter, (*self.given, prepared)
+        _, (_, _, *found) = super().__reduce__()
+        return FaultyWriter, (*self.given, *found)
 
     def is_up(self, kind: str) -> int | None:
         """The number of the fault, if it is of that kind and has not happened."""

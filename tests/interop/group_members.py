@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from kafka_jars import CACHE, MavenError, classpath, fetching, kafka
+from kafka_jars import CACHE, Coordinates, MavenError, classpath, fetching, kafka
 
 from ..limits import stretch
 from .java_process import SMALL
@@ -32,39 +32,40 @@ SECONDS: Final = 40
 BUILD_SECONDS: Final = 300
 
 
-def java() -> tuple[str, ...]:
-    """The command of a member by Kafka's own client.
+def java(program: str = "Member", *beside: Coordinates) -> tuple[str, ...]:
+    """The command of a member by Kafka's own client, or of another program in `members`, with what it needs beside it.
 
     Raises NotRunError: it, or Java, is not to be had.
     """
     if shutil.which("javac") is None:
         raise NotRunError("java and javac (17 or newer) are not both on the PATH")
     try:
-        jars = classpath(f"client-{RELEASE}", [kafka("kafka-clients", RELEASE)], [])
+        name = f"client-{RELEASE}" if not beside else f"{program.lower()}-{RELEASE}"
+        jars = classpath(name, [kafka("kafka-clients", RELEASE), *beside], [])
     except MavenError as error:
         raise NotRunError(f"Kafka {RELEASE}: {error}") from None
-    path, folder = ":".join(map(str, jars)), CACHE / "classes" / f"member-{RELEASE}"
-    source = HERE / "members" / "Member.java"
+    path, folder = ":".join(map(str, jars)), CACHE / "classes" / f"{program.lower()}-{RELEASE}"
+    source = HERE / "members" / f"{program}.java"
     with fetching():
         folder.mkdir(parents=True, exist_ok=True)
-        built = folder / "Member.class"
+        built = folder / f"{program}.class"
         if not built.is_file() or built.stat().st_mtime < source.stat().st_mtime:
             _build(["javac", "-nowarn", "--release", "17", "-d", str(folder), "-cp", path, str(source)], HERE)
-    return ("java", *SMALL, "-cp", f"{folder}:{path}", "Member")
+    return ("java", *SMALL, "-cp", f"{folder}:{path}", program)
 
 
-def franz_go() -> tuple[str, ...]:
-    """The command of a member by franz-go.
+def franz_go(program: str = "member") -> tuple[str, ...]:
+    """The command of a member by franz-go, or of another of its programs.
 
     Raises NotRunError: it, or Go, is not to be had.
     """
     if shutil.which("go") is None:
         raise NotRunError("go is not on the PATH")
-    program = CACHE / "clients" / "franz_go" / "client"
+    path = CACHE / "clients" / "franz_go" / "client"
     with fetching():
-        program.parent.mkdir(parents=True, exist_ok=True)
-        _build(["go", "build", "-o", str(program), "."], HERE / "franz_go")
-    return (str(program), "member")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _build(["go", "build", "-o", str(path), "."], HERE / "franz_go")
+    return (str(path), program)
 
 
 def librdkafka() -> tuple[str, ...]:

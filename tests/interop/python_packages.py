@@ -27,6 +27,8 @@ def fetched(name: str, wanted: Sequence[str], *, alone: bool = False) -> Path:
         NotRunError: they are not to be had.
     """
     place = CACHE / "python" / name
+    if place.is_dir():  # whole: it waits for nobody who fetches something else
+        return place
     with fetching():
         if not place.is_dir():
             _fetch(name, wanted, place, alone=alone)

@@ -4,7 +4,8 @@
 
 Prints a line for each case, `ok NAME` or `FAILED NAME: the error in one line`, and last the version of PySpark. The
 topics that it reads are there before: `flights` with 20 JSON values in two partitions, `copies` and `exact` without
-records, and FOLDER/log/flights-0 is a log of ten records, FOLDER/log/__consumer_offsets-0 one of a commit at 4.
+records, like `typed`, whose values have a schema in the registry that FOLDER/registry says. FOLDER/log/flights-0 is a
+log of ten records, FOLDER/log/__consumer_offsets-0 one of a commit at 4.
 """
 
 from __future__ import annotations
@@ -83,6 +84,38 @@ class Cases:
         rows = self.reader(**{"value.format": "json", "value.schema": "n int"}).load()
         assert rows.agg(F.sum("value.n")).first()[0] == 190
 
+    def avro(self) -> dict[str, str]:
+        return {"value.format": "avro", "schema.registry.url": (self.folder / "registry").read_text()}
+
+    def written_and_read_by_a_registry(self) -> None:
+        rows = self.spark.range(20).selectExpr("named_struct('n', id, 'at', timestamp_seconds(id)) as value")
+        given = {"kafka.bootstrap.servers": self.bootstrap, "topic": "typed", **self.avro()}
+        rows.write.format("tagwire").options(**given).mode("append").save()
+        back = self.reader(subscribe="typed", mode="FAILFAST", **self.avro()).load()
+        assert back.selectExpr("sum(value.n)", "max(unix_seconds(value.at))").first() == (190, 19)
+        few = self.reader(subscribe="typed", **self.avro()).schema("value struct<n:bigint>").load()
+        assert few.agg(F.sum("value.n")).first()[0] == 190
+
+    def stream_by_a_registry(self) -> None:
+        assert self.streamed("typed", subscribe="typed", mode="FAILFAST", **self.avro()) == 20
+
+    def stream_written_by_a_registry(self) -> None:
+        rows = self.reader(True, startingOffsets="earliest").load()
+        rows = rows.selectExpr("named_struct('n', offset, 'at', timestamp) as value")
+        given = {"kafka.bootstrap.servers": self.bootstrap, "topic": "typed", **self.avro()}
+        query = rows.writeStream.format("tagwire").options(**given, checkpointLocation=str(self.folder / "typed-w"))
+        query = query.trigger(availableNow=True).start()
+        assert query.awaitTermination(90)
+        assert self.reader(subscribe="typed", mode="FAILFAST", **self.avro()).load().count() == 40
+
+    def functions_by_a_registry(self) -> None:
+        from tagwire.spark.functions import from_value, to_value
+
+        rows = self.spark.range(3).selectExpr("named_struct('n', id, 'at', timestamp_seconds(id)) as value")
+        packed = rows.select(to_value("value", self.avro(), topic="typed", mode="FAILFAST").alias("v"))
+        read = packed.select(from_value("v", self.avro(), topic="typed", mode="FAILFAST").alias("r"))
+        assert read.agg(F.sum("r.n")).first()[0] == 3
+
     def filters(self) -> None:
         self.spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
         try:
@@ -155,15 +188,12 @@ class Cases:
     def land(self) -> None:
         from tagwire.spark.jobs.land import BatchSettings, land
 
+        small = BatchSettings(batch_offsets=8)
         for rows in (20, 0):
-            report = land(
-                self.bootstrap,
-                "flights",
-                self.folder / "landed",
-                spark=self.spark,
-                batches=BatchSettings(batch_offsets=8),
-            )
+            report = land(self.bootstrap, "flights", self.folder / "landed", spark=self.spark, batches=small)
             assert (report.rows, report.table_rows) == (rows, 20)
+            assert (report.batches > 2, report.header_keys) == ((True, {"h": 20}) if rows else (False, {}))
+            assert report.partitions.keys() == ({0, 1} if rows else set())
 
 
 def main() -> None:
@@ -180,7 +210,7 @@ def main() -> None:
     cases: dict[str, Callable[[], None]] = {
         name: getattr(made, name)
         for name, method in vars(Cases).items()
-        if callable(method) and name not in ("__init__", "reader", "streamed", "written", "committed")
+        if callable(method) and name not in ("__init__", "reader", "streamed", "written", "committed", "avro")
     }
     for name, case in cases.items():
         try:

@@ -19,7 +19,7 @@ RECORDS = 100
 Groups = Mapping[str, Mapping[str, float | None]]
 
 # What only Java's clients have, by docs/metrics.md#not-there; and those of a transaction that is not begun here.
-NOT_OURS = ("io-", "select-", "reauthentication-", "failed-reauthentication", "successful-reauthentication")
+NOT_OURS = ("io-", "select-")
 NOT_OURS_EITHER = {
     "successful-authentication-no-reauth-total",
     "record-size-avg",

@@ -73,7 +73,7 @@ def cluster(
         yield Cluster(node.address(), node.kill, partial(node.start, jars))
 
 
-def on(*names: str) -> pytest.MarkDecorator:
+def on(*names: Any) -> pytest.MarkDecorator:
     """Runs tests against these clusters alone."""
     return pytest.mark.parametrize("cluster", names, indirect=True, scope="module")
 
@@ -125,7 +125,7 @@ def rows(cluster: Cluster, tmp_path: Path) -> Rows:
     return Rows.new(cluster.bootstrap, tmp_path)
 
 
-@on(NEWEST, EMBEDDED)
+@on(NEWEST, pytest.param(EMBEDDED, marks=pytest.mark.nightly))
 class TestQueries:
     """Where Spark is Spark."""
 
@@ -205,7 +205,7 @@ class TestQueries:
         assert rows.all_are_seen_once()
 
 
-@on(FIRST, NEWEST, EMBEDDED)
+@on(pytest.param(FIRST, marks=pytest.mark.nightly), NEWEST, EMBEDDED)
 class TestKilled:
     """Where Spark dies."""
 

@@ -21,6 +21,7 @@ from tagwire.client import Admin, NewTopic, Producer
 
 from ..spark.log_files import NOON, LogDirectory
 from ..spark.test_segments import offset_commit
+from ..values.registry_server import registry_server
 from .conftest import Count, not_run_without
 from .python_packages import fetched
 
@@ -33,14 +34,24 @@ _UNLIMITED = {
     "stream_with_limits": "ConfigError: option maxOffsetsPerTrigger: needs PySpark 4.2",
     "land": "ConfigError: landing needs PySpark 4.2",
 }
+_ARROW = (
+    "stream_write",
+    "exactly_once",
+    "functions",
+    "stream_written_by_a_registry",
+    "functions_by_a_registry",
+)
 _NO_ARROW = "ConfigError: .*needs PySpark 4.1"
 LACKING: dict[str, dict[str, str]] = {
     "4.2.1": {},
     "4.1.4": _UNLIMITED,
-    "4.0.5": _UNLIMITED | dict.fromkeys(("stream_write", "exactly_once", "functions"), _NO_ARROW),
-    "connect": {"land": "ConfigError: landing needs a classic session"},
+    "4.0.5": _UNLIMITED | dict.fromkeys(_ARROW, _NO_ARROW),
+    "connect": {},
 }
 """What does not work, and what is said of it."""
+
+TYPED = """{"type": "record", "name": "Typed", "fields": [
+  {"name": "n", "type": "long"}, {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}}]}"""
 
 
 @dataclass(frozen=True)
@@ -53,10 +64,12 @@ class Topics:
 
 @pytest.fixture
 def topics(tmp_path: Path) -> Iterator[Topics]:
-    with Broker(tmp_path / "broker", fsync="never") as broker:
+    with Broker(tmp_path / "broker", fsync="never") as broker, registry_server() as registry:
+        registry.add("typed-value", TYPED)
+        (tmp_path / "registry").write_text(registry.url)
         settings = {"retention.ms": "-1"}
         with Admin(broker.bootstrap) as admin:
-            names = ("flights", "copies", "exact")
+            names = ("flights", "copies", "exact", "typed")
             admin.create_topics([NewTopic(name, num_partitions=2, configs=settings) for name in names])
             admin.alter_group_offsets("g", {("flights", 0): 1})
         with Producer(broker.bootstrap) as producer:

@@ -6,6 +6,7 @@ Every page that is opened has to ask for nothing elsewhere and to raise no error
 from __future__ import annotations
 
 import gzip
+import html
 import json
 import re
 import subprocess
@@ -22,6 +23,7 @@ from site_npm import package
 
 from tagwire import messages, records
 from tagwire.cli import main
+from tagwire.client.aio import AsyncAdmin, AsyncClient, AsyncConsumer, AsyncProducer, AsyncReader
 from tagwire.reference.subjects import kafkas
 from tagwire.rpc.headers import RequestHeader, encode_request_header, encode_response_header
 from tagwire.spec import catalog
@@ -76,6 +78,27 @@ def test_every_address_of_the_reference_is_in_the_site(built: str) -> None:
     for path, ids in said.items():
         page = (SITE / "reference" / path / "index.html").read_text(encoding="utf-8")
         assert ids - set(IDS.findall(page)) == set(), path
+
+
+def test_every_call_of_tasks_has_a_heading_its_signature_and_what_it_does(built: str) -> None:
+    page = (SITE / "api" / "tagwire.client.aio.html").read_text(encoding="utf-8")
+    for face in (AsyncAdmin, AsyncClient, AsyncConsumer, AsyncProducer, AsyncReader):
+        for name in (name for name in vars(face) if not name.startswith("_")):
+            assert f">{face.__name__}.{name}</span>" in page
+    text = html.unescape(re.sub(r"<[^>]*>", "", page))
+    assert "async list_topics() -> list[TopicMetadata]" in text
+    assert "Every topic, internal ones too, by name." in text
+
+
+def test_what_changed_between_releases_says_whether_of_requests_or_of_responses(browser: Browser, address: str) -> None:
+    browser.open(f"{address}/reference/diff/index.html")
+    browser.wait("document.querySelector('.compare table')")
+    (row,) = browser.tell(
+        "[...document.querySelectorAll('.compare tbody tr')].map(row => row.textContent)"
+        ".filter(text => text.startsWith('OffsetCommit'))"
+    )
+    assert "request Topics.TopicId: added (uuid)" in row
+    assert "response Topics.TopicId: added (uuid)" in row
 
 
 @pytest.fixture(scope="module")
@@ -135,9 +158,14 @@ def test_search_finds_what_the_pages_have_with_a_server_and_from_files(
         browser.wait("document.querySelectorAll('#search-results .search li a').length")
         found = browser.tell("[...document.querySelectorAll('#search-results .search li a')].map(a => a.href)")
         assert any(page in address for address in found), (words, found)
-    if base:
-        # The excerpts under results are fetched, which a page from a file may not: the results themselves stand.
-        browser.open(f"{address}/index.html")
+        # Excerpts under results are fetched, which a page from a file may not: it has to do without them, and in peace.
+        excerpts = "document.querySelectorAll('#search-results .search li p.context').length"
+        if base:
+            browser.wait("document.querySelector('#search-results .search-summary').textContent.includes('found')")
+            assert browser.tell(excerpts) == 0
+        else:
+            browser.wait(excerpts)
+        assert browser.complaints == [], words
 
 
 def test_the_matrix_of_releases_narrows_by_what_is_typed(browser: Browser, address: str) -> None:

@@ -13,12 +13,12 @@ import pytest
 
 from tagwire.reference import Shelf, entries, files, write
 from tagwire.reference.html import HtmlRenderer
-from tagwire.reference.markup import element
+from tagwire.reference.markup import breakable, element
 from tagwire.reference.subjects import kafkas, of_specs
 from tagwire.spec import releases
 from tagwire.spec.api_keys import API_NAMES
 
-VOID = {"br", "hr", "input", "link", "meta"}
+VOID = {"br", "hr", "input", "link", "meta", "wbr"}
 
 
 class Reading(HTMLParser):
@@ -164,3 +164,11 @@ def test_the_csv_has_a_row_for_each_api_that_a_release_serves() -> None:
         }
     only_zookeeper = {row["api"] for row in rows if row["release"] == "3.9" and row["listener"] == "zkBroker"}
     assert {"LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown"} <= only_zookeeper
+
+
+def test_names_break_between_their_words_and_stay_what_they_are() -> None:
+    found = breakable(element("a", "UNKNOWN_TOPIC_OR_PARTITION, DescribeTopicPartitions", href="../Describe_Topics/"))
+    assert found == (
+        '<a href="../Describe_Topics/">UNKNOWN_<wbr>TOPIC_<wbr>OR_<wbr>PARTITION, Describe<wbr>Topic<wbr>Partitions</a>'
+    )
+    assert breakable(element("th", "plain & words")) == element("th", "plain & words")

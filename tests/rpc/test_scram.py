@@ -68,6 +68,8 @@ def test_a_wrong_password_and_a_wrong_user_are_refused_alike(username: str, pass
 def test_a_user_that_does_not_exist_always_has_the_same_salt() -> None:
     salts = {ScramServer("SCRAM-SHA-256", lambda _: None).respond(b"n,,n=x,r=a").split(b",")[1] for _ in range(3)}
     assert len(salts) == 1
+    other = ScramServer("SCRAM-SHA-512", lambda _: None).respond(b"n,,n=x,r=a").split(b",")[1]
+    assert other not in salts  # as of a user that exists
 
 
 NONCE = CLIENT_NONCE.encode()

@@ -93,17 +93,19 @@ class Query:
         self.writer().abort(list(messages), batch)
 
     def seen(self) -> list[bytes]:
-        """What readers of committed records see, up to what holds them up.
-
-        A transaction has ended for its producer before its markers stand in the log: they are waited for.
-        """
-        with Admin(self.bootstrap) as admin:
-            wait_until(lambda: not admin.list_transactions(states=("PrepareCommit", "PrepareAbort")))
+        """What readers of committed records see, up to what holds them up."""
+        self.wait_for_markers()
         with Reader(self.bootstrap, {(self.topic, 0): EARLIEST}, stop_at_end=True, isolation="read_committed") as r:
             return [record.value for record in r.records()]
 
+    def wait_for_markers(self) -> None:
+        """A transaction has ended for its producer before its markers stand in the log."""
+        with Admin(self.bootstrap) as admin:
+            wait_until(lambda: not admin.list_transactions(states=("PrepareCommit", "PrepareAbort")))
+
     def is_held_up(self) -> bool:
         """Whether something is open in the topic."""
+        self.wait_for_markers()
         at = (self.topic, 0)
         with Client(self.bootstrap) as client:
             ends = [

@@ -80,6 +80,7 @@ def test_spark_gathers_what_one_process_gathers_however_logs_are_split(spark, ev
     assert [judge(usage, "4.0.0").outcome for usage in found.usages()] == verdicts
 
 
+@pytest.mark.long
 def test_each_session_of_a_spark_gathers(spark, evidence):
     log = [str(evidence / "request.log.2.zst")]
     found, _ = gather(spark, log)
@@ -119,6 +120,7 @@ def test_large_logs_are_read_by_many_tasks_and_every_line_once(spark, evidence):
     assert (row.client_address, row.api, row.api_version, row.error_codes) == ("10.0.0.8", "JoinGroup", 0, [])
 
 
+@pytest.mark.long
 def test_only_the_columns_asked_for_are_made(spark, evidence):
     reader = spark.read.format("tagwire-capture").schema("api string, count bigint")
     frame = reader.load(str(evidence / "request.log.1.gz"))

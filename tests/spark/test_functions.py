@@ -12,7 +12,7 @@ from tagwire.errors import ConfigError, DecodeError, EncodeError, SpecError, Tag
 from tagwire.records import Record, write
 from tagwire.spark.failure import reason
 from tagwire.spark.functions import decode_records, from_message, header, to_message
-from tagwire.spark.values.formats import MODES
+from tagwire.spark.values.options import MODES
 
 pytestmark = pytest.mark.spark
 

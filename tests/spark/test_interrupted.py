@@ -93,7 +93,7 @@ def test_ctrl_c_ends_a_command_and_all_that_it_has_started(command, moment):
     ("signals", "code"),
     [
         ([signal.SIGTERM], 143),
-        ([signal.SIGHUP], 129),
+        pytest.param([signal.SIGHUP], 129, marks=pytest.mark.nightly),
         ([signal.SIGINT, signal.SIGINT], 130),
         ([signal.SIGKILL], -signal.SIGKILL),
     ],

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import date
 from itertools import islice
 from pathlib import Path
 from random import Random
+from threading import Event
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from tagwire.broker import Broker
 from tagwire.cli import main
@@ -20,8 +23,9 @@ from tagwire.client import LATEST, Admin, Client, NewTopic, Producer, Reader
 from tagwire.errors import ConfigError, ConnectError, CorruptRecordError, KafkaError, StorageError
 from tagwire.records import Record
 from tagwire.spark.jobs import flights
-from tagwire.spark.jobs.land import BatchSettings, LandListener, TableSettings, land
+from tagwire.spark.jobs.land import BatchSettings, CatalogSettings, Follow, LandListener, TableSettings, Upkeep, land
 from tagwire.spark.jobs.landed import Landed, Progress
+from tagwire.spark.jobs.report import first_rows
 
 NOON = 1_372_939_200_000  # 2013-07-04 12:00 UTC
 DAY = 86_400_000
@@ -74,23 +78,26 @@ def test_a_topic_lands_once_and_a_second_run_adds_what_is_new(spark, broker, top
 @pytest.mark.spark
 def test_headers_become_columns_with_their_last_value_as_text(spark, broker, topic, produce, tmp_path):
     records = [
-        Record(b"k", b"\xff", (("a", b"first"), ("b c", "é".encode()), ("a", b"last")), NOON),
+        # A header called date is a column where dates are no directories.
+        Record(b"k", b"\xff", (("a", b"first"), ("b c", "é".encode()), ("a", b"last"), ("date", b"Thu")), NOON),
         Record(None, None, (("a", b"\xff\x00"), ("other", b"")), NOON),
         Record(b"", "ü".encode(), (("a", b"x"), ("a", None)), NOON),
         Record(b"", b"", (), NOON),
     ]
     produce(topic, {0: records})
-    report = land(broker.bootstrap, topic, tmp_path / "out", table=TableSettings(headers=["a", "b c"], text=True))
+    settings = TableSettings(headers=["a", "b c", "date"], text=True)
+    report = land(broker.bootstrap, topic, tmp_path / "out", format="parquet", table=settings)
     table = table_of(tmp_path / "out").sort_by("offset")
-    assert table.column_names == ["key", "value", "partition", "offset", "timestamp", "a", "b c"]
+    assert table.column_names == ["key", "value", "partition", "offset", "timestamp", "a", "b c", "date"]
     assert table["a"].to_pylist() == ["last", "0xff00", None, None]
     assert table["b c"].to_pylist() == ["é", None, None, None]
+    assert table["date"].to_pylist() == ["Thu", None, None, None]
     assert table["value"].to_pylist() == ["0xff", None, "ü", ""]
     assert table["key"].to_pylist() == ["k", None, "", ""]
     assert table.schema.field("timestamp").type == pa.timestamp("us", "UTC")
-    assert report.header_keys == {"a": 3, "b c": 1, "other": 1}
+    assert report.header_keys == {"a": 3, "b c": 1, "date": 1, "other": 1}
 
-    with pytest.raises(StorageError, match="was begun with headers a,b c, not a"):
+    with pytest.raises(StorageError, match="was begun with headers a,b c,date, not a"):
         land(broker.bootstrap, topic, tmp_path / "out", table=TableSettings(headers=["a"]))
 
 
@@ -107,7 +114,7 @@ def test_micro_batches_without_rows_leave_one_file_that_has_the_columns_and_is_n
 ):
     out = tmp_path / "out"
     settings = TableSettings(values={"value.format": "json", "value.schema": "n int", "mode": "DROPMALFORMED"})
-    assert land(broker.bootstrap, topic, out, table=settings).files == 1  # an empty topic
+    assert land(broker.bootstrap, topic, out, format="parquet", table=settings).files == 1  # an empty topic
     assert "value" in spark.read.parquet(str(out)).columns
     produce(topic, {0: [Record(None, b"no json", (), NOON)]})
     assert land(broker.bootstrap, topic, out).files == 0  # all filtered
@@ -129,7 +136,7 @@ def test_micro_batches_without_rows_leave_one_file_that_has_the_columns_and_is_n
 def test_a_table_whose_files_are_gone_is_refused_by_land_in_one_line(spark, broker, topic, produce, tmp_path, capsys):
     out = tmp_path / "out"
     produce(topic, {0: numbered(0, 3)})
-    land(broker.bootstrap, topic, out)
+    land(broker.bootstrap, topic, out, format="parquet")
     for path in out.glob("*.parquet"):
         path.unlink()
     produce(topic, {0: numbered(3, 5)})
@@ -161,7 +168,6 @@ def test_a_corrupt_batch_is_named_and_nothing_of_its_micro_batch_lands(spark, tm
     [
         ("none", set()),
         ("month", {"month=2013-07-01", "month=2013-08-01"}),
-        ("date", {"date=2013-07-31", "date=2013-08-01", "date=2013-08-02"}),
     ],
 )
 def test_the_directory_that_is_named_is_the_table_for_every_reader(
@@ -171,13 +177,13 @@ def test_the_directory_that_is_named_is_the_table_for_every_reader(
     produce(topic, {0: records[:20], 1: records[20:]})
     out = tmp_path / "lake"
     settings = TableSettings(headers=["origin"], text=True, partition_by=partition_by)
-    land(broker.bootstrap, topic, out, table=settings)
+    land(broker.bootstrap, topic, out, format="parquet", table=settings)
     (out / "_staging/left-by-a-kill").mkdir(parents=True)
     (out / "_staging/left-by-a-kill/part-0.parquet").write_bytes(b"half a file")
     for kind in ("html", "json"):
         (out / f"_report.{kind}").write_text("beside the table")
     assert {path.name for path in out.glob("*=*")} == folders
-    folder = [] if partition_by == "none" else [partition_by]
+    folder = {"none": [], "month": ["month"]}[partition_by]
     columns = ["key", "value", "partition", "offset", "timestamp", "origin", *folder]
     rows = spark.read.parquet(str(out))
     assert rows.columns == columns
@@ -195,6 +201,23 @@ def test_the_directory_that_is_named_is_the_table_for_every_reader(
 
 
 @pytest.mark.spark
+def test_a_time_in_no_year_of_four_digits_lands_without_a_date_and_closes_the_table_to_nobody(
+    spark, broker, topic, produce, tmp_path
+):
+    topic, anything = f"{topic}-far", {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
+    with Admin(broker.bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, num_partitions=1, configs=anything)])
+    microseconds = NOON * 1000  # where Kafka has milliseconds: a year behind 45000
+    produce(topic, {0: [Record(None, b"%d" % n, (), at) for n, at in enumerate([NOON, microseconds, -1])]})
+    settings = TableSettings(partition_by="date")
+    report = land(broker.bootstrap, topic, tmp_path / "t", table=settings, upkeep=Upkeep(optimize=True))
+    found = DeltaTable(tmp_path / "t").to_pyarrow_table(columns=["offset", "date"]).sort_by("offset")
+    assert found["date"].to_pylist() == [date(2013, 7, 4), None, date(1969, 12, 31)]
+    names, rows = first_rows(report)
+    assert sorted(row[names.index("date")] for row in rows) == ["", "1969-12-31", "2013-07-04"]
+
+
+@pytest.mark.spark
 def test_a_micro_batch_is_one_file_however_many_tasks_and_cores_make_it(spark, broker, topic, produce, tmp_path):
     chance = Random(1)
     for partition in (0, 1):  # megabytes of each, so that Spark could make files of them
@@ -202,15 +225,6 @@ def test_a_micro_batch_is_one_file_however_many_tasks_and_cores_make_it(spark, b
     report = land(broker.bootstrap, topic, tmp_path / "one")
     assert (report.batches, report.files, report.rows) == (1, 1, 6000)
     assert report.bytes > 10_000_000
-    report = land(broker.bootstrap, topic, tmp_path / "several", batches=BatchSettings(file_rows=2500))
-    assert report.files == 3
-
-
-@pytest.mark.spark
-def test_a_header_called_date_becomes_a_column_where_dates_are_no_directories(spark, broker, topic, produce, tmp_path):
-    produce(topic, {0: [Record(None, b"v", (("date", b"Thu, 04 Jul 2013"),), NOON)]})
-    land(broker.bootstrap, topic, tmp_path / "out", table=TableSettings(headers=["date"]))
-    assert spark.read.parquet(str(tmp_path / "out")).first()["date"] == "Thu, 04 Jul 2013"
 
 
 def fill_one(client: Client, topic: str, records: list[Record]) -> None:
@@ -233,12 +247,40 @@ def fill_one(client: Client, topic: str, records: list[Record]) -> None:
             ConfigError,
             "headers: 'date' would be a second column",
         ),
-        ({"table": TableSettings(partition_by="day")}, ConfigError, "partition_by='day': needs none, month or date"),
-        ({"to": "s3://bucket/table"}, StorageError, "s3://bucket/table"),
+        (
+            {"table": TableSettings(partition_by="tenant,day", headers=["h"])},
+            ConfigError,
+            "partition_by=tenant,date: 'tenant' is no column; month, date, hour, partition, h are",
+        ),
+        ({"table": TableSettings(partition_by="offset")}, ConfigError, "'offset' is no column to partition by"),
+        ({"table": TableSettings(partition_by="day,month")}, ConfigError, "partition_by=day,month: names two times"),
+        ({"table": TableSettings(partition_by="partition,partition")}, ConfigError, "or a column twice"),
+        (
+            {"table": TableSettings(partition_by="_h", headers=["_h"])},
+            ConfigError,
+            "'_h' has characters that readers of directories do not take",
+        ),
+        ({"to": "s3://bucket/table", "format": "parquet"}, StorageError, "s3://bucket/table"),
+        ({"format": "parquet", "upkeep": Upkeep(vacuum=True)}, ConfigError, "vacuum: plain Parquet files have no log"),
+        ({"format": "parquet", "table": TableSettings(evolve=True)}, ConfigError, "evolve: plain Parquet files"),
+        ({"format": "iceberg", "upkeep": Upkeep(optimize=True)}, ConfigError, "optimize: pyiceberg rewrites no files"),
+        ({"format": "iceberg", "to": "s3://bucket/table"}, StorageError, "needs a catalog of yours"),
+        ({"format": "parquet", "catalog": CatalogSettings(name="prod")}, ConfigError, "catalog: a table of the format"),
+        ({"format": "orc"}, ConfigError, "format='orc': needs delta, iceberg or parquet"),
         ({"batches": BatchSettings(batch_offsets=0)}, ConfigError, "batch_offsets=0"),
         ({"batches": BatchSettings(file_rows=0)}, ConfigError, "file_rows=0"),
         ({"batches": BatchSettings(file_bytes=-1)}, ConfigError, "file_bytes=-1"),
-        ({"spark": object()}, ConfigError, "needs a classic session"),
+        ({"spark": object(), "format": "parquet"}, ConfigError, "format parquet: .*Spark Connect has on its server"),
+        ({"on_data_loss": "ignore"}, ConfigError, "on_data_loss='ignore': needs fail or skip"),
+        *(
+            (
+                {"follow": Follow(stop=Event(), seconds=seconds)},
+                ConfigError,
+                "follow.seconds=.*: needs a number from 0.01",
+            )
+            for seconds in (-1.0, 0.0, 0.001, float("nan"), float("inf"))
+        ),
+        ({"metrics": "/nosuch/land.prom"}, StorageError, "/nosuch: metrics are written into a directory"),
         ({"properties": {"security.protocol": "NONE"}}, ConfigError, "security.protocol"),
     ],
 )

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from tagwire.cli import main
-from tagwire.spark.jobs.land_settings import TableSettings
-from tagwire.spark.jobs.table import Table
-from tagwire.spark.values.formats import resolved_options
+from tagwire.spark.tables.parquet_table import ParquetTable
+from tagwire.spark.tables.table_settings import TableSettings
+from tagwire.spark.values.options import resolved_options
 
 SPEC = json.dumps({"type": "data", "name": "Order", "validVersions": "0", "flexibleVersions": "none", "fields": []})
 CORRUPT = {"columnNameOfCorruptRecord": "_corrupt_record"}
@@ -35,13 +35,13 @@ GIVEN = ["--value-format", "json", "--value-schema"]
             "with --message=spec of Order, not another spec of Order;",
         ),
         ({}, ["--headers", "a,b"], "with --headers (none), not a,b;"),
-        ({}, ["--partition-by", "date"], "with --partition-by=none, not date;"),
+        ({}, ["--partition-by", "day"], "with --partition-by=none, not day;"),
     ],
 )
 def test_a_table_says_what_it_was_begun_with_in_the_options_that_were_typed(
     broker, topic, tmp_path, capsys, begun, given, said
 ):
-    table = Table(tmp_path / "out")
+    table = ParquetTable(tmp_path / "out")
     with table.lock():
         table.claim(table.judge(topic, "", "", TableSettings(values=resolved_options(begun) if begun else None)))
     assert main(["land", topic, "--bootstrap", broker.bootstrap, "--to", str(tmp_path / "out"), *given]) == 2

@@ -19,7 +19,7 @@ def test_a_landing_is_reported_with_its_first_rows(spark, broker, topic, produce
     produce(topic, {1: [Record(b"k", b"hello \x1b[2J", (("origin", b"EWR"),), NOON)] * 3})
     out = str(tmp_path / "out")
     command = ["land", topic, "--bootstrap", broker.bootstrap, "--to", out, "--headers", "origin", "--text"]
-    assert main(command) == 0
+    assert main([*command, "--format", "parquet"]) == 0
     said = capsys.readouterr().out
     assert "3 rows landed in 1 batch" in said
     assert "2013-07-04 12:00:00" in said
@@ -29,7 +29,7 @@ def test_a_landing_is_reported_with_its_first_rows(spark, broker, topic, produce
     assert {path.name for path in (tmp_path / "out").glob("[!_]*")} == {"batch-00000000-0000.parquet"}
     assert (tmp_path / "out/_report.html").is_file()
     assert f'spark.read.parquet("{out}")' in said
-    assert main(command[:-3]) == 0
+    assert main(command[:-3]) == 0  # as parquet, which it is
     assert "0 rows landed" in capsys.readouterr().out
 
 
@@ -64,8 +64,15 @@ def test_a_guarded_cluster_is_landed_by_the_properties_of_the_command_line(spark
         (["t", "--topic", "t"], "--topic"),
         (["--topic", "t", "--bootstrap", "127.0.0.1:1"], "127.0.0.1:1"),  # as it was once called
         (["--text"], "--text"),
-        (["--partition-by", "day"], "'day' is not none, month or date"),
         (["--frobnicate"], "--frobnicate"),
+        (["--follow"], "--follow"),
+        (["t", "--bootstrap", "127.0.0.1:1", "--follow", "--every", "nan"], "--every=nan: needs a number"),
+        (["t", "--topics-like", "t.*"], "--topics-like"),
+        (["--topics-like", "t.*", "--bootstrap", "127.0.0.1:1"], "127.0.0.1:1"),
+        (["t", "--storage-option", "a-secret"], "needs NAME=VALUE"),
+        (["t", "--catalog-property", "a-secret"], "needs NAME=VALUE"),
+        (["t,u", "--table", "a.b"], "--table"),
+        (["--catalog", "prod"], "--catalog"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line_and_nothing_is_written(tmp_path, capsys, arguments, said):

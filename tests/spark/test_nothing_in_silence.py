@@ -34,6 +34,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_stream_that_starts_behind_what_there_is_says_so_once_on_standard_error(broker, topic, produce, tmp_path):
     produce(topic, {0: [Record(None, b"a"), Record(None, b"b")]})

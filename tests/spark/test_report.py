@@ -9,10 +9,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pandas
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyiceberg
 import pytest
+from pyiceberg.catalog import load_catalog
 
 from tagwire import __version__
 from tagwire.capture.report import STYLE
@@ -41,7 +45,8 @@ def report_of(out: Path, topic: str = "t", rows: int = 3, **changed: Any) -> Lan
         bootstrap="kafka-1:9092",
         cluster_id="cluster-7",
         landed_at="2026-11-22T08:00:00+00:00",
-        out=out,
+        where=str(out),
+        format="parquet",
         partition_by="none",
         headers=("origin",),
         rows=rows,
@@ -97,7 +102,7 @@ def test_first_rows_are_in_order_with_the_headers_after_the_key_and_carry_their_
     columns = ["value", "offset", "origin", "key"]
     for offset, date in ((7, "1970-01-02"), (5, "1970-01-01")):
         rows = {name: [f"{name} {offset}"] for name in columns}
-        table_of(tmp_path, {**rows, "timestamp": [0]}, folder=f"date={date}")
+        table_of(tmp_path, {**rows, "timestamp": [0]}, folder=f"date={date}", batch=offset)
     names, rows = first_rows(report_of(tmp_path), 2)
     assert names == ["key", "origin", "timestamp", "offset", "value", "date"]
     assert [(row[0], row[-1]) for row in rows] == [("key 5", "1970-01-01"), ("key 7", "1970-01-02")]
@@ -131,12 +136,47 @@ def test_the_lines_that_open_a_table_do(tmp_path):
     for place, ways in lakes(tmp_path):
         assert ways["Spark"] == f'spark.read.parquet("{place}")'
         assert list(eval(ways["pandas"], {"pandas": pandas})["offset"]) == [5, 6, 7]
+        assert list(eval(ways["Polars"], {"polars": polars})["offset"]) == [5, 6, 7]
 
 
 def test_so_does_the_line_for_duckdb(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     for _, ways in lakes(tmp_path):
         assert [row[0] for row in eval(ways["DuckDB"], {"duckdb": duckdb}).fetchall()] == [5, 6, 7]
+
+
+def test_the_lines_that_open_an_iceberg_table_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+    place = tmp_path / "it's, a place"
+    place.mkdir()
+    catalog = load_catalog("tagwire", type="sql", uri=f"sqlite:///{place}/_catalog.db", warehouse=f"file://{place}")
+    rows = pa.table({"partition": [0, 0], "offset": [0, 1]})
+    catalog.create_namespace("default")
+    catalog.create_table("default.orders", rows.schema, location=f"file://{place}").append(rows)
+    ways = dict(ways_to_open(report_of(place, format="iceberg"), str(place)))
+    for name, package in (("Polars", polars), ("pandas", pandas)):
+        found = eval(ways[name], {package.__name__: package, "pyiceberg": pyiceberg})
+        assert found["offset"].to_list() == [0, 1]
+    elsewhere = report_of("iceberg://prod/sales.orders", format="iceberg")
+    assert 'load_catalog("prod").load_table("sales.orders")' in dict(ways_to_open(elsewhere, ""))["pandas"]
+    assert first_rows(elsewhere) == ([], [])
+
+
+def test_the_lines_that_open_a_delta_table_do(tmp_path):
+    """DuckDB's and Spark's need packages of their own: tests/interop/test_landed_tables.py."""
+    place = tmp_path / "it's"
+    rows = pa.table({"offset": [5, 6, 7], "date": ["2013-07-04", "2013-07-04", None]})
+    deltalake.write_deltalake(place, rows, partition_by=["date"])
+    (place / "part-left-by-a-kill.parquet").write_bytes(b"half a file")
+    ways = dict(ways_to_open(report_of(place, format="delta", partition_by="date"), str(place)))
+    assert list(ways) == ["DuckDB", "Polars", "pandas", "Spark"]
+    for name, package in (("Polars", polars), ("pandas", pandas)):
+        found = eval(ways[name], {package.__name__: package, "deltalake": deltalake})
+        assert sorted(found["offset"]) == [5, 6, 7]
+    assert ways["DuckDB"] == f"""duckdb.sql("from delta_scan('{tmp_path}/it''s')")"""
+    assert ways["Spark"] == f'spark.read.format("delta").load("{place}")'
+    names, shown = first_rows(report_of(place, format="delta"))
+    assert sorted(row[names.index("offset")] for row in shown) == ["5", "6", "7"]
 
 
 def test_a_table_without_a_file_is_opened_by_nothing(tmp_path):

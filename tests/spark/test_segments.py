@@ -243,3 +243,12 @@ def test_what_is_wrong_is_said_in_one_line(spark, flights, tmp_path, options, pa
     found = reason(caught.value)
     assert type(found) is kind
     assert said in str(found)
+
+
+@pytest.mark.parametrize("source", ["tagwire-segments", "tagwire-capture"])
+def test_a_stream_of_files_is_refused_in_one_line(spark, tmp_path, source):
+    (tmp_path / "log").mkdir()
+    stream = spark.readStream.format(source).schema("partition int").load(str(tmp_path / "log"))
+    with pytest.raises(Exception) as raised:
+        stream.writeStream.format("noop").start().processAllAvailable()
+    assert f"format {source}: has no stream; files are read as they are now, by spark.read" in str(reason(raised.value))

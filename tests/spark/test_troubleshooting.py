@@ -294,9 +294,9 @@ def wrong_mechanism(have: Have) -> str:
         return contact(broker.bootstrap, security_protocol="SASL_PLAINTEXT", **login())
 
 
-@printed("sasl_mechanism='OAUTHBEARER': allowed is PLAIN, SCRAM-SHA-256, SCRAM-SHA-512")
-def no_oauth(have: Have) -> str:
-    return failed(lambda: Client("h:1", security_protocol="SASL_PLAINTEXT", **login(sasl_mechanism="OAUTHBEARER")))
+@printed("sasl_mechanism='AWS_MSK_IAM': allowed is PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI")
+def no_such_mechanism(have: Have) -> str:
+    return failed(lambda: Client("h:1", security_protocol="SASL_PLAINTEXT", **login(sasl_mechanism="AWS_MSK_IAM")))
 
 
 @printed("only PEM files can be read")

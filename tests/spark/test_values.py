@@ -78,6 +78,40 @@ def test_messages_become_typed_columns_in_topics_and_in_files(spark, broker, top
         assert found == [(0, (0, "g0")), (1, (1, "g1")), (2, (2, "g2")), (3, None)]
 
 
+@pytest.mark.spark
+def test_keys_are_decoded_as_values_are_and_a_broken_one_goes_as_the_mode_says(spark, broker, topic, produce):
+    beat = messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m").encode(3)
+    rows = [(beat, b'{"a":1}'), (beat, b'{"a":2'), (beat[:-1], b'{"a":3}'), (b"", b""), (None, None)]
+    produce(topic, {0: [Record(key, value, (), NOON) for key, value in rows]})
+    options = {
+        "subscribe": topic,
+        "value.format": "json",
+        "value.schema": "a int",
+        "key.format": "message",
+        "key.message": "HeartbeatRequest",
+        "key.version": "3",
+    }
+    broken = {"columnNameOfCorruptRecord": "bad", "key.columnNameOfCorruptRecord": "bad_key"}
+    frame = batch(spark, broker, **options, **broken)
+    assert frame.schema["key"].dataType.names == ["group_id", "generation_id", "member_id", "group_instance_id"]
+    found = [
+        (row.offset, row.g, row.a, row.bad_key, row.bad)
+        for row in sorted(frame.selectExpr("offset", "key.group_id g", "value.a", "bad_key", "bad").collect())
+    ]
+    assert found == [
+        (0, "g", 1, None, None),
+        (1, "g", None, None, b'{"a":2'),
+        (2, None, 3, beat[:-1], None),
+        (3, None, None, b"", b""),
+        (4, None, None, None, None),
+    ]
+    few = batch(spark, broker, "key struct<group_id:string>, offset bigint", mode="DROPMALFORMED", **options)
+    assert [(row.key and tuple(row.key), row.offset) for row in few.collect()] == [(("g",), 0), (None, 4)]
+    with pytest.raises(Exception) as caught:
+        batch(spark, broker, **options, mode="FAILFAST", startingOffsets=f'{{"{topic}":{{"0":2,"1":0}}}}').collect()
+    assert f"key of {topic}-0@2: HeartbeatRequest v3" in str(reason(caught.value))
+
+
 some_json = st.sampled_from([b'{"a":1}', b'{"a":2}\n', b'{"a":1}\n{"a":2}', b"1", b"null"])
 
 
@@ -116,7 +150,7 @@ def test_values_hidden_in_others_do_not_shift_the_rows():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"value.format": "avro"}, "needs bytes, message or json"),
+        ({"value.format": "avrò"}, "needs bytes, message, json, avro, protobuf or json-schema"),
         ({"value.format": "json"}, "value.schema: missing"),
         ({"value.schema": "a int"}, "value.schema: means nothing with value.format=bytes"),
         ({"value.format": "json", "value.schema": "a map<string,int>"}, "there is no type 'map'"),
@@ -125,6 +159,20 @@ def test_values_hidden_in_others_do_not_shift_the_rows():
         ({"value.format": "message", "value.message": "HeartbeatRequest"}, "value.version: missing"),
         ({"value.format": "message", "value.message": "Nope", "value.version": "1"}, "no message of the catalog"),
         ({"mode": "FAILFAST"}, "mode: means nothing"),
+        ({"key.format": "json"}, "key.schema: missing; key.format=json needs it"),
+        ({"key.version": "1"}, "key.version: means nothing with key.format=bytes"),
+        ({"columnNameOfCorruptRecord": "c"}, "columnNameOfCorruptRecord: means nothing with value.format=bytes"),
+        (
+            {
+                "value.format": "json",
+                "value.schema": "a int",
+                "key.format": "json",
+                "key.schema": "a int",
+                "columnNameOfCorruptRecord": "c",
+                "key.columnNameOfCorruptRecord": "C",
+            },
+            "key.columnNameOfCorruptRecord: 'C' would be a second column",
+        ),
         (
             {"value.format": "json", "value.schema": "a int", "mode": "FAILFAST", "columnNameOfCorruptRecord": "c"},
             "needs mode=PERMISSIVE",

@@ -304,7 +304,7 @@ def breaking(old: Kind, new: Kind) -> list[Finding]:
 # -- the laws
 
 
-@examples(400)
+@examples(150)
 @given(revisions(), st.data())
 def test_where_diff_finds_nothing_what_one_side_writes_the_other_reads(
     pair: tuple[Document, Document], data: st.DataObject
@@ -320,7 +320,7 @@ def test_where_diff_finds_nothing_what_one_side_writes_the_other_reads(
             assert disagreement(writer, reader, message, version) is None
 
 
-@settings(examples(120), suppress_health_check=list(HealthCheck))
+@settings(examples(40), suppress_health_check=list(HealthCheck))
 @given(revisions())
 def test_where_diff_finds_a_break_in_bytes_there_is_a_message_that_breaks(pair: tuple[Document, Document]) -> None:
     old, new = map(class_of, pair)

@@ -5,6 +5,8 @@ with Broker() as broker:                                  # a thread of this pro
 serve(Settings(data_dir=Path("/var/lib/topics")))         # this program, until a signal
 """
 
+from tagwire.broker.bearer_signatures import SignedTokens
+from tagwire.broker.bearer_tokens import ClaimsCheck, UnsecuredTokens
 from tagwire.broker.cluster import Cluster, ClusterNode
 from tagwire.broker.embedded import Broker
 from tagwire.broker.foreground import serve
@@ -13,10 +15,12 @@ from tagwire.broker.network.listener import Listener, Tls
 from tagwire.broker.registry import Call
 from tagwire.broker.session import HangUp
 from tagwire.broker.settings import Settings
+from tagwire.rpc import ValidatedToken
 
 __all__ = [
     "Broker",
     "Call",
+    "ClaimsCheck",
     "Cluster",
     "ClusterNode",
     "HangUp",
@@ -24,7 +28,10 @@ __all__ = [
     "Interception",
     "Listener",
     "Settings",
+    "SignedTokens",
     "Tls",
+    "UnsecuredTokens",
+    "ValidatedToken",
     "delay",
     "drop",
     "hang_up",

@@ -13,11 +13,8 @@ from tagwire.broker.session import AnyResponse
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import ConfigError
 from tagwire.rpc import Api, Range, api_name, intersect, ranges_of
-from tagwire.spec.api_keys import ApiKey
+from tagwire.rpc.gate import BEFORE
 from tagwire.spec.releases import advertised
-
-FIXED = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
-"""What may be requested before a client has authenticated."""
 
 
 class Apis:
@@ -54,7 +51,7 @@ class Apis:
         Raises:
             ConfigError: it is one that a connection begins with.
         """
-        if api.key in FIXED:
+        if api.key in BEFORE:
             raise ConfigError(f"{api.request.spec.name}: apiKey {api.key} is {api_name(api.key)}, which must stay")
 
         async def handle(call: Call[MessageObject]) -> AnyResponse:

@@ -195,8 +195,8 @@ class Cluster:
                 thread.call(server.start(each))
 
     def stop(self, node: int | None = None) -> None:
-        """Shut a node down cleanly, or all: others lead and coordinate what it did, then it answers what is under way,
-        and closes its connections. Connections to it are refused until it is started again.
+        """Shut a node down cleanly, or all: others lead and coordinate what it did, then it responds to what is under
+        way, and closes its connections. Connections to it are refused until it is started again.
 
         Raises:
             ConfigError: there is no such node.
@@ -219,7 +219,7 @@ class Cluster:
         thread.call(server.kill(node))
 
     def isolate(self, node: int, *, fenced: bool = True) -> None:
-        """Let connections to a node hang, new ones too: nothing is read or answered, until `heal`.
+        """Let connections to a node hang, new ones too: nothing is read, no response sent, until `heal`.
 
         Args:
             fenced: whether the others have noticed: they lead and coordinate what it did, and do not tell of it any
@@ -232,7 +232,7 @@ class Cluster:
         thread.call(server.isolate(node, fenced=fenced))
 
     def heal(self, node: int) -> None:
-        """Let an isolated node go on: it reads what was sent to it meanwhile, and sends what it had to answer.
+        """Let an isolated node go on: it reads what was sent to it meanwhile, and sends the responses that are due.
 
         Raises:
             ConfigError: there is no such node.

@@ -15,8 +15,8 @@ from typing import Final
 from tagwire.broker.fetch_sessions import MAX_SESSIONS
 from tagwire.broker.node import Node
 from tagwire.broker.settings import Settings
+from tagwire.broker.topic import Topic
 from tagwire.broker.topic_config import DIALECT, TopicConfig
-from tagwire.broker.topics import Topic
 from tagwire.rpc.addresses import address_text
 
 
@@ -202,6 +202,13 @@ def _identity(node: Node) -> list[_Row]:
         ("listeners", Type.LIST, ",".join(listen), None, "Where clients connect."),
         ("advertised.listeners", Type.LIST, ",".join(advertise), "", "Where clients are told to connect."),
         ("sasl.enabled.mechanisms", Type.LIST, ",".join(mechanisms), "", "How clients say who they are."),
+        (
+            "authorizer.class.name",
+            Type.STRING,
+            STANDARD_AUTHORIZER if node.authorizer is not None else "",
+            "",
+            "What decides who may do what.",
+        ),
         ("default.replication.factor", Type.INT, "1", "1", "There is one broker."),
         (
             "max.incremental.fetch.session.cache.slots",
@@ -213,6 +220,8 @@ def _identity(node: Node) -> list[_Row]:
         ("delete.topic.enable", Type.BOOLEAN, "true", "true", "Whether topics can be deleted."),
     ]
 
+
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 # Kafka's name, our setting, and how a value of ours is written as Kafka's.
 _SETTINGS: Final = (
@@ -243,6 +252,12 @@ _SETTINGS: Final = (
         "group_migration",
         Type.STRING,
         "Which groups may change between the classic protocol and KIP-848's.",
+    ),
+    (
+        "connections.max.reauth.ms",
+        "max_reauth_s",
+        Type.LONG,
+        "How long a client may go on before it authenticates again; 0 for as long as its connection or its token.",
     ),
     ("connections.max.idle.ms", "idle_timeout_s", Type.LONG, "How long a connection may be silent."),
 )

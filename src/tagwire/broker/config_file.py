@@ -16,6 +16,12 @@
     [users]
     alice = { env = "ALICE_PASSWORD" }         # or the password itself
 
+    [oauthbearer]
+    validator = "jwks"                         # or "unsecured": tokens that anybody can make, for tests
+    jwks = "issuer.json"
+    issuer = "https://login.example.org/"
+    audience = "kafka"
+
 Paths are relative to the file. No error tells a value of `users`, or a password.
 """
 
@@ -28,13 +34,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
+from tagwire.broker.bearer_signatures import SignedTokens
+from tagwire.broker.bearer_tokens import ClaimsCheck, TokenValidator, UnsecuredTokens
 from tagwire.broker.network.listener import Listener, Tls
 from tagwire.broker.settings import Settings
 from tagwire.errors import ConfigError
 from tagwire.records import HeaderRegister
 from tagwire.rpc.addresses import address_of
 
-_OWN: Final = ("data_dir", "listeners", "users", "register")
+_OWN: Final = ("data_dir", "listeners", "users", "register", "oauthbearer_validator")
 _PLAIN: Final = {field.name: field for field in fields(Settings) if field.name not in _OWN}
 _KINDS: Final = {"int": int, "bool": bool, "float": float}
 
@@ -58,7 +66,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def _settings(document: Mapping[str, Any], home: Path) -> dict[str, Any]:
-    _check_names(document, ("data", "listeners", "users", "register", *_PLAIN), "")
+    _check_names(document, ("data", "listeners", "users", "register", "oauthbearer", *_PLAIN), "")
     given: dict[str, Any] = {}
     for name, value in document.items():
         if name == "data":
@@ -67,6 +75,8 @@ def _settings(document: Mapping[str, Any], home: Path) -> dict[str, Any]:
             given["listeners"] = tuple(_listener(entry, home) for entry in _list(value, "listeners"))
         elif name == "register":
             given["register"] = _register([_path(home, file, "register") for file in _list(value, "register")])
+        elif name == "oauthbearer":
+            given["oauthbearer_validator"] = _validator(_table(value, "oauthbearer"), home)
         elif name == "users":
             given["users"] = {user: _secret(told, f"users.{user}") for user, told in _table(value, "users").items()}
         else:
@@ -110,14 +120,40 @@ def _listener(entry: Any, home: Path) -> Listener:
 
 def _tls(entry: Any, home: Path) -> Tls:
     entry = _table(entry, "tls")
-    _check_names(entry, ("certificate", "key", "password", "client_ca"), "tls.")
+    _check_names(entry, ("certificate", "key", "password", "client_ca", *_TLS_TEXTS), "tls.")
     if "certificate" not in entry:
         raise ConfigError("tls.certificate: missing")
-    files = {
+    files: dict[str, Any] = {
         name: _path(home, entry[name], f"tls.{name}") for name in ("certificate", "key", "client_ca") if name in entry
     }
     password = _secret(entry["password"], "tls.password") if "password" in entry else None
-    return Tls(**files, password=password)
+    texts: dict[str, Any] = {name: _text(entry[name], f"tls.{name}") for name in _TLS_TEXTS if name in entry}
+    return Tls(**files, password=password, **texts)
+
+
+_TLS_TEXTS: Final = ("client_auth", "principal_mapping_rules")
+
+
+_CLAIMS: Final = ("principal_claim", "scope_claim", "issuer", "audience")
+
+
+def _validator(entry: Mapping[str, Any], home: Path) -> TokenValidator:
+    _check_names(entry, ("validator", "jwks", "required_scope", "clock_skew_s", *_CLAIMS), "oauthbearer.")
+    claims: dict[str, Any] = {name: _text(entry[name], f"oauthbearer.{name}") for name in _CLAIMS if name in entry}
+    if "required_scope" in entry:
+        scope = _list(entry["required_scope"], "oauthbearer.required_scope")
+        claims["required_scope"] = [_text(each, "oauthbearer.required_scope") for each in scope]
+    if "clock_skew_s" in entry:
+        skew = entry["clock_skew_s"]
+        if type(skew) not in (int, float):
+            raise ConfigError(f"oauthbearer.clock_skew_s={skew!r} is not a number")
+        claims["clock_skew_s"] = skew
+    kind = entry.get("validator")
+    if kind == "unsecured" and "jwks" not in entry:
+        return UnsecuredTokens(ClaimsCheck(**claims))
+    if kind == "jwks" and "jwks" in entry:
+        return SignedTokens(_path(home, entry["jwks"], "oauthbearer.jwks"), ClaimsCheck(**claims))
+    raise ConfigError('oauthbearer.validator is not "unsecured", nor "jwks" with a file as oauthbearer.jwks')
 
 
 def _secret(told: Any, name: str) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 
 from tagwire.broker.storage.batch import Batch, batch_of
-from tagwire.broker.topics import Topic, Topics, to_go_on_without
+from tagwire.broker.topic import Topic, to_go_on_without
+from tagwire.broker.topics import Topics
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError
 from tagwire.records import Record, RecordBatch, batch_headers, read, write

@@ -109,9 +109,13 @@ class FetchContext(Protocol):
 
     Attributes:
         partitions: what is to be read, in this order.
+        session_id: of a session that goes on with it; 0 for none.
     """
 
     partitions: Sequence[FetchPartition]
+
+    @property
+    def session_id(self) -> int: ...
 
     def respond(self, results: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
         """What is told of the responses, one per partition: the session's id, 0 for none, and the partitions.
@@ -124,6 +128,7 @@ class FetchContext(Protocol):
 @dataclass(slots=True)
 class _Sessionless:
     partitions: Sequence[FetchPartition]
+    session_id: int = NO_SESSION
 
     def respond(self, results: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
         return NO_SESSION, list(zip(self.partitions, results))
@@ -135,6 +140,7 @@ class _Full:
 
     partitions: Sequence[FetchPartition]
     create: Callable[[], int]
+    session_id: int = NO_SESSION
 
     def respond(self, results: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
         told = list(zip(self.partitions, results))
@@ -153,6 +159,10 @@ class _Incremental:
 
     def __post_init__(self) -> None:
         self.partitions = list(self.session.partitions.values())
+
+    @property
+    def session_id(self) -> int:
+        return self.session.session_id
 
     def respond(self, results: Iterable[FetchResponse.PartitionData]) -> tuple[int, Told]:
         session = self.session

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tagwire.broker.fetch_sessions import FetchSessions
 from tagwire.broker.hooks import Hooks
+from tagwire.broker.quotas.throttles import Throttles
 from tagwire.broker.store import Store
 
 
@@ -16,27 +17,33 @@ class Node:
         hooks: what the program that runs it can reach.
 
     Attributes:
-        settings, cluster_id, data_path, topics, groups, transactions, producer_ids, disk, image, controller, room_for:
-            the store's.
+        settings, cluster_id, data_path, files, topics, groups, transactions, producer_ids, scram_users, quotas, disk,
+            image, controller, authorizer, room_for: the store's.
         node_id, hooks: as given.
         fetch_sessions: of its readers that have one (KIP-227).
+        throttles: slow down who takes more than the quotas.
     """
 
     def __init__(self, store: Store, node_id: int, hooks: Hooks) -> None:
         self.settings = store.settings
         self.cluster_id = store.cluster_id
         self.data_path = store.data_path
+        self.files = store.files
         self.topics = store.topics
         self.groups = store.groups
         self.transactions = store.transactions
         self.producer_ids = store.producer_ids
+        self.scram_users = store.scram_users
+        self.quotas = store.quotas
         self.disk = store.disk
         self.image = store.image
         self.controller = store.controller
+        self.authorizer = store.authorizer
         self.room_for = store.room_for
         self.node_id = node_id
         self.hooks = hooks
-        self.fetch_sessions = FetchSessions()
+        self._mutations = store.mutations
+        self.restart()
 
     def coordinates(self, kind: int, key: str) -> bool:
         """Whether it coordinates a group or a transactional id."""
@@ -45,3 +52,4 @@ class Node:
     def restart(self) -> None:
         """Forget what a node does not know any more that has ended."""
         self.fetch_sessions = FetchSessions()
+        self.throttles = Throttles(self.quotas, self._mutations)

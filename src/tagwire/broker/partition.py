@@ -45,7 +45,7 @@ class Partition:
         self._starts = starts
         self._sync = sync
         self._commit = GroupCommit(log, commits, sync=sync, advanced=self._wake)
-        self._watchers: set[asyncio.Event] = set()
+        self._watchers: dict[asyncio.Event, None] = {}  # in the order in which they came
 
     def append(self, make: MakeBatch) -> asyncio.Future[Appended]:
         """Add a batch; see `GroupCommit.append`."""
@@ -86,10 +86,10 @@ class Partition:
 
     def watch(self, event: asyncio.Event) -> None:
         """Set `event` whenever there is more to read, or nothing will be here, until `unwatch`."""
-        self._watchers.add(event)
+        self._watchers[event] = None
 
     def unwatch(self, event: asyncio.Event) -> None:
-        self._watchers.discard(event)
+        self._watchers.pop(event, None)
 
     async def delete_records(self, before: int) -> int:
         """Delete the records before an offset, -1 for all that can be read; the offset the log then starts at.

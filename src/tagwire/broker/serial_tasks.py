@@ -27,7 +27,7 @@ class SerialTasks:
         # the last reference: an error that a task ended with may hold one until garbage is collected.
         self._under_way: Counter[str] = Counter()
         self._locks: dict[str, asyncio.Lock] = {}
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._tasks: dict[asyncio.Task[object], None] = {}
 
     def is_busy(self, key: str) -> bool:
         """Whether a task of that key is under way."""
@@ -56,7 +56,7 @@ class SerialTasks:
     async def close(self) -> None:
         """Finish what is under way."""
         while self._tasks:
-            await asyncio.wait(self._tasks)
+            await asyncio.wait(list(self._tasks))
 
     @staticmethod
     async def _in_turn(turn: asyncio.Lock, work: Coroutine[object, None, Result]) -> Result:
@@ -65,12 +65,12 @@ class SerialTasks:
 
     def _background(self, work: Coroutine[object, None, Result]) -> asyncio.Task[Result]:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._ended)
         return task
 
     def _ended(self, task: asyncio.Task[object]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, TagwireError):  # whoever would be told may have gone
             logger.error("a task failed: %r", error, exc_info=error)

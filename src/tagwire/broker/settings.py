@@ -9,13 +9,14 @@ from pathlib import Path
 from types import NoneType
 from typing import Final, Literal, TypedDict, get_args
 
+from tagwire.broker.bearer_tokens import TokenValidator
 from tagwire.broker.groups.group_settings import GroupSettings, Migration
 from tagwire.broker.network.listener import Listener, is_whole
 from tagwire.broker.storage.data_directory import MAX_PARTITIONS
-from tagwire.broker.topics import Fsync
+from tagwire.broker.topic_table import Fsync
 from tagwire.errors import ConfigError
 from tagwire.records import HeaderRegister
-from tagwire.rpc import ranges_of
+from tagwire.rpc import OAUTHBEARER, ranges_of
 from tagwire.rpc.frames import DEFAULT_MAX_FRAME_BYTES
 from tagwire.rpc.version_gates import CONSUMER_GROUP_HEARTBEAT_MEMBER_ID
 from tagwire.spec import releases
@@ -25,12 +26,16 @@ OLDER_EPOCHS_SINCE: Final = "4.3"
 """The first release that takes commits of members of KIP-848 in an older epoch (KIP-1251)."""
 
 Unsupported = Literal["close", "empty"]
+AuthorizerName = Literal["StandardAuthorizer"]
 
 
 class Options(TypedDict, total=False):
     """The settings that are neither a directory nor an address, for signatures."""
 
     users: Mapping[str, str]
+    authorizer: AuthorizerName | None
+    super_users: str
+    allow_everyone_if_no_acl_found: bool
     fsync: Fsync
     num_partitions: int
     auto_create_topics: bool
@@ -48,6 +53,8 @@ class Options(TypedDict, total=False):
     group_heartbeat_interval_s: float
     group_migration: Migration
     idle_timeout_s: float
+    max_reauth_s: float
+    oauthbearer_validator: TokenValidator | None
     requests_kept: int
     register: HeaderRegister
 
@@ -60,6 +67,10 @@ class Settings:
         data_dir: where topics are kept; None keeps them in a temporary directory, until the broker stops.
         listeners: where clients connect.
         users: {name: password} of those who may come in where a listener has `sasl`. Never shown.
+        authorizer: what decides who may do what: "StandardAuthorizer", by ACLs, as Kafka's of that name; None lets
+            everybody do everything.
+        super_users: principals that may do everything, whatever ACLs say, with semicolons: "User:admin;User:bob".
+        allow_everyone_if_no_acl_found: whether everybody may do what no ACL is about.
         fsync: what an acknowledgement of acks=1 or all promises. "batch": the records are on the disk, one fsync serves
             every batch that waits; what a reader sees is on the disk too. "interval": they are with the operating
             system, and on the disk within a second; a crash of the machine can lose that second. "never": they are
@@ -85,6 +96,11 @@ class Settings:
             or "disabled".
         idle_timeout_s: how long a connection may be silent, or busy with one request that never ends, or not read its
             responses, before it is closed.
+        max_reauth_s: how long a client that has authenticated may go on before it does so again, on the same connection
+            (KIP-368); 0 for as long as the connection, or its token. Kafka's connections.max.reauth.ms.
+        oauthbearer_validator: called with each bearer token in the broker's thread, where a listener has OAUTHBEARER;
+            gives whom it stands for, or raises AuthenticationError. A plain function, and a quick one: all wait for it.
+            One with a parameter `extensions` is given what the client sent beside the token (KIP-342).
         requests_kept: how many of the latest requests are kept one by one, for whoever looks into who requested what.
         register: the names of int header keys, by which topics of the int-headers dialect are bridged to clients that
             do not speak it.
@@ -96,6 +112,9 @@ class Settings:
     data_dir: Path | None = None
     listeners: tuple[Listener, ...] = (Listener(),)
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    authorizer: AuthorizerName | None = None
+    super_users: str = ""
+    allow_everyone_if_no_acl_found: bool = False
     fsync: Fsync = "batch"
     num_partitions: int = 1
     auto_create_topics: bool = True
@@ -113,6 +132,8 @@ class Settings:
     group_heartbeat_interval_s: float = 5.0
     group_migration: Migration = "bidirectional"
     idle_timeout_s: float = 600.0
+    max_reauth_s: float = 0.0
+    oauthbearer_validator: TokenValidator | None = field(default=None, repr=False)
     requests_kept: int = 10_000
     register: HeaderRegister = field(default_factory=HeaderRegister, repr=False)
 
@@ -120,6 +141,7 @@ class Settings:
         self._check("listeners", bool(self.listeners), "one or more")
         if not isinstance(self.users, Mapping):
             raise ConfigError(f'users: a dict of names and passwords, {{"alice": "..."}}, not {_kind(self.users)}')
+        self._check_authorizer()
         self._check("auto_create_topics", isinstance(self.auto_create_topics, bool), "True or False")
         self._check("as_release", isinstance(self.as_release, (str, NoneType)), 'text, such as "2.8"')
         if not isinstance(self.register, HeaderRegister):
@@ -130,7 +152,8 @@ class Settings:
         for name in _SECONDS:
             timeout = getattr(self, name)
             self._check(name, isinstance(timeout, Real) and not isinstance(timeout, bool), "a number of seconds")
-            self._check(name, timeout > 0, "more than 0")
+            may_be_none = name == "max_reauth_s"
+            self._check(name, timeout > 0 or (may_be_none and timeout == 0), f"{'0 or ' * may_be_none}more than 0")
         self._check("fsync", self.fsync in get_args(Fsync), " or ".join(get_args(Fsync)))
         self._check("unsupported", self.unsupported in get_args(Unsupported), " or ".join(get_args(Unsupported)))
         self._check("group_migration", self.group_migration in get_args(Migration), " or ".join(get_args(Migration)))
@@ -148,8 +171,23 @@ class Settings:
         self._check("requests_kept", self.requests_kept >= 0, "0 or more")
         if self.as_release is not None:
             ranges_of(self.as_release)
-        if not self.users and any(listener.sasl for listener in self.listeners):
-            raise ConfigError("users: missing; a listener asks who its clients are")
+        self._check_authentication()
+
+    def _check_authorizer(self) -> None:
+        self._check("authorizer", self.authorizer in (None, *get_args(AuthorizerName)), "StandardAuthorizer or None")
+        self._check("super_users", isinstance(self.super_users, str), 'text, such as "User:admin;User:bob"')
+        for principal in self.super_user_set:
+            self._check("super_users", ":" in principal, 'principals such as "User:admin", with semicolons')
+        may_all = self.allow_everyone_if_no_acl_found
+        self._check("allow_everyone_if_no_acl_found", isinstance(may_all, bool), "True or False")
+        if self.authorizer is None and (self.super_users or may_all):
+            name = "super_users" if self.super_users else "allow_everyone_if_no_acl_found"
+            raise ConfigError(f'{name}: needs authorizer="StandardAuthorizer"; without it everybody may do everything')
+
+    @property
+    def super_user_set(self) -> frozenset[str]:
+        """The principals of `super_users`."""
+        return frozenset(each for each in map(str.strip, self.super_users.split(";")) if each)
 
     @property
     def groups(self) -> GroupSettings:
@@ -172,6 +210,18 @@ class Settings:
         """Whether it acts as a release of Kafka, or a newer one."""
         names = releases.names()
         return self.as_release is None or names.index(releases.row_of(self.as_release)) >= names.index(release)
+
+    def _check_authentication(self) -> None:
+        mechanisms = {mechanism for listener in self.listeners for mechanism in listener.sasl}
+        validator = self.oauthbearer_validator
+        if validator is not None and not callable(validator):
+            raise ConfigError(f"oauthbearer_validator: needs a function of a token, not {_kind(validator)}")
+        if OAUTHBEARER in mechanisms and validator is None:
+            raise ConfigError("oauthbearer_validator: missing; a listener asks for tokens")
+        # Where somebody can come in without a password, users for SCRAM can be set later.
+        is_open = OAUTHBEARER in mechanisms or not all(listener.sasl for listener in self.listeners)
+        if not self.users and mechanisms - {OAUTHBEARER} and ("PLAIN" in mechanisms or not is_open):
+            raise ConfigError("users: missing; a listener asks who its clients are")
 
     def _check(self, name: str, holds: bool, allowed: str) -> None:
         if not holds:

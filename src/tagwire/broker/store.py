@@ -16,11 +16,15 @@ from functools import partial
 from pathlib import Path
 
 from tagwire.broker import scheduler
+from tagwire.broker.authorization.authorizer import Authorizer
 from tagwire.broker.cluster_image import ClusterImage
 from tagwire.broker.controller import Controller
 from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.producer_ids import ProducerIds
+from tagwire.broker.quotas.stored import ClientQuotas
+from tagwire.broker.quotas.throttles import mutation_meters
+from tagwire.broker.scram_users import ScramUsers
 from tagwire.broker.settings import Settings
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.files import Files
@@ -44,12 +48,16 @@ class Store:
         settings: how it was started.
         node_id, cluster_id: who the (first) node on the directory is, and of which cluster.
         data_path: where its topics are.
+        files: by what it is read and written.
         topics: its topics.
         groups, transactions: its consumer groups and transactional ids.
         producer_ids: where producers get their ids.
+        scram_users: who can come in by SCRAM.
+        quotas, mutations: what clients may take, and who has taken how much of the controller.
         disk: threads for reading files.
         image: which nodes there are, and which of them does what.
         controller: who changes that.
+        authorizer: what decides who may do what; None where everybody may do everything.
     """
 
     def __init__(self, settings: Settings, files: Files, image: Callable[[int], ClusterImage] = ClusterImage) -> None:
@@ -87,7 +95,15 @@ class Store:
             self.transactions = Transactions(
                 CoordinatorLog(self.topics, TRANSACTIONS), self.topics, self.groups, self.producer_ids
             )
+            self.scram_users = ScramUsers(settings, files, self._data.path, self.disk)
+            self.quotas = ClientQuotas(files, self._data.path, self.disk)
+            self.mutations = mutation_meters(self.quotas)
+            self.authorizer = self._authorizer(files)
             try:
+                self.scram_users.load()
+                self.quotas.load()
+                if self.authorizer is not None:
+                    self.authorizer.load()
                 self.producer_ids.load()
                 self.topics.load()
                 self.groups.load()
@@ -100,8 +116,21 @@ class Store:
             self._release()
             raise
         self.data_path = self._data.path
+        self.files = files
         self.node_id = self._data.node_id
         self.cluster_id = self._data.cluster_id
+
+    def _authorizer(self, files: Files) -> Authorizer | None:
+        settings = self.settings
+        if settings.authorizer is None:
+            return None
+        return Authorizer(
+            files,
+            self._data.path,
+            self.disk,
+            settings.super_user_set,
+            allow_if_none=settings.allow_everyone_if_no_acl_found,
+        )
 
     @contextmanager
     def room_for(self, *, topics: int = 0, partitions: int) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""The topics of a broker: found by name or id, created, deleted, opened and closed with their logs.
+"""The topics of a broker as they change: created, altered, deleted, cut.
 
 Creating and deleting take turns and are durable when they return; both leave either all or nothing after a crash. A
 topic exists exactly when the data directory lists it, so directories are made before it is listed and removed after
@@ -10,79 +10,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import re
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Literal, TypeVar, TypeVarTuple, Unpack
-from uuid import UUID, uuid4
+from dataclasses import replace
+from typing import TypeVar, TypeVarTuple, Unpack
+from uuid import uuid4
 
 from tagwire.broker.cluster_image import ClusterImage
 from tagwire.broker.partition import Partition
 from tagwire.broker.serial_tasks import SerialTasks
-from tagwire.broker.storage.data_directory import EVERYWHERE, MAX_PARTITIONS, TOPICS_FILE, DataDirectory, StoredTopic
+from tagwire.broker.storage.data_directory import MAX_PARTITIONS, DataDirectory, StoredTopic
 from tagwire.broker.storage.files import Files, UnsettledError, problem_of
 from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.storage.log import PartitionLog
-from tagwire.broker.storage.unopened_log import UnopenedLog
+from tagwire.broker.topic import INTERNAL, NewTopic, Replicas, Topic, check_topic_name
 from tagwire.broker.topic_config import DIALECT, TopicConfig
+from tagwire.broker.topic_table import Fsync, TopicTable
 from tagwire.errors import ConfigError, Error, KafkaError, StorageError
 from tagwire.partitions import TopicPartition
-from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
 
 logger = logging.getLogger("tagwire.broker")
-
-Fsync = Literal["batch", "interval", "never"]
-
-INTERNAL: Mapping[str, Mapping[str, str | None]] = {
-    OFFSETS: {"cleanup.policy": "compact", "retention.ms": "-1", "segment.bytes": str(16 << 20)},
-    TRANSACTIONS: {"cleanup.policy": "compact", "retention.ms": "-1", "segment.bytes": str(16 << 20)},
-}
-"""The topics in which the broker keeps its own state, and their configurations. Clients may read them."""
-
-_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """A topic that exists."""
-
-    name: str
-    topic_id: UUID
-    configs: Mapping[str, str | None]
-    config: TopicConfig
-    partitions: tuple[Partition, ...]
-
-    @property
-    def is_internal(self) -> bool:
-        """Whether the broker keeps its own state in it."""
-        return self.name in INTERNAL
-
-    @property
-    def stored(self) -> StoredTopic:
-        return StoredTopic(self.name, self.topic_id, len(self.partitions), self.configs)
-
-
-def to_go_on_without(name: str) -> str:
-    """What to do when a topic of the broker's own cannot be read."""
-    return f"restore {name}-0 from a backup, or take {name} out of {TOPICS_FILE}: all it says is then forgotten"
-
-
-Replicas = Callable[[int], Sequence[int]]
-"""Which nodes are to hold a new partition, the preferred leader first, by its index; None leaves that open."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewTopic:
-    """A topic to be created; its configurations are by Kafka's names."""
-
-    name: str
-    partitions: int
-    configs: Mapping[str, str | None]
-    replicas: Replicas | None = None
-
 
 Done = TypeVar("Done")
 Arguments = TypeVarTuple("Arguments")
@@ -97,29 +45,12 @@ SIDE_BY_SIDE = 4
 """How many topics are made or discarded at once: they wait for the disk, and leave threads for appends."""
 
 
-def check_topic_name(name: str) -> None:
-    """Refuse a name that Kafka would: KafkaError INVALID_TOPIC_EXCEPTION. Only checked names may become paths."""
-    if not _NAME.fullmatch(name) or name in (".", ".."):
-        shown = name if len(name) <= 60 else name[:60] + "..."
-        raise KafkaError(
-            Error.INVALID_TOPIC_EXCEPTION,
-            f"topic name {shown!r} is not 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', or is '.' or '..'",
-        )
-
-
-class Topics:
-    """Every topic of one data directory.
+class Topics(TopicTable):
+    """The topics of one data directory, and the changes to them: one after another.
 
     Args:
-        files, data: where they are kept.
-        commits: whose threads append; others than `disk`'s, so that reading never waits for a sync.
+        files, data, commits, fsync, image: as of `TopicTable`.
         disk: whose threads create and delete.
-        fsync: as in `Settings`.
-        image: the nodes that lead and hold partitions; None for one alone, whose id is 0.
-
-    Attributes:
-        partition_count: how many partitions the topics have.
-        version: counts the changes to which topics there are, and to how many partitions they have.
     """
 
     def __init__(
@@ -131,113 +62,13 @@ class Topics:
         fsync: Fsync,
         image: ClusterImage | None = None,
     ) -> None:
-        self._files = files
-        self._data = data
-        self._commits = commits
+        super().__init__(files, data, commits, fsync, image)
         self._disk = disk
-        self._sync = fsync == "batch"
-        self._image = image or ClusterImage(0)
         self._changing = asyncio.Lock()
         self._steps = SerialTasks()
         # Set while nobody can know which topics the directory lists; then what may be listed and is not known of.
         self._unsettled = False
         self._left: list[tuple[str, range]] = []
-        self.partition_count = 0
-        self.version = 0
-        self._by_name: dict[str, Topic] = {}
-        self._by_id: dict[UUID, Topic] = {}
-
-    def __iter__(self) -> Iterator[Topic]:
-        return iter(sorted(self._by_name.values(), key=lambda topic: topic.name))  # a copy: threads iterate too
-
-    def get(self, name: str) -> Topic | None:
-        return self._by_name.get(name)
-
-    def by_id(self, topic_id: UUID) -> Topic | None:
-        return self._by_id.get(topic_id)
-
-    def partition(self, topic: str, index: int) -> Partition | None:
-        """A partition that exists, or None."""
-        found = self._by_name.get(topic)
-        return found.partitions[index] if found and 0 <= index < len(found.partitions) else None
-
-    def partitions(self) -> Iterator[Partition]:
-        """Every partition of every topic."""
-        return (partition for topic in self for partition in topic.partitions)
-
-    def load(self) -> None:
-        """Open every topic the directory lists; logs are checked and repaired where it was not left in order.
-
-        One that cannot be opened is offline, with its reason, and the others are served.
-
-        Raises:
-            StorageError: the list of topics is not one of this version, or a topic of the broker's own cannot be
-                opened: without it groups and transactions would be forgotten.
-        """
-        opening = [
-            (stored, config, [self._opening(stored, index, config) for index in range(count)])
-            for stored in self._data.topics
-            for config, count in [(self._config_of(stored), stored.partitions)]
-        ]
-        for stored, config, logs in opening:
-            partitions = [self._partition(stored.name, index, log()) for index, log in enumerate(logs)]
-            self._add(Topic(stored.name, stored.topic_id, stored.configs, config, tuple(partitions)))
-        for partition in self.partitions():
-            if partition.topic in INTERNAL and partition.log.is_offline:
-                raise StorageError(f"{partition.log.offline_reason}; {to_go_on_without(partition.topic)}")
-        if self._data.gaps.was_broken:
-            self._guess_gaps()
-
-    def _opening(self, stored: StoredTopic, index: int, config: TopicConfig) -> Callable[[], PartitionLog]:
-        """What gives the log of a partition. Logs that are checked wait for the disk, and are opened side by side;
-        others would only wait for one another."""
-        if self._data.was_clean:
-            return partial(self._open, stored, index, config)
-        return self._commits.submit(self._open, stored, index, config).result
-
-    def _config_of(self, stored: StoredTopic) -> TopicConfig:
-        try:
-            return TopicConfig.of(stored.configs)
-        except ConfigError as error:
-            raise StorageError(f"{self._data.path / TOPICS_FILE}: topic {stored.name}: {error}") from None
-
-    def _open(self, stored: StoredTopic, index: int, config: TopicConfig) -> PartitionLog:
-        data = self._data
-        start_offset = data.start_offsets.get(stored.name, index)
-        try:
-            return open_log(
-                self._files,
-                data.check_partition(stored, index, config.dialect),
-                config,
-                clean=data.was_closed(stored.name, index),
-                recovery_point=data.recovery_points.get(stored.name, index),
-                start_offset=start_offset,
-                gaps_before=data.gaps.get(stored.name, index),
-            )
-        except StorageError as error:
-            reason = str(error)
-        except Exception as error:  # a fault of this broker, which the other logs have no part in
-            logger.exception("%s-%d could not be opened", stored.name, index)
-            reason = f"it could not be opened: {type(error).__name__}: {error}"
-        path = data.partition_path(stored.name, index)
-        logger.error("%s is offline until the next start: %s", path.name, reason)
-        return UnopenedLog(self._files, path, config, start_offset, reason)
-
-    def _guess_gaps(self) -> None:
-        """Gaps may be anywhere in what there is: the next one to be noted must not hide that."""
-        try:
-            self._data.gaps.save(
-                lambda: {
-                    TopicPartition(p.topic, p.index): p.log.end_offset if p.log.was_opened else EVERYWHERE
-                    for p in self.partitions()
-                }
-            )
-        except OSError as error:
-            raise StorageError(problem_of(error, self._data.path)) from error
-
-    def _partition(self, topic: str, index: int, log: PartitionLog, replicas: Sequence[int] | None = None) -> Partition:
-        leadership = self._image.place(topic, index, log.leader_epoch, replicas)
-        return Partition(topic, index, log, self._commits, self._data.start_offsets, leadership, sync=self._sync)
 
     def check_new(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> TopicConfig:
         """What `create` checks before it touches the disk.
@@ -502,21 +333,6 @@ class Topics:
             raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {name} is the broker's own")
         return topic
 
-    @property
-    def count(self) -> int:
-        """How many topics there are."""
-        return len(self._by_name)
-
-    def _add(self, topic: Topic) -> None:
-        before = self._by_name.get(topic.name)
-        new = topic.partitions[len(before.partitions) if before else 0 :]
-        for partition in new:
-            partition.leadership = self._image.elect(partition.leadership)  # nodes may have stopped since it was placed
-        self.partition_count += len(new)
-        self._by_name[topic.name] = topic
-        self._by_id[topic.topic_id] = topic
-        self.version += 1
-
     async def delete(self, topic: Topic) -> None:
         """Delete a topic and its records; appends already under way finish first.
 
@@ -538,9 +354,9 @@ class Topics:
             try:
                 await self._settle()
                 outcomes = {topic.topic_id: self._as_it_is(topic) for topic in topics}
-                doomed = {key: topic for key, topic in outcomes.items() if isinstance(topic, Topic)}
-                left = [topic.stored for topic in self if topic.topic_id not in doomed]
-                if doomed:
+                deleted = {key: topic for key, topic in outcomes.items() if isinstance(topic, Topic)}
+                left = [topic.stored for topic in self if topic.topic_id not in deleted]
+                if deleted:
                     await loop.run_in_executor(self._disk, self._save, left)
             except KafkaError as refusal:
                 return [refusal] * len(topics)
@@ -548,17 +364,17 @@ class Topics:
                 if isinstance(error, UnsettledError):
                     # What was acknowledged from now on might be gone at the next start.
                     reason = "its topic was deleted, or will be there again"
-                    await loop.run_in_executor(self._disk, _abandon_all, list(doomed.values()), reason)
-                for key, topic in doomed.items():
+                    await loop.run_in_executor(self._disk, _abandon_all, list(deleted.values()), reason)
+                for key, topic in deleted.items():
                     outcomes[key] = _not_deleted(topic, error)
                 return [outcomes[topic.topic_id] for topic in topics]
-            for topic in doomed.values():
+            for topic in deleted.values():
                 del self._by_name[topic.name], self._by_id[topic.topic_id]
                 self.partition_count -= len(topic.partitions)
                 self.version += 1
                 for partition in topic.partitions:
                     partition.mark_deleted()
-            await self._side_by_side(self._discard_settled(topic) for topic in doomed.values())
+            await self._side_by_side(self._discard_settled(topic) for topic in deleted.values())
         return [outcomes[topic.topic_id] for topic in topics]
 
     async def _discard_settled(self, topic: Topic) -> None:
@@ -604,40 +420,26 @@ class Topics:
             partition.reopened(log)
 
     def _open_cut(self, topic: Topic, index: int) -> PartitionLog:
-        return open_log(
+        path = self._data.check_partition(topic.stored, index, topic.config.dialect)
+        log = open_log(
             self._files,
-            self._data.check_partition(topic.stored, index, topic.config.dialect),
+            path,
             topic.config,
             clean=False,
             start_offset=self._data.start_offsets.get(topic.name, index),
             gaps_before=self._data.gaps.get(topic.name, index),
         )
+        try:
+            self._data.lower_offsets({TopicPartition(topic.name, index): log.end_offset})
+        except OSError as error:
+            raise StorageError(problem_of(error, path)) from error
+        return log
 
     async def settle(self) -> None:
         """Wait until every append, creation and deletion that was begun has been carried out."""
         async with self._changing:
             for partition in self.partitions():
                 await partition.settle()
-
-    def recovery_points(self) -> dict[TopicPartition, int]:
-        """Up to which offset each log is on the disk; of one that could not be opened nothing is known."""
-        return {TopicPartition(p.topic, p.index): p.log.recovery_point for p in self.partitions() if p.log.was_opened}
-
-    def close(self) -> bool:
-        """Bring every log to the disk and close it; whether all of that went well."""
-        clean = True
-        for partition in self.partitions():
-            try:
-                partition.log.close()
-            except StorageError as error:
-                logger.error("%s", error)
-                clean = False
-        return clean
-
-    def abandon(self) -> None:
-        """Close every log as it is."""
-        for partition in self.partitions():
-            partition.log.abandon("the broker did not start")
 
 
 def _abandon(topic: Topic, reason: str) -> None:

@@ -11,7 +11,7 @@ Records are data, not credentials: they are kept. So is what is encrypted, and w
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -54,6 +54,7 @@ class Redaction:
         self._tokens = 0.0  # of the client's, outside of requests
         self._responses = 0.0  # of the broker's
         self._due_responses = 0.0
+        self._mechanism: str | None = None  # as the last SaslHandshake names it; None before
         self._mechanism_at: int | None = None  # the correlation id of a SaslHandshake 0
         self._client = _Frames(_REQUEST_HEAD, self._request)
         self._broker = _Frames(_RESPONSE_HEAD, self._response)
@@ -71,7 +72,7 @@ class Redaction:
         is_request = len(head) == _REQUEST_HEAD and key in API_NAMES and 0 <= version <= _MOST_VERSIONS
         if self._tokens and not (self._tokens == _ANY and is_request):
             self._tokens -= 1
-            return _clean_token
+            return self._token if _int32(head, 0) < MAX_READ else _clean_all
         if self._tokens:
             self._tokens = self._responses = 0
         if len(head) < _REQUEST_HEAD:
@@ -79,24 +80,29 @@ class Redaction:
         if not is_request:
             return None
         if key == ApiKey.SASL_HANDSHAKE:
-            return self._handshake if version == 0 else None
+            self._mechanism = ""  # until the request is there as a whole
+            return partial(self._handshake, version=version)
         if _has_secrets(key, in_request=False):
             if len(self._awaited) < MAX_AWAITED:
                 self._awaited[_int32(head, 8)] = key, version
             else:
                 self._is_lost = True
-        return _clean_request if _has_secrets(key, in_request=True) else None
+        return partial(_clean_request, mechanism=self._mechanism) if _has_secrets(key, in_request=True) else None
 
-    def _handshake(self, frame: bytearray) -> None:
-        """Secret is nothing in it; but what follows is."""
+    def _handshake(self, frame: bytearray, version: int) -> None:
+        """Secret is nothing in it; but what follows is: bare tokens after version 0."""
         try:
             _, body = decode_request_header(memoryview(frame)[_SIZE:], lenient=True)
             kind: Any = messages.request(ApiKey.SASL_HANDSHAKE)
-            handshake = kind.decode(bytes(frame[_SIZE + body :]), 0, lenient=True)
-            tokens = _TOKENS.get(handshake.mechanism, _ANY)
-        except DecodeError:
-            tokens = _ANY
-        self._tokens, self._due_responses, self._mechanism_at = tokens, tokens, _int32(frame, 8)
+            self._mechanism = kind.decode(bytes(frame[_SIZE + body :]), version, lenient=True).mechanism
+        except (DecodeError, UnsupportedVersionError):
+            self._mechanism = ""
+        if version == 0:
+            tokens = _TOKENS.get(self._mechanism or "", _ANY)
+            self._tokens, self._due_responses, self._mechanism_at = tokens, tokens, _int32(frame, 8)
+
+    def _token(self, frame: bytearray) -> None:
+        _over(frame, _SIZE + _named(bytes(frame[_SIZE:]), self._mechanism), len(frame))
 
     def _response(self, head: bytes) -> Clean | None:
         if self._responses:
@@ -200,7 +206,7 @@ class _Frames:
             else:
                 self._clean = clean
             return
-        if clean in (_clean_token, _clean_all):
+        if clean is _clean_all:
             _over(self._begun, _SIZE, len(self._begun))
         self._over = clean is not None
         self._left = self._size - len(self._begun)
@@ -218,10 +224,10 @@ class _Frames:
         self._begun = bytearray()
 
 
-def _clean_request(frame: bytearray) -> None:
+def _clean_request(frame: bytearray, mechanism: str | None) -> None:
     try:
         header, body = decode_request_header(memoryview(bytes(frame))[_SIZE:], lenient=True)
-        _clean_message(frame, _SIZE + body, _request_of(header.api_key), header.api_version)
+        _clean_message(frame, _SIZE + body, _request_of(header.api_key), header.api_version, mechanism)
     except (DecodeError, UnsupportedVersionError):
         _over(frame, _REQUEST_HEAD, len(frame))
 
@@ -234,7 +240,7 @@ def _clean_response(frame: bytearray, key: int, version: int) -> None:
         _over(frame, _RESPONSE_HEAD, len(frame))
 
 
-def _clean_message(frame: bytearray, at: int, message: Message, version: int) -> None:
+def _clean_message(frame: bytearray, at: int, message: Message, version: int, mechanism: str | None = None) -> None:
     """Writes over the secrets of a message that begins at `at` and ends with the frame. Raises as `annotate`."""
     settings: dict[str, dict[str, tuple[int, int]]] = {}  # path of a setting: where its attributes stand
     secrets: list[tuple[int, int]] = []
@@ -258,7 +264,7 @@ def _clean_message(frame: bytearray, at: int, message: Message, version: int) ->
             secrets += [place for attribute, place in setting.items() if attribute in SETTING_VALUES]
     for start, end in secrets:
         if message.name == "SaslAuthenticateRequest":
-            start += _named(bytes(frame[start:end]))
+            start += _named(bytes(frame[start:end]), mechanism)
         _over(frame, start, end)
 
 
@@ -271,10 +277,6 @@ def _content(frame: bytearray, start: int, end: int, field: Field, flexible: boo
     return start + 1, end
 
 
-def _clean_token(frame: bytearray) -> None:
-    _over(frame, _SIZE + _named(bytes(frame[_SIZE:])), len(frame))
-
-
 def _clean_all(frame: bytearray) -> None:
     _over(frame, _SIZE, len(frame))
 
@@ -283,14 +285,23 @@ def _clean_body(frame: bytearray) -> None:
     _over(frame, _RESPONSE_HEAD, len(frame))
 
 
-def _named(token: bytes) -> int:
+def _named(token: bytes, mechanism: str | None) -> int:
     """How many bytes at the start of a SASL token say who it is, and nothing of how that is proved: of PLAIN all before
-    the password, of SCRAM's first message all before the nonce."""
-    if token.count(b"\0") == 2:
-        return token.rindex(b"\0") + 1
-    if token[:2] in (b"n,", b"y,") and b",r=" in token and token.split(b",", 3)[2][:2] == b"n=":
-        return token.index(b",r=") + 3
-    return 0
+    the password, of SCRAM's first message all before the nonce. Of any other mechanism's, and of what is no text, none:
+    a token of GSSAPI may have two zeros, too.
+
+    Args:
+        mechanism: None where no SaslHandshake was seen: then the token's form says which it is.
+    """
+    size = 0
+    if mechanism in ("PLAIN", None) and token.count(b"\0") == 2:
+        size = token.rindex(b"\0") + 1
+    elif (mechanism is None or mechanism.startswith("SCRAM-")) and token[:2] in (b"n,", b"y,") and b",r=" in token:
+        size = token.index(b",r=") + 3 if token.split(b",", 3)[2][:2] == b"n=" else 0
+    try:
+        return size if token[:size].decode().replace("\0", "").isprintable() else 0
+    except UnicodeDecodeError:
+        return 0
 
 
 def _over(frame: bytearray, start: int, end: int) -> None:

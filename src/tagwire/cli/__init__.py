@@ -36,6 +36,12 @@ _COMMANDS = {
     "consume": "",
     "groups": "List groups; describe them, delete them or their offsets.",
     "configs": "List what is set; show and change configs.",
+    "acls": "List ACLs: who may do what; add and remove them.",
+    "users": "List SCRAM users; add and remove them.",
+    "quotas": "List client quotas; change them.",
+    "reassign": "Move replicas to other brokers: plan, begin, watch, cancel.",
+    "elect-leaders": "Elect preferred leaders, or any that run.",
+    "features": "List a cluster's features; take them to other levels.",
     "versions": "",
     "broker": "",
     "doctor": "Look at what tagwire stands on here, and say what to do.",
@@ -48,6 +54,7 @@ _COMMANDS = {
     "log": "Print or check log segments, with no broker running.",
     "spec": "List Kafka's messages; show, check and compare specs.",
     "headers": "",
+    "schema": "List a schema registry's subjects; show, check and register schemas.",
     "decode": "Print the message that bytes hold, as JSON or byte by byte.",
     "encode": "Print the bytes of a message that is given as JSON.",
     "docs": "Open the reference of Kafka's protocol, or print a page of it.",
@@ -57,14 +64,14 @@ _COMMANDS = {
 Each is in the file of its name, or the one that `_FILES` says: a group of commands as `app`, one alone as a function.
 """
 
-_FILES = {"decode": "codec", "encode": "codec"}
+_FILES = {"decode": "codec", "encode": "codec", "elect-leaders": "elect_leaders"}
 
 
 _CONNECTING = {"properties", "one_property"}
-"""The options of `tagwire` itself that every command has too that connects to brokers."""
+"""The options of `tagwire` itself that every command has too that connects."""
 
-_BROKERS = {"bootstrap", "brokers"}
-"""What a command that connects calls them."""
+_PEERS = {"bootstrap", "brokers", "registry"}
+"""What a command calls those that it connects to."""
 
 
 def _command(name: str) -> Any:
@@ -75,13 +82,13 @@ def _command(name: str) -> Any:
         group.short_help = _COMMANDS[name] or None
         return group
     alone = typer.Typer(rich_markup_mode=None, add_completion=False)
-    alone.command(name, short_help=_COMMANDS[name] or None)(getattr(module, name))
+    alone.command(name, short_help=_COMMANDS[name] or None)(getattr(module, name.replace("-", "_")))
     return typer.main.get_command(alone)
 
 
 def _let_connect(command: Any, options: list[Any]) -> None:
     """Gives a command the options that say how to connect, and those below it, if they do."""
-    if _BROKERS & {parameter.name for parameter in command.params}:
+    if _PEERS & {parameter.name for parameter in command.params}:
         command.params.extend(options)
     for below in getattr(command, "commands", {}).values():
         _let_connect(below, options)

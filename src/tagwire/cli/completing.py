@@ -1,4 +1,4 @@
-"""What a shell offers for topics, groups, messages, APIs and releases when Tab is pressed.
+"""What a shell offers for topics, groups, subjects, messages, APIs and releases when Tab is pressed.
 
 Topics and groups are those of the cluster that the line so far names. A shell waits meanwhile and shows nothing of
 errors, so the request gets a second, and no response is an empty list.
@@ -49,6 +49,52 @@ def resources(context: typer.Context, incomplete: str) -> list[str]:
         brokers = _completed(context, name, lambda client: [str(node) for node in client.metadata([]).brokers])
         return [f"broker/{found}" for found in brokers]
     return []
+
+
+def of(*words: str) -> Callable[[str], list[str]]:
+    """What offers these words."""
+
+    def offered(incomplete: str) -> list[str]:
+        return _beginning(incomplete, words)
+
+    return offered
+
+
+def scram_users(context: typer.Context, incomplete: str) -> list[str]:
+    """The cluster's SCRAM users."""
+
+    def listed(client: Client) -> Iterable[str]:
+        from tagwire.client import Admin
+
+        return Admin(client).describe_user_scram_credentials()
+
+    return _completed(context, incomplete, listed)
+
+
+def features(context: typer.Context, incomplete: str) -> list[str]:
+    """The features that a broker of the cluster supports."""
+
+    def listed(client: Client) -> Iterable[str]:
+        return [f"{name}=" for name in client.features().supported]
+
+    return _completed(context, incomplete, listed)
+
+
+def subjects(context: typer.Context, incomplete: str) -> list[str]:
+    """The subjects of the schema registry that the line so far names."""
+    import logging
+    from dataclasses import replace
+
+    from tagwire.cli.registries import open_registry
+    from tagwire.errors import TagwireError
+    from tagwire.values.registry import SchemaRegistry
+
+    logging.disable()
+    try:
+        settings = open_registry(context.params.get("registry")).settings
+        return _beginning(incomplete, SchemaRegistry(replace(settings, timeout=_PATIENCE, retries=0)).subjects())
+    except (TagwireError, OSError):
+        return []
 
 
 def messages(incomplete: str) -> list[str]:

@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 BOOTSTRAP = "127.0.0.1:9092"
 BOOTSTRAP_SERVERS = "bootstrap.servers"
 
+_OF_VALUES = (
+    "schema.registry.",
+    "basic.auth.",
+    "bearer.auth.",
+    "value.",
+    "key.",
+    "auto.register.",
+    "normalize.schemas",
+)
+"""How properties begin that are about values, their schemas and the registry of these: no client of brokers has any."""
+
 _of_file: dict[str, str] = {}
 _of_command_line: dict[str, str] = {}
 
@@ -59,6 +70,16 @@ def given_bootstrap() -> str | None:
     return named_brokers() or _of_file.get(BOOTSTRAP_SERVERS)
 
 
+def property_of_command_line(name: str) -> str | None:
+    """What the command line itself says of a property."""
+    return _of_command_line.get(name)
+
+
+def given_properties() -> dict[str, str]:
+    """All properties, of the command line and, where that does not say them, the file. They may hold secrets."""
+    return {**_of_file, **_of_command_line}
+
+
 def connect(bootstrap: str) -> Client:
     """A client of these brokers, set up as the properties say. Raises ConfigError naming a property, never a secret."""
     from tagwire.client import Client
@@ -68,7 +89,8 @@ def connect(bootstrap: str) -> Client:
 
 def client_properties(bootstrap: str) -> dict[str, str]:
     """The properties of a client of these brokers, for one that is made elsewhere. They may hold secrets."""
-    return {**_of_file, **_of_command_line, BOOTSTRAP_SERVERS: bootstrap}
+    given = {name: value for name, value in given_properties().items() if not name.startswith(_OF_VALUES)}
+    return {**given, BOOTSTRAP_SERVERS: bootstrap}
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,9 +17,20 @@ from tagwire.cli.options import Bootstrap, Json, Topic
 from tagwire.cli.ranges import Edge, offsets_of, parse_edge, parse_range
 from tagwire.cli.record_formats import formatted
 from tagwire.cli.record_lines import Headers, ReadRecord, format_line, lines_for_people
+from tagwire.cli.registries import Registry
 from tagwire.cli.suggestions import topics_meant
 from tagwire.cli.terminal import printable, progress
-from tagwire.errors import ConfigError, Error, KafkaError
+from tagwire.cli.typed_values import as_text, to_json
+from tagwire.cli.value_options import (
+    BadValues,
+    KeyFormat,
+    KeySchema,
+    ValueFormat,
+    ValueSchema,
+    client_options,
+    format_settings,
+)
+from tagwire.errors import ConfigError, DecodeError, Error, KafkaError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,6 +114,12 @@ def consume(
     raw: Annotated[bool, typer.Option("--raw", help="Values alone, byte for byte, a line each.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Do not cut long keys, values and headers.")] = False,
     as_json: Json = False,
+    value_format: ValueFormat = None,
+    key_format: KeyFormat = None,
+    value_schema: ValueSchema = None,
+    key_schema: KeySchema = None,
+    registry: Registry = None,
+    bad_values: BadValues = "raise",
     bootstrap: Bootstrap = BOOTSTRAP,
 ) -> None:
     """Print the records of a topic.
@@ -110,6 +127,9 @@ def consume(
     Ends where the topic ended when the command started, unless told to --follow. Each partition is in order; several
     come mixed. A time means the first record at or after it. Times are printed in UTC, characters that a terminal would
     obey as escapes, and long values are cut; --json tells all of it, exactly.
+
+    With --value-format values are decoded by the schemas that wrote them, and printed as JSON. What else there is to
+    say of that, docs/values.md has as properties: -X value.message=shop.Order.
 
     \b
     Examples:
@@ -119,6 +139,7 @@ def consume(
       tagwire consume flights -o -10 --format '%p %o %k %h %v\\n'
       tagwire consume flights --group audit --commit --json | jq .headers
       tagwire consume flights --group billing --join --commit --raw | bill
+      tagwire consume orders --value-format avro --registry http://localhost:8081 --json | jq .value.id
     """
     if offsets is not None and (from_, to) != (_FROM, _TO):
         raise typer.BadParameter("cannot be given together with --from or --to", param_hint="'--offsets'")
@@ -145,6 +166,13 @@ def consume(
                 param_hint="'--partition', '--offsets', '--to'",
             )
     write = _writer(format_, null, raw=raw, full=full, as_json=as_json)
+    formats = format_settings(value_format, key_format, value_schema, key_schema, registry)
+    if bad_values != "raise" and not formats:
+        raise typer.BadParameter("needs --value-format or --key-format", param_hint="'--bad-values'")
+    options = client_options(formats)
+    if formats:
+        options["bad_values"] = bad_values
+    read = _reading(frozenset(formats), as_json=as_json)
     with connect(bootstrap) as client, topics_meant(client, topic):
         if isolation is not None:
             client.fetch_settings = replace(client.fetch_settings, isolation=isolation)
@@ -152,8 +180,9 @@ def consume(
         if group is not None and join:
             from tagwire.cli.consume_member import member_of
 
-            with member_of(client, topic, group, protocol, from_, _COLUMNS, commits=commit) as (batches, passed):
-                _write(topic, batches, write, passed, limit, total=limit)
+            options |= {"columns": _COLUMNS}
+            with member_of(client, topic, group, protocol, from_, options, commits=commit) as (batches, passed):
+                _write(topic, batches, read, write, passed, limit, total=limit)
             return
         for edge, option in ((start, "--from"), (end, "--to")):
             if edge.is_one_offset and len(partitions) > 1:
@@ -166,8 +195,8 @@ def consume(
         if limit is not None:
             total = limit if total is None else min(limit, total)
         with _committing(client, group if commit else None) as passed:
-            batches = _batches(client, starts, None if follow else ends)
-            printed = _write(topic, batches, write, passed, limit, total)
+            batches = _batches(client, starts, None if follow else ends, options)
+            printed = _write(topic, batches, read, write, passed, limit, total)
     if not printed and not (as_json or raw or format_):
         print(f"no records in this range of {printable(topic)}", file=sys.stderr)
 
@@ -175,6 +204,7 @@ def consume(
 def _write(
     topic: str,
     batches: Iterable[pa.RecordBatch],
+    read: Callable[[pa.RecordBatch], list[ReadRecord]],
     write: Callable[[list[ReadRecord]], None],
     passed: Callable[[Mapping[TopicPartition, int]], None],
     limit: int | None,
@@ -185,8 +215,8 @@ def _write(
 
     printed = 0
     with progress(printable(topic), total, visible=not sys.stdout.isatty()) as advance:
-        for batch in batches:
-            records = _records(batch if limit is None else batch.slice(0, limit - printed))
+        for batch in _decoded(batches):
+            records = read(batch if limit is None else batch.slice(0, limit - printed))
             write(records)
             passed({TopicPartition(str(each.topic), int(each.partition or 0)): each.offset + 1 for each in records})
             printed += len(records)
@@ -194,6 +224,16 @@ def _write(
             if printed == limit:
                 break
     return printed
+
+
+def _decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches; where a value cannot be decoded its error says what goes past it."""
+    try:
+        yield from batches
+    except DecodeError as error:
+        if not error.path.startswith(("value of ", "key of ")):
+            raise
+        raise DecodeError(f"{error} (--bad-values null or drop goes on)") from None
 
 
 def _writer(
@@ -280,7 +320,10 @@ def _span(
 
 
 def _batches(
-    client: Client, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int] | None
+    client: Client,
+    starts: dict[TopicPartition, int],
+    ends: dict[TopicPartition, int] | None,
+    options: Mapping[str, Any],
 ) -> Iterator[pa.RecordBatch]:
     """What there is from `starts` on, up to `ends`; None waits for more."""
     from tagwire.client import Reader
@@ -290,20 +333,36 @@ def _batches(
     }
     last: dict[TopicPartition, int] | None = None if ends is None else {at: ends[at] for at in starts if at in first}
     if first:
-        yield from Reader(client, first, end_offsets=last, columns=_COLUMNS)
+        yield from Reader(client, first, end_offsets=last, columns=_COLUMNS, **options)
 
 
-def _records(batch: pa.RecordBatch) -> list[ReadRecord]:
-    import pyarrow as pa
+def _reading(typed: Collection[str], *, as_json: bool) -> Callable[[pa.RecordBatch], list[ReadRecord]]:
+    """What makes records of a batch; in columns with a schema as JSON has them, or else as text."""
+    made = to_json if as_json else as_text
 
-    columns = [
-        batch.column(name).cast(pa.int64()).to_pylist() if name == "timestamp" else batch.column(name).to_pylist()
-        for name in _COLUMNS
-    ]
-    return [
-        ReadRecord(topic, partition, offset, timestamp, _TIMESTAMP_TYPES[kind], key, value, _pairs(headers))
-        for topic, partition, offset, timestamp, kind, key, value, headers in zip(*columns)
-    ]
+    def read(batch: pa.RecordBatch) -> list[ReadRecord]:
+        import pyarrow as pa
+
+        columns = {name: batch.column(name) for name in _COLUMNS}
+        columns["timestamp"] = columns["timestamp"].cast(pa.int64())
+        found = {name: column.to_pylist() for name, column in columns.items() if name not in typed}
+        for name in typed:
+            found[name] = [made(value) for value in _objects(columns[name])]
+        return [
+            ReadRecord(topic, partition, offset, timestamp, _TIMESTAMP_TYPES[kind], key, value, _pairs(headers))
+            for topic, partition, offset, timestamp, kind, key, value, headers in zip(
+                *(found[name] for name in _COLUMNS)
+            )
+        ]
+
+    return read
+
+
+def _objects(column: pa.Array) -> list[Any]:
+    try:
+        return list(column.to_pylist(maps_as_pydicts="strict"))
+    except (KeyError, TypeError):  # a key that is there twice, or is no text
+        return list(column.to_pylist())
 
 
 def _pairs(headers: list[dict[str, Any]] | None) -> Headers:

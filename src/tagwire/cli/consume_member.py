@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tagwire.client import Consumer, RebalanceListener, TopicPartition
 from tagwire.errors import CommitFailedError
@@ -49,18 +49,24 @@ class _Commits(RebalanceListener):
 
 @contextmanager
 def member_of(
-    client: Client, topic: str, group: str, protocol: str | None, reset: str, columns: Sequence[str], *, commits: bool
+    client: Client,
+    topic: str,
+    group: str,
+    protocol: str | None,
+    reset: str,
+    options: Mapping[str, Any],
+    *,
+    commits: bool,
 ) -> Iterator[tuple[Iterator[pa.RecordBatch], Passed]]:
     """Batches of the partitions that `group` gives us, without end, and what is to be told of those printed.
 
     Args:
         protocol: "classic" or "consumer"; None is as the client is set up.
         reset: "earliest" or "latest": where a partition begins in which the group has committed nothing.
+        options: what else the consumer is made with.
         commits: whether the group's offsets follow what was printed.
     """
-    with Consumer(
-        client, group=group, protocol=protocol, offset_reset=reset, auto_commit=False, columns=columns
-    ) as consumer:
+    with Consumer(client, group=group, protocol=protocol, offset_reset=reset, auto_commit=False, **options) as consumer:
         committing = _Commits(consumer)
         consumer.subscribe(topic, committing if commits else None)
         yield consumer.batches(), committing.passed if commits else _leave

@@ -1,38 +1,33 @@
-"""`tagwire land`: a topic becomes a Parquet table; without a broker of one's own, a demonstration of it."""
+"""`tagwire land`: a topic becomes a table; without a broker of one's own, a demonstration of it."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+import threading
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tagwire.cli import land_options
 from tagwire.cli.as_typed import as_typed
 from tagwire.cli.completing import topics
 from tagwire.cli.connecting import BOOTSTRAP, client_properties, connect, named_brokers
 from tagwire.cli.engine import leaving_at_once
 from tagwire.cli.land_display import display
+from tagwire.cli.land_topics import TopicsDisplay, named_topics, print_outcomes, stopped_by_signals
 from tagwire.cli.options import Bootstrap, Json
+from tagwire.cli.registries import Registry
 from tagwire.cli.suggestions import topics_meant
 from tagwire.cli.terminal import cut, print_json, print_rows, printable
 
 if TYPE_CHECKING:
     from tagwire.spark.jobs.landed import LandReport
 
-_OPTIONS = {
-    "value.format": "--value-format",
-    "value.schema": "--value-schema",
-    "value.message": "--message",
-    "value.version": "--version",
-    "columnNameOfCorruptRecord": "--corrupt-column",
-    "mode": "--mode",
-    "headers": "--headers",
-    "partition_by": "--partition-by",
-}
 _CELL = 40
 _NARROW = 6
 
@@ -41,13 +36,55 @@ def land(
     topic: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TOPIC]", help="Without, the demonstration.", show_default=False, autocompletion=topics
+            metavar="[TOPIC,...]", help="Without, the demonstration.", show_default=False, autocompletion=topics
         ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     # As it was once called: what is written down in somebody's crontab goes on.
     topic_option: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", hidden=True)] = None,
-    to: Annotated[str, typer.Option("--to", metavar="DIR", help="The directory that becomes the table.")] = "out",
+    topics_like_option: Annotated[
+        str | None,
+        typer.Option("--topics-like", metavar="REGEX", help="All topics whose whole name it matches, a table each."),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes, until SIGTERM or Ctrl-C.")] = False,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", help="With --follow: how often to look.")
+    ] = 10.0,
+    to: Annotated[
+        str, typer.Option("--to", metavar="DIR|URL", help="What becomes the table: of Delta also s3://BUCKET/PATH.")
+    ] = "out",
+    table_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="delta|iceberg|parquet",
+            help="Of the table.",
+            show_default="the table's own; delta where that extra is installed",
+        ),
+    ] = None,
+    storage_option: Annotated[
+        list[str] | None,
+        typer.Option("--storage-option", metavar="NAME=VALUE", help="Of the object store: delta-rs' storage options."),
+    ] = None,
+    catalog: Annotated[
+        str | None,
+        typer.Option(
+            "--catalog",
+            metavar="NAME",
+            help="Of Iceberg: the catalog, as pyiceberg's configuration has it.",
+            show_default="SQLite in DIR",
+        ),
+    ] = None,
+    catalog_property: Annotated[
+        list[str] | None,
+        typer.Option("--catalog-property", metavar="NAME=VALUE", help="Of that catalog: pyiceberg's properties."),
+    ] = None,
+    catalog_table: Annotated[
+        str | None,
+        typer.Option(
+            "--table", metavar="NAMESPACE.NAME", help="In that catalog.", show_default="default.TOPIC, or default.DIR"
+        ),
+    ] = None,
     checkpoint: Annotated[
         str | None,
         typer.Option("--checkpoint", metavar="DIR", help="What the job remembers.", show_default="DIR/_checkpoint"),
@@ -56,37 +93,34 @@ def land(
         str | None, typer.Option("--headers", metavar="NAME,...", help="Headers that become columns of their own.")
     ] = None,
     text: Annotated[bool | None, typer.Option("--text/--bytes", help="What key and value are.")] = None,
-    value_format: Annotated[
-        str | None, typer.Option("--value-format", metavar="json|message", help="Values become typed columns.")
-    ] = None,
-    value_schema: Annotated[
-        str | None, typer.Option("--value-schema", metavar="DDL", help="Of json: 'a int, b array<string>'.")
-    ] = None,
-    message: Annotated[
-        str | None, typer.Option("--message", metavar="NAME|FILE", help="Of message: of the catalog, or a spec.")
-    ] = None,
-    version: Annotated[int | None, typer.Option("--version", metavar="N", help="The message's version.")] = None,
-    mode: Annotated[
-        str | None,
-        typer.Option(
-            "--mode",
-            metavar="MODE",
-            help="Of bad values: PERMISSIVE keeps their bytes in a column. Else DROPMALFORMED or FAILFAST.",
-        ),
-    ] = None,
-    corrupt_column: Annotated[
-        str | None,
-        typer.Option("--corrupt-column", metavar="NAME", help="That column.", show_default="_corrupt_record"),
-    ] = None,
+    value_format: land_options.ValueFormat = None,
+    value_schema: land_options.ValueSchema = None,
+    registry: Registry = None,
+    message: land_options.Message = None,
+    version: land_options.Version = None,
+    key_format: land_options.KeyFormat = None,
+    key_schema: land_options.KeySchema = None,
+    key_message: land_options.KeyMessage = None,
+    key_version: land_options.KeyVersion = None,
+    mode: land_options.Mode = None,
+    corrupt_column: land_options.CorruptColumn = None,
     partition_by: Annotated[
         str | None,
         typer.Option(
             "--partition-by",
-            metavar="none|month|date",
-            help="Directories by the time of the records (UTC).",
+            metavar="none|month|day|hour|COLUMN,...",
+            help="Files kept apart by the records' time (UTC), by headers or by partition.",
             show_default="none",
         ),
     ] = None,
+    on_data_loss: Annotated[
+        str,
+        typer.Option(
+            "--on-data-loss",
+            metavar="fail|skip",
+            help="Where brokers no longer keep what was to be landed next: skip goes on with what they keep.",
+        ),
+    ] = "fail",
     batch_offsets: Annotated[
         int | None,
         typer.Option(
@@ -99,17 +133,28 @@ def land(
     file_rows: Annotated[
         int | None, typer.Option("--file-rows", metavar="N", min=1, help="Rows in one file, at most.")
     ] = None,
+    evolve: Annotated[
+        bool, typer.Option("--evolve", help="Add columns that the rows have and the table has not.")
+    ] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Land a topic that was deleted and made anew, from its start.")
+    ] = False,
+    optimize: Annotated[bool, typer.Option("--optimize", help="Make few files of many, at the end.")] = False,
+    vacuum: Annotated[
+        bool, typer.Option("--vacuum", help="Remove files that have been no part of the table for a week, at the end.")
+    ] = False,
     metrics: Annotated[
         Path | None, typer.Option("--metrics", metavar="FILE", help="Keep metrics for Prometheus in this file.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Land a topic as a Parquet table. The directory is the table: spark.read.parquet("DIR") gives its rows.
+    """Land a topic as a table: of Delta, of Iceberg, or of plain Parquet files. The directory is the table.
 
     Lands what the topic holds now; run again, what is new. A run that was killed is made good by the next.
     A header's column holds its last value in a record, as text; what is not UTF-8 is written 0x and hexadecimal.
     A micro-batch adds a file for each --file-size that it holds, at least one, and with --partition-by at least one for
-    each month or date: partition where such a file is large, or where old dates are to be removed by directory.
+    each month, day or value: partition where such a file is large, or where old days are to be removed at once.
+    Several topics land in a table each, DIR/TOPIC; of one that fails it is said why, and the others are finished.
     With --json: a line for each micro-batch, then one with the report, and no page.
 
     Without TOPIC it starts a broker on DIR/_broker, fills its topic with the 336,776 departures from New York
@@ -119,48 +164,115 @@ def land(
     Examples:
       tagwire land
       tagwire land orders --bootstrap kafka-1:9092 --to lake/orders --headers trace-id,tenant
+      tagwire land orders --to s3://lake/orders --storage-option aws_region=eu-west-1 --optimize
+      tagwire land orders --format iceberg --catalog prod --table sales.orders
+      tagwire land orders,payments --to lake --follow
       tagwire land orders --value-format json --value-schema 'id bigint, total double'
+      tagwire land orders --value-format avro --registry http://registry:8081
     """
     if topic is not None and topic_option is not None:
         raise typer.BadParameter("the topic is named twice", param_hint="'--topic'")
     topic = topic or topic_option
-    if topic is None and named_brokers() is not None:
+    if topic is not None and topics_like_option is not None:
+        raise typer.BadParameter("names topics, as TOPIC does", param_hint="'--topics-like'")
+    several = topics_like_option is not None or len(named_topics(topic)) > 1
+    if catalog_table is not None and several:
+        raise typer.BadParameter("several topics are a table each", param_hint="'--table'")
+    if topic is None and not several and (catalog or catalog_property or catalog_table):
+        raise typer.BadParameter("the demonstration's table is in none of yours", param_hint="'--catalog'")
+    if follow and topic is None and not several:
+        raise typer.BadParameter("the demonstration ends with its topic", param_hint="'--follow'")
+    if topic is None and not several and named_brokers() is not None:
         raise typer.BadParameter("brokers alone are not enough: name a TOPIC", param_hint="'--bootstrap'")
-    values = {
-        "value.format": value_format,
-        "value.schema": value_schema,
-        "value.message": message,
-        "value.version": None if version is None else str(version),
-        "mode": mode,
-        "columnNameOfCorruptRecord": corrupt_column,
-    }
-    decoding = {name: value for name, value in values.items() if value is not None}
-    if topic is None and (text is not None or decoding):
+    of_both = {"mode": mode, "columnNameOfCorruptRecord": corrupt_column}
+    decoding = {name: value for name, value in of_both.items() if value is not None}
+    for which, format_, schema, spec, number in (
+        ("value", value_format, value_schema, message, version),
+        ("key", key_format, key_schema, key_message, key_version),
+    ):
+        given = {"schema": schema, "message": spec, "version": None if number is None else str(number)}
+        decoding |= land_options.decoding(which, format_, given, registry)
+    if topic is None and not several and (text is not None or decoding):
         raise typer.BadParameter("the demonstration's values are text", param_hint="'--text'")
     names = None if headers is None else [name.strip() for name in headers.split(",")]
     from tagwire.spark.jobs import flights, report
-    from tagwire.spark.jobs.land import BatchSettings, LandListener, TableSettings
+    from tagwire.spark.jobs.land import BatchSettings, CatalogSettings, Follow, LandListener, TableSettings, Upkeep
     from tagwire.spark.jobs.land import land as land_topic
-    from tagwire.spark.jobs.land_settings import PARTITIONINGS
+    from tagwire.spark.jobs.land_topics import land_topics, topics_like
+    from tagwire.spark.jobs.landed import LandReport
 
-    if partition_by is not None and partition_by not in PARTITIONINGS:
-        raise typer.BadParameter(f"{partition_by!r} is not none, month or date", param_hint="'--partition-by'")
-
-    table = TableSettings(headers=names, text=text, values=decoding or None, partition_by=partition_by)
+    table = TableSettings(
+        headers=names,
+        text=text,
+        values=decoding or None,
+        partition_by=partition_by,
+        evolve=evolve,
+        restart=restart,
+    )
+    upkeep = Upkeep(optimize=optimize, vacuum=vacuum)
+    stores = land_options.named_properties("--storage-option", storage_option or [])
+    lake = CatalogSettings(
+        name=catalog,
+        properties=land_options.named_properties("--catalog-property", catalog_property or []),
+        table=catalog_table,
+    )
+    lakes = None if lake == CatalogSettings() else lake
     batches = replace(
-        flights.BATCHES if topic is None else BatchSettings(), file_bytes=file_size << 20, file_rows=file_rows
+        flights.BATCHES if topic is None and not several else BatchSettings(),
+        file_bytes=file_size << 20,
+        file_rows=file_rows,
     )
     if batch_offsets is not None:
         batches = replace(batches, batch_offsets=batch_offsets)
-    with leaving_at_once("interrupted; run it again to go on"), as_typed(_OPTIONS), display() as shown:
-        listener = LandListener(on_progress=shown.progress, on_step=shown.step)
+    going_on = Follow(stop=threading.Event(), seconds=every) if follow else None
+    with ExitStack() as stack:
+        stack.enter_context(leaving_at_once("interrupted; run it again to go on"))
+        stack.enter_context(as_typed(land_options.TYPED))
+        if going_on is not None:
+            stack.enter_context(stopped_by_signals(going_on.stop))
+        if several:
+            properties = client_properties(bootstrap)
+            with connect(bootstrap):
+                later = topics_like_option if follow else None  # some may be created later, and all of them
+                wanted = topics_like_option and not follow and topics_like(bootstrap, topics_like_option, properties)
+            told = TopicsDisplay(as_json=as_json)
+            outcomes = land_topics(
+                bootstrap,
+                wanted or named_topics(topic),
+                to,
+                listener=told.listener,
+                on_topic=told.ended,
+                like=later,
+                follow=going_on,
+                on_data_loss=on_data_loss,
+                format=table_format,
+                table=table,
+                batches=batches,
+                upkeep=upkeep,
+                storage_options=stores,
+                catalog=lakes,
+                properties=properties,
+                checkpoint=checkpoint,
+                metrics=metrics,
+            )
+            if not as_json:
+                print_outcomes(outcomes)
+            if not all(isinstance(outcome, LandReport) for outcome in outcomes.values()):
+                raise typer.Exit(2)
+            return
+        shown = stack.enter_context(display())
+        listener = LandListener(
+            on_progress=shown.progress, on_step=shown.step, on_pause=shown.pause, on_loss=shown.loss
+        )
         if as_json:
             listener = replace(listener, on_batch=lambda batch: _print_json(vars(batch)))
         if topic is None:
             done = flights.land_flights(
                 to,
+                format=table_format,
                 table=table,
                 batches=batches,
+                upkeep=upkeep,
                 checkpoint=checkpoint,
                 metrics=metrics,
                 listener=listener,
@@ -173,8 +285,14 @@ def land(
                     bootstrap,
                     topic,
                     to,
+                    format=table_format,
                     table=table,
                     batches=batches,
+                    upkeep=upkeep,
+                    follow=going_on,
+                    on_data_loss=on_data_loss,
+                    storage_options=stores,
+                    catalog=lakes,
                     properties=properties,
                     checkpoint=checkpoint,
                     metrics=metrics,
@@ -183,7 +301,8 @@ def land(
     if as_json:
         _print_json(done.document())
         return
-    _print(done, report.write_report(done, flights=topic is None), demonstration=topic is None)
+    page = None if done.out is None else report.write_report(done, flights=topic is None)
+    _print(done, page, demonstration=topic is None)
 
 
 def _print_json(document: object) -> None:
@@ -192,7 +311,7 @@ def _print_json(document: object) -> None:
     sys.stdout.flush()
 
 
-def _print(done: LandReport, page: Path, *, demonstration: bool) -> None:
+def _print(done: LandReport, page: Path | None, *, demonstration: bool) -> None:
     from tagwire.spark.jobs.report import PARTITION_TITLES, first_rows, holding, partition_rows, summary, ways_to_open
 
     titles, rows = first_rows(done)
@@ -205,7 +324,7 @@ def _print(done: LandReport, page: Path, *, demonstration: bool) -> None:
     print(printable(summary(done)))
     if done.rows:
         print_rows(PARTITION_TITLES, partition_rows(done), numbers=(0, 1, 2, 3))
-    table = _short(done.out)
+    table = done.where if done.out is None else _short(done.out)
     seen = ", ".join(
         f"{key} ({count:,}{'' if key in done.headers else ', no column'})" for key, count in done.header_keys.items()
     )
@@ -214,7 +333,7 @@ def _print(done: LandReport, page: Path, *, demonstration: bool) -> None:
         ("headers", seen or ("none" if done.rows else "")),
         ("malformed", f"{done.malformed:,} values, kept as bytes beside their rows" if done.malformed else ""),
         ("spoken", ", ".join(f"{api} {version}" for api, version in done.versions.items())),
-        ("report", f"{_short(page)}: open it in a browser"),
+        ("report", "" if page is None else f"{_short(page)}: open it in a browser"),
         *((f"in {name}", line) for name, line in ways_to_open(done, table)),
         ("again", "run it again: nothing is landed twice, and whatever is new is"),
         ("yours", _own_topic() if demonstration else ""),

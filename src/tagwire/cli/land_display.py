@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tagwire.cli.terminal import printable
+
 if TYPE_CHECKING:
+    from tagwire.errors import TagwireError
     from tagwire.spark.jobs.landed import Progress
 
 _PLAIN_PHASES = {"locked": "starting Spark", "started": "landing the topic"}
@@ -17,6 +20,11 @@ _LIVE_PHASES = {
     "staged": "moving files",
     "published": "landing",
 }
+
+
+def loss(partition: int, start: int, first: int) -> str:
+    """What is said of offsets that brokers no longer keep, and that are left out."""
+    return f"partition {partition}: offsets {start} to {first - 1} are gone, and left out"
 
 
 class PlainDisplay:
@@ -40,8 +48,14 @@ class PlainDisplay:
             self._batches = progress.batches
             self._say(f"batch {progress.batches}: {progress.rows:,} rows, {progress.rate:,.0f} rows/s")
 
+    def pause(self, error: TagwireError, seconds: float) -> None:
+        self._say(f"{error}; again in {seconds:.0f} s")
+
+    def loss(self, partition: int, start: int, first: int) -> None:
+        self._say(loss(partition, start, first))
+
     def _say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 class LiveDisplay:
@@ -56,6 +70,12 @@ class LiveDisplay:
             self._bar.reset(self._task, total=None, description="starting Spark", said="")
         elif name in _LIVE_PHASES:
             self._bar.update(self._task, description=_LIVE_PHASES[name])
+
+    def pause(self, error: TagwireError, seconds: float) -> None:
+        self._bar.update(self._task, description="waiting", said=printable(f"{error}; again in {seconds:.0f} s"))
+
+    def loss(self, partition: int, start: int, first: int) -> None:
+        self._bar.console.print(loss(partition, start, first), markup=False)
 
     def fill(self, records: int) -> None:
         from tagwire.spark.jobs.flights import DEPARTURES

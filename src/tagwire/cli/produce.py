@@ -6,8 +6,9 @@ import json
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -18,11 +19,24 @@ from tagwire.cli.connecting import BOOTSTRAP, connect
 from tagwire.cli.options import Bootstrap, Topic, pairs
 from tagwire.cli.record_input import Read, delimiter_of, formatted, plain, records_of
 from tagwire.cli.record_lines import Headers, parse_line
+from tagwire.cli.registries import Registry
 from tagwire.cli.suggestions import topics_meant
 from tagwire.cli.terminal import printable, progress
+from tagwire.cli.typed_values import typed
+from tagwire.cli.value_options import (
+    KeyFormat,
+    KeySchema,
+    ValueFormat,
+    ValueSchema,
+    client_options,
+    format_settings,
+)
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tagwire.client import Delivery, Producer
+    from tagwire.values.options import ValueSettings
 
 Acks = Literal["all", "1", "0"]
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
@@ -92,6 +106,11 @@ def produce(
     report: Annotated[
         bool, typer.Option("--report", help="Tell what was written as JSON, an object for each partition.")
     ] = False,
+    value_format: ValueFormat = None,
+    key_format: KeyFormat = None,
+    value_schema: ValueSchema = None,
+    key_schema: KeySchema = None,
+    registry: Registry = None,
     bootstrap: Bootstrap = BOOTSTRAP,
 ) -> None:
     """Write a record for each line of standard input or of a file.
@@ -100,21 +119,26 @@ def produce(
     and timestamp of its own, so that a topic can be copied. Ctrl-C ends the input: what was read is still sent, or with
     --transaction nothing of it.
 
+    With --value-format the value is JSON, and is written by the newest schema of the topic's subject, or by one that is
+    given: it has to be registered, unless -X auto.register.schemas=true. docs/values.md has all such properties.
+
     \b
     Examples:
       seq 10 | tagwire produce numbers
       tagwire produce flights --file flights.txt --key-separator : --header origin=EWR
       tagwire produce flights --format '%k %T %v' --null NULL --transaction load-7 --report < flights.txt
       tagwire consume flights --json | tagwire produce copy --json --compression zstd
+      echo '{"id": 1}' | tagwire produce orders --value-format avro --registry http://localhost:8081
     """
     headers: Headers = [(name, os.fsencode(value)) for name, value in pairs(header or [], "--header")]
     ends = delimiter_of(delimiter)
     _check(as_json, format_, key, key_separator, headers, null)
     if keep_partitions and not (as_json and partition is None):
         raise typer.BadParameter("needs --json, and no --partition", param_hint="'--keep-partitions'")
+    formats = format_settings(value_format, key_format, value_schema, key_schema, registry)
     read: Read
     if as_json:
-        read = parse_line
+        read = partial(parse_line, typed=frozenset(formats))
     elif format_ is not None:
         read = formatted(format_, headers, null, ends)
     else:
@@ -129,8 +153,16 @@ def produce(
         stack.enter_context(topics_meant(client, topic))
         transactional_id = transactional_id or client.produce_settings.transactional_id
         producer = stack.enter_context(
-            Producer(client, acks=acks, compression=compression, transactional_id=transactional_id)
+            Producer(
+                client,
+                acks=acks,
+                compression=compression,
+                transactional_id=transactional_id,
+                **client_options(formats),
+            )
         )
+        if formats:
+            read = typed(read, _types(formats, topic), is_parsed=as_json)
         advance = stack.enter_context(progress(f"to {topic}", visible=not source.isatty()))
 
         def settle() -> None:
@@ -158,6 +190,13 @@ def produce(
                     advance(written.look())
                     if written.waiting >= _PENDING:
                         settle()
+
+
+def _types(formats: Mapping[str, ValueSettings], topic: str) -> dict[str, pa.DataType]:
+    """What keys and values of a topic are, by their schemas."""
+    from tagwire.values.value_decoder import plan_decoder
+
+    return {which: plan_decoder(settings, topic).type for which, settings in formats.items()}
 
 
 def _check(

@@ -14,7 +14,7 @@ import binascii
 import json
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, NamedTuple
 
 from tagwire.cli.terminal import cut, printable, readable, safe_json, utc
@@ -32,23 +32,25 @@ _PIPED_WIDTH = 200
 
 
 class ReadRecord(NamedTuple):
-    """A record that was read. topic and partition are None where nobody knows them: in a file of another name."""
+    """A record that was read. topic and partition are None where nobody knows them: in a file of another name. Keys and
+    values with a schema are what `typed_values.to_json` gives."""
 
     topic: str | None
     partition: int | None
     offset: int
     timestamp: int
     timestamp_type: str
-    key: bytes | None
-    value: bytes | None
+    key: Any
+    value: Any
     headers: Headers
 
 
 class Line(NamedTuple):
-    """What one line says of a record to produce. `timestamp` and `partition` are None where the line has none."""
+    """What one line says of a record to produce. `timestamp` and `partition` are None where the line has none. Keys and
+    values are bytes, or have a schema."""
 
-    key: bytes | None
-    value: bytes | None
+    key: Any
+    value: Any
     headers: Headers
     timestamp: int | None
     partition: int | None
@@ -87,11 +89,12 @@ def lines_for_people(full: bool) -> Callable[[ReadRecord], str]:
     return show
 
 
-def parse_line(text: bytes, number: int) -> Line:
+def parse_line(text: bytes, number: int, typed: Container[str] = ()) -> Line:
     """What a line says. Topic, offset and timestamp_type are allowed and mean nothing here: the broker gives them.
 
     Args:
         number: the line's number, from 1, for errors.
+        typed: which of key and value have a schema: they stay what JSON has.
 
     Raises:
         DecodeError: not such a line; the text names the line and the field.
@@ -111,14 +114,15 @@ def parse_line(text: bytes, number: int) -> Line:
         raise _wrong(number, "no value; a record without one has null")
     timestamp = _whole(fields, "timestamp", -1, 2**63 - 1, number)
     partition = _whole(fields, "partition", 0, 2**31 - 1, number)
-    key = _to_bytes(fields.get("key"), "key", number)
-    value = _to_bytes(fields["value"], "value", number)
+    key, value = (
+        fields.get(name) if name in typed else _to_bytes(fields.get(name), name, number) for name in ("key", "value")
+    )
     return Line(key, value, _headers(fields.get("headers"), number), timestamp, partition)
 
 
-def _from_bytes(data: bytes | None) -> str | dict[str, str] | None:
-    if data is None:
-        return None
+def _from_bytes(data: Any) -> Any:
+    if not isinstance(data, bytes):
+        return data
     try:
         return data.decode()
     except UnicodeDecodeError:

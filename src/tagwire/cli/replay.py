@@ -11,13 +11,15 @@ from tagwire.cli.as_typed import as_typed
 from tagwire.cli.connecting import BOOTSTRAP, client_properties
 from tagwire.cli.engine import local_spark
 from tagwire.cli.options import Bootstrap, DryRun, Json, Topic
+from tagwire.cli.registries import Registry
 from tagwire.cli.terminal import print_json, printable, progress
 from tagwire.cli.times import FORMS, milliseconds
+from tagwire.cli.value_options import registry_options
 
 if TYPE_CHECKING:
     from tagwire.spark.jobs.target import Target
 
-_OPTIONS = {"subscribe": "--of", "rate": "--rate", "speed": "--speed"}
+_OPTIONS = {"subscribe": "--of", "rate": "--rate", "speed": "--speed", "schema.registry.url": "--registry"}
 
 
 def replay(
@@ -59,6 +61,7 @@ def replay(
             show_default="as many as rows come from",
         ),
     ] = None,
+    registry: Registry = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -73,6 +76,7 @@ def replay(
     Examples:
       tagwire replay flights-again --table out --rate 10000
       tagwire replay flights-again --table out --from 2013-07-04 --to 2013-07-05 --speed 60 --times now
+      tagwire replay orders-again --table lake/orders --registry http://registry:8081
       tagwire replay restored --files /backup/kafka --of flights --times keep
       tagwire replay restored --files /backup/kafka --of flights --dry-run --json | jq .records
     """
@@ -90,7 +94,7 @@ def replay(
     with as_typed(_OPTIONS):
         _check_source(table, files, of)
     with as_typed(_OPTIONS), progress("replaying"), local_spark() as spark:
-        rows = _rows(spark, table, files, of)
+        rows = _rows(spark, table, files, of, registry)
         for option, milliseconds in window:
             rows = rows.where(f"unix_millis(timestamp) {'>=' if option == '--from' else '<'} {milliseconds}")
         properties = client_properties(bootstrap)
@@ -146,12 +150,12 @@ def _check_source(table: Path | None, files: str | None, of: str | None) -> None
         check_files({"path": files, **({"subscribe": of} if of else {})})
 
 
-def _rows(spark: Any, table: Path | None, files: str | None, of: str | None) -> Any:
+def _rows(spark: Any, table: Path | None, files: str | None, of: str | None, registry: str | None) -> Any:
     from tagwire.spark.failure import reason
     from tagwire.spark.jobs.replay import landed_rows
 
     if table is not None:
-        return landed_rows(spark, table)
+        return landed_rows(spark, table, registry_options(registry))
     try:
         reader = spark.read.format("tagwire-segments").option("includeHeaders", "true")
         return (reader.option("subscribe", of) if of else reader).load(files)

@@ -1,12 +1,22 @@
-"""Talking to brokers over blocking sockets: Client, Producer, Reader, Admin."""
+"""Talking to brokers over blocking sockets: Client, Producer, Consumer, Reader, Admin."""
 
 from tagwire.client.admin import (
+    ANY_NAME,
+    DEFAULT_NAME,
+    AccessControlEntry,
+    AccessControlEntryFilter,
+    AclBinding,
+    AclBindingFilter,
     Admin,
     Append,
     BrokerDescription,
+    ClientQuotaAlteration,
+    ClientQuotaEntity,
+    ClientQuotaFilter,
     ClusterDescription,
     ConfigEntry,
     ConfigResource,
+    FeatureUpdate,
     GroupDescription,
     GroupLag,
     GroupListing,
@@ -16,11 +26,19 @@ from tagwire.client.admin import (
     OffsetAndMetadata,
     PartitionEnd,
     PartitionLag,
+    PartitionReassignment,
     ProducerState,
     Replica,
+    ReplicaLogDirInfo,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ScramCredentialInfo,
     Subtract,
+    TopicPartitionReplica,
     TransactionDescription,
     TransactionListing,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
 from tagwire.client.client import Client
 from tagwire.client.consuming.consumer import Consumer
@@ -28,6 +46,9 @@ from tagwire.client.consuming.consumer_settings import ConsumerOptions
 from tagwire.client.consuming.listener import RebalanceListener
 from tagwire.client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
 from tagwire.client.metrics import MetricValues
+from tagwire.client.oauth_endpoint import ClientCredentials
+from tagwire.client.oauth_login import TokenRefresh
+from tagwire.client.oauth_token import OAuthToken
 from tagwire.client.offset_ranges import Committed, Lag, Position
 from tagwire.client.offset_spec import AtTimestamp
 from tagwire.client.producing import (
@@ -51,13 +72,23 @@ from tagwire.client.security import Security
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 
 __all__ = [
+    "ANY_NAME",
+    "DEFAULT_NAME",
     "EARLIEST",
     "LATEST",
+    "AccessControlEntry",
+    "AccessControlEntryFilter",
+    "AclBinding",
+    "AclBindingFilter",
     "Admin",
     "Append",
     "AtTimestamp",
     "BrokerDescription",
     "Client",
+    "ClientCredentials",
+    "ClientQuotaAlteration",
+    "ClientQuotaEntity",
+    "ClientQuotaFilter",
     "ClusterDescription",
     "ClusterMetadata",
     "Committed",
@@ -66,6 +97,7 @@ __all__ = [
     "Consumer",
     "ConsumerOptions",
     "Delivery",
+    "FeatureUpdate",
     "GroupDescription",
     "GroupLag",
     "GroupListing",
@@ -76,10 +108,12 @@ __all__ = [
     "MetricValues",
     "NewTopic",
     "Node",
+    "OAuthToken",
     "OffsetAndMetadata",
     "PartitionEnd",
     "PartitionLag",
     "PartitionMetadata",
+    "PartitionReassignment",
     "Partitioner",
     "Position",
     "Producer",
@@ -91,15 +125,23 @@ __all__ = [
     "RebalanceListener",
     "RecordMetadata",
     "Replica",
+    "ReplicaLogDirInfo",
+    "ResourcePattern",
+    "ResourcePatternFilter",
     "RowsDelivery",
     "RowsMetadata",
+    "ScramCredentialInfo",
     "Security",
     "StickyPartition",
     "Subtract",
+    "TokenRefresh",
     "TopicMetadata",
     "TopicPartition",
+    "TopicPartitionReplica",
     "TransactionDescription",
     "TransactionListing",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
     "end_transaction",
     "murmur2",
     "partition_of",

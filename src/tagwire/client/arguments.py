@@ -90,6 +90,25 @@ def numbers(option: str, given: object) -> list[int]:
     return [number for number in found if number is not None]
 
 
+def several(option: str, given: object, kinds: type[ValueT] | tuple[type[ValueT], ...], shape: str) -> list[ValueT]:
+    """The members of `given`, which is one of these kinds, or several. Raises ConfigError.
+
+    Args:
+        shape: what is allowed, for the error.
+    """
+    if isinstance(given, kinds):
+        return [given]
+    found = _listed(given)
+    if found is None:
+        raise wrong(option, shown(given), shape)
+    members: list[ValueT] = []
+    for each in found:
+        if not isinstance(each, kinds):
+            raise wrong(f"one of {option}", shown(each), shape)
+        members.append(each)
+    return members
+
+
 def topic_partition(option: str, given: object) -> TopicPartition:
     """One partition. Raises ConfigError."""
     if isinstance(given, (tuple, list)) and len(given) == 2:

@@ -11,8 +11,10 @@ import time
 from selectors import EVENT_READ, PollSelector
 from typing import Final
 
+from tagwire.client import process
 from tagwire.client.scheduling import NEVER, Result, Work
 from tagwire.client.socket_driver import Channel, SocketDriver
+from tagwire.errors import TagwireError
 
 # Seconds that one wait for sockets takes at most: more milliseconds than an int holds are an error of the system's.
 _LONGEST_POLL: Final = 3600.0
@@ -34,6 +36,7 @@ class BlockingDriver(SocketDriver):
         self._selector: PollSelector | None = None
         self._wakeup_sockets: tuple[socket.socket, socket.socket] | None = None
         self._is_woken = False
+        self._opened_in = process.current
 
     # What the core calls -------------------------------------------------------------------------------------------
 
@@ -42,8 +45,13 @@ class BlockingDriver(SocketDriver):
     # What runs the core --------------------------------------------------------------------------------------------
 
     def run(self, work: Work[Result]) -> Result:
-        """What `work` gives or raises. Blocks meanwhile."""
+        """What `work` gives or raises. Blocks meanwhile.
+
+        Raises:
+            TagwireError: connections were opened before this process was forked off, and are its parent's.
+        """
         try:
+            self._require_process()
             if self._channels:
                 self.look()
             while True:
@@ -117,7 +125,15 @@ class BlockingDriver(SocketDriver):
             # In this order: who calls `wakeup` sets the flag first, and then looks for the sockets.
             self._wakeup_sockets = ours, theirs
             self._selector = selector
+            self._opened_in = process.current
         return self._selector
+
+    def _require_process(self) -> None:
+        if self._selector is not None and self._opened_in is not process.current:
+            raise TagwireError(
+                "the connections of a client were opened before this process was forked off, and are its parent's; "
+                f"{process.ADVICE}, or calls close() first"
+            )
 
     def _take_wakeups(self) -> None:
         assert self._wakeup_sockets is not None

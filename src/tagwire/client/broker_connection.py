@@ -7,17 +7,21 @@ deadlines. Nothing here blocks or reads a clock of its own. All times are second
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from random import Random
 from typing import Any, Final
 
+from tagwire.client.aside import Aside
 from tagwire.client.config import MAX_FRAME_BYTES
 from tagwire.client.connection_settings import ConnectionSettings, ConnectionState, ResolvedAddress
 from tagwire.client.connection_setup import ConnectionSetup
 from tagwire.client.in_flight_request import InFlightRequest, ResponseMessage
 from tagwire.client.metadata import NO_NODE
 from tagwire.client.metrics import ConnectionMetrics, Metrics
+from tagwire.client.outgoing import Outgoing
 from tagwire.client.scheduling import NEVER, Wait
+from tagwire.client.session_steps import SessionSteps
 from tagwire.client.tls import Tls
 from tagwire.codec import RequestMessage
 from tagwire.errors import (
@@ -77,13 +81,13 @@ class BrokerConnection:
         features: what the broker told of features on this connection.
         chosen: {API key: version} of what was requested so far.
         throttled_until: when the broker wants to hear of this client again (KIP-219).
-        unwritten_bytes: how much of what was sent the broker has not taken yet.
 
     Args:
         now: the driver's clock.
-        deadline: how long it may take until the connection is ready.
+        deadline: how long it may take until the connection is ready, also where nobody waits as long.
         identity: (cluster id, node id) of the broker that is meant, where they are known (KIP-1242).
         on_ready: called when it is.
+        random: where jitter is drawn from.
         metrics: what it measures is told.
     """
 
@@ -98,6 +102,7 @@ class BrokerConnection:
         deadline: float,
         identity: tuple[str, int] | None = None,
         on_ready: Callable[[BrokerConnection], None] = lambda connection: None,
+        random: Random | None = None,
         metrics: ConnectionMetrics | None = None,
     ) -> None:
         self.host = host
@@ -112,11 +117,11 @@ class BrokerConnection:
         self.features = BrokerFeatures()
         self.chosen: dict[int, int] = {}
         self.throttled_until = 0.0
-        self.unwritten_bytes = 0
         self._settings = settings
         self._versions = settings.versions
         self._now = now
         self._setup_deadline = deadline
+        self._awaited_until = 0.0
         self._identity = identity
         self._on_ready = on_ready
         self._metrics = ConnectionMetrics(Metrics(now)) if metrics is None else metrics
@@ -128,13 +133,10 @@ class BrokerConnection:
         self._is_connected = False
         self._protocol = self._new_protocol()
         self._tls: Tls | None = None
-        self._ciphertext = memoryview(b"")
-        self._encrypted = 0  # plaintext bytes that `_ciphertext` holds
-        self._setup: ConnectionSetup | None = None
-        self._setup_requests: Generator[tuple[str, bytes], _Event, None] | None = None
-        self._setup_request: InFlightRequest[Any] | None = None
+        self._begin_aside: Callable[[BrokerConnection, Aside], None] = lambda connection, aside: None
+        self._session = SessionSteps(random or Random())
         self._in_flight: deque[InFlightRequest[Any]] = deque()
-        self._unwritten: deque[tuple[memoryview, InFlightRequest[Any]]] = deque()
+        self._outgoing = Outgoing(lambda count: self._metrics.written(self.node, count))
 
     # What requests are sent by -------------------------------------------------------------------------------------
 
@@ -153,27 +155,34 @@ class BrokerConnection:
         return self._in_flight[0].sent_at if self._in_flight else NEVER
 
     @property
+    def unwritten_bytes(self) -> int:
+        """How much of what was sent the broker has not taken yet."""
+        return self._outgoing.size
+
+    @property
     def has_room(self) -> bool:
-        """Whether another request may be sent; also where the connection is closed, and sending it fails."""
-        return self.unwritten_bytes <= WRITE_BUFFER or self.closed
+        """Whether another request may be sent; also where the connection is closed, and sending it fails. Not while the
+        session is renewed: a broker takes nothing else meanwhile."""
+        return (self.unwritten_bytes <= WRITE_BUFFER and not self._is_renewing) or self.closed
 
     async def opened(self, deadline: float) -> None:
-        """Waits until it is ready, and lets it take until `deadline` for that.
+        """Waits until it is ready, at most until `deadline`; it goes on to become ready after that.
 
         Raises:
             KafkaError: ApiVersions is refused; REBOOTSTRAP_REQUIRED by a broker that is not the one meant.
-            ConnectError: no connection; the text names the address and the reason.
+            ConnectError: no connection yet, or at all; the text names the address and the reason.
             AuthenticationError: the credentials are refused, or the broker cannot prove itself.
             ConnectionLostError, RequestTimeoutError, ProtocolError, UnsupportedVersionError: connected, but what
                 responds is no broker we can talk to.
         """
+        self._awaited_until = max(self._awaited_until, deadline)
         self._setup_deadline = max(self._setup_deadline, deadline)
         await Wait(lambda: self.is_ready or self.closed, deadline)
         self.expire_setup()
         if self.closed:
             raise self.error or ConnectionLostError(f"{self.broker}: the connection is closed")
         if not self.is_ready:
-            raise ConnectError(f"{self.broker} is still being connected to")
+            raise self._not_yet()
 
     def version(self, api: int, highest: int | None = None) -> int:
         """The version to speak on this connection, at most `highest`. Raises UnsupportedVersionError naming API, both
@@ -203,8 +212,8 @@ class BrokerConnection:
         """
         if version is None:
             version = self.version(message.api_key)
-        if not self.is_ready:
-            raise ConnectionLostError(f"{self.broker}: the connection is closed")
+        if not self.is_ready or self._is_renewing:
+            raise ConnectionLostError(f"{self.broker}: the connection is closed, or is authenticated again")
         request: InFlightRequest[ResponseMessage] = self.request(f"{api_name(message.api_key)} v{version}", version)
         with self._whole():
             data = self._protocol.send(message, version)
@@ -220,7 +229,10 @@ class BrokerConnection:
         return InFlightRequest(self, name, version, self._now())
 
     def expire(self, request: InFlightRequest[Any]) -> TagwireError:
-        """Closes the connection on which `request` had no response in time; the error that says so."""
+        """Closes the connection on which `request` had no response in time, or no room; the error that says so. A
+        request that only waited for the session to be renewed closes nothing: others wait longer."""
+        if self._is_renewing and not request.is_written and request not in self._in_flight:
+            return request.late(self._now())
         return self._close(request.late(self._now()))
 
     def close(self) -> None:
@@ -229,10 +241,16 @@ class BrokerConnection:
 
     # The driver's side ---------------------------------------------------------------------------------------------
 
-    def attach(self, notify: Callable[[BrokerConnection], None]) -> None:
-        """Called once, by the driver: `notify` is called whenever there is something new to write, or `state` or
-        `attempt` has changed."""
-        self._notify = notify
+    def attach(
+        self, notify: Callable[[BrokerConnection], None], begin_aside: Callable[[BrokerConnection, Aside], None]
+    ) -> None:
+        """Called once, by the driver.
+
+        Args:
+            notify: called whenever there is something new to write, or `state` or `attempt` has changed.
+            begin_aside: called to have something begun; `aside_done` is to be called when it is there.
+        """
+        self._notify, self._begin_aside = notify, begin_aside
         if fault := address_fault((self.host, self.port)):
             self.not_resolved(fault)
         else:
@@ -246,8 +264,10 @@ class BrokerConnection:
     @property
     def deadline(self) -> float:
         """When `expire_setup` is to be called; infinity where it need not be."""
-        if self.state in (ConnectionState.READY, ConnectionState.CLOSED):
+        if self.state is ConnectionState.CLOSED:
             return NEVER
+        if self.state is ConnectionState.READY:
+            return self._session.deadline(self._in_flight[0] if self._in_flight else None, self.throttled_until)
         return min(self._setup_deadline, self._connect_until)
 
     def resolved(self, addresses: Sequence[ResolvedAddress]) -> None:
@@ -308,57 +328,48 @@ class BrokerConnection:
     def output(self) -> memoryview:
         """What is to be written next; empty where that is nothing. After `written` there may be more. Of a connection
         that is closed, what TLS says last."""
-        if self._tls is not None:
-            if not self._ciphertext:
-                self._encrypt(self._tls)
-            return self._ciphertext
-        return self._unwritten[0][0] if self._unwritten else self._ciphertext
+        try:
+            return self._outgoing.next(self._tls, is_held=self.state is ConnectionState.TLS)
+        except OSError as error:
+            self.lost(error.strerror or str(error))
+            return memoryview(b"")
 
     def written(self, count: int) -> None:
         """Tells that the first `count` bytes of `output()` were handed to the system."""
-        if self._tls is not None:
-            self._ciphertext = self._ciphertext[count:]
-            if self._ciphertext:
-                return
-            count, self._encrypted = self._encrypted, 0
-            if not count:
-                return
-        data, request = self._unwritten[0]
-        self.unwritten_bytes -= count
-        self._metrics.written(self.node, count)
-        if count < len(data):
-            self._unwritten[0] = data[count:], request
-            return
-        self._unwritten.popleft()
-        request.is_written = True
-        if not request.has_response:
-            request.settle()
+        self._outgoing.written(count, self._tls)
 
     def lost(self, reason: str) -> None:
         """Takes that the network failed."""
         if self.state is ConnectionState.TLS:
             self._fail(self._no_tls(f"{reason} in the TLS handshake; it may not speak TLS"))
             return
-        due = f"; {self._in_flight[0].name} was still to be answered" if self._in_flight else ""
+        due = f"; {self._in_flight[0].name} had no response yet" if self._in_flight else ""
         self._fail(ConnectionLostError(f"{self.broker}: {reason}{due}"))
 
     def interrupted(self) -> None:
         """Takes that the driver was interrupted while it wrote or read: nobody knows how far."""
         self._close(ConnectionLostError(f"{self.broker}: the connection was interrupted on this side"))
 
+    def aside_done(self, aside: Aside) -> None:
+        """Takes that what was begun elsewhere is there."""
+        if self._session.had(aside):
+            with self._guarded():
+                self._go_on(None)
+
     def expire_setup(self) -> None:
-        """Gives up what was not done by `deadline`, as far as it is over."""
+        """Gives up what was not done by `deadline`, as far as it is over; or begins to renew the session."""
         now = self._now()
         if now < self.deadline:
             return
-        if self.state is ConnectionState.RESOLVING:
-            self.not_resolved("no answer of the name server in time")
+        if self.state is ConnectionState.READY:
+            if self._session.is_busy:
+                self._not_renewed(self._not_yet())
+            else:
+                self._renew(now)
         elif self.state is ConnectionState.CONNECTING:
             self.not_connected("timed out")
-        elif self.state is ConnectionState.TLS:
-            self._fail(self._no_tls("no answer to the TLS handshake in time"))
-        elif self._setup_request is not None:
-            self._fail(self._setup_request.late(now))
+        else:
+            self._fail(self._not_yet())
 
     @property
     def tls(self) -> Tls | None:
@@ -371,6 +382,18 @@ class BrokerConnection:
     def _where(self) -> str:
         return address_text((self.host, self.port))
 
+    def _not_yet(self) -> TagwireError:
+        """What it waits for, as an error of whoever cannot wait longer."""
+        if self.state is ConnectionState.RESOLVING:
+            return ConnectError(f"{self._where} (no answer of the name server in time)")
+        if self.state is ConnectionState.TLS:
+            return self._no_tls("no answer to the TLS handshake in time")
+        if self._session.aside is not None:
+            return ConnectError(f"{self.broker}: {self._session.aside.not_yet()}")
+        if self._session.request is not None:
+            return self._session.request.late(self._now())
+        return ConnectError(f"{self._where} ({'; '.join([*self._failures, 'timed out'])})")
+
     def _new_protocol(self) -> Connection:
         told = self._settings
         return Connection("client", LIMITS, client_id=told.client_id, header_fields=told.header_fields, apis=told.apis)
@@ -379,7 +402,10 @@ class BrokerConnection:
         self.attempt += 1
         self.state = ConnectionState.CONNECTING
         now = self._now()
-        share = (self._setup_deadline - now) / len(self._addresses)
+        left = len(self._addresses)
+        # Who waits is to get to the last address, too.
+        until = self._awaited_until if left > 1 and self._awaited_until > now else self._setup_deadline
+        share = (until - now) / left
         self._connect_until = now + min(CONNECT_TIMEOUT, share)
         self._notify(self)
 
@@ -398,28 +424,72 @@ class BrokerConnection:
         return self.state is not ConnectionState.TLS
 
     def _begin_setup(self) -> None:
-        self._setup = ConnectionSetup(
-            self._protocol, self._settings, broker=self.broker, assumed=self._assumed, identity=self._identity
+        setup = ConnectionSetup(
+            self._protocol,
+            self._settings,
+            host=self.host,
+            broker=self.broker,
+            assumed=self._assumed,
+            identity=self._identity,
         )
-        self._setup_requests = self._setup.requests()
-        self._go_on(self._setup, None)
+        self._session.begin(setup)
+        self._go_on(None)
 
-    def _go_on(self, setup: ConnectionSetup, event: _Event | None) -> None:
-        """Sends the next request of the setup; where none is left, the connection is ready."""
-        assert self._setup_requests is not None
+    def _go_on(self, event: _Event | None) -> None:
+        """Does the next step of the setup, or of what renews the session; where none is left, requests can be sent."""
         try:
-            name, data = self._setup_requests.send(event)  # type: ignore[arg-type]
-        except StopIteration:
-            self._setup = self._setup_requests = self._setup_request = None
-            self.ranges, self.features = setup.ranges, setup.features
-            self.state = ConnectionState.READY
-            if self._settings.security.uses_tls or self._settings.security.uses_sasl:
-                self._metrics.authenticated()
-            self._on_ready(self)
-        else:
-            self.state = setup.state
-            self._setup_request = self.request(name)
-            self._put(data, self._setup_request)
+            step = self._session.next(event)
+        except TagwireError as error:
+            if not self.is_ready:
+                raise
+            self._not_renewed(error)
+            return
+        if step is None:
+            self._begin_session()
+            return
+        if not self.is_ready:
+            self.state = self._session.setup.state
+        if not isinstance(step, tuple):
+            self._begin_aside(self, step)
+            return
+        name, data = step
+        request = self.request(name)
+        self._session.requested(request)
+        if self.is_ready:
+            self._in_flight.append(request)
+        self._put(data, request)
+
+    def _begin_session(self) -> None:
+        if self.is_ready:
+            self._metrics.reauthenticated(self._now() - self._session.renewal_began)
+            self._notify(self)  # whoever waited may send
+            return
+        self.ranges, self.features = self._session.setup.ranges, self._session.setup.features
+        self.state = ConnectionState.READY
+        if self._settings.security.uses_tls or self._settings.security.uses_sasl:
+            self._metrics.authenticated()
+        self._on_ready(self)
+        if self._session.ends:
+            self._notify(self)  # `deadline` is news
+
+    # The session's renewal (KIP-368) -------------------------------------------------------------------------------
+
+    @property
+    def _is_renewing(self) -> bool:
+        return self.is_ready and self._session.ends and self._session.is_renewing(self._now())
+
+    def _renew(self, now: float) -> None:
+        """Authenticates again, on the connection as it is: what is in flight has its responses first."""
+        with self._guarded():
+            self._session.renew(now)
+            self._go_on(None)
+
+    def _not_renewed(self, error: TagwireError) -> None:
+        """Ends a session that was not renewed. What is in flight fares as on any connection that is lost."""
+        self._metrics.not_reauthenticated()
+        self._close(error, ConnectionLostError(f"{self.broker}: the session could not be renewed: {error}"))
+
+    # What becomes of it when something is wrong --------------------------------------------------------------------
 
     def _fall_back(self, error: ConnectionLostError) -> TagwireError | None:
         """Where the broker ended the connection before it was ready: begins again with the versions to take for granted
@@ -431,9 +501,9 @@ class BrokerConnection:
             hint = "one that speaks TLS, or is older than Kafka 0.10, ends a plain connection like this"
             return error if self._settings.security.uses_tls else ConnectionLostError(f"{error}; {hint}")
         self._assumed = versions.fallback
-        self._protocol, self._tls, self._setup = self._new_protocol(), None, None
-        self._ciphertext, self._encrypted, self.unwritten_bytes = memoryview(b""), 0, 0
-        self._unwritten.clear()
+        self._protocol, self._tls = self._new_protocol(), None
+        self._session.give_up()
+        self._outgoing.clear()
         self.attempt += 1
         self.state = ConnectionState.RESOLVING
         self._disconnected()
@@ -469,19 +539,9 @@ class BrokerConnection:
                 self._fail(error)
 
     def _put(self, data: bytes, request: InFlightRequest[Any]) -> None:
-        self._unwritten.append((memoryview(data), request))
-        self.unwritten_bytes += len(data)
+        self._outgoing.put(data, request)
         self._metrics.requested(self.node, len(data))
         self._notify(self)
-
-    def _encrypt(self, tls: Tls) -> None:
-        try:
-            if self._unwritten and self.state is not ConnectionState.TLS:
-                self._encrypted = tls.encrypt(self._unwritten[0][0])
-        except OSError as error:
-            self.lost(error.strerror or str(error))
-        else:
-            self._ciphertext = memoryview(tls.output())
 
     def _decrypt(self, tls: Tls) -> None:
         try:
@@ -495,16 +555,18 @@ class BrokerConnection:
 
     def _take_events(self) -> None:
         while not self.closed and (event := self._next_event()) is not None:
-            request = self._setup_request if self._setup is not None else self._in_flight.popleft()
+            request = self._in_flight.popleft() if self.is_ready else self._session.request
             assert request is not None
-            self._metrics.responded(self.node, self._now() - request.sent_at)
-            if self._setup is not None:
-                self._go_on(self._setup, event)
-                continue
-            if isinstance(event, Unsupported):
+            now = self._session.responded_at = self._now()
+            self._metrics.responded(self.node, now - request.sent_at)
+            if request is self._session.request:
+                self._go_on(event)
+            elif isinstance(event, Unsupported):
                 request.settle(error=UnsupportedVersionError(event.told_by(self.broker)))
             else:
                 request.settle(event.message)
+        if self._session.is_busy and self.is_ready:
+            self._notify(self)  # `deadline` may be news
 
     def _next_event(self) -> _Event | None:
         try:
@@ -526,21 +588,22 @@ class BrokerConnection:
         if told is not None:
             self._close(told)
 
-    def _close(self, error: TagwireError) -> TagwireError:
-        """Ends it, unless it has ended; `error`."""
+    def _close(self, error: TagwireError, in_flight: TagwireError | None = None) -> TagwireError:
+        """Ends it, unless it has ended; `error`. `in_flight`: what requests on their way end with, where that is
+        another one."""
         if self.closed:
             return error
         self.failed_at, self.state, self.error = self.state, ConnectionState.CLOSED, error
+        self._session.aside = None
         self._disconnected()
-        if isinstance(error, AuthenticationError):
+        if isinstance(error, AuthenticationError) and self.failed_at is not ConnectionState.READY:
             self._metrics.refused()
-        lost = [*self._in_flight, *(request for _, request in self._unwritten if not request.has_response)]
+        lost = [*self._in_flight, *self._outgoing.without_response()]
         self._in_flight.clear()
-        self._unwritten.clear()
-        self._ciphertext, self.unwritten_bytes = memoryview(b""), 0
+        self._outgoing.clear()
         try:
             for request in lost:
-                request.settle(error=error)
+                request.settle(error=in_flight or error)
         finally:  # also where that is interrupted: nobody closes it again
             self._notify(self)
         return error

@@ -16,7 +16,6 @@ from tagwire.client.config import (
     addresses_of,
     at_least,
     bootstrap_text,
-    of_type,
     parse,
 )
 from tagwire.client.connection_settings import ConnectionSettings
@@ -26,10 +25,11 @@ from tagwire.client.metrics import MetricValues
 from tagwire.client.network_client import Address, NetworkClient
 from tagwire.client.offset_spec import OffsetSpec
 from tagwire.client.offsets import offsets_of
+from tagwire.client.option_types import of_type
 from tagwire.client.security import SecurityOptions, security_of
 from tagwire.client.versions import policy, speakable
 from tagwire.codec import MessageObject, RequestMessage
-from tagwire.errors import EncodeError
+from tagwire.errors import ConfigError, EncodeError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc import Api, BrokerFeatures, Features, Range, Usability, api_name
 
@@ -89,6 +89,19 @@ def client_settings(bootstrap: Bootstrap, options: Mapping[str, Any]) -> ClientS
         settings.produce,
         settings.consume,
     )
+
+
+def security_apart(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The `SecurityOptions` among the options of a producer, a reader or a consumer, and all others."""
+    security = {name: options[name] for name in SecurityOptions.__annotations__ if name in options}
+    return security, {name: value for name, value in options.items() if name not in security}
+
+
+def no_security_beside(client: object, security: Mapping[str, Any]) -> None:
+    """Raises ConfigError where options of security stand beside a client, whose connections are protected as it was
+    set up."""
+    for name in security:
+        raise ConfigError(f"{name}: has no effect beside a client; give it to the {type(client).__name__}")
 
 
 class ClientCore:

@@ -44,7 +44,9 @@ from os import PathLike, fspath
 from typing import Any, Final
 
 from tagwire.client.consume_settings import ConsumeSettings
+from tagwire.client.oauth_properties import OAUTH_CB
 from tagwire.client.offset_reset import NO_RESET, OFFSET_RESETS, offset_reset
+from tagwire.client.option_types import of_type
 from tagwire.client.property_names import KNOWN, meant_by
 from tagwire.client.security_properties import READ as SECURITY
 from tagwire.client.security_properties import security_options
@@ -201,6 +203,7 @@ def parse(properties: Mapping[str, Any]) -> Settings:
         ConfigError: naming the property, its value and what is allowed.
     """
     found: dict[str, dict[str, Any]] = {"": {}, "fetch": {}, "produce": {}, "consume": {}}
+    oauth_cb = properties.get(OAUTH_CB)
     properties = _texts(properties)
     for name, value in properties.items():
         text = value.strip()
@@ -213,7 +216,7 @@ def parse(properties: Mapping[str, Any]) -> Settings:
         fetch=FetchSettings(**found["fetch"]),
         produce=ProduceSettings(**found["produce"]),
         consume=ConsumeSettings(**found["consume"]),
-        security=security_options(properties),
+        security=security_options(properties, oauth_cb),
         **found[""],
     )
 
@@ -227,7 +230,7 @@ def _texts(properties: Mapping[str, Any]) -> dict[str, str]:
             raise ConfigError(f'a property is named {told(repr(given))}: needs a text, such as "client.id"')
         name = ALIASES.get(given, given)
         check_name(name)
-        if name not in _READ and name not in SECURITY:
+        if name == OAUTH_CB or (name not in _READ and name not in SECURITY):
             continue  # other clients take functions and objects, too
         if name == "bootstrap.servers" and isinstance(value, (list, tuple)):
             value = ",".join(map(str, value))
@@ -317,14 +320,6 @@ def as_text(value: str | Real | PathLike[str]) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return str(int(value) if isinstance(value, Integral) else float(value))
-
-
-def of_type(name: str, value: object, kinds: type | tuple[type, ...], allowed: str) -> None:
-    """Raises ConfigError for an option that is neither left out nor of these types; a truth value is no number. What it
-    is stays untold: it may be a password."""
-    if value is None or (isinstance(value, kinds) and (not isinstance(value, bool) or kinds is bool)):
-        return
-    raise ConfigError(f"{name}: needs {allowed}, not {type(value).__name__}")
 
 
 def seconds(name: str, value: float | None) -> None:

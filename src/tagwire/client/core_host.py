@@ -55,6 +55,9 @@ class CoreHost(Protocol):
         """Waits until the work has made `is_ready` true, or until a time (seconds of the driver's clock). It is looked
         at in the host after every step, and has the work do nothing. It may return before."""
 
+    async def aside(self, call: Callable[[], None]) -> None:
+        """Has something done that may wait for others than brokers, or take long, without keeping anybody else."""
+
     async def result(self, function: Callable[[], Work[Result]], deadline: float, *, outlives: bool = True) -> Result:
         """What the coroutine that `function` begins gives or raises.
 

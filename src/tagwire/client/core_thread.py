@@ -7,7 +7,6 @@ owner, so that one that nobody closed can be collected, which ends the thread an
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections import deque
@@ -17,6 +16,7 @@ from concurrent.futures import TimeoutError as NotYet
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from tagwire.client import process
 from tagwire.client.blocking_driver import BlockingDriver
 from tagwire.client.core_host import CoreWork, broken_down
 from tagwire.client.scheduling import Tasks
@@ -67,13 +67,14 @@ class CoreThread:
         self._tasks = tasks
         self._driver = driver
         self._calls: deque[tuple[Callable[[], Coroutine[Any]], Future[Any]]] = deque()
-        self._begun: set[Future[Any]] = set()
-        self._waiters: set[_Waiter] = set()
+        # In the order in which they came: no address of an object decides who goes on first.
+        self._begun: dict[Future[Any], None] = {}
+        self._waiters: dict[_Waiter, None] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._failure: BaseException | None = None
-        self._process = os.getpid()
+        self._process = process.current
 
     @property
     def is_over(self) -> bool:
@@ -83,17 +84,18 @@ class CoreThread:
     @property
     def is_of_this_process(self) -> bool:
         """Whether this process made it, and was not forked off from the one that did."""
-        return os.getpid() == self._process
+        return self._process is process.current
 
     def require_waitable(self) -> None:
         """Raises TagwireError where waiting for this thread would not end: in a callback, which it runs itself, and in
         a process that was forked off, which has no such thread."""
         if threading.current_thread() is self._thread:
             raise TagwireError(f"a callback cannot wait for the {self._owner} whose thread runs it")
-        if not self.is_of_this_process:
-            raise TagwireError(
-                f"the {self._owner} was made before this process was forked off; each process makes its own"
-            )
+        self.require_process()
+
+    def require_process(self) -> None:
+        """Raises TagwireError in a process that was forked off."""
+        process.require(self._process, self._owner)
 
     def call(self, function: Callable[[], Coroutine[Result]], deadline: float) -> Result:
         """What the coroutine that `function` begins gives or raises when the thread runs it.
@@ -119,6 +121,10 @@ class CoreThread:
         """`call`, for what may be awaited elsewhere; it blocks."""
         return self.call(function, deadline)
 
+    async def aside(self, call: Callable[[], None]) -> None:
+        """Calls it, in the caller's thread."""
+        call()
+
     async def wait_for(self, is_ready: Callable[[], bool], until: float) -> None:
         """Blocks until the thread finds `is_ready` true, or until a time (`time.monotonic`). The thread is not woken
         for it: whoever has changed what it goes by does that.
@@ -129,13 +135,13 @@ class CoreThread:
         self.require_waitable()
         waiter = _Waiter(is_ready)
         try:
-            self._waiters.add(waiter)  # before it is looked at: what comes after that is told
+            self._waiters[waiter] = None  # before it is looked at: what comes after that is told
             if self._stopping:
                 raise self._closed()
             if not is_ready():
                 waiter.lock.acquire(timeout=min(max(until - time.monotonic(), 0.0), _LONGEST_WAIT))
         finally:
-            self._waiters.discard(waiter)
+            self._waiters.pop(waiter, None)
 
     def notify(self) -> None:
         """Lets those go on who `wait_for` something that is there by now. For the thread."""
@@ -151,6 +157,9 @@ class CoreThread:
 
     def stop(self, *, wait: bool = True) -> None:
         """Ends the thread after its current step, which is waited for, if not for ever."""
+        if not self.is_of_this_process:  # the thread is its parent's, and so may be the lock
+            self._stopping = True
+            return
         with self._lock:  # from here on none begins
             self._stopping = True
             thread = self._thread
@@ -191,16 +200,16 @@ class CoreThread:
 
     def _let_go(self, waiter: _Waiter) -> None:
         if waiter in self._waiters:
-            self._waiters.discard(waiter)
+            self._waiters.pop(waiter, None)
             waiter.lock.release()
 
     def _begin_calls(self) -> None:
         for function, future in self._waiting_calls():
-            self._begun.add(future)
+            self._begun[future] = None
             self._tasks.start(future, function(), partial(self._settle, future))
 
     def _settle(self, future: Future[Any], result: Any, error: Exception | None) -> None:
-        self._begun.discard(future)
+        self._begun.pop(future, None)
         if error is None:
             future.set_result(result)
         else:

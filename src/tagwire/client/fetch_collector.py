@@ -8,16 +8,18 @@ FetchCollector is the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from tagwire.client.decoded_values import Decoded, Undecoded, ValueDecoding
 from tagwire.client.decoding import arrow_batches, record_batches
 from tagwire.client.fetch_positions import UNKNOWN, CompletedFetch, FetchBuffer, FetchFailure, FetchPosition
 from tagwire.client.reader_settings import DecodingSettings
+from tagwire.client.record_decoder import Decoder
 from tagwire.errors import TagwireError
-from tagwire.records import HeaderSerdes, Record
-from tagwire.records.interceptors import ConsumerInterceptor, after_decoding
+from tagwire.records import Record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,19 +42,35 @@ class _Piece(NamedTuple):
 class _Decoding:
     """Fetches of a partition that follow one another, on their way to Arrow batches."""
 
-    def __init__(self, fetches: Sequence[CompletedFetch], settings: DecodingSettings) -> None:
+    def __init__(
+        self, fetches: Sequence[CompletedFetch], settings: DecodingSettings, values: ValueDecoding | None
+    ) -> None:
         self.position = fetches[0].position
         self.seeks = fetches[0].seeks
         self._fetches = fetches
-        self._batches = arrow_batches(fetches, settings)
+        self._columns = settings.columns
+        self._values = values
+        self._batches = arrow_batches(fetches, settings if values is None else _with_needed(settings, values))
+        self._undecoded: tuple[pa.RecordBatch | None, int] | None = None
+        self._error: TagwireError | None = None
 
     @property
     def is_current(self) -> bool:
         return self.seeks == self.position.seeks
 
     def next(self) -> _Piece:
-        """The next piece; the last one has no batch. Raises as `arrow_batches`."""
-        batch, after = next(self._batches, (None, self._fetches[-1].next_offset))
+        """The next piece; the last one has no batch. Raises as `arrow_batches`, and Undecoded."""
+        if self._error is not None:
+            raise self._error
+        if self._undecoded is None:
+            self._undecoded = next(self._batches, (None, self._fetches[-1].next_offset))
+        batch, after = self._undecoded
+        if batch is not None and batch.num_rows and self._values is not None:
+            batch, bad, self._error = self._values.batch(batch, self.position.partition)
+            after = after if bad is None else bad
+        self._undecoded = None
+        if batch is not None and self._values is not None:
+            batch = batch.select(list(self._columns))
         fetch = next((one for one in self._fetches if after <= one.next_offset), self._fetches[-1])
         return _Piece(batch, self.position, self.seeks, after, fetch.epoch_before(after))
 
@@ -101,34 +119,27 @@ class _Run:
         self.batch = chain(records, self.batch)
 
 
-Decoder = Callable[[Record], Record]
-
-
-def decoder_of(interceptors: Sequence[ConsumerInterceptor], header_serdes: HeaderSerdes | None) -> Decoder | None:
-    """What makes of a record that was read the one that is given out; None where that is the same.
-
-    It raises DecodeError where a header's deserializer does.
-    """
-    if not interceptors and header_serdes is None:
-        return None
-
-    def decoded(record: Record) -> Record:
-        known = record if header_serdes is None else header_serdes.deserialized(record)
-        return after_decoding(known, interceptors)
-
-    return decoded
+def _with_needed(settings: DecodingSettings, values: ValueDecoding) -> DecodingSettings:
+    """With the columns that decoding values, and telling which is bad, takes."""
+    needed = ("offset", "headers") if values.needs_headers else ("offset",)
+    return replace(settings, columns=(*settings.columns, *(one for one in needed if one not in settings.columns)))
 
 
 class FetchCollector:
     """What was fetched, decoded in the caller's thread, which calls all methods; read in one way at a time.
 
     What is wrong with a partition is raised after all that was fetched before. A batch that is broken is raised again
-    whenever nothing else is there, until the partition is sought or removed: nothing after it is given out.
+    whenever nothing else is there, until the partition is sought or removed: nothing after it is given out. Where
+    values are decoded by their schemas, everything that gives something raises Undecoded before.
+
+    Attributes:
+        values: what decodes values and keys; None where they stay bytes.
     """
 
     def __init__(self, buffer: FetchBuffer, decoding: DecodingSettings) -> None:
         self._buffer = buffer
         self._settings = decoding
+        self.values = None if decoding.formats is None else ValueDecoding(decoding.formats)
         self._held: dict[FetchPosition, list[CompletedFetch]] = {}
         self._decodings: list[_Decoding] = []
         self._pending: _Piece | None = None
@@ -253,7 +264,7 @@ class FetchCollector:
         for position in positions:
             fetches = self._held.pop(position, None)
             if fetches is not None and fetches[0].is_current:
-                self._decodings.append(_Decoding(fetches, self._settings))
+                self._decodings.append(_Decoding(fetches, self._settings, self.values))
 
     def _is_due(self, fetches: list[CompletedFetch]) -> bool:
         return (
@@ -278,8 +289,18 @@ class FetchCollector:
         """What small batches have become together, of the partitions that are not paused; None where they have no
         rows."""
         pieces = [piece for piece in self._small if piece.is_current]
-        self._keep([piece for piece in pieces if piece.position.is_paused])
+        kept = [piece for piece in pieces if piece.position.is_paused]
         pieces = [piece for piece in pieces if not piece.position.is_paused]
+        if self.values is not None:  # topics may have different types
+            full = [
+                (piece.position, piece.batch.schema)
+                for piece in pieces
+                if piece.batch is not None and piece.batch.num_rows
+            ]
+            others = {position for position, schema in full if schema != full[0][1]}
+            kept += [piece for piece in pieces if piece.position in others]
+            pieces = [piece for piece in pieces if piece.position not in others]
+        self._keep(kept)
         for piece in pieces:
             piece.position.give(piece.seeks, piece.after, piece.leader_epoch)
         batches = [piece.batch for piece in pieces if piece.batch is not None and piece.batch.num_rows]
@@ -316,14 +337,21 @@ class FetchCollector:
                     raise
                 self._error = error  # its turn is the next one
                 break
-            given = read if decoder is None else self._decoded(run, read, decoder, is_first=not found)
-            if given:
-                last = read[len(given) - 1]
+            try:
+                given = self._decoded(run, read, decoder)
+            except Undecoded:
+                if not found:
+                    raise
+                break
+            found += given.records
+            if given.taken:
+                last = read[given.taken - 1]
                 run.give(last)
-                found += given
-                if len(given) == len(read) and last.offset + 1 >= run.after:
+                if given.taken == len(read) and last.offset + 1 >= run.after:
                     self._pass_end(run)
-            if self._error is not None or len(given) < len(read):
+            if given.error is not None and not found:
+                raise given.error
+            if self._error is not None or given.error is not None:
                 break
         if not found:
             self._raise_broken()
@@ -339,12 +367,16 @@ class FetchCollector:
         while (run := self._next_run()) is not None:
             position, turn = run.position, run.position.turn
             self._given_run = run
-            for record in run.batch:
-                decoded = record if decoder is None else self._decoded(run, [record], decoder, is_first=True)[0]
-                self._given = record
-                yield decoded
+            each = run.batch if decoder is None else self._each(run, decoder)
+            for record in each:
+                if decoder is None:
+                    self._given = record
+                given = self._given
+                yield record
                 gave_any = True
-                if self._given is not record or position.turn != turn:
+                if self._given is not given or position.turn != turn:
+                    if isinstance(each, Generator):
+                        each.close()
                     self._settle()
                     break
             else:
@@ -352,6 +384,22 @@ class FetchCollector:
                 self._advance(run)
         if not gave_any:
             self._raise_broken()
+
+    def _each(self, run: _Run, decoder: Decoder) -> Generator[Record, None, None]:
+        """What is left of a batch, decoded, each given out as `one_by_one` says; what is not asked for is put back."""
+        while read := list(islice(run.batch, decoder.ahead)):
+            given = self._decoded(run, read, decoder)
+            done = 0
+            try:
+                for record, place in zip(given.records, given.places):
+                    done, self._given = place + 1, read[place]
+                    yield record
+                done = given.taken
+            finally:
+                if done < given.taken:
+                    run.put_back(read[done : given.taken])
+            if given.error is not None:
+                raise given.error
 
     def note_given(self) -> None:
         """The record that `one_by_one` gave last is given out."""
@@ -401,19 +449,18 @@ class FetchCollector:
         except TagwireError as error:
             self._error = error
 
-    def _decoded(self, run: _Run, records: list[Record], decoder: Decoder, *, is_first: bool) -> list[Record]:
-        """Those before the first one that `decoder` refuses, which is put back. Raises what it does about the first of
-        all."""
-        found: list[Record] = []
+    def _decoded(self, run: _Run, records: list[Record], decoder: Decoder | None) -> Decoded:
+        """Records of a run as they are given out; those from the first on that is wrong are put back. Raises
+        Undecoded."""
+        if decoder is None:
+            return Decoded(records, (), len(records))
+        taken = 0
         try:
-            for record in records:
-                found.append(decoder(record))
-        except TagwireError:
-            if is_first and not found:
-                raise
+            found = decoder.decoded(records)
+            taken = found.taken
         finally:
-            if len(found) < len(records):
-                run.put_back(records[len(found) :])
+            if taken < len(records):
+                run.put_back(records[taken:])
         return found
 
     # Batches that are broken ---------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ class FetchPosition:
     def given(self) -> GivenPosition:
         """How far the partition was given out, from where it began or the last `seek` went."""
         seeks, found = self._given
-        return found if seeks == self.seeks else self._began[1]
+        return found if seeks == self.seeks and found.offset != UNKNOWN else self._began[1]
 
     @property
     def began(self) -> GivenPosition:
@@ -169,6 +169,10 @@ class FetchPosition:
         self.seeks += 1
         self.turn += 1
         self.move(offset, leader_epoch)
+
+    def begin(self, offset: int, leader_epoch: int = UNKNOWN) -> None:
+        """Begins at `offset`, which was looked up."""
+        self._began = self._began[0], GivenPosition(offset, leader_epoch)
 
     def move(self, offset: int, leader_epoch: int = UNKNOWN) -> None:
         """Fetches from `offset` on, what was fetched already before it."""

@@ -1,6 +1,6 @@
 """What one leader is asked about positions in its partitions: ListOffsets, and OffsetForLeaderEpoch (KIP-320).
 
-One request is about many partitions; each gets its own answer, so that none has to wait for another, or for another
+One request is about many partitions; each gets its own result, so that none has to wait for another, or for another
 leader. Whoever asks tries again, and finds the leader again.
 """
 
@@ -30,19 +30,19 @@ class EpochOffset(NamedTuple):
     leader_epoch: int = UNKNOWN
 
 
-class AskedEpoch(NamedTuple):
+class LookedUpEpoch(NamedTuple):
     """What is asked about: where `leader_epoch` ends, of a leader since `current_leader_epoch`."""
 
     leader_epoch: int
     current_leader_epoch: int
 
 
-Answer = EpochOffset | TagwireError
+LookupResult = EpochOffset | TagwireError
 
 
 async def offsets_at(
     network: NetworkClient, node: int, timestamps: Mapping[TopicPartition, int], isolation: str
-) -> dict[TopicPartition, Answer]:
+) -> dict[TopicPartition, LookupResult]:
     """The offset of each partition at a timestamp, -1 where no record is as late, or why there is none.
 
     Raises what is about the leader and not about a partition.
@@ -52,26 +52,26 @@ async def offsets_at(
     version = connection.version(ApiKey.LIST_OFFSETS)
     message = list_offsets_request(timestamps, ISOLATIONS[isolation])
     response = await network.request(connection, message, deadline, version)
-    answers: dict[TopicPartition, Answer] = {}
+    results: dict[TopicPartition, LookupResult] = {}
     for topic in response.topics:
         for one in topic.partitions:
             partition = TopicPartition(topic.name, one.partition_index)
-            _check_asked(partition, timestamps, answers, connection, "an offset")
+            _check_asked(partition, timestamps, results, connection, "an offset")
             if one.error_code:
-                answers[partition] = KafkaError(one.error_code, f"offsets of partition {partition}")
+                results[partition] = KafkaError(one.error_code, f"offsets of partition {partition}")
             elif one.offset < (0 if timestamps[partition] in (EARLIEST, LATEST) else NO_OFFSET):
                 raise RemoteProtocolError(
                     f"{connection.broker} told offset {one.offset} of {partition}, which none can be"
                 )
             else:
                 epoch = one.leader_epoch if version >= LIST_OFFSETS_LEADER_EPOCH else UNKNOWN
-                answers[partition] = EpochOffset(one.offset, epoch)
-    return _complete(answers, timestamps, "offset")
+                results[partition] = EpochOffset(one.offset, epoch)
+    return _complete(results, timestamps, "offset")
 
 
 async def epoch_ends_at(
-    network: NetworkClient, node: int, asked: Mapping[TopicPartition, AskedEpoch]
-) -> dict[TopicPartition, Answer]:
+    network: NetworkClient, node: int, asked: Mapping[TopicPartition, LookedUpEpoch]
+) -> dict[TopicPartition, LookupResult]:
     """Where the newest epoch ends that is not newer than the one asked about, and which one that is; -1 where the
     leader knows none. Or why that is not told.
 
@@ -85,19 +85,19 @@ async def epoch_ends_at(
     if version < OFFSET_FOR_LEADER_EPOCH_CLIENTS:
         raise UnsupportedVersionError(f"{connection.broker} has no OffsetForLeaderEpoch for clients")
     response = await network.request(connection, _epochs_request(asked), deadline, version)
-    answers: dict[TopicPartition, Answer] = {}
+    results: dict[TopicPartition, LookupResult] = {}
     for topic in response.topics:
         for one in topic.partitions:
             partition = TopicPartition(topic.topic, one.partition)
-            _check_asked(partition, asked, answers, connection, "the end of an epoch")
+            _check_asked(partition, asked, results, connection, "the end of an epoch")
             if one.error_code:
-                answers[partition] = KafkaError(one.error_code, f"end of a leader epoch of {partition}")
+                results[partition] = KafkaError(one.error_code, f"end of a leader epoch of {partition}")
             else:
-                answers[partition] = EpochOffset(one.end_offset, one.leader_epoch)
-    return _complete(answers, asked, "end of an epoch")
+                results[partition] = EpochOffset(one.end_offset, one.leader_epoch)
+    return _complete(results, asked, "end of an epoch")
 
 
-def _epochs_request(asked: Mapping[TopicPartition, AskedEpoch]) -> messages.OffsetForLeaderEpochRequest:
+def _epochs_request(asked: Mapping[TopicPartition, LookedUpEpoch]) -> messages.OffsetForLeaderEpochRequest:
     kind = messages.OffsetForLeaderEpochRequest
     topics: dict[str, list[messages.OffsetForLeaderEpochRequest.OffsetForLeaderPartition]] = defaultdict(list)
     for partition, one in asked.items():
@@ -117,18 +117,18 @@ def _epochs_request(asked: Mapping[TopicPartition, AskedEpoch]) -> messages.Offs
 def _check_asked(
     partition: TopicPartition,
     asked: Mapping[TopicPartition, object],
-    answers: Mapping[TopicPartition, Answer],
+    results: Mapping[TopicPartition, LookupResult],
     connection: BrokerConnection,
     what: str,
 ) -> None:
-    if partition not in asked or partition in answers:
+    if partition not in asked or partition in results:
         raise RemoteProtocolError(f"{connection.broker} told {what} of {partition} twice, or not requested")
 
 
 def _complete(
-    answers: dict[TopicPartition, Answer], asked: Mapping[TopicPartition, object], what: str
-) -> dict[TopicPartition, Answer]:
+    results: dict[TopicPartition, LookupResult], asked: Mapping[TopicPartition, object], what: str
+) -> dict[TopicPartition, LookupResult]:
     for partition in asked:
-        if partition not in answers:
-            answers[partition] = KafkaError(Error.UNKNOWN_SERVER_ERROR, f"no {what} of {partition} in the response")
-    return answers
+        if partition not in results:
+            results[partition] = KafkaError(Error.UNKNOWN_SERVER_ERROR, f"no {what} of {partition} in the response")
+    return results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -92,9 +92,12 @@ _ToldBroker = (
 
 
 def metadata_request(topics: Iterable[str] | None, *, allow_auto_create: bool = False) -> messages.MetadataRequest:
-    """The request about these topics, None for all."""
+    """The request about these topics, None for all. Those of a set are sorted: the same request each time."""
     kind = messages.MetadataRequest
-    named = None if topics is None else [kind.MetadataRequestTopic(name=name) for name in dict.fromkeys(topics)]
+    named = None
+    if topics is not None:
+        names: Iterable[str] = sorted(topics) if isinstance(topics, Set) else dict.fromkeys(topics)
+        named = [kind.MetadataRequestTopic(name=name) for name in names]
     return kind(topics=named, allow_auto_topic_creation=allow_auto_create)
 
 

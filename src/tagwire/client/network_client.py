@@ -6,10 +6,10 @@ socket or reads a clock of its own. Kafka's class of this name is the model.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, TypeVar
 
+from tagwire.client import process
 from tagwire.client.broker_connection import CONNECT_TIMEOUT, BrokerConnection
 from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.driver import Driver
@@ -46,6 +46,11 @@ UNKNOWN_TOPIC_PATIENCE: Final = 2.0
 
 # Seconds after which a request that any broker can serve is sent to another one, too.
 SILENCE_PATIENCE: Final = 1.0
+
+# Seconds that a new connection has to be ready, also where nobody waits as long: who waits next finds it further on,
+# where a client whose timeout is less than the round trips that takes would begin again each time, and never get there.
+# Source: socket.connection.setup.timeout.ms of Java's clients, which their request.timeout.ms does not shorten.
+SETUP_TIMEOUT: Final = 10.0
 
 Address = tuple[str, int]
 ResponseMessage = TypeVar("ResponseMessage")
@@ -85,7 +90,7 @@ class NetworkClient:
         self._connections: dict[Address, BrokerConnection] = {}
         self._metadata = MetadataCache()
         self._was_connected = False
-        self._process = os.getpid()
+        self._process = process.current
 
     def sibling(self, driver: Driver) -> NetworkClient:
         """The same cluster with connections of its own, for another thread. `negotiated` tells of both."""
@@ -106,7 +111,7 @@ class NetworkClient:
     @property
     def is_of_this_process(self) -> bool:
         """Whether this process made it, and was not forked off from the one that did."""
-        return os.getpid() == self._process
+        return self._process is process.current
 
     @property
     def addresses(self) -> str:
@@ -363,6 +368,8 @@ class NetworkClient:
                 return await self._connection_to(address, node, until)
             except TagwireError as error:
                 failures.append(error)
+            if meanwhile := self._ready_connections():  # one that was given up, and went on
+                return meanwhile[0]
         if ready and not ready[0].closed:
             return ready[0]
         if len(failures) == 1 and not isinstance(failures[0], ConnectError):
@@ -419,9 +426,10 @@ class NetworkClient:
             broker=_name(address, node),
             settings=self._settings,
             now=self.driver.now,
-            deadline=deadline,
+            deadline=max(deadline, self.now() + SETUP_TIMEOUT),
             identity=None if node is None or cluster is None else (cluster, node.id),
             on_ready=self._take_ready,
+            random=self.driver.random,
             metrics=self._connection_metrics,
         )
         self.driver.register(connection)  # before it is kept: where this is interrupted, nobody waits for it in vain

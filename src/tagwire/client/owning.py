@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from tagwire.client.client import Client
+from tagwire.client.client_core import no_security_beside
 from tagwire.client.config import Bootstrap
 from tagwire.client.unclosed import warn_unclosed
 
@@ -15,11 +17,19 @@ class ClientOwner:
 
     Args:
         client: a client, or what one is made of: see `Client`.
+        security: `SecurityOptions` of the client that is made.
+
+    Raises:
+        ConfigError: one is wrong, or stands beside a client that has its own.
     """
 
-    def __init__(self, client: Client | Bootstrap) -> None:
+    def __init__(self, client: Client | Bootstrap, security: Mapping[str, Any]) -> None:
         self._owns_client = not isinstance(client, Client)
-        self._client = client if isinstance(client, Client) else Client(client)
+        if isinstance(client, Client):
+            no_security_beside(client, security)
+            self._client = client
+        else:
+            self._client = Client(client, **security)
         self._network = self._client.network
 
     def close(self) -> None:

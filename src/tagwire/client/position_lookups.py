@@ -1,6 +1,6 @@
 """Where to go on in partitions whose position is missing, is out of range, or may have been truncated.
 
-What a leader is asked is in `leader_lookups`; here is what follows from its answers. Kafka's OffsetFetcher and its
+What a leader is asked is in `leader_lookups`; here is what follows from its responses. Kafka's OffsetFetcher and its
 SubscriptionState (maybeCompleteValidation) are the models: a position after a record of a known leader epoch is
 validated before a leader of another epoch is fetched from (KIP-320), and what was truncated is an error, or with
 `auto.offset.reset` goes on where the logs diverge.
@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from tagwire.client.config import FetchSettings
 from tagwire.client.fetch_failures import FetchFailures
 from tagwire.client.fetch_positions import UNKNOWN, CompletedFetch, FetchBuffer, FetchPosition, LeaderAndEpoch
-from tagwire.client.leader_lookups import AskedEpoch, EpochOffset, epoch_ends_at, offsets_at
+from tagwire.client.leader_lookups import EpochOffset, LookedUpEpoch, epoch_ends_at, offsets_at
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.offset_reset import offset_reset
 from tagwire.client.offsets import NO_OFFSET, list_offsets
@@ -37,7 +37,7 @@ logger = logging.getLogger("tagwire.client")
 Result = TypeVar("Result")
 
 
-class _Asked(NamedTuple):
+class _Lookup(NamedTuple):
     """A position that is asked about, as it was then."""
 
     position: FetchPosition
@@ -53,7 +53,7 @@ class _Asked(NamedTuple):
 
 
 class PositionLookups:
-    """Asks leaders about positions, beside what is fetched, and moves the positions as they answer."""
+    """Asks leaders about positions, beside what is fetched, and moves the positions as they respond."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class PositionLookups:
 
     def find(self, leader: LeaderAndEpoch, positions: Collection[FetchPosition]) -> None:
         """Looks their offsets up, as `reset` says, or hands over that there is none."""
-        asked: dict[TopicPartition, _Asked] = {}
+        asked: dict[TopicPartition, _Lookup] = {}
         timestamps: dict[TopicPartition, int] = {}
         for position in positions:
             reset = position.reset or self._reset
@@ -92,13 +92,13 @@ class PositionLookups:
     async def _offsets(
         self, node: int, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, EpochOffset | TagwireError]:
-        answers = await offsets_at(self._network, node, timestamps, self._isolation)
-        late = {one: LATEST for one, answer in answers.items() if answer == EpochOffset(NO_OFFSET)}
-        return answers | (await offsets_at(self._network, node, late, self._isolation) if late else {})
+        results = await offsets_at(self._network, node, timestamps, self._isolation)
+        late = {one: LATEST for one, result in results.items() if result == EpochOffset(NO_OFFSET)}
+        return results | (await offsets_at(self._network, node, late, self._isolation) if late else {})
 
-    def _found(self, asked: _Asked, answer: EpochOffset) -> None:
+    def _found(self, asked: _Lookup, result: EpochOffset) -> None:
         asked.position.succeeded()
-        self._move(asked.position, answer, asked.leader)
+        self._move(asked.position, result, asked.leader)
 
     # Offsets out of range ------------------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class PositionLookups:
         last = await list_offsets(self._network, {partition: LATEST}, deadline, self._isolation)
         return {partition: (first[partition], last[partition])}
 
-    def _ranged(self, asked: _Asked, held: tuple[int, int]) -> None:
+    def _ranged(self, asked: _Lookup, held: tuple[int, int]) -> None:
         (first, last), position = held, asked.position
         text = f"offsets {first} to {last - 1}" if first < last else f"no records, its next offset is {last}"
         error = KafkaError(
@@ -135,26 +135,26 @@ class PositionLookups:
     def validate(self, leader: LeaderAndEpoch, positions: Collection[FetchPosition]) -> None:
         """Asks the leader whether its log is the one that the positions were reached in."""
         asked = {position.partition: self._asked(position, leader) for position in positions}
-        epochs = {one: AskedEpoch(position.leader_epoch, position.leader.epoch) for one, position in asked.items()}
+        epochs = {one: LookedUpEpoch(position.leader_epoch, position.leader.epoch) for one, position in asked.items()}
         work = epoch_ends_at(self._network, leader.leader, epochs)
         self._start(("epochs", leader.leader), work, asked, self._validated, self._validated_by_nobody)
 
-    def _validated(self, asked: _Asked, answer: EpochOffset) -> None:
+    def _validated(self, asked: _Lookup, result: EpochOffset) -> None:
         position = asked.position
-        if answer.leader_epoch > position.leader_epoch or min(answer) < UNKNOWN:
+        if result.leader_epoch > position.leader_epoch or min(result) < UNKNOWN:
             raise RemoteProtocolError(
                 f"broker {asked.leader.leader} told that leader epoch {position.leader_epoch} of {position.partition} "
-                f"ends as epoch {answer.leader_epoch} at offset {answer.offset}"
+                f"ends as epoch {result.leader_epoch} at offset {result.offset}"
             )
         position.succeeded()
-        if UNKNOWN in answer:
+        if UNKNOWN in result:
             self._truncated(position, None, asked.leader)
-        elif answer.offset < position.offset:
-            self._truncated(position, answer, asked.leader)
+        elif result.offset < position.offset:
+            self._truncated(position, result, asked.leader)
         else:
-            position.leader_epoch, position.validated_by = answer.leader_epoch, asked.leader
+            position.leader_epoch, position.validated_by = result.leader_epoch, asked.leader
 
-    def _validated_by_nobody(self, asked: _Asked, error: TagwireError) -> bool:
+    def _validated_by_nobody(self, asked: _Lookup, error: TagwireError) -> bool:
         """A broker that cannot tell is fetched from all the same, as Kafka's client does."""
         if isinstance(error, UnsupportedVersionError):
             asked.position.validated_by = asked.leader
@@ -193,20 +193,22 @@ class PositionLookups:
 
     def _move(self, position: FetchPosition, to: EpochOffset, leader: LeaderAndEpoch) -> None:
         """Goes on elsewhere, and tells whoever gives out what was fetched, after all that was fetched before."""
+        if position.began.offset == UNKNOWN:
+            position.begin(*to)
         position.move(*to)
         position.reset, position.validated_by = None, leader
         self._buffer.put(CompletedFetch(position, position.offset, memoryview(b""), 0))
 
-    def _asked(self, position: FetchPosition, leader: LeaderAndEpoch) -> _Asked:
-        return _Asked(position, position.seeks, position.offset, position.leader_epoch, leader)
+    def _asked(self, position: FetchPosition, leader: LeaderAndEpoch) -> _Lookup:
+        return _Lookup(position, position.seeks, position.offset, position.leader_epoch, leader)
 
     def _start(
         self,
         key: tuple[str, object],
         work: Work[Mapping[TopicPartition, Result | TagwireError]],
-        asked: Mapping[TopicPartition, _Asked],
-        take: Callable[[_Asked, Result], None],
-        is_taken: Callable[[_Asked, TagwireError], bool] = lambda asked, error: False,
+        asked: Mapping[TopicPartition, _Lookup],
+        take: Callable[[_Lookup, Result], None],
+        is_taken: Callable[[_Lookup, TagwireError], bool] = lambda asked, error: False,
     ) -> None:
         for one in asked.values():
             one.position.is_looking_up = True
@@ -214,10 +216,10 @@ class PositionLookups:
 
     def _ended(
         self,
-        asked: Mapping[TopicPartition, _Asked],
-        take: Callable[[_Asked, Result], None],
-        is_taken: Callable[[_Asked, TagwireError], bool],
-        answers: Mapping[TopicPartition, Result | TagwireError] | None,
+        asked: Mapping[TopicPartition, _Lookup],
+        take: Callable[[_Lookup, Result], None],
+        is_taken: Callable[[_Lookup, TagwireError], bool],
+        results: Mapping[TopicPartition, Result | TagwireError] | None,
         error: Exception | None,
     ) -> None:
         for one in asked.values():
@@ -225,7 +227,7 @@ class PositionLookups:
         if error is not None and not isinstance(error, TagwireError):
             raise error
         current = {partition: one for partition, one in asked.items() if one.is_current}
-        if answers is None:
+        if results is None:
             assert error is not None
             left = [one.position for one in current.values() if not is_taken(one, error)]
             if left:
@@ -233,9 +235,9 @@ class PositionLookups:
             return
         for partition, one in current.items():
             try:
-                answer = answers[partition]
-                if isinstance(answer, TagwireError):
-                    raise answer
-                take(one, answer)
+                result = results[partition]
+                if isinstance(result, TagwireError):
+                    raise result
+                take(one, result)
             except TagwireError as refusal:
                 self._failures.postpone([one.position], refusal)

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Final, Self, Unpack
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.client import Client
-from tagwire.client.config import Bootstrap, of_type
+from tagwire.client.client_core import security_apart
+from tagwire.client.config import Bootstrap
+from tagwire.client.decoded_values import Undecoded
 from tagwire.client.metrics import MetricValues
 from tagwire.client.offset_ranges import EndOffsets, Lag, Position, StartOffsets
+from tagwire.client.option_types import of_type
 from tagwire.client.owning import ClientOwner
 from tagwire.client.reader_core import ReaderCore
 from tagwire.client.reader_settings import ReaderOptions, settings_of
@@ -72,6 +75,14 @@ class Reader(ClientOwner):
         register: with that dialect, by which header keys are read as names.
         group: whose committed offsets `Committed`, `committed` and `commit` mean; None as the client is set up. The
             reader does not become a member.
+        value_format, key_format: what values and keys are: "avro", "protobuf" or "json-schema"; or a dict of the
+            options of docs/values.md without `value.`, such as {"format": "avro", "schema": "order.avsc"}. Batches have
+            columns of the schema's types then, and records Python's objects. None is bytes.
+        schema_registry: where schemas are: "http://registry:8081", or a dict of its properties.
+        bad_values: what becomes of a record whose value or key cannot be decoded: "raise", "null" in its place, or
+            "drop" it.
+        security_protocol, ssl_cafile, sasl_mechanism, ...: the attributes of `tagwire.client.Security`, for the client
+            that is made of addresses.
 
     Raises:
         ConfigError: an option is wrong. KafkaError: a topic or a partition does not exist.
@@ -80,6 +91,8 @@ class Reader(ClientOwner):
         LogTruncationError: what was read was cut off the log by a change of leader, and `offset_reset` is "none"
             (KIP-320); otherwise it goes on where the logs diverge, and logs a warning.
         CorruptRecordError: a record batch that is broken, named `topic-partition@offset`.
+        DecodeError: a value or key is not what its schema says, named so too; `seek` goes beyond it.
+        ValueSchemaError, SchemaRegistryError: the topic's schema cannot be read by, or the registry does not answer.
         RequestTimeoutError, ConnectError, ConnectionLostError: a leader stayed away for the client's timeout.
     """
 
@@ -93,9 +106,10 @@ class Reader(ClientOwner):
         **options: Unpack[ReaderOptions],
     ) -> None:
         of_type("stop_at_end", stop_at_end, bool, "True or False")
-        super().__init__(client)
+        security, own = security_apart(options)
+        super().__init__(client, security)
         try:
-            fetch, decoding = settings_of(self._client.fetch_settings, options, _OWN)
+            fetch, decoding = settings_of(self._client.fetch_settings, own, _OWN)
             self._core = ReaderCore(self._network.core, fetch, decoding)
             self._network.run(self._core.open(starts, end_offsets, stop_at_end))
         except BaseException:
@@ -157,7 +171,12 @@ class Reader(ClientOwner):
 
     def __next__(self) -> pa.RecordBatch:
         try:
-            batch = self._network.run(self._batches.next())
+            while True:
+                try:
+                    batch = self._network.run(self._batches.next())
+                    break
+                except Undecoded as due:
+                    due.call()
         except TagwireError:
             raise
         except BaseException:  # such as Ctrl-C
@@ -184,4 +203,10 @@ class Reader(ClientOwner):
         """
         reading = RecordReading(self._core, interceptors, header_serdes)
         while (found := self._network.run(reading.next())) is not None:
-            yield from found
+            while True:
+                try:
+                    yield from found
+                    break
+                except Undecoded as due:
+                    due.call()
+                    found = reading.there()

@@ -9,7 +9,7 @@ from tagwire.client import arguments
 from tagwire.client.admin.core import AdminCore
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.config import FetchSettings
-from tagwire.client.fetch_collector import FetchCollector, decoder_of
+from tagwire.client.fetch_collector import FetchCollector
 from tagwire.client.fetch_positions import UNKNOWN, FetchBuffer, FetchPosition
 from tagwire.client.fetching import Fetcher
 from tagwire.client.metrics import Metrics
@@ -28,6 +28,7 @@ from tagwire.client.offset_ranges import (
 from tagwire.client.offset_spec import AtTimestamp
 from tagwire.client.offsets import list_offsets
 from tagwire.client.reader_settings import DecodingSettings
+from tagwire.client.record_decoder import decoder_of
 from tagwire.errors import ConfigError, RemoteProtocolError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.records import HeaderSerdes, Record
@@ -146,7 +147,7 @@ class ReaderCore:
         self, interceptors: Sequence[ConsumerInterceptor], header_serdes: HeaderSerdes | None
     ) -> Iterator[Record]:
         """The records of the responses that are there. Raises as `Reader.records`."""
-        return self._collector.one_by_one(decoder_of(interceptors, header_serdes))
+        return self._collector.one_by_one(decoder_of(interceptors, header_serdes, self._collector.values))
 
     # Arrow batches -------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,10 @@ from numbers import Integral
 from typing import Any, Final, TypedDict
 
 from tagwire.client import arguments
-from tagwire.client.config import FetchSettings, at_least, isolation_of, of_type, offset_reset_of
+from tagwire.client.config import FetchSettings, at_least, isolation_of, offset_reset_of
+from tagwire.client.option_types import of_type
+from tagwire.client.security import SecurityOptions
+from tagwire.client.value_formats import FormatOptions, ValueFormats, value_formats
 from tagwire.errors import no_such_option
 from tagwire.records import HeaderRegister
 from tagwire.records.columns import check_columns
@@ -33,6 +36,7 @@ class DecodingSettings:
     max_decompressed: int = MAX_DECOMPRESSED
     dialect: str | None = None
     register: HeaderRegister | None = None
+    formats: ValueFormats | None = None
 
 
 class FetchOptions(TypedDict, total=False):
@@ -49,8 +53,9 @@ class FetchOptions(TypedDict, total=False):
     metadata_max_age: float | None
 
 
-class ReaderOptions(FetchOptions, total=False):
-    """`FetchOptions` and `DecodingSettings` as keyword options of a reader."""
+class ReaderOptions(FetchOptions, FormatOptions, SecurityOptions, total=False):
+    """`FetchOptions`, `FormatOptions`, `DecodingSettings` and those of the client that it makes, as keyword options of
+    a reader."""
 
     columns: str | Sequence[str]
     timestamp_unit: str
@@ -59,6 +64,7 @@ class ReaderOptions(FetchOptions, total=False):
     max_decompressed: int
     dialect: str | None
     register: HeaderRegister | None
+    bad_values: str | None
 
 
 _LOWEST: Final = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1, "max_partition_bytes": 1, "metadata_max_age": 0}
@@ -78,15 +84,16 @@ def settings_of(
     for name in options:
         if name not in ReaderOptions.__annotations__:
             raise no_such_option(name, (*beside, *ReaderOptions.__annotations__))
+    decoding = _decoding_settings(
+        {
+            name: options[name]
+            for name in DecodingSettings.__match_args__
+            if name in options and (name == "columns" or options[name] is not None)
+        }
+    )
     return (
         _fetch_settings(defaults, {name: options.get(name) for name in FetchOptions.__annotations__}),
-        _decoding_settings(
-            {
-                name: options[name]
-                for name in DecodingSettings.__match_args__
-                if name in options and (name == "columns" or options[name] is not None)
-            }
-        ),
+        replace(decoding, formats=value_formats(options)),
     )
 
 

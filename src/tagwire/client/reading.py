@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from tagwire.client.config import of_type
+from tagwire.client.option_types import of_type
 from tagwire.client.reader_core import ReaderCore
 from tagwire.errors import ConfigError, TagwireError
 from tagwire.records import HeaderSerdes, Record
@@ -24,7 +24,8 @@ class BatchReading:
         self._failure: TagwireError | None = None
 
     async def next(self) -> pa.RecordBatch | None:
-        """The next batch; None at the end. What is raised is raised again, until `sought`."""
+        """The next batch; None at the end. What is raised is raised again, until `sought`; but for Undecoded, after
+        which it is called again."""
         if self._failure is not None:
             raise self._failure
         try:
@@ -73,4 +74,8 @@ class RecordReading:
         if self._core.finished:
             return None
         await self._core.fetch()
+        return self.there()
+
+    def there(self) -> Iterator[Record]:
+        """The records of responses that are there. Where they raise Undecoded, they are asked for again."""
         return self._core.records_there(self._interceptors, self._header_serdes)

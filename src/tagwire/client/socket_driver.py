@@ -15,9 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from selectors import EVENT_READ, EVENT_WRITE
+from typing import TYPE_CHECKING
 
+from tagwire.client.aside import Aside
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.connection_settings import ConnectionState, ResolvedAddress
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 
 @dataclass(slots=True, eq=False)
@@ -39,13 +44,17 @@ class SocketDriver:
 
     Attributes:
         random: where the core draws jitter from.
+        loop: the event loop that it runs in; None where it has none.
     """
+
+    loop: AbstractEventLoop | None = None
 
     def __init__(self) -> None:
         self.random = Random()
         self._channels: dict[BrokerConnection, Channel] = {}
         self._changed: dict[Channel, None] = {}  # in the order in which they changed
         self._resolved: deque[tuple[Channel, int, list[ResolvedAddress] | str]] = deque()
+        self._asides: deque[tuple[BrokerConnection, Aside]] = deque()  # those that are done
 
     def wall_clock(self) -> float:
         """`time.time`."""
@@ -54,7 +63,7 @@ class SocketDriver:
     def register(self, connection: BrokerConnection) -> None:
         """Resolves, connects, writes and reads for `connection` until it is closed."""
         self._channels[connection] = Channel(connection)
-        connection.attach(self._notified)
+        connection.attach(self._notified, self._begin_aside)
 
     def wakeup(self) -> None:
         """Has whoever waits look for what there is to do. From any thread."""
@@ -74,6 +83,7 @@ class SocketDriver:
             self._forget(channel)  # which was interrupted, where the connection was closed already
         self._changed.clear()
         self._resolved.clear()
+        self._asides.clear()
 
     def _notified(self, connection: BrokerConnection) -> None:
         """What is new is written at once; what takes several steps is done by `_attend`."""
@@ -91,6 +101,10 @@ class SocketDriver:
     def _attend(self) -> bool:
         """Begins what connections need that are being opened; whether there was any such thing."""
         happened = False
+        while self._asides:
+            happened = True
+            connection, aside = self._asides.popleft()
+            connection.aside_done(aside)
         while self._resolved or self._changed:
             happened = True
             channel = self._resolved[0][0] if self._resolved else next(iter(self._changed))
@@ -104,6 +118,13 @@ class SocketDriver:
                 channel.connection.interrupted()
                 raise
         return happened
+
+    def _begin_aside(self, connection: BrokerConnection, aside: Aside) -> None:
+        def done() -> None:
+            self._asides.append((connection, aside))
+            self.wakeup()
+
+        aside.begin(done, self.loop)
 
     def _take_addresses(self) -> None:
         channel, attempt, found = self._resolved.popleft()

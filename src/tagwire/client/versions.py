@@ -6,6 +6,7 @@ From Kafka 0.11 on a broker serves all of these. Where a range stops short of th
 - AddPartitionsToTxn stops at 3: from 4 on it is for brokers. TxnOffsetCommit stops at 5: 6 names topics by id only.
 - Metadata starts at 4: before it a request about a topic may create the topic.
 - JoinGroup starts at 2: before it a join is not waited for, and Kafka 4.0.0 does not serve it.
+- DescribeAcls, CreateAcls and DeleteAcls start at 1: before it there are no prefixes.
 - OffsetCommit and OffsetFetch stop at 9: from 10 on topics are named by id only.
 
 Ranges: Kafka's message specs.
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tagwire import messages
-from tagwire.client.config import of_type
+from tagwire.client.option_types import of_type
 from tagwire.errors import UnsupportedVersionError
 from tagwire.rpc import (
     Excluded,
@@ -37,6 +38,23 @@ from tagwire.rpc.sasl import OURS as SASL
 from tagwire.spec.api_keys import API_NAMES, ApiKey
 
 logger = logging.getLogger("tagwire.client")
+
+ADMINISTRATION: Final[Ranges] = {
+    ApiKey.DESCRIBE_ACLS: (1, 3),
+    ApiKey.CREATE_ACLS: (1, 3),
+    ApiKey.DELETE_ACLS: (1, 3),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: (1, 2),
+    ApiKey.ELECT_LEADERS: (0, 2),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 1),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: (0, 0),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: (0, 1),
+    ApiKey.ALTER_CLIENT_QUOTAS: (0, 1),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (0, 0),
+    ApiKey.UPDATE_FEATURES: (0, 2),
+    ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
+}
+"""What only an administrator asks for, each for one purpose alone."""
 
 OURS: Final[Ranges] = {
     ApiKey.PRODUCE: (3, 13),
@@ -74,13 +92,14 @@ OURS: Final[Ranges] = {
     ApiKey.LIST_TRANSACTIONS: (0, 2),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
+    **ADMINISTRATION,
     **SASL,
 }
 
 # Sent where they are served, and not missed elsewhere: Metadata and DescribeGroups tell as much of what is there, and
-# only who asks for KIP-848's groups needs ConsumerGroupHeartbeat.
+# only who asks for KIP-848's groups needs ConsumerGroupHeartbeat, or for what an administrator does one of the others.
 DISPENSABLE: Final = frozenset(
-    {ApiKey.DESCRIBE_CLUSTER, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE}
+    {ApiKey.DESCRIBE_CLUSTER, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE, *ADMINISTRATION}
 )
 
 

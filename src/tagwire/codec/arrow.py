@@ -97,7 +97,7 @@ def decode_many(
     if errors not in ("raise", "column"):
         raise ConfigError(f"errors is {errors!r}; allowed: 'raise', 'column'")
     shape = _shape(program_of(cls, version))
-    texts: list[str | None] = [None] * len(column) if errors == "column" else []
+    refused: dict[int, str] = {}
     columns = kernel.Columns(shape.plan, len(column))
     before = 0
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
@@ -107,15 +107,18 @@ def decode_many(
             refusal = _refusal(shape.program, data[starts[row] : starts[row + 1]], lenient)
             if errors == "raise":
                 raise _of_row(refusal, before + row)
-            texts[before + row] = str(refusal)
+            refused[before + row] = str(refusal)
             columns.null()
             row += 1
         before += len(chunk)
     values = _taken(columns, shape.type)
     if errors == "raise":
         return values
+    told = pa.nulls(len(values), pa.string())
+    if refused:
+        told = pa.array([refused.get(row) for row in range(len(values))], pa.string())
     fields = [pa.field("value", shape.type), pa.field("error", pa.string())]
-    return pa.StructArray.from_arrays([values, pa.array(texts, pa.string())], fields=fields)
+    return pa.StructArray.from_arrays([values, told], fields=fields)
 
 
 @lru_cache(maxsize=256)

@@ -155,7 +155,7 @@ def _address(at: tuple[str, int], settings: ConnectionSettings, timeout: float) 
         return
     releases = " or ".join(resembling(ranges))
     said = f"{name} answered in {took * 1000:.0f} ms" + (f"; Kafka {releases} by its versions" if releases else "")
-    said += f"; {security.security_protocol}" + (f" {security.sasl_mechanism}" if security.uses_sasl else "")
+    said += f"; {security.security_protocol}" + (f" {security.mechanism_name}" if security.uses_sasl else "")
     lacks = [api_name(api) for api in sorted(set(OURS) - set(negotiate(OURS, ranges)) - set(DISPENSABLE))]
     if took > _SLOW:
         yield Finding(

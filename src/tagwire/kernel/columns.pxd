@@ -120,6 +120,43 @@ cdef extern from *:
         return (seen & 0x8080808080808080ULL) == 0;
     }
 
+    /* Appends short text, checked and copied in one go, where all of it is ASCII and there is room; else 0. */
+    static inline int tagwire_append_ascii(tagwire_column *column, const unsigned char *at, Py_ssize_t size) {
+        int32_t *ends = (int32_t *) column->values + column->length;
+        unsigned char *to = column->data + ends[0];
+        uint64_t block, seen = 0;
+        uint32_t half, other;
+        Py_ssize_t done;
+        if (size > column->data_room - ends[0] || size > INT32_MAX - ends[0])
+            return 0;
+        if (size >= 8) {
+            for (done = 0; done < size - 8; done += 8) {
+                memcpy(&block, at + done, 8);
+                memcpy(to + done, &block, 8);
+                seen |= block;
+            }
+            memcpy(&block, at + size - 8, 8);
+            memcpy(to + size - 8, &block, 8);
+            seen |= block;
+        } else if (size >= 4) {
+            memcpy(&half, at, 4);
+            memcpy(&other, at + size - 4, 4);
+            memcpy(to, &half, 4);
+            memcpy(to + size - 4, &other, 4);
+            seen = half | other;
+        } else {
+            for (done = 0; done < size; done++)
+                seen |= to[done] = at[done];
+        }
+        if (seen & 0x8080808080808080ULL)
+            return 0;
+        if (column->validity != NULL)
+            tagwire_set_bit(column->validity, column->length, 1);
+        ends[1] = ends[0] + (int32_t) size;
+        column->length++;
+        return 1;
+    }
+
     /* A copy whose links lead to the copy's own columns. */
     static inline tagwire_column *tagwire_copy(const tagwire_column *columns, Py_ssize_t count) {
         tagwire_column *copy = (tagwire_column *) PyMem_RawMalloc(count * sizeof *copy);
@@ -255,6 +292,7 @@ cdef extern from *:
     void set_bit "tagwire_set_bit"(unsigned char *bits, Py_ssize_t at, int value) noexcept
     bint mark_null "tagwire_mark_null"(Column *column) noexcept
     bint is_ascii "tagwire_is_ascii"(const unsigned char *at, Py_ssize_t size) noexcept
+    bint append_ascii "tagwire_append_ascii"(Column *column, const unsigned char *at, Py_ssize_t size) noexcept
     void free_columns "tagwire_free_columns"(Column *columns, Py_ssize_t count) noexcept
     bint export_column "tagwire_export"(Column *column, ArrowArray *array) noexcept
     void discard_array "tagwire_discard"(ArrowArray *array) noexcept

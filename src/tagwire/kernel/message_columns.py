@@ -16,7 +16,7 @@ from tagwire.errors import DecodeError
 if cython.compiled:
     from cython.cimports.libc.string import memcpy
     from cython.cimports.tagwire.kernel import programs
-    from cython.cimports.tagwire.kernel.columns import FORBIDDEN, LIST, Column, Plan, Store, is_ascii
+    from cython.cimports.tagwire.kernel.columns import FORBIDDEN, LIST, Column, Plan, Store, append_ascii, is_ascii
     from cython.cimports.tagwire.kernel.memory import PyUnicode_DecodeUTF8, load16, load32, load64
 else:
     from tagwire.kernel import programs
@@ -25,6 +25,7 @@ else:
 COMPILED = cython.compiled
 
 MAX_STRING = cython.declare(cython.longlong, 32767)
+SHORT = cython.declare(cython.longlong, 64)  # bytes: beyond, memcpy is faster than what saves the call of it
 MAX_INT32 = cython.declare(cython.longlong, 2147483647)
 
 # A row's columns may take so many times its bytes, and so much beyond, as its objects may. A column that grows takes
@@ -205,6 +206,9 @@ class Columns(Store):
                     field.length += 1
                 elif field.kind == LIST:
                     if not self.items(field):
+                        return False
+                elif field.kind == programs.STRING:
+                    if not self.string(field):
                         return False
                 elif not self.value(field):
                     return False
@@ -420,6 +424,8 @@ class Columns(Store):
         at: cython.Py_ssize_t = self.at
         self.at = at + length
         if cython.compiled:
+            if length <= SHORT and append_ascii(column, self.data + at, length):
+                return True
             if is_ascii(self.data + at, length):
                 return self.append_text(column, self.data + at, length)
         try:

@@ -27,7 +27,7 @@ from tagwire.reference.blocks import (
     Text,
     plain,
 )
-from tagwire.reference.markup import Markup, element, joined
+from tagwire.reference.markup import Markup, breakable, element, joined
 from tagwire.spec.versions import Versions
 
 _MATRIX = 8
@@ -127,7 +127,7 @@ class HtmlRenderer:
         size = len(plain(text))
         width = "short" if size <= _SHORT else "long" if size >= _LONG else None
         if is_first:
-            return element("th", self.inline(text), scope="row")
+            return element("th", breakable(self.inline(text)), scope="row")
         return element("td", self.inline(text), class_=width)
 
     @block.register

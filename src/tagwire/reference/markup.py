@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -9,9 +10,12 @@ from tagwire.escaping import html_text
 
 _VOID: Final = frozenset({"br", "hr", "input", "link", "meta"})
 
+_TAGS: Final = re.compile(r"(<[^>]*>)")
+_BETWEEN_WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=\w_)(?=\w)")
+
 
 class Markup(str):
-    """A piece of whole HTML elements. Only `element` and `joined` make one."""
+    """A piece of whole HTML elements. Only the functions here make one."""
 
     __slots__ = ()
 
@@ -36,6 +40,12 @@ def element(name: str, /, *content: Content, **attributes: str | int | bool | No
 def joined(content: Iterable[Content], between: str = "") -> Markup:
     """The pieces one after another; text is escaped."""
     return Markup(between.join(one if isinstance(one, Markup) else html_text(str(one)) for one in content))
+
+
+def breakable(markup: Markup) -> Markup:
+    """The same, with the places at which a narrow column breaks a name: UNKNOWN_ TOPIC_ OR_ PARTITION."""
+    parts = _TAGS.split(markup)
+    return Markup("".join(one if one.startswith("<") else _BETWEEN_WORDS.sub("<wbr>", one) for one in parts))
 
 
 def _attribute(key: str, value: str | int | bool | None) -> str:

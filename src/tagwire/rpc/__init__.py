@@ -16,6 +16,7 @@ from tagwire.rpc.events import (
 )
 from tagwire.rpc.features import Features, Obstacle, Usability
 from tagwire.rpc.frames import Frames, Limits
+from tagwire.rpc.gate import Gate
 from tagwire.rpc.handshake import Handshake, is_software_text
 from tagwire.rpc.headers import (
     RequestHeader,
@@ -35,15 +36,24 @@ from tagwire.rpc.negotiation import (
     not_to_be_used,
     ranges_from,
 )
+from tagwire.rpc.oauthbearer import OAUTHBEARER, OAuthBearerClient, OAuthBearerServer, ValidatedToken
 from tagwire.rpc.ranges import Range, Ranges, intersect, range_text
 from tagwire.rpc.releases import ranges_of, resembling, serving
-from tagwire.rpc.sasl import Authentication, ClientMechanism, Gate, PlainClient, PlainServer, ServerMechanism
-from tagwire.rpc.scram import SCRAM_HASHES, ScramClient, ScramCredential, ScramServer, scram_credential
+from tagwire.rpc.sasl import Authentication, ClientMechanism, PlainClient, PlainServer, ServerMechanism
+from tagwire.rpc.scram import (
+    SCRAM_HASHES,
+    ScramClient,
+    ScramCredential,
+    ScramServer,
+    salted_credential,
+    scram_credential,
+)
 from tagwire.rpc.throttling import pause_after
 
 __all__ = [
     "CLOSED",
     "NEED_DATA",
+    "OAUTHBEARER",
     "SCRAM_HASHES",
     "AnyRequest",
     "Api",
@@ -60,6 +70,8 @@ __all__ = [
     "Handshake",
     "Limits",
     "MessageSpec",
+    "OAuthBearerClient",
+    "OAuthBearerServer",
     "Obstacle",
     "PlainClient",
     "PlainServer",
@@ -77,6 +89,7 @@ __all__ = [
     "Unsupported",
     "UnsupportedApiVersions",
     "Usability",
+    "ValidatedToken",
     "api_key",
     "api_name",
     "api_of",
@@ -97,6 +110,7 @@ __all__ = [
     "request_header_version",
     "resembling",
     "response_header_version",
+    "salted_credential",
     "scram_credential",
     "serving",
 ]

@@ -7,7 +7,7 @@ but ApiVersions and these two until the client has authenticated. Secrets are in
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from tagwire import messages
@@ -30,7 +30,8 @@ _NOTHING: Excluded = {}
 
 
 class ClientMechanism(Protocol):
-    """A client's side of a mechanism: a token for each challenge, the first for b""; None when nothing is left."""
+    """A client's side of a mechanism: a token for each challenge, the first for b""; None when nothing is left. It
+    raises AuthenticationError where the broker cannot be believed."""
 
     mechanism: str
 
@@ -38,9 +39,11 @@ class ClientMechanism(Protocol):
 
 
 class ServerMechanism(Protocol):
-    """A broker's side of a mechanism: a challenge for each token; `username` once the client is known."""
+    """A broker's side of a mechanism: a challenge for each token; `username` once the client is known, and when its
+    credentials end, in seconds since 1970 UTC, where they do."""
 
     username: str | None
+    expires_at: float | None
 
     def respond(self, token: bytes) -> bytes: ...
 
@@ -70,6 +73,7 @@ class PlainServer:
 
     def __init__(self, passwords: Callable[[str], str | None]) -> None:
         self.username: str | None = None
+        self.expires_at: float | None = None
         self._passwords = passwords
 
     def respond(self, token: bytes) -> bytes:
@@ -97,9 +101,17 @@ class Authentication:
         while not exchange.done:
             send(exchange.receive(event))     # event: from connection.next_event()
 
+    A mechanism that may block responds elsewhere: `challenge`, the mechanism's `respond`, and `answer` are the three
+    steps of `receive`.
+
+    Attributes:
+        done: whether the client is known.
+        session_lifetime_ms: milliseconds after which the broker wants to be authenticated to again (KIP-368); 0 for
+            never, and until `done`.
+
     Args:
         connection: on which ApiVersions has had its response.
-        mechanism: the client's side of PLAIN or SCRAM.
+        mechanism: the client's side of a mechanism.
         ranges: of the broker's ApiVersions response.
         broker: how errors call the other side.
         excluded: versions of the two APIs not to send, as `exclusions` gives it.
@@ -119,11 +131,13 @@ class Authentication:
         excluded: Excluded = _NOTHING,
     ) -> None:
         self.done = False
+        self.session_lifetime_ms = 0
         self._connection = connection
         self._mechanism = mechanism
         self._broker = broker
         self._versions = {api: choose(api, OURS, ranges, broker=broker, excluded=excluded) for api in OURS}
         self._agreed = False
+        self._last_lifetime_ms = 0
 
     def request(self) -> bytes:
         """The first request's frame."""
@@ -136,6 +150,10 @@ class Authentication:
             AuthenticationError: the mechanism or the credentials are refused, or the broker cannot prove itself.
             LocalProtocolError: the event is the response to another request.
         """
+        return self.answer(self.respond(self.challenge(event)))
+
+    def challenge(self, event: Response | Unsupported) -> bytes:
+        """What the broker's response asks of the mechanism. Raises as `receive`."""
         if event.api_key != (ApiKey.SASL_AUTHENTICATE if self._agreed else ApiKey.SASL_HANDSHAKE) or self.done:
             raise LocalProtocolError(f"{self._broker}: a response to API {event.api_key} where SASL was due")
         if isinstance(event, Unsupported):
@@ -143,14 +161,23 @@ class Authentication:
         message: messages.SaslHandshakeResponse | messages.SaslAuthenticateResponse = event.message
         if message.error_code:
             raise AuthenticationError(f"{self._broker} refused {self._refusal(message)}")
-        challenge = message.auth_bytes if isinstance(message, messages.SaslAuthenticateResponse) else b""
-        try:
-            token = self._mechanism.respond(challenge)
-        except AuthenticationError as error:
-            raise AuthenticationError(f"{self._broker}: {error}") from None
         self._agreed = True
+        if isinstance(message, messages.SaslHandshakeResponse):
+            return b""
+        self._last_lifetime_ms = max(message.session_lifetime_ms, 0)
+        return message.auth_bytes
+
+    def respond(self, challenge: bytes) -> bytes | None:
+        """What the mechanism says to a challenge. Raises AuthenticationError."""
+        try:
+            return self._mechanism.respond(challenge)
+        except AuthenticationError as error:
+            raise type(error)(f"{self._broker}: {error}") from None
+
+    def answer(self, token: bytes | None) -> bytes:
+        """The frame that carries what the mechanism said; empty where nothing is left, and the exchange is done."""
         if token is None:
-            self.done = True
+            self.done, self.session_lifetime_ms = True, self._last_lifetime_ms
             return b""
         return self._send(messages.SaslAuthenticateRequest(auth_bytes=token))
 
@@ -164,49 +191,3 @@ class Authentication:
 
     def _send(self, message: MessageObject) -> bytes:
         return self._connection.send(message, self._versions[message.api_key])
-
-
-class Gate:
-    """A broker's side: serves SaslHandshake and SaslAuthenticate until a client has authenticated.
-
-    Args:
-        mechanisms: {name: a function that begins an exchange}.
-
-    Attributes:
-        username: who has authenticated; None until then. Until then, serve nothing but ApiVersions besides.
-        failed: whether the client was refused: the connection is to be closed after the response.
-    """
-
-    def __init__(self, mechanisms: Mapping[str, Callable[[], ServerMechanism]]) -> None:
-        self.username: str | None = None
-        self.failed = False
-        self._mechanisms = mechanisms
-        self._exchange: ServerMechanism | None = None
-
-    def handshake(self, request: messages.SaslHandshakeRequest) -> messages.SaslHandshakeResponse:
-        """The response to a SaslHandshakeRequest."""
-        kind = messages.SaslHandshakeResponse
-        names = sorted(self._mechanisms)
-        if self._exchange is not None or self.username is not None:
-            self.failed = True
-            return kind(error_code=Error.ILLEGAL_SASL_STATE, mechanisms=names)
-        begin = self._mechanisms.get(request.mechanism)
-        if begin is None:
-            self.failed = True
-            return kind(error_code=Error.UNSUPPORTED_SASL_MECHANISM, mechanisms=names)
-        self._exchange = begin()
-        return kind(mechanisms=names)
-
-    def authenticate(self, request: messages.SaslAuthenticateRequest) -> messages.SaslAuthenticateResponse:
-        """The response to a SaslAuthenticateRequest."""
-        kind = messages.SaslAuthenticateResponse
-        if self._exchange is None or self.username is not None or self.failed:
-            self.failed = True
-            return kind(error_code=Error.ILLEGAL_SASL_STATE, error_message="no mechanism was agreed on")
-        try:
-            token = self._exchange.respond(request.auth_bytes)
-        except AuthenticationError as error:
-            self.failed = True
-            return kind(error_code=Error.SASL_AUTHENTICATION_FAILED, error_message=str(error))
-        self.username = self._exchange.username
-        return kind(error_message=None, auth_bytes=token)

@@ -19,9 +19,15 @@ from tagwire.errors import AuthenticationError, ConfigError
 SCRAM_HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """{mechanism: name of its hash function in hashlib}. Source: KIP-84."""
 
+SCRAM_NUMBERS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+"""{mechanism: its number on the wire}. Source: KIP-554; Kafka's ScramMechanism."""
+
 # Fewer iterations make a stolen exchange cheap to guess from (RFC 7677); more are a peer that wants our time.
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 1_000_000
+
+MAX_SET_ITERATIONS: Final = 16384
+"""A credential with more is not set by clients. Source: KIP-554; Kafka's ScramMechanism.maxIterations."""
 
 MAX_TOKEN: Final = 64 * 1024
 """Bytes of the longest message of an exchange that is read; honest ones have a few hundred."""
@@ -48,15 +54,24 @@ def scram_credential(
 ) -> ScramCredential:
     """The credential of a password; `salt` None takes a random one. Raises ConfigError for another mechanism or an
     iteration count out of bounds."""
-    digest = _hash(mechanism)
     if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
         raise ConfigError(f"iterations={iterations}: allowed is {MIN_ITERATIONS} to {MAX_ITERATIONS}")
     salt = secrets.token_bytes(_SALT_BYTES) if salt is None else salt
-    salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
-    client_key = hmac.digest(salted, b"Client Key", digest)
-    return ScramCredential(
-        salt, iterations, hashlib.new(digest, client_key).digest(), hmac.digest(salted, b"Server Key", digest)
-    )
+    salted = salted_password(mechanism, password, salt, iterations)
+    return salted_credential(mechanism, salted, salt=salt, iterations=iterations)
+
+
+def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """What KIP-554 sends in a password's place: RFC 5802's SaltedPassword. Raises ConfigError for another mechanism."""
+    return hashlib.pbkdf2_hmac(_hash(mechanism), password.encode(), salt, iterations)
+
+
+def salted_credential(mechanism: str, salted_password: bytes, *, salt: bytes, iterations: int) -> ScramCredential:
+    """The credential of a password that was salted already, as AlterUserScramCredentials carries it (KIP-554)."""
+    digest = _hash(mechanism)
+    client_key = hmac.digest(salted_password, b"Client Key", digest)
+    stored_key = hashlib.new(digest, client_key).digest()
+    return ScramCredential(salt, iterations, stored_key, hmac.digest(salted_password, b"Server Key", digest))
 
 
 class ScramClient:
@@ -112,7 +127,7 @@ class ScramClient:
             raise AuthenticationError(f"{what} has no iteration count")
         if not MIN_ITERATIONS <= int(count) <= MAX_ITERATIONS:
             raise AuthenticationError(f"{what} asks for {count} iterations, not {MIN_ITERATIONS} to {MAX_ITERATIONS}")
-        salted = hashlib.pbkdf2_hmac(self._hash, self._password.encode(), salt, int(count))
+        salted = salted_password(self.mechanism, self._password, salt, int(count))
         client_key = hmac.digest(salted, b"Client Key", self._hash)
         without_proof = f"c={_base64(_GS2_HEADER.encode())},r={nonce}"
         signed = f"{self._first},{challenge.decode()},{without_proof}".encode()
@@ -130,6 +145,7 @@ class ScramServer:
 
     Attributes:
         username: who has proved to know the password; None until then.
+        expires_at: None: passwords do not end.
     """
 
     def __init__(
@@ -137,6 +153,7 @@ class ScramServer:
     ) -> None:
         self.mechanism = mechanism
         self.username: str | None = None
+        self.expires_at: float | None = None
         self._hash = _hash(mechanism)
         self._credentials = credentials
         self._nonce = _new_nonce() if nonce is None else nonce
@@ -170,7 +187,7 @@ class ScramServer:
         return server_first.encode()
 
     def _pretended(self) -> ScramCredential:
-        salt = hmac.digest(_UNKNOWN_USERS, self._claimed.encode(), "sha256")[:_SALT_BYTES]
+        salt = hmac.digest(_UNKNOWN_USERS, f"{self.mechanism} {self._claimed}".encode(), "sha256")[:_SALT_BYTES]
         return ScramCredential(salt, MIN_ITERATIONS, b"", b"")
 
     def _check(self, credential: ScramCredential, token: bytes) -> bytes:

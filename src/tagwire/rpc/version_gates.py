@@ -79,6 +79,18 @@ JOIN_GROUP_SKIP_ASSIGNMENT: Final = 9
 CONSUMER_GROUP_HEARTBEAT_MEMBER_ID: Final = 1
 """The member makes its id itself (KIP-1082)."""
 
+CONSUMER_GROUP_HEARTBEAT_PATTERN: Final = 1
+"""A pattern may be subscribed to, which the broker resolves (KIP-848)."""
+
+OFFSET_COMMIT_MEMBER_EPOCH: Final = 9
+"""Members of KIP-848's groups commit by their epoch; what is wrong with it is told as that protocol's errors."""
+
+LIST_GROUPS_STATES: Final = 4
+"""Groups of some states alone may be requested (KIP-518)."""
+
+LIST_GROUPS_TYPES: Final = 5
+"""Groups of some types alone may be requested (KIP-848)."""
+
 DESCRIBE_GROUPS_NOT_FOUND: Final = 6
 """A group that does not exist is an error, GROUP_ID_NOT_FOUND, and not only "Dead" (KIP-1043)."""
 
@@ -98,6 +110,11 @@ API_VERSIONS_FEATURES_FROM_0: Final = 4
 CREATE_TOPICS_BROKER_DEFAULTS: Final = 4
 """-1 partitions or replicas mean the broker's default (KIP-464)."""
 
+CREATE_TOPICS_THROTTLED: Final = 6
+CREATE_PARTITIONS_THROTTLED: Final = 3
+DELETE_TOPICS_THROTTLED: Final = 5
+"""Who is over the quota of changes is refused, THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
+
 DELETE_TOPICS_IDS: Final = 6
 """Topics may be named by their ids; from here on each is a struct (KIP-516)."""
 
@@ -107,5 +124,29 @@ ADD_OFFSETS_TO_TXN_PRODUCER_FENCED: Final = 2
 END_TXN_PRODUCER_FENCED: Final = 2
 """PRODUCER_FENCED is the error, which is INVALID_PRODUCER_EPOCH before it (KIP-588)."""
 
+INIT_PRODUCER_ID_BUMP: Final = 3
+"""A producer may request a new epoch of its own (KIP-360)."""
+
+LIST_TRANSACTIONS_DURATION: Final = 1
+"""Transactions that are open for long alone may be requested (KIP-994)."""
+
+DESCRIBE_CLUSTER_FENCED: Final = 2
+"""Brokers that are fenced may be requested too (KIP-1073)."""
+
 LIST_CONFIG_RESOURCES_TYPES: Final = 1
 """Resources of all types may be requested; before it, client metrics alone (KIP-1142)."""
+
+CREATE_ACLS_USER_RESOURCE: Final = 3
+"""ACLs may be about users, whose delegation tokens others make (KIP-373); so it is of the two beside it."""
+
+ELECT_LEADERS_UNCLEAN: Final = 1
+"""A replica that is out of sync may be elected (KIP-460)."""
+
+ALTER_PARTITION_REASSIGNMENTS_SAME_FACTOR: Final = 1
+"""A change of the replication factor may be refused (KIP-860)."""
+
+UPDATE_FEATURES_UPGRADE_TYPE: Final = 1
+"""A downgrade is told apart by whether it loses anything, and may be tried out alone (KIP-778)."""
+
+UPDATE_FEATURES_ONE_RESULT: Final = 2
+"""All updates succeed or none does: the response tells of no feature alone."""

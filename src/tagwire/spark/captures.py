@@ -36,6 +36,7 @@ from tagwire.spark.ddl import parse_schema
 from tagwire.spark.failure import without_tracebacks
 from tagwire.spark.option_values import count, flag, known_options
 from tagwire.spark.prefetch import prefetched
+from tagwire.spark.refused_stream import RefusedStreamReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,6 +89,10 @@ class CaptureDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return (GatheringReader if _flag(self.options, "gathered") else CaptureReader)(self.options, schema)
+
+    def streamReader(self, schema: StructType) -> RefusedStreamReader:  # noqa: N802
+        said = f"format {self.name()}: has no stream; files are read as they are now, by spark.read"
+        return RefusedStreamReader(ConfigError(said))
 
 
 @without_tracebacks

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 HEADERS = "headers"
 _HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+HEADERS_TYPE = ArrayType(_HEADER)
 _TYPES: dict[str, DataType] = {
     "key": BinaryType(),
     "value": BinaryType(),
@@ -34,7 +35,7 @@ _TYPES: dict[str, DataType] = {
     "offset": LongType(),
     "timestamp": TimestampType(),
     "timestampType": IntegerType(),
-    HEADERS: ArrayType(_HEADER),
+    HEADERS: HEADERS_TYPE,
 }
 _IN_RECORDS = {"timestampType": "timestamp_type"}
 
@@ -78,3 +79,28 @@ def arrow_schema(schema: StructType) -> pa.Schema:
         return to_arrow_schema(schema, **settings)
     except TypeError:  # before PySpark 4.1 the zone is always UTC
         return to_arrow_schema(schema)
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """The one Arrow type Spark takes for a column of `kind`."""
+    return arrow_schema(StructType([StructField("column", kind)])).field(0).type
+
+
+def nullable(schema: pa.Schema) -> pa.Schema:
+    """The schema with null allowed everywhere but in keys of maps: Spark knows of some columns that they hold none."""
+    import pyarrow as pa
+
+    return pa.schema([_nullable(field) for field in schema], schema.metadata)
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    import pyarrow as pa
+
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_nullable(child) for child in kind])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(_nullable(kind.key_field).with_nullable(False), _nullable(kind.item_field))
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_nullable(kind.value_field))
+    return pa.field(field.name, kind, True, field.metadata)

@@ -124,11 +124,14 @@ def refuse_path(options: Mapping[str, str], instead: str) -> None:
 
 
 def known_options(
-    options: Mapping[str, str], names: Sequence[str], prefixes: Sequence[str]
+    options: Mapping[str, str], names: Sequence[str], prefixes: Sequence[str], families: Sequence[str] = ()
 ) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
     """The options by the names that they are known by, and those of each prefix without it.
 
     Spark hands names over in lower case. Raises ConfigError for one that is unknown.
+
+    Args:
+        families: what names begin with that somebody else knows; they are known as they are.
     """
     known = {name.lower(): name for name in names}
     given: dict[str, str] = {}
@@ -138,8 +141,8 @@ def known_options(
         prefix = next((prefix for prefix in prefixes if lower.startswith(prefix) and lower not in known), None)
         if prefix is not None:
             prefixed[prefix][lower.removeprefix(prefix)] = value
-        elif lower in known:
-            given[known[lower]] = value
+        elif lower in known or lower.startswith(tuple(families)):
+            given[known.get(lower, lower)] = value
         elif lower == "provider":
             raise ConfigError(
                 "option provider: comes from CREATE TABLE ... USING, whose options Spark hands to no data source in "

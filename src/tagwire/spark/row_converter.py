@@ -1,4 +1,4 @@
-"""From records to the rows that Spark is given: the columns of a schema, headers as columns, values decoded.
+"""From records to the rows that Spark is given: the columns of a schema, headers as columns, keys and values decoded.
 
 Only what the schema names is decoded and built. Source: Spark's KafkaRecordToRowConverter.
 """
@@ -6,15 +6,16 @@ Only what the schema names is decoded and built. Source: Spark's KafkaRecordToRo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import BinaryType, DataType, StructField, StructType
 
-from tagwire.errors import ConfigError
+from tagwire.errors import ConfigError, DecodeError
 from tagwire.spark.columns import HEADERS, arrow_schema, chosen, record_name, topic_schema
-from tagwire.spark.values.formats import ValueOptions, value_options
 from tagwire.spark.values.modes import DROPMALFORMED, FAILFAST
+from tagwire.spark.values.options import DecodedColumn, decoded_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,16 +29,20 @@ class RowOptions:
 
     Attributes:
         header_columns: names of headers that become binary columns: the value of a record's last header of that name.
-        values: how values are decoded; None leaves them bytes.
+        decoded: how keys and values are decoded; what is not named stays bytes.
     """
 
     include_headers: bool = False
     header_columns: tuple[str, ...] = ()
-    values: ValueOptions | None = None
+    decoded: tuple[DecodedColumn, ...] = ()
+
+    def planned(self, topic: str | None) -> RowOptions:
+        """The options of a read of `topic`, whose columns are fixed from now on: see `ColumnFormat.planned`."""
+        return replace(self, decoded=tuple(each.planned(topic) for each in self.decoded))
 
     def schema(self) -> StructType:
         """The columns of a read that names no schema of its own."""
-        decoded = self.values.columns() if self.values else {}
+        decoded = {name: kind for each in self.decoded for name, kind in each.columns().items()}
         own = topic_schema(self.include_headers)
         columns: dict[str, DataType] = {field.name: decoded.get(field.name, field.dataType) for field in own.fields}
         for name, kind in (*((name, BinaryType()) for name in self.header_columns), *decoded.items()):
@@ -54,21 +59,25 @@ def row_options(given: Mapping[str, str], *, include_headers: bool) -> RowOption
     header_columns = (
         tuple(name.strip() for name in given.get(HEADER_COLUMNS, "").split(",")) if HEADER_COLUMNS in given else ()
     )
-    values = value_options(given)
+    decoded = decoded_columns(given)
     taken = {name.lower() for name in topic_schema(True).fieldNames()}
-    for name in (*header_columns, *([values.corrupt] if values and values.corrupt else [])):
+    for option, name in (
+        *((HEADER_COLUMNS, name) for name in header_columns),
+        *((each.corrupt_option, each.corrupt) for each in decoded if each.corrupt),
+    ):
         if not name:
-            raise ConfigError(
-                f"option {HEADER_COLUMNS}={given[HEADER_COLUMNS]!r}: needs names of headers, separated by commas"
-            )
+            raise ConfigError(f"option {option}={given[option]!r}: needs names of headers, separated by commas")
         if name.lower() in taken:
-            raise ConfigError(f"option {HEADER_COLUMNS}: {name!r} would be a second column of that name")
+            raise ConfigError(f"option {option}: {name!r} would be a second column of that name")
         taken.add(name.lower())
-    return RowOptions(include_headers, header_columns, values)
+    return RowOptions(include_headers, header_columns, decoded)
 
 
 class RowConverter:
     """Makes the rows of one read. Pickled to the workers.
+
+    Args:
+        options: planned.
 
     Attributes:
         columns: of `tagwire.records.to_arrow`: what has to be decoded.
@@ -83,17 +92,16 @@ class RowConverter:
         self.spark = _checked(schema, options)
         self.schema = arrow_schema(self.spark)
         names = self.spark.fieldNames()
-        values = options.values
-        self.decodes = values is not None and (
-            "value" in names or values.corrupt in names or values.mode in (DROPMALFORMED, FAILFAST)
-        )
+        self.decoded = tuple(_narrowed(each, self.spark) for each in options.decoded if _is_needed(each, names))
+        decoded = [each.name for each in self.decoded]
         own = topic_schema(True).fieldNames()
-        needed = [name for name in names if name in own and not (name == "value" and self.decodes)]
-        needed += ["value"] if self.decodes else []
-        needed += [HEADERS] if HEADERS not in needed and any(name in options.header_columns for name in names) else []
-        needed += ["offset"] if self.decodes and "offset" not in needed else []
+        needed = [name for name in names if name in own and name not in decoded] + decoded
+        wants_headers = any(name in options.header_columns for name in names)
+        if wants_headers or any(each.format.needs_headers for each in self.decoded):
+            needed += [HEADERS] if HEADERS not in needed else []
+        needed += ["offset"] if decoded and "offset" not in needed else []
         self.columns = tuple(map(record_name, needed))
-        self.plain = needed == names and not self.decodes
+        self.plain = needed == names and not decoded
 
     def converted(self, batches: Iterator[pa.RecordBatch], where: str) -> Iterator[pa.RecordBatch]:
         """Batches of `columns` as batches of `schema`; those that end up without rows are left out.
@@ -102,7 +110,8 @@ class RowConverter:
             where: the partition's name, for errors.
 
         Raises:
-            DecodeError: a value that cannot be decoded, by its partition and offset (FAILFAST).
+            DecodeError: a key or value that cannot be decoded, by its partition and offset (FAILFAST).
+            SchemaRegistryError: a schema cannot be asked for.
         """
         import pyarrow as pa
 
@@ -114,22 +123,25 @@ class RowConverter:
 
     def _built(self, batch: pa.RecordBatch, where: str) -> pa.RecordBatch:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         columns = dict(zip(self.columns, batch.columns))
+        bytes_of = {each.name: columns[each.name] for each in self.decoded}
         kept: pa.Array | None = None
-        values = self.options.values
-        if values is not None and self.decodes:
-            kind = self.spark["value"].dataType if "value" in self.spark.fieldNames() else values.format.type()
-            decoded, bad = values.format.decoded(columns["value"], kind)
+        refused: list[tuple[int, DecodedColumn]] = []
+        for each in self.decoded:
+            values = bytes_of[each.name]
+            columns[each.name], bad = each.format.decoded(values, columns.get(HEADERS))
             if bad.true_count:
-                if values.mode == FAILFAST:
-                    row = bad.index(True).as_py()
-                    at = columns["offset"][row].as_py()
-                    raise values.refuse(columns["value"][row].as_py(), f"{where}@{at}")
-                kept = _inverted(bad) if values.mode == DROPMALFORMED else None
-            if values.corrupt:
-                columns[values.corrupt] = _where(bad, columns["value"])
-            columns["value"] = decoded
+                if each.mode == FAILFAST:
+                    refused.append((bad.index(True).as_py(), each))
+                if each.mode == DROPMALFORMED:
+                    kept = pc.invert(bad) if kept is None else pc.and_not(kept, bad)
+            if each.corrupt:
+                columns[each.corrupt] = _where(bad, values)
+        if refused:
+            row, each = min(refused, key=itemgetter(0))
+            raise self._refusal(each, columns, bytes_of[each.name], row, where)
         header_columns = [name for name in self.options.header_columns if name in self.spark.fieldNames()]
         if header_columns:
             columns |= _last_headers(columns[HEADERS], header_columns)
@@ -137,20 +149,40 @@ class RowConverter:
         found = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         return found if kept is None else found.filter(kept)
 
+    def _refusal(
+        self, column: DecodedColumn, columns: dict[str, pa.Array], values: pa.Array, row: int, where: str
+    ) -> DecodeError:
+        headers = None
+        if column.format.needs_headers:
+            headers = [(each["key"], each["value"]) for each in columns[HEADERS][row].as_py() or ()]
+        return column.refuse(values[row].as_py(), headers, f"{where}@{columns['offset'][row].as_py()}")
+
+
+def _is_needed(column: DecodedColumn, names: list[str]) -> bool:
+    return column.name in names or column.corrupt in names or column.mode in (DROPMALFORMED, FAILFAST)
+
+
+def _narrowed(column: DecodedColumn, schema: StructType) -> DecodedColumn:
+    """The column with the fields that the schema names."""
+    there, wanted = column.format.type, column.format.type
+    if column.name in schema.fieldNames():
+        wanted = schema[column.name].dataType
+    if wanted == there or not isinstance(wanted, StructType):
+        return column
+    return replace(column, format=column.format.narrowed(wanted.fieldNames()))
+
 
 def _checked(schema: StructType, options: RowOptions) -> StructType:
-    """`schema`, once it names columns there are; of a decoded value also some of its fields."""
+    """`schema`, once it names columns there are; of a decoded column also some of its fields."""
     if HEADERS in schema.fieldNames() and not options.include_headers:
         raise ConfigError("schema column headers: needs option includeHeaders=true")
-    there = options.schema()
-    if options.values is not None and "value" in schema.fieldNames():
-        value = schema["value"].dataType
-        if isinstance(value, StructType):
-            chosen(value, options.values.format.type())
-            there = StructType(
-                [StructField(each.name, value if each.name == "value" else each.dataType) for each in there.fields]
-            )
-    return chosen(schema, there)
+    there = {field.name: field.dataType for field in options.schema().fields}
+    for each in options.decoded:
+        wanted = schema[each.name].dataType if each.name in schema.fieldNames() else None
+        if isinstance(wanted, StructType) and isinstance(each.format.type, StructType):
+            chosen(wanted, each.format.type)
+            there[each.name] = wanted
+    return chosen(schema, StructType([StructField(name, kind) for name, kind in there.items()]))
 
 
 def _last_headers(headers: pa.Array, names: list[str]) -> dict[str, pa.Array]:
@@ -169,12 +201,6 @@ def _last_headers(headers: pa.Array, names: list[str]) -> dict[str, pa.Array]:
         taken[rows[found_at]] = found_at  # of several, the last one stays
         found[name] = values.take(pa.array(taken, mask=taken < 0))
     return found
-
-
-def _inverted(mask: pa.Array) -> pa.Array:
-    import pyarrow.compute as pc
-
-    return pc.invert(mask)
 
 
 def _where(mask: pa.Array, values: pa.Array) -> pa.Array:

@@ -155,21 +155,16 @@ def check_spark(given: SparkSession | None = None) -> None:
         raise ConfigError(f"the job needs PySpark 4.0 or newer: pip install 'tagwire[spark]' ({error})") from None
 
 
-def check_streams(given: SparkSession | None = None) -> None:
-    """See whether a job that lands a stream can run: it reads with limits, and writes files beside the driver.
+def check_streams() -> None:
+    """See whether a job that lands a stream can run: it reads with limits.
 
     Raises:
-        ConfigError: PySpark does not stream from Python with limits, or the session is one of Spark Connect.
+        ConfigError: PySpark does not stream from Python with limits.
     """
     try:
         import pyspark.sql.streaming.datasource  # noqa: F401
     except ImportError:
         raise ConfigError("landing needs PySpark 4.2 or newer: older ones read no stream with limits") from None
-    if given is not None and not hasattr(given, "_jsparkSession"):
-        raise ConfigError(
-            "landing needs a classic session: Spark Connect runs what writes a micro-batch on its server, out of reach "
-            "of the table's lock and counts"
-        )
 
 
 def _java() -> str:

@@ -142,6 +142,23 @@ def test_a_regular_expression_stands_for_the_topics_that_there_are_and_that_come
     assert (talk.has("a"), talk.group.regexes) == (set(), {})
 
 
+def test_what_a_regular_expression_stands_for_follows_who_may_see_the_topics():
+    talk = Talk(t1=1, t2=1)
+    granted = {"t1"}
+    talk.join("a", regex="t.*", sees=granted.__contains__, acl_version=1)
+    assert talk.has("a") == {"t1-0"}
+    granted.add("t2")
+    talk.beat("a", sees=granted.__contains__, acl_version=2)
+    assert talk.has("a") == {"t1-0", "t2-0"}
+    granted.remove("t1")
+    talk.beat("a", sees=granted.__contains__, acl_version=3)
+    talk.beat("a", sees=granted.__contains__, acl_version=3)
+    assert talk.has("a") == {"t2-0"}
+    epoch = talk.group.epoch
+    talk.beat("a", sees=granted.__contains__, acl_version=4)
+    assert talk.group.epoch == epoch
+
+
 def test_names_and_a_regular_expression_hold_together():
     talk = Talk(t=1, orders=1, other=1)
     talk.join("a", "other", regex="t.*", topics=["orders"])

@@ -15,7 +15,7 @@ from tagwire.broker import Broker, Listener, Tls
 from tagwire.broker.network import connection
 from tagwire.client import Client, Producer
 from tagwire.errors import AuthenticationError, ConfigError, ConnectError, ConnectionLostError, Error
-from tagwire.rpc import NEED_DATA, Authentication, ScramClient
+from tagwire.rpc import NEED_DATA, Authentication, ScramClient, api_of
 
 from ...certificates import Certificates
 
@@ -46,6 +46,18 @@ def encrypted(tmp_path, certificates):
         yield broker
 
 
+def seen_by(broker):
+    """What the broker takes each client to be that asks for groups."""
+    seen = []
+
+    def list_groups(call):
+        seen.append((call.session.principal, call.session.client_host))
+        return messages.ListGroupsResponse()
+
+    broker.register(api_of(messages.ListGroupsRequest, messages.ListGroupsResponse), list_groups)
+    return seen
+
+
 def hello(wire):
     return wire.ask(messages.ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3)
 
@@ -55,6 +67,21 @@ def test_a_user_with_the_right_password_is_let_in(guarded, mechanism):
     with Client(guarded.bootstrap, **login(mechanism)) as client:
         assert client.metadata().topics == {}
     assert {entry.user for entry in guarded.requests.select("Metadata")} == {"alice"}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_who_has_authenticated_is_a_principal_of_the_type_user(guarded, mechanism):
+    seen = seen_by(guarded)
+    with Client(guarded.bootstrap, **login(mechanism)) as client:
+        client.request(messages.ListGroupsRequest())
+    assert seen == [("User:alice", "127.0.0.1")]
+
+
+def test_where_nobody_has_to_authenticate_everybody_is_the_anonymous_principal(broker):
+    seen = seen_by(broker)
+    with Client(broker.bootstrap) as client:
+        client.request(messages.ListGroupsRequest())
+    assert seen == [("User:ANONYMOUS", "127.0.0.1")]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -111,7 +138,7 @@ def test_what_is_asked_behind_a_login_is_not_answered_before_it_succeeds(guarded
     assert wire.is_closed()
 
 
-def test_a_second_login_and_one_without_a_mechanism_are_out_of_order(guarded, connect):
+def test_a_login_without_a_mechanism_and_a_second_mechanism_are_out_of_order(guarded, connect):
     wire = connect(guarded.bootstrap)
     answer = wire.ask(messages.SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + PASSWORD.encode()), 2)
     assert answer.error_code == Error.ILLEGAL_SASL_STATE
@@ -279,7 +306,11 @@ def test_no_secret_is_in_the_text_of_anything(certificates):
 
 
 WRONG = [
-    (lambda c: {"sasl": "GSSAPI", "users": USERS}, "sasl='GSSAPI' is not PLAIN or SCRAM-SHA-256 or SCRAM-SHA-512"),
+    (lambda c: {"sasl": "GSSAPI", "users": USERS}, "sasl='GSSAPI' is not PLAIN or SCRAM-SHA-256 or SCRAM-SHA-512 or O"),
+    (lambda c: {"sasl": "SCRAM-SHA-256"}, "users: missing"),
+    (lambda c: {"sasl": "OAUTHBEARER"}, "oauthbearer_validator: missing"),
+    (lambda c: {"sasl": "OAUTHBEARER", "oauthbearer_validator": "none"}, "oauthbearer_validator: needs a function"),
+    (lambda c: {"max_reauth_s": -1.0}, "max_reauth_s=-1.0 is not 0 or more than 0"),
     (lambda c: {"sasl": "PLAIN"}, "users: missing"),
     (lambda c: {"advertise": "nowhere"}, "advertise='nowhere' is not HOST:PORT"),
     (lambda c: {"port": 1, "listeners": [Listener()]}, "listeners: says all of"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tagwire.broker.fault_injection import FaultyFiles
 from tagwire.broker.storage.batch import Appended
 from tagwire.broker.storage.checkpoints import read_epochs
 from tagwire.broker.storage.files import Files
@@ -264,6 +265,33 @@ def test_each_recovery_begins_a_leader_epoch_where_the_log_then_ends(written, ba
     log = open_log(Files(), written, SMALL, clean=False)
     assert log.leader_epoch == 2
     assert read_epochs(Files(), written / "leader-epoch-checkpoint") == [(0, 0), (1, 120), (2, 121)]
+
+
+class _Counted(FaultyFiles):
+    """Files that know which of them are open."""
+
+    def __init__(self):
+        super().__init__()
+        self.opened = {}
+
+    def open(self, path, *, write=False):
+        fd = super().open(path, write=write)
+        self.opened[fd] = path.name
+        return fd
+
+    def close(self, fd):
+        super().close(fd)
+        del self.opened[fd]
+
+
+def test_a_log_that_cannot_be_opened_keeps_no_file_open(written):
+    with logs(written)[-1].open("ab") as file:
+        file.write(b"torn")
+    files = _Counted()
+    files.fail("sync")
+    with pytest.raises(StorageError):
+        open_log(files, written, SMALL, clean=False)
+    assert list(files.opened.values()) == []
 
 
 def test_what_recovery_found_is_on_the_disk_before_the_log_is_used(written, batch, failing_files):

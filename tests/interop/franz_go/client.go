@@ -365,6 +365,10 @@ func main() {
 		member(given[0], given[1], given[2], given[3], given[4], given[5])
 		return
 	}
+	if len(os.Args) > 4 && os.Args[1] == "tokens" {
+		tokens(os.Args[2], os.Args[3], os.Args[4])
+		return
+	}
 	user, secret := os.Getenv("SASL_USER"), os.Getenv("SASL_PASSWORD")
 	secured := func(where string, encrypted bool, mechanism sasl.Mechanism) func(context.Context) error {
 		return func(ctx context.Context) error { return roundTrip(ctx, where, encrypted, mechanism) }

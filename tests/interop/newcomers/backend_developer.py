@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...certificates import Certificates
 from ...doc_blocks import PAGES, blocks, pages_with
-from ...test_docs import OWN, program, put_files
+from ...test_docs import OWN, program, put_files, registry_of_pages
 from .way import Way
 
 README = PAGES[0]
@@ -129,13 +129,14 @@ def walk(way: Way) -> None:
     )
 
     # Every page, in an environment that has what the pages say is needed and nothing else.
+    way.installs("pip install 'tagwire[avro]'")
     put_files(way.folder, Certificates.make(way.folder))
-    for path in pages_with("program"):
-        way.writes(
-            "page.py", program(path, way.broker.bootstrap, [block for block in blocks(path) if block.kind == "program"])
-        )
-        way.types("python -W error page.py")
-    for path in pages_with("pytest"):
-        tests = program(path, way.broker.bootstrap, [b for b in blocks(path) if b.kind == "pytest"])
-        way.writes("test_page.py", OWN + tests)
-        way.types("python -m pytest -q -W error test_page.py", " passed")
+    with registry_of_pages() as registry:
+        for path in pages_with("program"):
+            found = [block for block in blocks(path) if block.kind == "program"]
+            way.writes("page.py", program(path, way.broker.bootstrap, registry, found))
+            way.types("python -W error page.py")
+        for path in pages_with("pytest"):
+            found = [block for block in blocks(path) if block.kind == "pytest"]
+            way.writes("test_page.py", OWN + program(path, way.broker.bootstrap, registry, found))
+            way.types("python -m pytest -q -W error test_page.py", " passed")

@@ -369,24 +369,37 @@ func adminScramUsers(cl sarama.ClusterAdmin, topic string) error {
 			return err
 		}
 	}
-	changed, err := cl.UpsertUserScramCredentials([]sarama.AlterUserScramCredentialsUpsert{{
+	added, err := cl.UpsertUserScramCredentials([]sarama.AlterUserScramCredentialsUpsert{{
 		Name: "new", Mechanism: sarama.SCRAM_MECHANISM_SHA_512, Iterations: 8192, Salt: []byte("salt"), Password: []byte("secret"),
 	}})
-	if err != nil {
+	if err = errors.Join(err, refused(added)); err != nil {
 		return err
 	}
-	return cases.Check("a new user", changed[0].ErrorCode, sarama.ErrPolicyViolation)
+	removed, err := cl.DeleteUserScramCredentials([]sarama.AlterUserScramCredentialsDelete{{
+		Name: "new", Mechanism: sarama.SCRAM_MECHANISM_SHA_512,
+	}})
+	return errors.Join(err, refused(removed))
 }
 
-// adminQuotas finds none, and that none can be set.
+func refused(results []*sarama.AlterUserScramCredentialsResult) error {
+	for _, result := range results {
+		if result.ErrorCode != sarama.ErrNoError {
+			return result.ErrorCode
+		}
+	}
+	return nil
+}
+
+// adminQuotas sets one, finds it, and removes it.
 func adminQuotas(cl sarama.ClusterAdmin, topic string) error {
-	found, err := cl.DescribeClientQuotas(nil, false)
-	if err = errors.Join(err, cases.Check("quotas", len(found), 0)); err != nil {
-		return err
-	}
 	alice := []sarama.QuotaEntityComponent{{EntityType: sarama.QuotaEntityUser, MatchType: sarama.QuotaMatchExact, Name: "alice"}}
-	if err := cl.AlterClientQuotas(alice, sarama.ClientQuotasOp{Key: "producer_byte_rate", Value: 1000}, false); err == nil {
-		return errors.New("a quota was taken")
+	for _, remove := range []bool{false, true} {
+		changed := cl.AlterClientQuotas(alice, sarama.ClientQuotasOp{Key: "producer_byte_rate", Value: 1000, Remove: remove}, false)
+		found, err := cl.DescribeClientQuotas(nil, false)
+		there := map[bool]int{false: 1, true: 0}[remove]
+		if err := errors.Join(changed, err, cases.Check("quotas", len(found), there)); err != nil {
+			return err
+		}
 	}
-	return cl.AlterClientQuotas(alice, sarama.ClientQuotasOp{Key: "producer_byte_rate", Remove: true}, false)
+	return nil
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Protocol
 
 from tagwire.broker.groups import embedded_protocol
 from tagwire.broker.groups.classic_group import MAX_SESSION_TIMEOUT_MS, MIN_SESSION_TIMEOUT_MS
@@ -162,7 +162,14 @@ def _classic_member(
     return member, classic
 
 
-def partitions_of(topics: Iterable[Any], known: TopicsView) -> Partitions:
+class TopicPartitions(Protocol):
+    """A topic and its partitions, as several messages of the classic protocol list them."""
+
+    topic: str
+    partitions: list[int]
+
+
+def partitions_of(topics: Iterable[TopicPartitions], known: TopicsView) -> Partitions:
     """Partitions that a message of the classic protocol lists by `topic` and `partitions`; of topics that exist."""
     found = [(known.get(listed.topic), listed.partitions) for listed in topics]
     return frozenset(

@@ -13,7 +13,7 @@ Source: KIP-848, Kafka's GroupMetadataManager, ConsumerGroup and TargetAssignmen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
@@ -85,7 +85,10 @@ class ConsumerGroup(ConsumerGroupRecords):
         super().__init__(group_id, topics)
         self.session_timeout_ms = session_timeout_ms
         self._deadlines: dict[str, _Deadlines] = {}
-        self._seen_version: int | None = None
+        self._seen_versions: tuple[int, int] | None = None
+        # Of the member that was heard of last, as Kafka takes it; None before the first, after a restart.
+        self._sees: Callable[[str], bool] | None = None
+        self._acl_version = 0
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Become what changes say that are stored."""
@@ -166,6 +169,7 @@ class ConsumerGroup(ConsumerGroupRecords):
             KafkaError: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID,
                 GROUP_MAX_SIZE_REACHED, INVALID_REGULAR_EXPRESSION.
         """
+        self._sees, self._acl_version = beat.sees, beat.acl_version
         if beat.epoch in (LEAVING, LEAVING_STATIC):
             return self._leave(beat)
         changes: list[Change] = []
@@ -282,7 +286,7 @@ class ConsumerGroup(ConsumerGroupRecords):
         replaced = self._static.get(subscription.instance_id or "", member.member_id)
         epoch, target_epoch = self.epoch or 0, self.target_epoch
         target = self.targets.get(replaced, NO_PARTITIONS)
-        if is_changed or self._seen_version != self.topics.version or epoch > target_epoch:
+        if is_changed or self._seen_versions != self._versions or epoch > target_epoch:
             members = [other for key, other in self.members.items() if key not in (member.member_id, replaced)]
             members.append(updated)
             regexes, known, is_changed = self._see(members, changes, is_changed=is_changed)
@@ -318,7 +322,7 @@ class ConsumerGroup(ConsumerGroupRecords):
     ) -> tuple[Mapping[str, ResolvedRegex], Mapping[str, KnownTopic], bool]:
         """See which topics there are for members: what their regular expressions stand for, the topics that they are
         subscribed to, and whether anything is new; what is, is added to the changes."""
-        version = self.topics.version
+        versions = self._versions
         wanted = {member.subscription.regex for member in members if member.subscription.regex}
         regexes = {regex: self._resolved(regex) for regex in sorted(wanted)}
         for regex in self.regexes.keys() | regexes.keys():
@@ -337,20 +341,26 @@ class ConsumerGroup(ConsumerGroupRecords):
             changes.append(TopicsChange(known))
             is_changed = True
         if not is_changed:
-            self._seen_version = version
+            self._seen_versions = versions
         return regexes, known, is_changed
+
+    @property
+    def _versions(self) -> tuple[int, int]:
+        """Of the topics that there are, and of who may see them."""
+        return self.topics.version, self._acl_version
 
     def _resolved(self, regex: str) -> ResolvedRegex:
         """What a regular expression stands for: what is known already, unless that is another thing now."""
         before = self.regexes.get(regex)
-        if before is not None and self._seen_version == self.topics.version:
+        if before is not None and (self._seen_versions == self._versions or self._sees is None):
             return before
         try:
-            topics = compiled(regex).matching(topic.name for topic in self.topics)
+            matching = compiled(regex).matching(topic.name for topic in self.topics)
         except KafkaError:
             if before is None:
                 raise
             return before  # it takes too long with the topics that there are now: its members keep what they have
+        topics = frozenset(name for name in matching if self._sees is None or self._sees(name))
         if before is not None and topics == before.topics:
             return before
         return ResolvedRegex(topics, self.topics.version)

@@ -35,13 +35,13 @@ from tagwire.broker.groups.consumer_member import (
     TopicIdPartition,
 )
 from tagwire.errors import Error, KafkaError
+from tagwire.rpc.version_gates import OFFSET_COMMIT_MEMBER_EPOCH
 
 MAX_GROUP_BYTES = 16 << 20
 """What one group may take in memory, with all that its members said and have."""
 
 DEFAULT_ASSIGNOR = next(iter(ASSIGNORS))
 
-FIRST_COMMIT_WITH_MEMBER_EPOCH = 9
 """The first version of OffsetCommit whose responses can say STALE_MEMBER_EPOCH."""
 
 _NOBODY: Final = ConsumerMember("", Subscription())
@@ -193,8 +193,8 @@ class ConsumerGroupRecords:
         if epoch < 0 and not self.members:
             return
         member = self.check_member(member_id, None)
-        if version is not None and version < FIRST_COMMIT_WITH_MEMBER_EPOCH and not member.is_classic:
-            problem = f"members of KIP-848 commit by version {FIRST_COMMIT_WITH_MEMBER_EPOCH} or later"
+        if version is not None and version < OFFSET_COMMIT_MEMBER_EPOCH and not member.is_classic:
+            problem = f"members of KIP-848 commit by version {OFFSET_COMMIT_MEMBER_EPOCH} or later"
             raise KafkaError(Error.UNSUPPORTED_VERSION, problem)
         is_older = partitions is not None and not member.is_classic and epoch < member.current.epoch
         if is_older and all(member.current.had_in(partition, epoch) for partition in partitions or ()):

@@ -12,6 +12,11 @@ from tagwire.broker.groups.consumer_member import JOINING, Partitions
 Result = TypeVar("Result")
 
 
+def every_topic(name: str) -> bool:
+    """What a member sees where nobody is kept from anything."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
     """What a member says in a ConsumerGroupHeartbeat; None where it does not say, and all is as before.
@@ -20,6 +25,8 @@ class Heartbeat:
         epoch: the member's; or JOINING, LEAVING, LEAVING_STATIC.
         rebalance_timeout_ms: -1 where it does not say.
         owned: the partitions that it has.
+        sees: whether it may describe a topic: what a regular expression stands for is among these.
+        acl_version: another one whenever `sees` may say something else.
     """
 
     member_id: str
@@ -33,6 +40,8 @@ class Heartbeat:
     owned: Partitions | None = None
     client_id: str = ""
     client_host: str = ""
+    sees: Callable[[str], bool] = field(default=every_topic, compare=False)
+    acl_version: int = field(default=0, compare=False)
 
     @property
     def is_full(self) -> bool:

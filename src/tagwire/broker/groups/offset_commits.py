@@ -21,14 +21,12 @@ from tagwire.errors import Error, KafkaError
 from tagwire.escaping import told
 from tagwire.partitions import TopicPartition
 from tagwire.records import BatchOptions, Record, write
+from tagwire.rpc.version_gates import OFFSET_COMMIT_MEMBER_EPOCH
 
 logger = logging.getLogger("tagwire.broker")
 
 MOST_EMPTIED = 1000
 """How many groups are remembered whose last offsets were deleted."""
-
-STALE_EPOCH_SINCE = 9
-"""The first version of OffsetCommit that says GROUP_ID_NOT_FOUND, of a group that a member would be of."""
 
 
 class OffsetCommits(GroupTable):
@@ -79,7 +77,7 @@ class OffsetCommits(GroupTable):
         elif group is not None:
             group.check_commit(member_id, instance_id, generation, self._clock())
         elif generation >= 0:
-            is_told = version is not None and version >= STALE_EPOCH_SINCE
+            is_told = version is not None and version >= OFFSET_COMMIT_MEMBER_EPOCH
             raise KafkaError(Error.GROUP_ID_NOT_FOUND if is_told else Error.ILLEGAL_GENERATION)
 
     def _by_id(self, partitions: Iterable[TopicPartition]) -> Iterator[TopicIdPartition]:

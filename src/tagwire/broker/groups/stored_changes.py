@@ -6,7 +6,8 @@ A null value deletes. Source: Kafka's GroupCoordinatorRecordHelpers, ConsumerGro
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
+from uuid import UUID
 
 from tagwire import messages
 from tagwire.broker.coordinator_log import record_of, tombstone_of
@@ -168,29 +169,41 @@ _KEYS = (
 )
 
 
-def _change(key: MessageObject, value: Any) -> Change:
-    has = value is not None
-    match key:
-        case messages.ConsumerGroupMetadataKey():
-            return EpochChange(value.epoch if has else None)
-        case messages.ConsumerGroupPartitionMetadataKey():
-            topics = {t.topic_name: KnownTopic(t.topic_id, t.num_partitions) for t in value.topics} if has else None
-            return TopicsChange(topics)
-        case messages.ConsumerGroupMemberMetadataKey():
-            return SubscriptionChange(key.member_id, _subscription(value) if has else None)
-        case messages.ConsumerGroupTargetAssignmentMetadataKey():
-            return TargetEpochChange(value.assignment_epoch if has else None)
-        case messages.ConsumerGroupTargetAssignmentMemberKey():
-            return TargetChange(key.member_id, partitions_of(value.topic_partitions) if has else None)
-        case messages.ConsumerGroupCurrentMemberAssignmentKey():
-            return CurrentChange(key.member_id, _current(value) if has else None)
-        case messages.ConsumerGroupRegularExpressionKey():
-            resolved = ResolvedRegex(frozenset(value.topics), value.version) if has else None
+def _change(key: MessageObject, value: MessageObject | None) -> Change:
+    match key, value:
+        case messages.ConsumerGroupMetadataKey(), (messages.ConsumerGroupMetadataValue() | None) as group:
+            return EpochChange(None if group is None else group.epoch)
+        case messages.ConsumerGroupPartitionMetadataKey(), (_TopicsValue() | None) as known:
+            if known is None:
+                return TopicsChange(None)
+            return TopicsChange(
+                {topic.topic_name: KnownTopic(topic.topic_id, topic.num_partitions) for topic in known.topics}
+            )
+        case messages.ConsumerGroupMemberMetadataKey(), (_MemberValue() | None) as member:
+            return SubscriptionChange(key.member_id, None if member is None else _subscription(member))
+        case (
+            messages.ConsumerGroupTargetAssignmentMetadataKey(),
+            (messages.ConsumerGroupTargetAssignmentMetadataValue() | None) as target,
+        ):
+            return TargetEpochChange(None if target is None else target.assignment_epoch)
+        case messages.ConsumerGroupTargetAssignmentMemberKey(), (_TargetValue() | None) as assigned:
+            return TargetChange(key.member_id, None if assigned is None else partitions_of(assigned.topic_partitions))
+        case messages.ConsumerGroupCurrentMemberAssignmentKey(), (_CurrentValue() | None) as current:
+            return CurrentChange(key.member_id, None if current is None else _current(current))
+        case messages.ConsumerGroupRegularExpressionKey(), (_RegexValue() | None) as regex:
+            resolved = None if regex is None else ResolvedRegex(frozenset(regex.topics), regex.version)
             return RegexChange(key.regular_expression, resolved)
     raise AssertionError(key)
 
 
-def partitions_of(topics: Iterable[Any]) -> Partitions:
+class TopicPartitions(Protocol):
+    """A topic and its partitions, as several messages list them."""
+
+    topic_id: UUID
+    partitions: list[int]
+
+
+def partitions_of(topics: Iterable[TopicPartitions]) -> Partitions:
     """The partitions that a message lists, by `topic_id` and `partitions`."""
     return frozenset(TopicIdPartition(topic.topic_id, index) for topic in topics for index in topic.partitions)
 

@@ -1,56 +1,69 @@
 """AlterClientQuotas (key 49): set and remove quotas, each entity with its own outcome.
 
-Versions 0-1. There are no quotas: to remove one changes nothing, to set one is refused. Source: KIP-546.
+Versions 0-1. What is set is stored and counts at once, on every node. With validate_only nothing changes. An ip is an
+address; Kafka takes names of hosts as well, and resolves them. Source: KIP-546; Kafka's ClientQuotaControlManager.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tagwire import messages
-from tagwire.broker.handlers.describe_client_quotas import ENTITY_TYPES
+from tagwire.broker.quotas.stored import Entity, check_quota, entity_of
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
 
 Request = messages.AlterClientQuotasRequest
 Response = messages.AlterClientQuotasResponse
 
-QUOTAS = (
-    "producer_byte_rate",
-    "consumer_byte_rate",
-    "request_percentage",
-    "controller_mutation_rate",
-    "connection_creation_rate",
-)
+Named = tuple[tuple[str, str | None], ...]
 
 
 @handles(Request, versions="0-1")
 async def alter_client_quotas(call: Call[Request]) -> Response:
-    return Response(entries=[_result(entry) for entry in call.request.entries])
+    times = Counter(frozenset(_named(entry)) for entry in call.request.entries)
+    changes: dict[Entity, dict[str, float | None]] = {}
+    outcomes: dict[Named, KafkaError | Entity] = {}
+    for entry in call.request.entries:
+        named = _named(entry)
+        if named in outcomes:
+            continue
+        try:
+            if times[frozenset(named)] > 1:
+                raise KafkaError(Error.INVALID_REQUEST, "an entity is named twice")
+            entity = entity_of(list(named))
+            changes[entity] = _changes(entity, entry)
+            outcomes[named] = entity
+        except KafkaError as error:
+            outcomes[named] = error
+    if changes and not call.request.validate_only:
+        try:
+            await call.broker.quotas.change(changes)
+        except KafkaError as error:
+            outcomes = {named: was if isinstance(was, KafkaError) else error for named, was in outcomes.items()}
+    return Response(entries=[_result(named, outcome) for named, outcome in outcomes.items()])
 
 
-def _result(entry: Request.EntryData) -> Response.EntryData:
+def _named(entry: Request.EntryData) -> Named:
+    return tuple((entity.entity_type, entity.entity_name) for entity in entry.entity)
+
+
+def _changes(entity: Entity, entry: Request.EntryData) -> dict[str, float | None]:
+    changes: dict[str, float | None] = {}
+    for change in entry.ops:
+        if change.key in changes:
+            raise KafkaError(Error.INVALID_REQUEST, f"quota {change.key[:60]!r} is named twice")
+        value = None if change.remove else change.value
+        check_quota(entity, change.key, value)
+        changes[change.key] = value
+    return changes
+
+
+def _result(named: Named, outcome: KafkaError | Entity) -> Response.EntryData:
     result = Response.EntryData(
         error_message=None,
-        entity=[
-            Response.EntityData(entity_type=entity.entity_type, entity_name=entity.entity_name)
-            for entity in entry.entity
-        ],
+        entity=[Response.EntityData(entity_type=kind, entity_name=name) for kind, name in named],
     )
-    try:
-        _check(entry)
-    except KafkaError as error:
-        result.error_code, result.error_message = error.code, error.message
+    if isinstance(outcome, KafkaError):
+        result.error_code, result.error_message = outcome.code, outcome.message
     return result
-
-
-def _check(entry: Request.EntryData) -> None:
-    if not entry.entity:
-        raise KafkaError(Error.INVALID_REQUEST, "no entity is named")
-    for entity in entry.entity:
-        if entity.entity_type not in ENTITY_TYPES:
-            problem = f"entity type {entity.entity_type[:60]!r} is not {', '.join(ENTITY_TYPES)}"
-            raise KafkaError(Error.INVALID_REQUEST, problem)
-    for change in entry.ops:
-        if change.key not in QUOTAS:
-            raise KafkaError(Error.INVALID_REQUEST, f"quota {change.key[:60]!r} is not {', '.join(QUOTAS)}")
-        if not change.remove:
-            raise KafkaError(Error.INVALID_REQUEST, f"{change.key} cannot be set: this broker keeps no quotas")

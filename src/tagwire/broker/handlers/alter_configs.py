@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from tagwire import messages
 from tagwire.broker.handlers.incremental_alter_configs import SET, Alteration, Change, alter_all, once
 from tagwire.broker.registry import Call, handles
-from tagwire.broker.topics import Topic
+from tagwire.broker.topic import Topic
 from tagwire.errors import Error, KafkaError
 
 Request = messages.AlterConfigsRequest

@@ -1,8 +1,8 @@
 """ConsumerGroupDescribe (key 69): describe groups of KIP-848: epochs, members, what they have and are to have.
 
 Versions 0-1; from version 1 it is told whether a member speaks the classic protocol (KIP-1099). A group that does not
-exist, or is a classic one, is told apart by GROUP_ID_NOT_FOUND. Who may do what is not kept track of, so authorized
-operations are never told.
+exist, or is a classic one, is told apart by GROUP_ID_NOT_FOUND. What the client may do to a group
+is told by broker/authorization.
 """
 
 from __future__ import annotations

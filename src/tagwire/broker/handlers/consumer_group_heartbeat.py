@@ -7,14 +7,18 @@ is said is checked as Kafka's GroupMetadataManager does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from uuid import uuid4
 
 from tagwire import messages
+from tagwire.broker.authorization.access import Access
+from tagwire.broker.authorization.acls import Operation, ResourceType
 from tagwire.broker.cluster_image import GROUP
 from tagwire.broker.coordinated import OneKey
 from tagwire.broker.groups.assignors import ASSIGNORS
 from tagwire.broker.groups.consumer_member import JOINING, LEAVING, LEAVING_STATIC, by_topic
-from tagwire.broker.groups.consumer_steps import Heartbeat, HeartbeatResult
+from tagwire.broker.groups.consumer_steps import Heartbeat, HeartbeatResult, every_topic
 from tagwire.broker.groups.stored_changes import partitions_of
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
@@ -47,6 +51,8 @@ async def consumer_group_heartbeat(call: Call[Request]) -> Response:
             None if request.topic_partitions is None else partitions_of(request.topic_partitions),
             call.client_id,
             f"/{call.session.client_host}",
+            _sees(call),
+            0 if call.broker.authorizer is None else call.broker.authorizer.version,
         )
         result = await groups.consumer_heartbeat(request.group_id, beat)
     except KafkaError as error:
@@ -57,6 +63,14 @@ async def consumer_group_heartbeat(call: Call[Request]) -> Response:
         heartbeat_interval_ms=groups.settings.heartbeat_interval_ms,
         assignment=_assignment(result),
     )
+
+
+def _sees(call: Call[Request]) -> Callable[[str], bool]:
+    """Whether the member may describe a topic."""
+    authorizer = call.broker.authorizer
+    if authorizer is None:
+        return every_topic
+    return partial(Access(authorizer, call.session).may, Operation.DESCRIBE, ResourceType.TOPIC)
 
 
 def _assignment(result: HeartbeatResult) -> Response.Assignment | None:

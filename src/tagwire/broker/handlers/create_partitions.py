@@ -10,9 +10,11 @@ from __future__ import annotations
 from tagwire import messages
 from tagwire.broker.deadlines import TIMED_OUT, deadline, is_over
 from tagwire.broker.handlers.create_topics import assigned_replicas, check_named_once, named
+from tagwire.broker.quotas.throttles import Mutations
 from tagwire.broker.registry import Call, handles
-from tagwire.broker.topics import Replicas
+from tagwire.broker.topic import Replicas
 from tagwire.errors import Error, KafkaError
+from tagwire.rpc.version_gates import CREATE_PARTITIONS_THROTTLED
 
 Request = messages.CreatePartitionsRequest
 Response = messages.CreatePartitionsResponse
@@ -21,11 +23,13 @@ Response = messages.CreatePartitionsResponse
 @handles(Request, versions="0-3")
 async def create_partitions(call: Call[Request]) -> Response:
     until = deadline(call.request)
-    return Response(results=[await _result(call, wanted, times, until) for wanted, times in named(call.request.topics)])
+    mutations = call.broker.throttles.mutations(call, CREATE_PARTITIONS_THROTTLED)
+    results = [await _result(call, wanted, times, until, mutations) for wanted, times in named(call.request.topics)]
+    return Response(results=results, throttle_time_ms=mutations.throttle_time_ms)
 
 
 async def _result(
-    call: Call[Request], wanted: Request.CreatePartitionsTopic, times_named: int, until: float
+    call: Call[Request], wanted: Request.CreatePartitionsTopic, times_named: int, until: float, mutations: Mutations
 ) -> Response.CreatePartitionsTopicResult:
     topics = call.broker.topics
     try:
@@ -36,6 +40,7 @@ async def _result(
         more = wanted.count - before
         replicas = _replicas(call, wanted, before)
         with call.broker.room_for(partitions=more):
+            mutations.count(more)
             if not call.request.validate_only:
                 await topics.add_partitions(wanted.name, wanted.count, until, replicas)
     except KafkaError as error:

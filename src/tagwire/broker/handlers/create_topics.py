@@ -19,11 +19,12 @@ from tagwire import messages
 from tagwire.broker.config_entries import config_entries
 from tagwire.broker.deadlines import TIMED_OUT, batches, deadline, is_over
 from tagwire.broker.node import Node
+from tagwire.broker.quotas.throttles import Mutations
 from tagwire.broker.registry import Call, handles
+from tagwire.broker.topic import NewTopic, Replicas, Topic
 from tagwire.broker.topic_config import TopicConfig
-from tagwire.broker.topics import NewTopic, Replicas, Topic
 from tagwire.errors import Error, KafkaError
-from tagwire.rpc.version_gates import CREATE_TOPICS_BROKER_DEFAULTS
+from tagwire.rpc.version_gates import CREATE_TOPICS_BROKER_DEFAULTS, CREATE_TOPICS_THROTTLED
 
 Request = messages.CreateTopicsRequest
 Response = messages.CreateTopicsResponse
@@ -51,12 +52,13 @@ Named = TypeVar("Named", bound=NamesTopic)
 async def create_topics(call: Call[Request]) -> Response:
     until = deadline(call.request)
     results: list[Response.CreatableTopicResult] = []
+    mutations = call.broker.throttles.mutations(call, CREATE_TOPICS_THROTTLED)
     for some in batches(named(call.request.topics), _weight):
         if is_over(until):
             results += [_refusal(wanted.name, TIMED_OUT) for wanted, _ in some]
         else:
-            results += await _create(call, some, until)
-    return Response(topics=results)
+            results += await _create(call, some, until, mutations)
+    return Response(topics=results, throttle_time_ms=mutations.throttle_time_ms)
 
 
 def named(topics: Sequence[Named]) -> Iterator[tuple[Named, int]]:
@@ -77,7 +79,7 @@ def _weight(requested: tuple[Request.CreatableTopic, int]) -> int:
 
 
 async def _create(
-    call: Call[Request], some: Sequence[tuple[Request.CreatableTopic, int]], until: float
+    call: Call[Request], some: Sequence[tuple[Request.CreatableTopic, int]], until: float, mutations: Mutations
 ) -> list[Response.CreatableTopicResult]:
     """The outcomes for some topics, which are created together."""
     results: dict[str, Response.CreatableTopicResult] = {}
@@ -90,6 +92,7 @@ async def _create(
                 new = NewTopic(wanted.name, count, _configs(wanted), _replicas(call, wanted))
                 config = call.broker.topics.check_new(new.name, new.partitions, new.configs)
                 room.enter_context(call.broker.room_for(topics=1, partitions=new.partitions))
+                mutations.count(new.partitions)
                 accepted[new.name] = new, config
             except KafkaError as error:
                 results[wanted.name] = _refusal(wanted.name, error)

@@ -1,26 +1,30 @@
 """DeleteTopics (key 20): delete topics and their records, each with its own outcome.
 
-Versions 1-6; from version 6 a topic is named by its name or its id. Deleted is deleted: neither the topic nor its
-records come back after a crash. What cannot be deleted in the time that the client gives is not (REQUEST_TIMED_OUT).
-Source: KIP-4, KIP-516.
+Versions 1-6; from version 6 a topic is named by its name or its id. One that is named twice in a request is refused.
+Deleted is deleted: neither the topic nor its records come back after a crash. What cannot be deleted in the time that
+the client gives is not (REQUEST_TIMED_OUT). Source: KIP-4, KIP-516; Kafka's ControllerApis.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
 
 from tagwire import messages
 from tagwire.broker.deadlines import TIMED_OUT, batches, deadline, is_over
+from tagwire.broker.quotas.throttles import Mutations
 from tagwire.broker.registry import Call, handles
-from tagwire.broker.topics import Topic
+from tagwire.broker.topic import Topic
 from tagwire.errors import Error, KafkaError
-from tagwire.rpc.version_gates import DELETE_TOPICS_IDS
+from tagwire.rpc.version_gates import DELETE_TOPICS_IDS, DELETE_TOPICS_THROTTLED
 
 Request = messages.DeleteTopicsRequest
 Response = messages.DeleteTopicsResponse
 
 NO_ID = UUID(int=0)
+
+_TWICE = KafkaError(Error.INVALID_REQUEST, "a topic can be named once in a request")
 
 
 @handles(Request, versions="1-6")
@@ -31,13 +35,17 @@ async def delete_topics(call: Call[Request]) -> Response:
     else:
         requested = [(name, NO_ID) for name in request.topic_names]
     until = deadline(request)
+    mutations = call.broker.throttles.mutations(call, DELETE_TOPICS_THROTTLED)
     results: list[Response.DeletableTopicResult] = []
-    for some in batches(dict.fromkeys(requested), lambda one: _weight(call, *one)):
+    times = Counter(requested)
+    results += [_refusal(name, topic_id, _TWICE) for (name, topic_id), named in times.items() if named > 1]
+    once = [one for one, named in times.items() if named == 1]
+    for some in batches(once, lambda one: _weight(call, *one)):
         if is_over(until):
             results += [_refusal(name, topic_id, TIMED_OUT) for name, topic_id in some]
         else:
-            results += await _delete(call, some)
-    return Response(responses=results)
+            results += await _delete(call, some, mutations)
+    return Response(responses=results, throttle_time_ms=mutations.throttle_time_ms)
 
 
 def _weight(call: Call[Request], name: str | None, topic_id: UUID) -> int:
@@ -46,13 +54,17 @@ def _weight(call: Call[Request], name: str | None, topic_id: UUID) -> int:
     return len(found.partitions) if found is not None else 1
 
 
-async def _delete(call: Call[Request], some: Sequence[tuple[str | None, UUID]]) -> list[Response.DeletableTopicResult]:
+async def _delete(
+    call: Call[Request], some: Sequence[tuple[str | None, UUID]], mutations: Mutations
+) -> list[Response.DeletableTopicResult]:
     """The outcomes for some topics, which are deleted together."""
     found: dict[tuple[str | None, UUID], Topic] = {}
     outcomes: dict[tuple[str | None, UUID], Topic | KafkaError] = {}
     for requested in some:
         try:
-            found[requested] = _named(call, *requested)
+            topic = _named(call, *requested)
+            mutations.count(len(topic.partitions))
+            found[requested] = topic
         except KafkaError as error:
             outcomes[requested] = error
     outcomes.update(zip(found, await call.broker.topics.delete_all(list(found.values()))))

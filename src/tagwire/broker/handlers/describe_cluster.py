@@ -1,7 +1,7 @@
 """DescribeCluster (key 60): describe the cluster: its brokers, as Metadata tells them.
 
-Versions 0-1. From version 1 a client says what kind of nodes it means; there are brokers only. Who may do what is not
-kept track of, so authorized operations are never told. Source: KIP-700.
+Versions 0-1. From version 1 a client says what kind of nodes it means; there are brokers only. What the client
+may do to the cluster is told by broker/authorization. Source: KIP-700.
 """
 
 from __future__ import annotations

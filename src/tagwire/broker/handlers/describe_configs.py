@@ -11,7 +11,7 @@ from tagwire import messages
 from tagwire.broker.config_entries import Entry, broker_entries, topic_entries
 from tagwire.broker.node import Node
 from tagwire.broker.registry import Call, handles
-from tagwire.broker.topics import check_topic_name
+from tagwire.broker.topic import check_topic_name
 from tagwire.errors import Error, KafkaError
 
 Request = messages.DescribeConfigsRequest

@@ -1,8 +1,8 @@
 """DescribeGroups (key 15): describe groups: state and members.
 
-Versions 0-6. A group that does not exist, or is one of KIP-848, is "Dead", without an error before version 6. Who may
-do what is not kept track of, so authorized operations are never told. Metadata and assignments are told only while
-they hold, in a stable group.
+Versions 0-6. A group that does not exist, or is one of KIP-848, is "Dead", without an error before version 6.
+Metadata and assignments are told only while they hold, in a stable group. What the client may do to a group is told by
+broker/authorization.
 """
 
 from __future__ import annotations

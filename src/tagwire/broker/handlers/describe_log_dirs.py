@@ -8,7 +8,6 @@ with KAFKA_STORAGE_ERROR, as Kafka tells of a directory that is. Source: KIP-113
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Iterable
 
 from tagwire import messages
@@ -28,7 +27,7 @@ async def describe_log_dirs(call: Call[Request]) -> Response:
 def _respond(call: Call[Request]) -> Response:
     path = call.broker.data_path
     try:
-        disk = shutil.disk_usage(path)
+        total, usable = call.broker.files.space(path)
     except OSError:
         return Response(
             results=[Response.DescribeLogDirsResult(error_code=Error.KAFKA_STORAGE_ERROR, log_dir=str(path))]
@@ -37,8 +36,8 @@ def _respond(call: Call[Request]) -> Response:
     whole = Response.DescribeLogDirsResult(
         log_dir=str(path),
         topics=_topics(partition for partition in requested if not partition.log.is_offline),
-        total_bytes=disk.total,
-        usable_bytes=disk.free,
+        total_bytes=total,
+        usable_bytes=usable,
     )
     offline = [
         Response.DescribeLogDirsResult(

@@ -14,7 +14,7 @@ from tagwire import messages
 from tagwire.broker.handlers.metadata import describe_partition
 from tagwire.broker.node import Node
 from tagwire.broker.registry import Call, handles
-from tagwire.broker.topics import Topic, check_topic_name
+from tagwire.broker.topic import Topic, check_topic_name
 from tagwire.errors import Error, KafkaError
 
 Request = messages.DescribeTopicPartitionsRequest

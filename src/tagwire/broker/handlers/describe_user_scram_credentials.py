@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials (key 50): describe the SCRAM credentials of users.
 
-Version 0. Users are said when the broker is started; each has a credential of every SCRAM mechanism that a listener
-asks for. Salts and keys are never told. Source: KIP-554.
+Version 0. A user that the settings name has a credential of every SCRAM mechanism that a listener asks for, until a
+client has changed it. Salts and keys are never told. Source: KIP-554.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from collections import Counter
 
 from tagwire import messages
 from tagwire.broker.registry import Call, handles
-from tagwire.broker.scram_users import scram_mechanisms
 from tagwire.errors import Error
-from tagwire.rpc.scram import MIN_ITERATIONS
 
 Request = messages.DescribeUserScramCredentialsRequest
 Response = messages.DescribeUserScramCredentialsResponse
@@ -20,8 +18,7 @@ Response = messages.DescribeUserScramCredentialsResponse
 
 @handles(Request, versions="0-0")
 async def describe_user_scram_credentials(call: Call[Request]) -> Response:
-    mechanisms = scram_mechanisms(call.broker.settings)
-    users = call.broker.settings.users if mechanisms else {}
+    users = call.broker.scram_users.iterations()
     requested = Counter(user.name for user in call.request.users or ()) or Counter(users.keys())
     results = []
     for name, times in requested.items():
@@ -32,8 +29,8 @@ async def describe_user_scram_credentials(call: Call[Request]) -> Response:
             result.error_code, result.error_message = Error.RESOURCE_NOT_FOUND, f"user {name} has no SCRAM credential"
         else:
             result.credential_infos = [
-                Response.CredentialInfo(mechanism=mechanism, iterations=MIN_ITERATIONS)
-                for mechanism in sorted(mechanisms)
+                Response.CredentialInfo(mechanism=mechanism, iterations=iterations)
+                for mechanism, iterations in users[name].items()
             ]
         results.append(result)
     return Response(error_message=None, results=results)

@@ -3,11 +3,12 @@
 Versions 4-16; from version 13 topics are named by their ids. Whole batches are returned as they are stored, from the
 one that holds the requested offset; the very first one even if it is larger than every limit, so that a reader never
 gets stuck. Readers of committed records get nothing from the oldest open transaction on, and are told which
-transactions were aborted. With less than `min_bytes` at hand it waits for more, at most `max_wait_ms`; an error is
-told at once, and a request for no partition does not wait. From version 7 a request may be one of a session, whose
-responses tell only what has changed (see `broker.fetch_sessions`). Of a topic that keeps a record dialect, a client
-that speaks it gets what is stored, any other record batches made of it. From version 11 any replica serves, and the
-leader sends a reader that is in another rack to a replica there; from version 16 who is asked in vain tells who leads.
+transactions were aborted. Who is over its quota gets nothing, and is told how long to wait. With less than
+`min_bytes` at hand it waits for more, at most `max_wait_ms`; an error is told at once, and a request for no partition
+does not wait. From version 7 a request may be one of a session, whose responses tell only what has changed (see
+`broker.fetch_sessions`). Of a topic that keeps a record dialect, a client that speaks it gets what is stored, any other
+record batches made of it. From version 11 any replica serves, and the leader sends a reader that is in another rack to
+a replica there; from version 16 who is asked in vain tells who leads.
 Source: KIP-227, KIP-392, KIP-516, KIP-951; Kafka's ReplicaManager.
 """
 
@@ -19,6 +20,8 @@ from contextlib import suppress
 from itertools import groupby
 
 from tagwire import messages
+from tagwire.broker.authorization.access import Access
+from tagwire.broker.authorization.acls import Operation, ResourceType
 from tagwire.broker.dialects import to_record_batches
 from tagwire.broker.fetch_sessions import FetchPartition
 from tagwire.broker.leadership import NO_LEADER, Leadership
@@ -58,7 +61,12 @@ async def fetch(call: Call[Request]) -> Response:
     try:
         context = call.broker.fetch_sessions.begin(call.request, call.version)
         requested = [(wanted, _find(call, wanted)) for wanted in context.partitions]
-        session_id, told = context.respond(await _results(call, requested))
+        results = await _results(call, requested)
+        size = sum(len(result.records or b"") for result in results)
+        if wait_ms := call.broker.throttles.fetched(call, size):
+            # The session has not gone on: what was read is read again, when the client may.
+            return Response(throttle_time_ms=wait_ms, session_id=context.session_id)
+        session_id, told = context.respond(results)
     except KafkaError as error:
         return Response(error_code=error.code)
     leaders = {result.current_leader.leader_id for _, result in told} - {NO_LEADER}
@@ -75,6 +83,25 @@ async def fetch(call: Call[Request]) -> Response:
 
 
 def _find(call: Call[Request], wanted: FetchPartition) -> Found:
+    found = _named(call, wanted)
+    authorizer = call.broker.authorizer
+    if (
+        authorizer is None
+        or found is Error.UNKNOWN_TOPIC_ID
+        or _may_read(call, Access(authorizer, call.session), wanted)
+    ):
+        return found
+    return Error.TOPIC_AUTHORIZATION_FAILED
+
+
+def _may_read(call: Call[Request], access: Access, wanted: FetchPartition) -> bool:
+    """Whether a partition may be read: asked with each request, though a session has had it before."""
+    if max(call.request.replica_id, call.request.replica_state.replica_id) >= 0:
+        return access.may_to_cluster(Operation.CLUSTER_ACTION)
+    return access.may(Operation.READ, ResourceType.TOPIC, wanted.topic)
+
+
+def _named(call: Call[Request], wanted: FetchPartition) -> Found:
     topics = call.broker.topics
     if call.version < FETCH_TOPIC_IDS:
         return topics.partition(wanted.topic, wanted.index) or Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -94,19 +121,26 @@ async def _results(call: Call[Request], requested: Sequence[Requested]) -> list[
     more = asyncio.Event()
     for partition in partitions:
         partition.watch(more)
+    now = asyncio.get_running_loop().time
+    ends = now() + min(call.request.max_wait_ms, MAX_WAIT_MS) / 1000
     try:
-        before, led = _published(partitions), [partition.leadership for partition in partitions]
-        results = await _read(call, requested)
-        least = min(call.request.min_bytes, call.request.max_bytes, MAX_RESPONSE_BYTES)
-        missing = least - sum(len(result.records or b"") for result in results)
-        if not requested or missing <= 0 or any(_is_told_at_once(result) for result in results):
-            return results
-        with suppress(TimeoutError):
-            async with asyncio.timeout(min(call.request.max_wait_ms, MAX_WAIT_MS) / 1000):
-                while _published(partitions) - before < missing and not _is_over(partitions, led):
-                    await more.wait()
-                    more.clear()
-        return await _read(call, requested)
+        while True:
+            before, led = _published(partitions), [partition.leadership for partition in partitions]
+            results = await _read(call, requested)
+            bounds = call.request.max_bytes, call.broker.throttles.most_fetched(call)
+            least = min(call.request.min_bytes, *bounds, MAX_RESPONSE_BYTES)
+            missing = least - sum(len(result.records or b"") for result in results)
+            told = not requested or missing <= 0 or any(_is_told_at_once(result) for result in results)
+            if told or now() >= ends:
+                return results
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(ends):
+                    while _published(partitions) - before < missing and not _is_over(partitions, led):
+                        await more.wait()
+                        more.clear()
+            if _is_over(partitions, led):
+                return await _read(call, requested)
+            # It is looked at again: of what was published meanwhile, the read before may have had a part.
     finally:
         for partition in partitions:
             partition.unwatch(more)
@@ -126,13 +160,14 @@ def _published(partitions: Sequence[Partition]) -> int:
 
 
 async def _read(call: Call[Request], requested: Sequence[Requested]) -> list[Response.PartitionData]:
+    most = call.broker.throttles.most_fetched(call)  # meters are the event loop's
     if any(isinstance(found, Partition) and found.log.end_offset > wanted.fetch_offset for wanted, found in requested):
-        return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _read_all, call, requested)
-    return _read_all(call, requested)  # nothing there: no file is touched
+        return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _read_all, call, requested, most)
+    return _read_all(call, requested, most)  # nothing there: no file is touched
 
 
-def _read_all(call: Call[Request], requested: Sequence[Requested]) -> list[Response.PartitionData]:
-    left = min(call.request.max_bytes, MAX_RESPONSE_BYTES, call.session.response_bytes())
+def _read_all(call: Call[Request], requested: Sequence[Requested], most: int) -> list[Response.PartitionData]:
+    left = min(call.request.max_bytes, most, MAX_RESPONSE_BYTES, call.session.response_bytes())
     nothing_yet = True
     results = []
     for wanted, found in requested:

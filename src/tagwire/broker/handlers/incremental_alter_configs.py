@@ -17,7 +17,7 @@ from tagwire.broker.config_entries import TOPIC_CONFIGS, Type, broker_entries
 from tagwire.broker.handlers.describe_configs import TOPIC, check_resource
 from tagwire.broker.node import Node
 from tagwire.broker.registry import Call, handles
-from tagwire.broker.topics import Topic, check_topic_name
+from tagwire.broker.topic import Topic, check_topic_name
 from tagwire.errors import Error, KafkaError
 
 Request = messages.IncrementalAlterConfigsRequest

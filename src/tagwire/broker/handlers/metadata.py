@@ -17,8 +17,9 @@ from tagwire.broker.cluster_image import ClusterImage
 from tagwire.broker.leadership import NO_LEADER
 from tagwire.broker.node import Node
 from tagwire.broker.partition import Partition
+from tagwire.broker.quotas.throttles import Mutations
 from tagwire.broker.registry import Call, handles
-from tagwire.broker.topics import Topic, check_topic_name
+from tagwire.broker.topic import Topic, check_topic_name
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc.version_gates import METADATA_NULL_IS_ALL_TOPICS, METADATA_NULLABLE_TOPIC_NAME
 
@@ -31,10 +32,12 @@ NAMES_AT_A_TIME = 1000
 @handles(Request, versions="0-12")
 async def metadata(call: Call[Request]) -> Response:
     request, broker = call.request, call.broker
+    create: Mutations | None = None
     if request.topics is None or (call.version < METADATA_NULL_IS_ALL_TOPICS and not request.topics):
         topics = [_describe(broker, topic) for topic in broker.topics]
     else:
-        create = broker.settings.auto_create_topics and request.allow_auto_topic_creation
+        if broker.settings.auto_create_topics and request.allow_auto_topic_creation:
+            create = broker.throttles.mutations(call, None)
         topics = await _find_all(broker, request.topics, create, call.version)
     return Response(
         brokers=[
@@ -44,6 +47,7 @@ async def metadata(call: Call[Request]) -> Response:
         cluster_id=broker.cluster_id,
         controller_id=broker.image.controller_id,
         topics=topics,
+        throttle_time_ms=create.throttle_time_ms if create is not None else 0,
     )
 
 
@@ -52,20 +56,21 @@ def _once(requested: Iterable[Request.MetadataRequestTopic]) -> Iterable[Request
 
 
 async def _find_all(
-    broker: Node, requested: Iterable[Request.MetadataRequestTopic], create: bool, version: int
+    broker: Node, requested: Iterable[Request.MetadataRequestTopic], create: Mutations | None, version: int
 ) -> list[Response.MetadataResponseTopic]:
+    """`create`: by what topics are counted that are created; None where none may be."""
     found = []
     for number, topic in enumerate(_once(requested)):
         found.append(await _find(broker, topic, create, version))
         # When there is no room for one more, there is none for thousands more.
-        create = create and found[-1].error_code != Error.POLICY_VIOLATION
+        create = create if found[-1].error_code != Error.POLICY_VIOLATION else None
         if number % NAMES_AT_A_TIME == 0:
             await asyncio.sleep(0)  # other clients come in between
     return found
 
 
 async def _find(
-    broker: Node, requested: Request.MetadataRequestTopic, create: bool, version: int
+    broker: Node, requested: Request.MetadataRequestTopic, create: Mutations | None, version: int
 ) -> Response.MetadataResponseTopic:
     if requested.name is None:
         found = broker.topics.by_id(requested.topic_id)
@@ -84,12 +89,13 @@ async def _find(
     return _describe(broker, found)
 
 
-async def _create(broker: Node, name: str, create: bool) -> Topic:
+async def _create(broker: Node, name: str, create: Mutations | None) -> Topic:
     check_topic_name(name)
-    if not create:
+    if create is None:
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
     try:
         with broker.room_for(topics=1, partitions=broker.settings.num_partitions):
+            create.count(broker.settings.num_partitions)
             return await broker.topics.create(name, broker.settings.num_partitions, {})
     except KafkaError as error:
         found = broker.topics.get(name)

@@ -95,7 +95,7 @@ class ClusterServer:
         return statistics(self.nodes[node_id], self._started, self.sockets[node_id].connections())
 
     async def stop(self, node_id: int) -> None:
-        """A clean shutdown: others lead what the node led, then it answers what is under way and goes."""
+        """A clean shutdown: others lead what the node led, then it responds to what is under way and goes."""
         await self._leave(node_id)
         await self.sockets[node_id].stop(hold_ports=True)
 
@@ -118,7 +118,7 @@ class ClusterServer:
             await self._join(node_id)
 
     async def isolate(self, node_id: int, *, fenced: bool) -> None:
-        """Neither read nor answer anything on a node's connections; `fenced`: others notice, and lead what it led."""
+        """Neither read nor send anything on a node's connections; `fenced`: others notice, and lead what it led."""
         self.sockets[node_id].isolate()
         if fenced:
             await self._leave(node_id)

@@ -20,14 +20,15 @@ from typing import Final, cast
 
 from tagwire.broker.apis import Apis
 from tagwire.broker.network.dispatch import respond
-from tagwire.broker.network.listener import Listener
+from tagwire.broker.network.distinguished_names import subject_of
+from tagwire.broker.network.listener import Listener, Tls
 from tagwire.broker.network.memory_budget import MemoryBudget
 from tagwire.broker.network.users import Users
 from tagwire.broker.node import Node
 from tagwire.broker.session import AnyResponse, HangUp, Session
 from tagwire.broker.telemetry.requests import LoggedRequest
-from tagwire.errors import DecodeError, TagwireError
-from tagwire.rpc import CLOSED, AnyRequest, Connection, Gate, Limits, Request, Signal, UnservedRequest
+from tagwire.errors import AuthenticationError, DecodeError, TagwireError
+from tagwire.rpc import CLOSED, OAUTHBEARER, AnyRequest, Connection, Gate, Limits, Request, Signal, UnservedRequest
 from tagwire.rpc.addresses import Address
 
 logger = logging.getLogger("tagwire.broker")
@@ -42,6 +43,9 @@ NO_LINGERING: Final = pack("ii", 1, 0)
 """SO_LINGER: what is not sent when a socket is closed is thrown away, and the other end is sent a reset."""
 
 MAX_FRAME_BYTES_BEFORE_AUTHENTICATION: Final = 64 << 10
+MAX_FRAME_BYTES_WITH_TOKEN: Final = (512 << 10) + 1024
+"""Where bearer tokens are taken: one of Kafka's sasl.server.max.receive.size, and what is around it."""
+
 AUTHENTICATION_TIMEOUT_S: Final = 30.0
 
 
@@ -76,7 +80,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         client: Address,
         users: Users,
         budget: MemoryBudget,
-        connections: set[ClientConnection],
+        connections: dict[ClientConnection, None],
     ) -> None:
         self._broker = broker
         self._apis = apis
@@ -88,7 +92,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._gate = users.gate(listener.sasl) if listener.sasl else None
         most = broker.settings.max_frame_bytes
         if self._gate is not None:
-            most = min(most, MAX_FRAME_BYTES_BEFORE_AUTHENTICATION)
+            has_tokens = OAUTHBEARER in listener.sasl
+            most = min(most, MAX_FRAME_BYTES_WITH_TOKEN if has_tokens else MAX_FRAME_BYTES_BEFORE_AUTHENTICATION)
         # Requests are read as Kafka reads them: librdkafka ends Metadata 9-12 for all topics with three bytes too many.
         self._rpc = Connection(
             "broker",
@@ -105,6 +110,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._client_reads = True
         self._ending = False
         self._frozen = False
+        self._unmute: asyncio.TimerHandle | None = None
         self._opened = self._last_active = time.monotonic()
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -122,7 +128,21 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._listener_number,
             self._gate,
         )
-        self._connections.add(self)
+        self._connections[self] = None
+        if self._gate is None and self._listener.tls is not None:
+            self._name_by_certificate(self._listener.tls)
+
+    def _name_by_certificate(self, tls: Tls) -> None:
+        """Let the client be who its certificate says, if it has shown one."""
+        encrypted = self._transport.get_extra_info("ssl_object")
+        certificate = encrypted.getpeercert(binary_form=True) if encrypted is not None else None
+        if certificate is None:
+            return
+        try:
+            self.session.principal = f"User:{tls.principals.principal(subject_of(certificate))}"
+        except (AuthenticationError, ValueError) as error:
+            logger.warning("%s: closed: %s", self.session.address, error)
+            self.hang_up()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._rpc.space()
@@ -145,7 +165,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._advance()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.discard(self)
+        if self._unmute is not None:
+            self._unmute.cancel()
+        self._connections.pop(self, None)
         self._drop_requests()
         self._budget.leave(self)
         if not self.closed.done():
@@ -188,7 +210,8 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def is_stale(self, now: float) -> bool:
         """Whether it has been silent, unfinished, unread or unknown for too long."""
-        idle_since = now if self._begun and self._client_reads else self._last_active
+        is_served = (self._begun and self._client_reads) or self._unmute is not None
+        idle_since = now if is_served else self._last_active
         if not self.session.is_known and now - self._opened > AUTHENTICATION_TIMEOUT_S:
             return True
         return now - idle_since > self._broker.settings.idle_timeout_s
@@ -227,7 +250,12 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _count_memory(self) -> None:
         for_others = sum(_size(begun.request) for begun in self._begun if begun.waits)
         slow = self._rpc.unfinished_bytes + self._transport.get_write_buffer_size() + for_others
-        self._budget.hold(self, slow, self._waiting_bytes + self._begun_bytes - for_others)
+        busy = self._begun_bytes - for_others
+        if self._unmute is None:
+            busy += self._waiting_bytes
+        else:  # it waits for its quota, which others must not
+            slow += self._waiting_bytes
+        self._budget.hold(self, slow, busy)
 
     def _take_request(self) -> bool:
         try:
@@ -261,7 +289,23 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._begun.append(_Begun(request, task, logged, self._overlaps(request), self._waits(request)))
             task.add_done_callback(self._response_done)
 
+    def _mute(self) -> None:
+        """Begin no request for as long as the client is throttled; what is under way goes on."""
+        seconds, self.session.muted_ms = self.session.muted_ms / 1000, 0
+        loop = asyncio.get_running_loop()
+        if self._unmute is not None:
+            seconds = max(seconds, self._unmute.when() - loop.time())
+            self._unmute.cancel()
+        self._unmute = loop.call_later(seconds, self._end_mute)
+
+    def _end_mute(self) -> None:
+        self._unmute = None
+        self._last_active = time.monotonic()
+        self._advance()
+
     def _may_begin(self, request: AnyRequest) -> bool:
+        if self._unmute is not None:
+            return False
         if not self._begun:
             return True
         if not (self._overlaps(request) and self._begun[-1].overlaps):
@@ -314,6 +358,8 @@ class ClientConnection(asyncio.BufferedProtocol):
             logger.debug("%s: responded to %s", self.session.address, request, extra={"fields": begun.logged.fields()})
         if self._gate is not None:
             self._heed(self._gate)
+        if self.session.muted_ms:
+            self._mute()
         if data:
             self._write(data)
 

@@ -1,10 +1,13 @@
-"""From a request to its response: authentication, interceptions, the API's handler."""
+"""From a request to its response: authentication, interceptions, what the client may do, the API's handler."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from tagwire.broker.apis import FIXED, Apis
+from tagwire.broker.apis import Apis
+from tagwire.broker.authorization.access import Access
+from tagwire.broker.authorization.rules import RULES
+from tagwire.broker.authorization.told_operations import TOLD, telling_everything
 from tagwire.broker.handlers.api_versions import unsupported_version
 from tagwire.broker.interception import Intercepted
 from tagwire.broker.node import Node
@@ -21,8 +24,8 @@ async def respond(request: AnyRequest, session: Session, broker: Node, apis: Api
         HangUp: the connection is to be closed instead.
         DecodeError: the request's body cannot be read.
     """
-    if not session.is_known and request.api_key not in FIXED:
-        raise HangUp("it has not authenticated")
+    if session.gate is not None and not session.gate.admits(request.api_key):
+        raise HangUp("its session has ended" if session.is_known else "it has not authenticated")
     if isinstance(request, UnsupportedApiVersions) and request.api_key in apis.served:
         return unsupported_version(session.advertised)
     if not isinstance(request, Request):
@@ -36,6 +39,15 @@ async def respond(request: AnyRequest, session: Session, broker: Node, apis: Api
     handler = served.handler
     if served.coordinated is not None and not broker.image.is_alone:
         handler = partial(served.coordinated.respond, handle=handler)
+    if request.api_key in apis.added:
+        pass  # its handler asks for itself
+    elif broker.authorizer is not None:
+        rule = RULES[request.api_key]
+        handler = partial(rule.respond, access=Access(broker.authorizer, session), handle=handler)
+    elif request.api_key in TOLD:
+        handler = partial(telling_everything, handle=handler)
+    if broker.throttles.is_on:
+        handler = partial(broker.throttles.respond, key=request.api_key, size=len(request.body), handle=handler)
     interception = broker.hooks.interceptions.of(request.api_key)
     if interception is None:
         return await handler(call)

@@ -6,14 +6,18 @@ import ssl
 from dataclasses import dataclass, field
 from numbers import Integral
 from os import PathLike
-from typing import Final
+from typing import Final, Literal, get_args
 
+from tagwire.broker.network.principal_mapping import DEFAULT_RULES, PrincipalMapping
 from tagwire.errors import ConfigError
 from tagwire.escaping import told
-from tagwire.rpc import SCRAM_HASHES
+from tagwire.rpc import OAUTHBEARER, SCRAM_HASHES
 from tagwire.rpc.addresses import Address, host_fault
 
-MECHANISMS: Final = ("PLAIN", *SCRAM_HASHES)
+MECHANISMS: Final = ("PLAIN", *SCRAM_HASHES, OAUTHBEARER)
+
+
+ClientAuth = Literal["required", "requested"]
 
 
 def is_whole(value: object) -> bool:
@@ -29,7 +33,11 @@ class Tls:
         certificate: the broker's certificate and those that vouch for it; the key too, unless `key` has it.
         key: the certificate's private key.
         password: what the key is encrypted with.
-        client_ca: the certificates that vouch for clients; every client then has to show one (mutual TLS).
+        client_ca: the certificates that vouch for clients (mutual TLS).
+        client_auth: whether clients have to show a certificate: "required", or "requested" of those that have one. None
+            requires one where there is a client_ca. Kafka's ssl.client.auth.
+        principal_mapping_rules: how a certificate's name becomes the principal's where nothing else says who a client
+            is. Kafka's ssl.principal.mapping.rules.
 
     Raises:
         ConfigError: a file cannot be read or does not hold what it should.
@@ -39,6 +47,9 @@ class Tls:
     key: str | PathLike[str] | None = None
     password: str | None = field(default=None, repr=False)
     client_ca: str | PathLike[str] | None = None
+    client_auth: ClientAuth | None = None
+    principal_mapping_rules: str = DEFAULT_RULES
+    principals: PrincipalMapping = field(init=False, repr=False, compare=False)
     context: ssl.SSLContext = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -48,8 +59,13 @@ class Tls:
             context.load_cert_chain(self.certificate, self.key, lambda: self.password or "")
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(f"tls certificate={str(self.certificate)!r}: {error.strerror or error}") from None
+        if self.client_auth not in (None, *get_args(ClientAuth)):
+            raise ConfigError(f"tls client_auth={self.client_auth!r} is not {' or '.join(get_args(ClientAuth))}")
+        if self.client_auth is not None and self.client_ca is None:
+            raise ConfigError("tls client_auth: needs client_ca, which vouches for clients")
+        object.__setattr__(self, "principals", PrincipalMapping(self.principal_mapping_rules))
         if self.client_ca is not None:
-            context.verify_mode = ssl.CERT_REQUIRED
+            context.verify_mode = ssl.CERT_OPTIONAL if self.client_auth == "requested" else ssl.CERT_REQUIRED
             try:
                 context.load_verify_locations(self.client_ca)
             except (OSError, ssl.SSLError) as error:
@@ -67,8 +83,8 @@ class Listener:
         advertise: the (host, port) that clients are told to connect to; None tells each the one it has reached, and
             port 0 the one that is listened on.
         tls: encrypts connections; None leaves them plain.
-        sasl: the mechanisms by which clients have to say who they are, of PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512;
-            empty lets every client in.
+        sasl: the mechanisms by which clients have to say who they are, of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512
+            and OAUTHBEARER; empty lets every client in.
 
     Raises:
         ConfigError: a value is wrong.

@@ -41,7 +41,7 @@ class MemoryBudget:
     def __init__(self, most: int) -> None:
         self._most = most
         self._held: dict[Holder, tuple[int, int]] = {}
-        self._waiting: set[Holder] = set()
+        self._waiting: dict[Holder, None] = {}  # in the order in which they came
         self.taken = 0
 
     def hold(self, holder: Holder, slow: int, busy: int) -> None:
@@ -56,7 +56,7 @@ class MemoryBudget:
         while self.taken > self._most and self._close_the_slowest():
             pass
         if self.taken <= self._most and self._waiting:
-            waiting, self._waiting = self._waiting, set()
+            waiting, self._waiting = self._waiting, {}
             for other in waiting:
                 other.memory_is_free()
 
@@ -64,7 +64,7 @@ class MemoryBudget:
         """Whether a connection has to stop reading; it is told when it may go on."""
         if self.taken <= self._most:
             return False
-        self._waiting.add(holder)
+        self._waiting[holder] = None
         return True
 
     def for_a_response(self) -> int:
@@ -73,7 +73,7 @@ class MemoryBudget:
 
     def leave(self, holder: Holder) -> None:
         """Note that a connection is gone."""
-        self._waiting.discard(holder)
+        self._waiting.pop(holder, None)
         self.hold(holder, 0, 0)
 
     def _close_the_slowest(self) -> bool:

@@ -53,12 +53,15 @@ class SocketServer:
         self._broker = node
         self._apis = apis
         self._listeners = listeners
-        self._users = Users(settings.users)
+        self._users = Users(settings, node.scram_users)
         self._budget = MemoryBudget(settings.max_in_flight_bytes)
         self._admission = Admission(within_files(settings.max_connections), settings.max_connections_per_address)
-        self._connections: set[ClientConnection] = set()
+        # Both in the order in which they came: no address of an object decides who is first.
+        self._connections: dict[ClientConnection, None] = {}
         self._sockets: list[socket.socket] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        # Admitted, and the tasks that see to them have not begun: one that is cancelled by then cleans nothing up.
+        self._arrived: dict[socket.socket, str] = {}
         # Of a node that has ended and is to have its ports again: bound, so that nobody else takes them.
         self._held: list[socket.socket] = []
         self.is_running = False
@@ -68,7 +71,7 @@ class SocketServer:
 
     @property
     def is_isolated(self) -> bool:
-        """Whether it neither reads nor answers anything."""
+        """Whether it neither reads nor sends anything."""
         return not self._reached.is_set()
 
     def connections(self) -> dict[str, Any]:
@@ -139,6 +142,10 @@ class SocketServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        while self._arrived:
+            client, host = self._arrived.popitem()
+            client.close()
+            self._admission.leave(host)
         self.is_running = False
         addresses = [(listening.family, listening.getsockname()) for listening in self._sockets]
         self._close_sockets()
@@ -149,7 +156,7 @@ class SocketServer:
                 self._held.pop().close()
 
     def isolate(self) -> None:
-        """Neither read nor answer anything from now on, as when the network between a node and the others is gone.
+        """Neither read nor send anything from now on, as when the network between a node and the others is gone.
 
         Connections are made, as far as the system makes them by itself. What is under way goes on.
         """
@@ -171,9 +178,12 @@ class SocketServer:
 
     def _spawn(self, work: Coroutine[object, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
 
     async def _accept(self, number: int, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -189,13 +199,27 @@ class SocketServer:
             except asyncio.CancelledError:
                 client.close()
                 raise
-            if self._admission.enter(address[0]):
-                self._spawn(self._let_in(number, client, address[:2]))
-            else:
+            if not self._admission.enter(address[0]):
                 client.close()
+                continue
+            self._arrived[client] = address[0]
+            if wait_ms := self._broker.throttles.connected(address[0]):
+                self._spawn(self._hold(client, address[0], wait_ms))
+            else:
+                self._spawn(self._let_in(number, client, address[:2]))
+
+    async def _hold(self, client: socket.socket, host: str, wait_ms: int) -> None:
+        """Keep a connection that came too soon waiting, and close it then: closed at once, its client would be back."""
+        del self._arrived[client]
+        try:
+            await asyncio.sleep(wait_ms / 1000)
+        finally:
+            client.close()
+            self._admission.leave(host)
 
     async def _let_in(self, number: int, client: socket.socket, address: Address) -> None:
         host, _ = address
+        del self._arrived[client]
         listener = self._listeners[number]
         connection = ClientConnection(
             self._broker, self._apis, listener, number, address, self._users, self._budget, self._connections

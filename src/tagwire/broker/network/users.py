@@ -1,38 +1,94 @@
-"""The users of listeners with SASL, and their passwords."""
+"""By which exchanges the users of listeners with SASL come in."""
 
 from __future__ import annotations
 
+import inspect
+import logging
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from types import MappingProxyType
+from typing import Any
 
-from tagwire.rpc import Gate, PlainServer, ScramCredential, ScramServer, ServerMechanism, scram_credential
+from tagwire.broker import clock
+from tagwire.broker.bearer_tokens import TokenValidator
+from tagwire.broker.scram_users import ScramUsers
+from tagwire.broker.settings import Settings
+from tagwire.errors import AuthenticationError
+from tagwire.escaping import told
+from tagwire.rpc import (
+    OAUTHBEARER,
+    Gate,
+    OAuthBearerServer,
+    PlainServer,
+    ScramServer,
+    ServerMechanism,
+    ValidatedToken,
+)
+
+logger = logging.getLogger("tagwire.broker")
 
 
 class Users:
     """The users of one broker.
 
     Args:
-        passwords: {user: password}. For SCRAM a credential is made of each when it is first needed: that takes some
-            milliseconds, which a broker that starts should not spend.
+        settings: say the passwords for PLAIN, the validator of tokens, and how long sessions last.
+        scram_users: those who come in by SCRAM.
     """
 
-    def __init__(self, passwords: Mapping[str, str]) -> None:
-        self._passwords = passwords
-        self._credentials: dict[tuple[str, str], ScramCredential] = {}
+    def __init__(self, settings: Settings, scram_users: ScramUsers) -> None:
+        self._settings = settings
+        self._scram_users = scram_users
 
     def gate(self, mechanisms: Iterable[str]) -> Gate:
         """What stands between a new connection and the broker."""
-        return Gate({mechanism: self._exchange(mechanism) for mechanism in mechanisms})
+        exchanges = {mechanism: self._exchange(mechanism) for mechanism in mechanisms}
+        return Gate(
+            exchanges, max_session_s=float(self._settings.max_reauth_s), clock=lambda: clock.monotonic_ms() / 1000
+        )
 
     def _exchange(self, mechanism: str) -> Callable[[], ServerMechanism]:
         if mechanism == "PLAIN":
-            return partial(PlainServer, self._passwords.get)
-        return partial(ScramServer, mechanism, partial(self._credential, mechanism))
+            return partial(PlainServer, self._settings.users.get)
+        if mechanism == OAUTHBEARER:
+            validator = self._settings.oauthbearer_validator
+            assert validator is not None  # the settings see to it
+            return partial(OAuthBearerServer, partial(_validated, validator, _takes_extensions(validator)))
+        return partial(ScramServer, mechanism, partial(self._scram_users.credential, mechanism))
 
-    def _credential(self, mechanism: str, user: str) -> ScramCredential | None:
-        if user not in self._passwords:
-            return None
-        kept = self._credentials.get((mechanism, user))
-        if kept is None:
-            kept = self._credentials[mechanism, user] = scram_credential(mechanism, self._passwords[user])
-        return kept
+
+def _takes_extensions(validator: TokenValidator) -> bool:
+    try:
+        parameter = inspect.signature(validator).parameters.get("extensions")
+    except ValueError:  # one that is not written in Python may not say
+        return False
+    return parameter is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+
+
+def _validated(validator: Any, takes_extensions: bool, token: str, extensions: Mapping[str, str]) -> ValidatedToken:
+    """Whom a token stands for, by the program's own validator, whatever that does with it."""
+    beside = {"extensions": MappingProxyType(extensions)} if takes_extensions else {}
+    try:
+        found = validator(token, **beside)
+    except AuthenticationError as error:
+        said = str(error)  # the program's own, perhaps, and with what nobody is to read
+        has_secret = token in said or (takes_extensions and any(value in said for value in extensions.values()))
+        logger.warning("a token is refused: %s", "by the validator" if has_secret else told(said, 200))
+        raise
+    except Exception as error:
+        logger.error("a token is refused: the validator has failed: %s", type(error).__name__)
+        raise AuthenticationError("the validator has failed") from None
+    if not _is_whole(found):
+        logger.error("a token is refused: the validator gave no ValidatedToken with a principal and a finite time")
+        raise AuthenticationError("the validator names nobody")
+    return found  # type: ignore[no-any-return]
+
+
+def _is_whole(found: object) -> bool:
+    return (
+        isinstance(found, ValidatedToken)
+        and isinstance(found.principal, str)
+        and bool(found.principal)
+        and (found.expires_at is None or math.isfinite(found.expires_at))
+    )

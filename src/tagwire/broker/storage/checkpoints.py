@@ -74,6 +74,13 @@ class OffsetCheckpoint:
             if higher:
                 self._replace({**self._offsets, **higher})
 
+    def lower_to(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace what the file holds that is higher than `offsets`."""
+        with self._saving:
+            lower = {where: offset for where, offset in offsets.items() if offset < self._offsets.get(where, 0)}
+            if lower:
+                self._replace({**self._offsets, **lower})
+
     def forget(self, topics: Set[str]) -> None:
         """Take out what the file says of topics: new ones of their names must not inherit it."""
         with self._saving:

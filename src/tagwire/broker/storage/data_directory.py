@@ -3,17 +3,20 @@
     .lock                               which process uses the directory; held as Kafka's broker holds it
     meta.properties                     cluster, node and directory id
     tagwire-topics.json                 the topics that exist; a directory is ours by having this file
+    tagwire-acls                        who may do what, where there is an authorizer
     recovery-point-offset-checkpoint    up to which offset each log is known to be on the disk
     log-start-offset-checkpoint         before which offset each log's records were deleted
     cleaner-offset-checkpoint           up to which offset each log was compacted
     tagwire-gap-offset-checkpoint       before which offset compaction may have left gaps in each log
+    tagwire-client-quotas.json          the quotas that clients have set
+    tagwire-scram-credentials.json      the SCRAM credentials that clients have set and deleted
     .kafka_cleanshutdown                there only while no broker runs, and the last one shut down cleanly
     <topic>-<partition>/                a partition's log, and partition.metadata with its topic's id
     <topic>-<partition>.<hex>-delete/   a deleted partition on its way out
     <topic>-<partition>.<hex>-stray/    a partition directory that belongs to no topic, set aside
 
-All but tagwire-topics.json is as Kafka has it (docs/log-files.md); Kafka keeps its topics in a metadata log
-instead.
+What is named tagwire-* is ours, all else as Kafka has it (docs/log-files.md); Kafka keeps topics and credentials in a
+metadata log instead.
 
 The directory itself is locked by the one broker that uses it: a lock file can be deleted.
 """
@@ -37,6 +40,7 @@ from tagwire.broker.storage.checkpoints import (
 )
 from tagwire.broker.storage.files import Files, problem_of, read_file, read_start, replace_file
 from tagwire.errors import DecodeError, StorageError
+from tagwire.partitions import TopicPartition
 from tagwire.records.files.checkpoints import number_of
 from tagwire.records.files.names import partition_name
 from tagwire.records.files.partition_metadata import METADATA_FILE, parse_uuid, uuid_text
@@ -189,14 +193,20 @@ class DataDirectory:
 
     def discard_partition(self, topic: str, partition: int) -> None:
         """Delete a partition's directory: renamed first, so that a crash leaves nothing that looks alive."""
-        doomed = self._aside(topic, partition, "delete")
-        self.files.rename(self.partition_path(topic, partition), doomed)
-        self.files.remove_tree(doomed)
+        aside = self._aside(topic, partition, "delete")
+        self.files.rename(self.partition_path(topic, partition), aside)
+        self.files.remove_tree(aside)
 
     def forget_offsets(self, topics: Set[str]) -> None:
         """Take what is known of deleted topics' logs out of every checkpoint."""
         for checkpoint in (self.recovery_points, self.start_offsets, self.cleaned, self.gaps):
             checkpoint.forget(topics)
+
+    def lower_offsets(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Take back what is known of logs past their ends: what is written there from now on is neither on the disk nor
+        compacted. As Kafka's LogManager.truncateTo."""
+        for checkpoint in (self.recovery_points, self.cleaned, self.gaps):
+            checkpoint.lower_to(ends)
 
     def close(self, *, clean: bool) -> None:
         """Let go of the directory; `clean` says that every log in it is whole and on the disk."""
@@ -293,9 +303,12 @@ class DataDirectory:
         try:
             self.files.remove(self.path / CLEAN_FILE)
         except FileNotFoundError:
-            return False
+            was_clean = False
+        else:
+            was_clean = True
+        # Also after a kill: names that were changed and not synced are in memory alone, and are about to be built upon.
         self.files.sync_directory(self.path)
-        return True
+        return was_clean
 
     def _sweep(self) -> None:
         """Finish deletions, and set aside partition directories of no topic: what a crash while creating one leaves."""

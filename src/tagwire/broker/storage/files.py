@@ -48,10 +48,19 @@ class Files:
     def close(self, fd: int) -> None:
         os.close(fd)
 
+    def restrict(self, fd: int) -> None:
+        """Let nobody but its owner read a file from now on."""
+        os.fchmod(fd, 0o600)
+
     def size(self, path: Path) -> int:
         found = os.stat(path)
         _check_regular(found, path)
         return found.st_size
+
+    def space(self, path: Path) -> tuple[int, int]:
+        """How many bytes the disk of a directory has, and how many of them are free."""
+        usage = shutil.disk_usage(path)
+        return usage.total, usage.free
 
     def modified_ms(self, path: Path) -> int:
         """When the file was last written, in milliseconds since the epoch."""
@@ -188,8 +197,9 @@ class UnsettledError(OSError):
     """A file was to be replaced, the disk refused, and then refused to put back what was there: it may hold either."""
 
 
-def replace_file(files: Files, path: Path, data: bytes) -> None:
+def replace_file(files: Files, path: Path, data: bytes, *, secret: bool = False) -> None:
     """Make `path` hold `data` in one step: after a crash it holds the old content or the new, never a mixture.
+    `secret`: for its owner's eyes alone.
 
     Raises:
         UnsettledError: nobody can know which of the two the next start will find.
@@ -199,7 +209,7 @@ def replace_file(files: Files, path: Path, data: bytes) -> None:
         before = read_file(files, path)
     except FileNotFoundError:
         before = None
-    _rename_onto(files, path, data)
+    _rename_onto(files, path, data, secret)
     try:
         files.sync_directory(path.parent)
     except OSError as error:
@@ -207,7 +217,7 @@ def replace_file(files: Files, path: Path, data: bytes) -> None:
             if before is None:
                 files.remove(path)
             else:
-                _rename_onto(files, path, before)
+                _rename_onto(files, path, before, secret)
             files.sync_directory(path.parent)
         except OSError:
             problem = f"{error.strerror}; {path.name} may hold its old content or the new"
@@ -215,10 +225,12 @@ def replace_file(files: Files, path: Path, data: bytes) -> None:
         raise
 
 
-def _rename_onto(files: Files, path: Path, data: bytes) -> None:
+def _rename_onto(files: Files, path: Path, data: bytes, secret: bool) -> None:
     temporary = path.with_name(path.name + ".tmp")
     fd = files.open(temporary, write=True)
     try:
+        if secret:
+            files.restrict(fd)
         files.truncate(fd, 0)
         files.write(fd, [data], 0)
         files.sync(fd)

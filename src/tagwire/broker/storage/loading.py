@@ -59,6 +59,7 @@ def open_log(
         StorageError: the directory cannot be read or written, or its epoch file is broken; that is told before anything
             is changed.
     """
+    segments: list[LogSegment] = []
     try:
         known_epochs = read_epochs(files, directory / EPOCHS_FILE)
         segments = [
@@ -79,10 +80,11 @@ def open_log(
         epochs = _leader_epochs(
             files, directory, known_epochs, segments[-1].next_offset, begin_new=recovered_from is not None
         )
-    except OSError as error:
-        raise StorageError(problem_of(error, directory)) from error
-    except (DecodeError, UnsupportedVersionError) as error:
-        raise StorageError(f"{directory}: {error}") from error
+    except (OSError, DecodeError, UnsupportedVersionError) as error:
+        for segment in segments:
+            segment.close()  # who could not start may try again, in the same program
+        told = problem_of(error, directory) if isinstance(error, OSError) else f"{directory}: {error}"
+        raise StorageError(told) from error
     return PartitionLog(files, directory, segments, config, epochs, producers, start_offset=start_offset)
 
 
@@ -102,7 +104,7 @@ def _recover(
             if end is None and clean and segment.reopen():
                 continue
         checked = segment.base_offset if checked is None else checked
-        cut = segment.recover(gaps_before, is_last=is_last)
+        cut = segment.recover(gaps_before, recovery_point, is_last=is_last)
         if cut is not None:
             logger.warning(
                 "%s: %d bytes cut off segment %d at offset %d: %s",
@@ -154,9 +156,9 @@ def _deleted(segments: list[LogSegment], start_offset: int) -> list[LogSegment]:
     return [segment for segment, following in pairwise(segments) if following.base_offset <= start_offset]
 
 
-def _remove(files: Files, directory: Path, segments: list[LogSegment], doomed: Iterable[LogSegment]) -> None:
-    """Delete those of `segments` that are doomed."""
-    for segment in list(doomed):
+def _remove(files: Files, directory: Path, segments: list[LogSegment], removed: Iterable[LogSegment]) -> None:
+    """Delete `removed`, and take them out of `segments`."""
+    for segment in list(removed):
         segment.remove()
         segments.remove(segment)
         files.sync_directory(directory)

@@ -25,7 +25,7 @@ from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.log_lock import guarded
 from tagwire.broker.storage.log_reading import VisibleEnd
 from tagwire.broker.storage.offset_assignment import positioned
-from tagwire.broker.storage.producer_snapshots import drop_snapshots, save_snapshot
+from tagwire.broker.storage.producer_snapshots import drop_snapshots, save_snapshot, sync_snapshot
 from tagwire.broker.storage.producer_state import Producer, ProducerState
 from tagwire.broker.storage.readable_log import ReadableLog
 from tagwire.broker.storage.retention import is_expired, is_overdue
@@ -65,7 +65,7 @@ class PartitionLog(ReadableLog):
     ) -> None:
         """Takes over `segments`, in order, at least one, all of which are on the disk, and `producers`, those of their
         batches. What is before `start_offset` was deleted."""
-        producers = producers or ProducerState()
+        producers = ProducerState() if producers is None else producers
         super().__init__(directory, segments, config, epochs, start_offset, _written_end(segments[-1], producers))
         self._files = files
         self._producers = producers
@@ -331,6 +331,10 @@ class PartitionLog(ReadableLog):
                 self._flush()
                 self._active.save_indexes(sync=True)
                 self._save_producers()
+                # The transaction index and the snapshot may be new names, and nothing tells an index that is lost from
+                # none: records of aborted transactions would be committed.
+                if self._active.aborted or self._producers:
+                    self._files.sync_directory(self.directory)
             except OSError as error:
                 raise StorageError(f"{self.directory}: closing failed: {error}") from error
             finally:
@@ -351,6 +355,7 @@ class PartitionLog(ReadableLog):
                 for segment in reversed(self._segments):
                     if segment.base_offset < offset or segment is self._segments[0]:
                         kept = takewhile(lambda batch: batch.last_offset < offset, segment.batches())
+                        self.recovery_point = segment.base_offset
                         segment.cut_back(sum(len(batch.data) for batch in kept))
                         break
                     segment.remove()
@@ -412,6 +417,8 @@ class PartitionLog(ReadableLog):
                 segment.sync()
                 if segment is not self._active:
                     segment.save_indexes(sync=True)
+                    if self._producers:  # once the segments before it are deleted, only the snapshot tells of them
+                        sync_snapshot(self._files, self.directory, segment.next_offset)
                     segment.close()
                 del self._unsynced[segment.base_offset]
             if self._new_names:
@@ -449,6 +456,8 @@ class PartitionLog(ReadableLog):
     def _save_producers(self) -> None:
         end = self._active.next_offset
         save_snapshot(self._files, self.directory, end, self._producers.snapshot())
+        if self._producers:
+            sync_snapshot(self._files, self.directory, end)
         drop_snapshots(self._files, self.directory, keep={end, *(segment.base_offset for segment in self._segments)})
 
     def _take_before_start(self) -> list[LogSegment]:

@@ -28,12 +28,22 @@ def snapshot_path(directory: Path, offset: int) -> Path:
 
 
 def save_snapshot(files: Files, directory: Path, offset: int, snapshot: ProducerSnapshot) -> None:
-    """Write down what is known before `offset`. A file that a crash leaves unfinished fails its checksum."""
+    """Write down what is known before `offset`. A file that a crash leaves unfinished fails its checksum; it is on the
+    disk after `sync_snapshot`."""
     data = format_producer_snapshot(snapshot)
     fd = files.open(snapshot_path(directory, offset), write=True)
     try:
         files.write(fd, [data], 0)
         files.truncate(fd, len(data))
+    finally:
+        files.close(fd)
+
+
+def sync_snapshot(files: Files, directory: Path, offset: int) -> None:
+    """Wait until what was written down of `offset` is on the disk; its name is when the directory is synced."""
+    fd = files.open(snapshot_path(directory, offset))
+    try:
+        files.sync(fd)
     finally:
         files.close(fd)
 

@@ -71,6 +71,9 @@ class ProducerState:
         self._known: dict[int, Producer] = {}
         self._before: list[tuple[int, Producer | None]] = []
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     def __iter__(self) -> Iterator[Producer]:
         return iter(list(self._known.values()))
 

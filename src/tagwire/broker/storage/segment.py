@@ -38,6 +38,7 @@ CLEANED, SWAP = ".cleaned", ".swap"
 
 EMPTY = memoryview(b"")
 LOCATE_BYTES = 4096
+REWRITTEN_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +178,17 @@ class LogSegment:
         self._load_aborted()
         return end == size
 
-    def recover(self, gaps_before: int = 0, *, is_last: bool = False) -> Cut | None:
+    def recover(self, gaps_before: int = 0, safe_before: int = 0, *, is_last: bool = False) -> Cut | None:
         """Read every batch, rebuild the indexes, and cut the file where the first broken or missing byte is. Which
         transactions were aborted is not known then: that takes their producers.
 
-        Afterwards the segment is on the disk, so what survived a crash in memory survives the next one too.
+        Afterwards the segment is on the disk, so what survived a crash in memory survives the next one too. What was
+        not known to be there is written again for that: where a sync had failed before, and what it was for could not
+        be cut off, the system may have these bytes in memory alone, and say of the next sync that all is well.
 
         Args:
             gaps_before: offsets may be missing before this one: the log was compacted up to it.
+            safe_before: what is before this offset was on the disk.
             is_last: whether it will be written to: its indexes need not be on the disk then, as those of no segment
                 that is, for each crash makes them anew.
         """
@@ -193,6 +197,7 @@ class LogSegment:
             self._files.remove(self._paths[".txnindex"])
         size = self._files.size(self.path)
         fd = self._writer()
+        safe = 0
         reason = "the file ends inside a batch"
         try:
             for _, batch in batches(self._files, fd, 0, size, self._dialect):
@@ -204,10 +209,16 @@ class LogSegment:
                     reason = f"a batch claims offsets {first}-{batch.last_offset} after {due - 1}"
                     break
                 self._note(batch.last_offset, batch.max_timestamp, batch.size)
+                if batch.last_offset < safe_before:
+                    safe = self.size
         except (CorruptRecordError, UnsupportedVersionError) as error:
             reason = str(error).strip()
+        self.began_ms()  # is told by the file, which is changed now
         if size > self.size:
             self._truncate(self.size)
+        for begin in range(safe, self.size, REWRITTEN_BYTES):
+            end = min(begin + REWRITTEN_BYTES, self.size)
+            self._files.write(fd, [self._files.read(fd, end - begin, begin)], begin)
         self.finish()
         self.sync()
         self.save_indexes(sync=not is_last)

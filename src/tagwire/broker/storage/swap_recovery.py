@@ -39,12 +39,12 @@ def recover_swap_files(files: Files, directory: Path) -> list[int]:
 def _undo(files: Files, directory: Path, names: list[str]) -> list[str]:
     """Take away what was not ready to replace anything."""
     unready = [_base(name.removesuffix(CLEANED)) for name in names if name.endswith(CLEANED)]
-    doomed = [name for name in names if name.endswith(_LEFT)]
+    left_over = [name for name in names if name.endswith(_LEFT)]
     if unready:
-        doomed += [name for name in names if name.endswith(SWAP) and _base(name.removesuffix(SWAP)) >= min(unready)]
-    for name in doomed:
+        left_over += [name for name in names if name.endswith(SWAP) and _base(name.removesuffix(SWAP)) >= min(unready)]
+    for name in left_over:
         files.remove(directory / name)
-    return [name for name in names if name not in doomed]
+    return [name for name in names if name not in left_over]
 
 
 def _finish(files: Files, directory: Path, names: list[str]) -> list[str]:

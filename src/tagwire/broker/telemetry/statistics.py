@@ -9,7 +9,7 @@ from typing import Any
 import tagwire
 from tagwire.broker.node import Node
 from tagwire.broker.telemetry.requests import RequestTotal
-from tagwire.broker.topics import Topic
+from tagwire.broker.topic import Topic
 from tagwire.rpc import serving
 from tagwire.spec import releases
 

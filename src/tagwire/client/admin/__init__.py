@@ -1,22 +1,55 @@
-"""Looking after a cluster: topics, records, configs, groups and their offsets, transactions, the cluster itself."""
+"""Looking after a cluster: topics, records, configs, groups and their offsets, transactions, who may do what, replicas,
+the cluster itself."""
 
+from tagwire.client.admin.acls import (
+    AccessControlEntry,
+    AccessControlEntryFilter,
+    AclBinding,
+    AclBindingFilter,
+    ResourcePattern,
+    ResourcePatternFilter,
+)
 from tagwire.client.admin.admin import Admin
 from tagwire.client.admin.cluster import BrokerDescription, ClusterDescription
 from tagwire.client.admin.configs import Append, ConfigEntry, ConfigResource, Subtract
+from tagwire.client.admin.features import FeatureUpdate
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMember
 from tagwire.client.admin.lags import GroupLag, PartitionEnd, PartitionLag
-from tagwire.client.admin.log_dirs import LogDir, Replica
+from tagwire.client.admin.log_dirs import LogDir, Replica, ReplicaLogDirInfo, TopicPartitionReplica
+from tagwire.client.admin.quotas import (
+    ANY_NAME,
+    DEFAULT_NAME,
+    ClientQuotaAlteration,
+    ClientQuotaEntity,
+    ClientQuotaFilter,
+)
+from tagwire.client.admin.reassignments import PartitionReassignment
+from tagwire.client.admin.scram_users import (
+    ScramCredentialInfo,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
 from tagwire.client.admin.topics import NewTopic
 from tagwire.client.admin.transactions import ProducerState, TransactionDescription, TransactionListing
 
 __all__ = [
+    "ANY_NAME",
+    "DEFAULT_NAME",
+    "AccessControlEntry",
+    "AccessControlEntryFilter",
+    "AclBinding",
+    "AclBindingFilter",
     "Admin",
     "Append",
     "BrokerDescription",
+    "ClientQuotaAlteration",
+    "ClientQuotaEntity",
+    "ClientQuotaFilter",
     "ClusterDescription",
     "ConfigEntry",
     "ConfigResource",
+    "FeatureUpdate",
     "GroupDescription",
     "GroupLag",
     "GroupListing",
@@ -26,9 +59,17 @@ __all__ = [
     "OffsetAndMetadata",
     "PartitionEnd",
     "PartitionLag",
+    "PartitionReassignment",
     "ProducerState",
     "Replica",
+    "ReplicaLogDirInfo",
+    "ResourcePattern",
+    "ResourcePatternFilter",
+    "ScramCredentialInfo",
     "Subtract",
+    "TopicPartitionReplica",
     "TransactionDescription",
     "TransactionListing",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
 ]

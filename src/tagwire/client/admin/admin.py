@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from tagwire.client import arguments
-from tagwire.client.admin.cluster import ClusterDescription
+from tagwire.client.admin.access import AccessCalls
 from tagwire.client.admin.configs import Change, ConfigEntry, ConfigResource, ResourceT
-from tagwire.client.admin.core import AdminCore
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.admin.groups import GroupDescription, GroupListing
 from tagwire.client.admin.lags import GroupLag, PartitionEnd
-from tagwire.client.admin.log_dirs import LogDir
+from tagwire.client.admin.placement import PlacementCalls
 from tagwire.client.admin.topics import NewTopic
 from tagwire.client.admin.transactions import ProducerState, TransactionDescription, TransactionListing
-from tagwire.client.client import Client
-from tagwire.client.config import Bootstrap
 from tagwire.client.metadata import TopicMetadata
 from tagwire.client.metrics import MetricValues
 from tagwire.client.offset_spec import OffsetSpec
-from tagwire.client.owning import ClientOwner
 from tagwire.partitions import TopicPartition
 
 
-class Admin(ClientOwner):
+class Admin(AccessCalls, PlacementCalls):
     """Looks after a cluster, for one thread.
 
     Each call speaks the highest version that the broker and tagwire share; what a broker is too old for is an
@@ -36,11 +32,11 @@ class Admin(ClientOwner):
 
     Args:
         client: a client, which stays open, or bootstrap addresses, "HOST:PORT,HOST:PORT".
-    """
+        security: the attributes of `tagwire.client.Security`, for the client that is made of addresses.
 
-    def __init__(self, client: Client | Bootstrap) -> None:
-        super().__init__(client)
-        self._core = AdminCore(self._network.core, self._client.fetch_settings.isolation)
+    Raises:
+        ConfigError: an option is wrong.
+    """
 
     def metrics(self) -> MetricValues:
         """What the admin's client measures, by the names of Kafka's admin clients: see `Client.metrics`."""
@@ -137,6 +133,18 @@ class Admin(ClientOwner):
             UnsupportedVersionError: a broker before Kafka 2.3 cannot change one config alone.
         """
         self._network.run(self._core.alter_configs(changes, validate_only=validate_only))
+
+    def list_config_resources(self, kinds: arguments.Names = ()) -> list[ConfigResource]:
+        """What has configs of its own, or can have them: topics, brokers, groups, client metrics.
+
+        Args:
+            kinds: only of these, such as "client_metrics"; none takes all, which needs Kafka 4.1.
+
+        Raises:
+            ConfigError: no such kind. KafkaError: the request is refused.
+            UnsupportedVersionError: the broker is too old for these kinds.
+        """
+        return self._network.run(self._core.list_config_resources(kinds))
 
     def list_groups(self, *, states: arguments.Names = (), types: arguments.Names = ()) -> list[GroupListing]:
         """Every group, by name.
@@ -320,28 +328,3 @@ class Admin(ClientOwner):
             KafkaError: naming the transactional id. ConfigError: `transactional_ids` are none.
         """
         self._network.run(self._core.fence_producers(transactional_ids))
-
-    def describe_cluster(self) -> ClusterDescription:
-        """The cluster's id, controller and brokers, fenced ones included where brokers tell of them.
-
-        Brokers before Kafka 2.8 have no DescribeCluster; Metadata says the same of them.
-
-        Raises:
-            KafkaError: the request is refused. ConnectError, ...: no broker can be reached.
-        """
-        return self._network.run(self._core.describe_cluster())
-
-    def describe_log_dirs(
-        self, brokers: int | Iterable[int] | None = None, partitions: arguments.TopicsOrPartitions | None = None
-    ) -> dict[int, list[LogDir]]:
-        """The log directories of brokers, by node id. One that is broken tells so in its `error`.
-
-        Args:
-            brokers: node ids, or one; None is for all.
-            partitions: only replicas of these; a topic's name stands for all of its own, None for all that there are.
-
-        Raises:
-            KafkaError: naming the broker. UnsupportedVersionError: it is older than Kafka 1.0. ConnectError: the
-                cluster has no broker with this id.
-        """
-        return self._network.run(self._core.describe_log_dirs(brokers, partitions))

@@ -6,9 +6,9 @@ Kafka's AdminApiDriver is the model. Everything here is a coroutine of the clien
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 from tagwire.client import arguments
 from tagwire.client.broker_connection import BrokerConnection
@@ -27,6 +27,10 @@ from tagwire.rpc import choose
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+Result = TypeVar("Result")
+
+MOST_TOLD: Final = 100
+"""Refusals that one error tells: a request may be about thousands of things."""
 
 
 class ApiResult(NamedTuple, Generic[K, V]):
@@ -77,7 +81,7 @@ class AdminApi:
                 not exist; a leader or a coordinator that it does not list comes back, or another takes over.
 
         Raises:
-            KafkaError: with the code of the first refusal; the text tells all of them. The others have succeeded.
+            KafkaError: with the code of the first refusal; the text tells up to `MOST_TOLD`. The others have succeeded.
             RemoteProtocolError: a response leaves out a key, or tells of another.
             UnknownBrokerError: metadata still lists no broker that the caller named.
         """
@@ -127,7 +131,10 @@ class AdminApi:
                 await network.refresh([], deadline)
         if refused:
             first, *others = refused.values()
-            raise KafkaError(first.code, "; ".join([first.message, *(str(other) for other in others)]))
+            said = [first.message, *map(str, others[: MOST_TOLD - 1])]
+            if len(refused) > MOST_TOLD:
+                said.append(f"and {len(refused) - MOST_TOLD} more")
+            raise KafkaError(first.code, "; ".join(said))
         return found
 
     async def _request(
@@ -170,6 +177,16 @@ def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     for topic, partition in partitions:
         found[topic].append(partition)
     return dict(found)
+
+
+def in_order(what: str, keys: Sequence[K], results: Sequence[Result]) -> Iterator[tuple[K, Result]]:
+    """Each key with its result, of a response that tells them in the order of the request.
+
+    Raises RemoteProtocolError: there are more of them, or fewer.
+    """
+    if len(keys) != len(results):
+        raise RemoteProtocolError(f"{what}: {len(results)} results in the response to {len(keys)}")
+    yield from zip(keys, results)
 
 
 def _told(verb: str, key: Hashable, message: str | None = None) -> str:

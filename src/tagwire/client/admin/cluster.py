@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from tagwire import messages
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
 from tagwire.client.metadata import Node, each_once
-
-_ADDS_FENCED_FROM = 2
+from tagwire.rpc.version_gates import DESCRIBE_CLUSTER_FENCED
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Cluster(AdminApi):
                 brokers = {node.id: BrokerDescription(node) for node in known.brokers.values()}
                 yield ApiResult("cluster", 0, value=ClusterDescription(known.cluster_id, known.controller_id, brokers))
                 return
-            fenced = connection.version(kind.api_key) >= _ADDS_FENCED_FROM
+            fenced = connection.version(kind.api_key) >= DESCRIBE_CLUSTER_FENCED
             request = kind(include_fenced_brokers=fenced)
             response = await self._network.request(connection, request, deadline)
             each_once((each.broker_id for each in response.brokers), "broker")

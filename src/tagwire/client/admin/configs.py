@@ -12,8 +12,10 @@ from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
 from tagwire.client.config import wrong
 from tagwire.errors import ConfigError
+from tagwire.rpc.version_gates import LIST_CONFIG_RESOURCES_TYPES
 
-KINDS: Final = {"topic": 2, "broker": 4, "broker_logger": 8, "client_metrics": 16, "group": 32}
+CLIENT_METRICS: Final = "client_metrics"
+KINDS: Final = {"topic": 2, "broker": 4, "broker_logger": 8, CLIENT_METRICS: 16, "group": 32}
 _NAMES: Final = {number: kind for kind, number in KINDS.items()}
 
 # Who set a value, by the number on the wire (KIP-226).
@@ -158,6 +160,24 @@ class Configs(AdminApi):
 
         await self._drive(list(wanted), send, "alter configs of", changes=True, has_named_brokers=True)
 
+    async def list_config_resources(self, kinds: arguments.Names = ()) -> list[ConfigResource]:
+        """As `Admin.list_config_resources`."""
+        wanted = [_kind(name) for name in arguments.names("kinds", kinds)]
+        request = messages.ListConfigResourcesRequest(resource_types=[KINDS[kind] for kind in wanted])
+
+        async def send(left: list[str], deadline: float) -> ApiResults[str, list[ConfigResource]]:
+            connection = await self._network.connection(None, deadline)
+            # Before version 1 client metrics are told of, and nothing else can be asked for.
+            if wanted != [CLIENT_METRICS]:
+                self._require(connection, request.api_key, LIST_CONFIG_RESOURCES_TYPES)
+            elif connection.version(request.api_key) < LIST_CONFIG_RESOURCES_TYPES:
+                request.resource_types = []
+            response = await self._network.request(connection, request, deadline)
+            found = {_resource_of(each.resource_type, each.resource_name) for each in response.config_resources}
+            yield ApiResult("config resources", response.error_code, value=sorted(found))
+
+        return (await self._drive(["config resources"], send, "list"))["config resources"]
+
 
 def _altered(name: str, change: Change) -> messages.IncrementalAlterConfigsRequest.AlterableConfig:
     kind = messages.IncrementalAlterConfigsRequest.AlterableConfig
@@ -196,14 +216,18 @@ def _changes(given: object) -> dict[ConfigResource, Mapping[str, Change]]:
 
 def _resource(option: str, given: object, shape: str) -> ConfigResource:
     if isinstance(given, (tuple, list)) and len(given) == 2 and isinstance(given[0], str):
-        kind, name = given
-        if kind not in KINDS:
-            raise ConfigError(f"kind={kind!r}: allowed is {', '.join(KINDS)}")
+        kind, name = _kind(given[0]), given[1]
         if kind in ("broker", "broker_logger") and (number := arguments.whole(name)) is not None:
             name = str(number)
         if isinstance(name, str):
             return ConfigResource(kind, name)
     raise wrong(option, arguments.shown(given), shape)
+
+
+def _kind(given: str) -> str:
+    if given not in KINDS:
+        raise ConfigError(f"kind={given!r}: allowed is {', '.join(KINDS)}")
+    return given
 
 
 def _by_node(resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:

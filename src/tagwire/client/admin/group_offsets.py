@@ -73,28 +73,13 @@ class GroupOffsets(AdminApi):
         self, group: str, offsets: arguments.ByTopicOrPartition[OffsetSpec | OffsetAndMetadata]
     ) -> None:
         """As `Admin.alter_group_offsets`."""
-        kind = messages.OffsetCommitRequest
         arguments.name("group", group)
         committed = await self._committable(offsets)
 
         async def send(left: list[TopicPartition], deadline: float) -> ApiResults[TopicPartition, None]:
             for node, _ in await self._by_coordinator([group], GROUP, deadline):
-                topics = [
-                    kind.OffsetCommitRequestTopic(
-                        name=topic,
-                        partitions=[
-                            kind.OffsetCommitRequestPartition(
-                                partition_index=index,
-                                committed_offset=committed[TopicPartition(topic, index)].offset,
-                                committed_leader_epoch=committed[TopicPartition(topic, index)].leader_epoch,
-                                committed_metadata=committed[TopicPartition(topic, index)].metadata,
-                            )
-                            for index in indexes
-                        ],
-                    )
-                    for topic, indexes in by_topic(left).items()
-                ]
-                request = kind(group_id=group, topics=topics)
+                topics = topics_to_commit({partition: committed[partition] for partition in left})
+                request = messages.OffsetCommitRequest(group_id=group, topics=topics)
                 response = await self._request(node, request, deadline)
                 for told in response.topics:
                     for each in told.partitions:
@@ -202,6 +187,28 @@ def check_told(topics: Iterable[OffsetsOfTopic], assigned: set[TopicPartition] |
     if silent := (assigned or set()) - told:
         missing = ", ".join(map(str, sorted(silent)))
         raise RemoteProtocolError(f"offsets of group {group!r}: {missing} is missing in the response")
+
+
+def topics_to_commit(
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+) -> list[messages.OffsetCommitRequest.OffsetCommitRequestTopic]:
+    """What a request says of offsets that are to be committed."""
+    kind = messages.OffsetCommitRequest
+    return [
+        kind.OffsetCommitRequestTopic(
+            name=topic,
+            partitions=[
+                kind.OffsetCommitRequestPartition(
+                    partition_index=index,
+                    committed_offset=offsets[TopicPartition(topic, index)].offset,
+                    committed_leader_epoch=offsets[TopicPartition(topic, index)].leader_epoch,
+                    committed_metadata=offsets[TopicPartition(topic, index)].metadata,
+                )
+                for index in indexes
+            ],
+        )
+        for topic, indexes in by_topic(offsets).items()
+    ]
 
 
 def _take(topics: Iterable[OffsetsOfTopic], found: dict[TopicPartition, OffsetAndMetadata]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,15 +15,12 @@ from tagwire.client.coordinators import GROUP
 from tagwire.client.scheduling import gather
 from tagwire.errors import DecodeError, Error
 from tagwire.partitions import TopicPartition
+from tagwire.rpc.version_gates import LIST_GROUPS_STATES, LIST_GROUPS_TYPES
 from tagwire.spec.api_keys import ApiKey
 
 # What is said of a group of another protocol. Kafka 3.9 lists ConsumerGroupDescribe, and refuses it as long as the
 # protocol of KIP-848 is not switched on.
 _OF_ANOTHER: Final = (Error.GROUP_ID_NOT_FOUND, Error.UNSUPPORTED_VERSION)
-
-# From these versions on ListGroups has filters.
-_STATES_FROM: Final = 4
-_TYPES_FROM: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ class Groups(AdminApi):
             async def listed(node: int) -> tuple[int, messages.ListGroupsResponse]:
                 connection = await self._network.connection(node, deadline)
                 if states or types:
-                    self._require(connection, request.api_key, _TYPES_FROM if types else _STATES_FROM)
+                    self._require(connection, request.api_key, LIST_GROUPS_TYPES if types else LIST_GROUPS_STATES)
                 return node, await self._network.request(connection, request, deadline)
 
             brokers = (await self._network.refresh([], deadline)).brokers
@@ -154,52 +151,20 @@ class Groups(AdminApi):
     ) -> list[ApiResult[str, GroupDescription]]:
         request = messages.ConsumerGroupDescribeRequest(group_ids=groups)
         response = await self._network.request(connection, request, deadline)
-        results = []
-        for group in response.groups:
-            members = tuple(
-                GroupMember(
-                    member.member_id,
-                    member.client_id,
-                    member.client_host,
-                    member.instance_id,
-                    _partitions_of(member.assignment),
-                )
-                for member in group.members
-            )
-            found = GroupDescription(
-                group.group_id,
-                group.group_state,
-                "consumer",
-                "consumer",
-                group.assignor_name,
-                connection.node,
-                members,
-            )
-            results.append(ApiResult(group.group_id, group.error_code, group.error_message, found))
-        return results
+        return [
+            _described(group, "consumer", connection.node, (_member(each, each.instance_id) for each in group.members))
+            for group in response.groups
+        ]
 
     async def _describe_share(
         self, connection: BrokerConnection, groups: list[str], deadline: float
     ) -> list[ApiResult[str, GroupDescription]]:
         request = messages.ShareGroupDescribeRequest(group_ids=groups)
         response = await self._network.request(connection, request, deadline)
-        results = []
-        for group in response.groups:
-            members = tuple(
-                GroupMember(
-                    member.member_id,
-                    member.client_id,
-                    member.client_host,
-                    None,
-                    _partitions_of(member.assignment),
-                )
-                for member in group.members
-            )
-            found = GroupDescription(
-                group.group_id, group.group_state, "share", "share", group.assignor_name, connection.node, members
-            )
-            results.append(ApiResult(group.group_id, group.error_code, group.error_message, found))
-        return results
+        return [
+            _described(group, "share", connection.node, (_member(each, None) for each in group.members))
+            for group in response.groups
+        ]
 
     async def _describe_classic(
         self, connection: BrokerConnection, groups: list[str], deadline: float
@@ -234,6 +199,26 @@ class Groups(AdminApi):
             )
             results.append(ApiResult(group.group_id, 0, value=found))
         return results
+
+
+def _described(
+    group: messages.ConsumerGroupDescribeResponse.DescribedGroup | messages.ShareGroupDescribeResponse.DescribedGroup,
+    kind: str,
+    node: int,
+    members: Iterable[GroupMember],
+) -> ApiResult[str, GroupDescription]:
+    """A group in which the broker assigns, of type and protocol `kind`."""
+    state, assignor = group.group_state, group.assignor_name
+    found = GroupDescription(group.group_id, state, kind, kind, assignor, node, tuple(members))
+    return ApiResult(group.group_id, group.error_code, group.error_message, found)
+
+
+def _member(
+    member: messages.ConsumerGroupDescribeResponse.Member | messages.ShareGroupDescribeResponse.Member,
+    instance_id: str | None,
+) -> GroupMember:
+    assigned = _partitions_of(member.assignment)
+    return GroupMember(member.member_id, member.client_id, member.client_host, instance_id, assigned)
 
 
 def _partitions_of(

@@ -1,15 +1,22 @@
-"""Log directories: where brokers keep their replicas, and how much room those take."""
+"""Log directories: where brokers keep their replicas, how much room those take, and moving them (KIP-113)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeVar
 
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults, by_topic
+from tagwire.client.config import wrong
 from tagwire.errors import Error
 from tagwire.partitions import TopicPartition
+
+ReplicaT = TypeVar("ReplicaT", bound=tuple[str, int, int])
+
+_THREE: Final = '("orders", 0, 1), a topic, a partition and a node id'
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,34 @@ class LogDir:
     replicas: dict[TopicPartition, Replica] = field(default_factory=dict)
 
 
+class TopicPartitionReplica(NamedTuple):
+    """A partition's replica on a broker, by its node id."""
+
+    topic: str
+    partition: int
+    broker: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} on broker {self.broker}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLogDirInfo:
+    """Where a replica is, and where it moves to.
+
+    Attributes:
+        path: of its directory; None where the broker has no such replica.
+        offset_lag: how many records it is behind the high watermark; -1 without one.
+        future_path: of the directory that it is being copied to; None while it is not.
+        future_offset_lag: how many records the copy is behind it; -1 without one.
+    """
+
+    path: str | None = None
+    offset_lag: int = -1
+    future_path: str | None = None
+    future_offset_lag: int = -1
+
+
 class LogDirs(AdminApi):
     """Log directories of a cluster."""
 
@@ -67,6 +102,70 @@ class LogDirs(AdminApi):
                 yield ApiResult(node, response.error_code, value=[_log_dir(found) for found in response.results])
 
         return await self._drive(nodes, send, "describe log directories of broker", has_named_brokers=has_named_brokers)
+
+    async def describe_replica_log_dirs(
+        self, replicas: Iterable[tuple[str, int, int]]
+    ) -> dict[TopicPartitionReplica, ReplicaLogDirInfo]:
+        """As `Admin.describe_replica_log_dirs`."""
+        if isinstance(replicas, (str, bytes, Mapping)) or not isinstance(replicas, Iterable):
+            raise wrong("replicas", arguments.shown(replicas), f"a list of {_THREE}")
+        wanted = [_replica("one of replicas", each) for each in replicas]
+        if not wanted:
+            return {}
+        partitions = sorted({(each.topic, each.partition) for each in wanted})
+        found: dict[TopicPartitionReplica, ReplicaLogDirInfo] = {}
+        dirs_of = await self.describe_log_dirs({each.broker for each in wanted}, partitions)
+        for each in wanted:
+            here, future = None, None
+            for directory in dirs_of[each.broker]:
+                replica = directory.replicas.get(TopicPartition(each.topic, each.partition))
+                if replica is not None and replica.is_future:
+                    future = directory.path, replica.offset_lag
+                elif replica is not None:
+                    here = directory.path, replica.offset_lag
+            found[each] = ReplicaLogDirInfo(*(here or (None, -1)), *(future or (None, -1)))
+        return found
+
+    async def alter_replica_log_dirs(self, paths: Mapping[ReplicaT, str]) -> None:
+        """As `Admin.alter_replica_log_dirs`."""
+        kind = messages.AlterReplicaLogDirsRequest
+        if not isinstance(paths, Mapping):
+            raise wrong("paths", arguments.shown(paths), f'a dict by replica, {{{_THREE}: "/data/2"}}')
+        wanted = {_replica("a key of paths", key): arguments.name("a path", path) for key, path in paths.items()}
+
+        async def send(left: list[TopicPartitionReplica], deadline: float) -> ApiResults[TopicPartitionReplica, None]:
+            for broker in dict.fromkeys(each.broker for each in left):
+                by_path: dict[str, list[TopicPartition]] = defaultdict(list)
+                for each in left:
+                    if each.broker == broker:
+                        by_path[wanted[each]].append(TopicPartition(each.topic, each.partition))
+                request = kind(
+                    dirs=[
+                        kind.AlterReplicaLogDir(
+                            path=path,
+                            topics=[
+                                kind.AlterReplicaLogDirTopic(name=topic, partitions=indexes)
+                                for topic, indexes in by_topic(own).items()
+                            ],
+                        )
+                        for path, own in by_path.items()
+                    ]
+                )
+                response = await self._request(broker, request, deadline)
+                for topic in response.results:
+                    for result in topic.partitions:
+                        moved = TopicPartitionReplica(topic.topic_name, result.partition_index, broker)
+                        yield ApiResult(moved, result.error_code)
+
+        await self._drive(list(wanted), send, "move replica", changes=True, moves=False, has_named_brokers=True)
+
+
+def _replica(option: str, given: object) -> TopicPartitionReplica:
+    if isinstance(given, (tuple, list)) and len(given) == 3 and isinstance(given[0], str):
+        partition, broker = arguments.whole(given[1]), arguments.whole(given[2])
+        if partition is not None and broker is not None:
+            return TopicPartitionReplica(given[0], partition, broker)
+    raise wrong(option, arguments.shown(given), _THREE)
 
 
 def _log_dir(found: messages.DescribeLogDirsResponse.DescribeLogDirsResult) -> LogDir:

@@ -90,7 +90,7 @@ class Topics(AdminApi):
     async def delete_topics(self, names: arguments.Names) -> None:
         """As `Admin.delete_topics`."""
         kind = messages.DeleteTopicsRequest
-        doomed = arguments.names("names", names)
+        deleted = arguments.names("names", names)
 
         async def send(names: list[str], deadline: float) -> ApiResults[str, None]:
             controller = await self._network.controller(deadline)
@@ -104,9 +104,9 @@ class Topics(AdminApi):
                 yield _Result(topic.name or str(topic.topic_id), topic.error_code, topic.error_message)
 
         try:
-            await self._drive(doomed, send, "delete topic", changes=True, moves=False)
+            await self._drive(deleted, send, "delete topic", changes=True, moves=False)
         finally:
-            self._network.forget(doomed)
+            self._network.forget(deleted)
 
     async def _change_topics(self, totals: Mapping[str, int], send: _Send, verb: str, validate_only: bool) -> None:
         """Changes how many partitions topics have, and waits for those that were changed, refused others or not."""

@@ -10,15 +10,13 @@ from typing import Final
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
-from tagwire.client.config import of_type
 from tagwire.client.coordinators import TRANSACTION
+from tagwire.client.option_types import of_type
 from tagwire.partitions import TopicPartition
+from tagwire.rpc.version_gates import LIST_TRANSACTIONS_DURATION
 
 # How long a fenced producer's next transaction might take; nobody begins one with the epoch that fencing takes.
 _FENCING_TIMEOUT_MS: Final = 60_000
-
-# From this version on ListTransactions has a filter for long ones.
-_DURATION_FROM: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ class Transactions(AdminApi):
             for node in (await self._network.refresh([], deadline)).brokers:
                 connection = await self._network.connection(node, deadline)
                 if longer_than_ms >= 0:
-                    self._require(connection, request.api_key, _DURATION_FROM)
+                    self._require(connection, request.api_key, LIST_TRANSACTIONS_DURATION)
                 response = await self._network.request(connection, request, deadline)
                 if response.error_code:
                     yield ApiResult("transactions", response.error_code)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from tagwire.client.admin.admin import Admin
 from tagwire.client.admin.core import AdminCore
 from tagwire.client.aio.client import AsyncClient
@@ -9,6 +11,7 @@ from tagwire.client.aio.core_method import awaited
 from tagwire.client.aio.owning import AsyncClientOwner
 from tagwire.client.config import Bootstrap
 from tagwire.client.metrics import MetricValues
+from tagwire.client.security import SecurityOptions
 
 
 class AsyncAdmin(AsyncClientOwner):
@@ -19,10 +22,14 @@ class AsyncAdmin(AsyncClientOwner):
 
     Args:
         client: a client, which stays open, or bootstrap addresses, "HOST:PORT,HOST:PORT".
+        security: the attributes of `tagwire.client.Security`, for the client that is made of addresses.
+
+    Raises:
+        ConfigError: an option is wrong.
     """
 
-    def __init__(self, client: AsyncClient | Bootstrap) -> None:
-        super().__init__(client)
+    def __init__(self, client: AsyncClient | Bootstrap, **security: Unpack[SecurityOptions]) -> None:
+        super().__init__(client, security)
         self._core = AdminCore(self._client._core.network, self._client.fetch_settings.isolation)
 
     list_topics = awaited(AdminCore.list_topics, Admin.list_topics)
@@ -47,6 +54,25 @@ class AsyncAdmin(AsyncClientOwner):
     fence_producers = awaited(AdminCore.fence_producers, Admin.fence_producers)
     describe_cluster = awaited(AdminCore.describe_cluster, Admin.describe_cluster)
     describe_log_dirs = awaited(AdminCore.describe_log_dirs, Admin.describe_log_dirs)
+    list_config_resources = awaited(AdminCore.list_config_resources, Admin.list_config_resources)
+    describe_replica_log_dirs = awaited(AdminCore.describe_replica_log_dirs, Admin.describe_replica_log_dirs)
+    alter_replica_log_dirs = awaited(AdminCore.alter_replica_log_dirs, Admin.alter_replica_log_dirs)
+    alter_partition_reassignments = awaited(
+        AdminCore.alter_partition_reassignments, Admin.alter_partition_reassignments
+    )
+    list_partition_reassignments = awaited(AdminCore.list_partition_reassignments, Admin.list_partition_reassignments)
+    elect_leaders = awaited(AdminCore.elect_leaders, Admin.elect_leaders)
+    describe_features = awaited(AdminCore.describe_features, Admin.describe_features)
+    update_features = awaited(AdminCore.update_features, Admin.update_features)
+    describe_acls = awaited(AdminCore.describe_acls, Admin.describe_acls)
+    create_acls = awaited(AdminCore.create_acls, Admin.create_acls)
+    delete_acls = awaited(AdminCore.delete_acls, Admin.delete_acls)
+    describe_user_scram_credentials = awaited(
+        AdminCore.describe_user_scram_credentials, Admin.describe_user_scram_credentials
+    )
+    alter_user_scram_credentials = awaited(AdminCore.alter_user_scram_credentials, Admin.alter_user_scram_credentials)
+    describe_client_quotas = awaited(AdminCore.describe_client_quotas, Admin.describe_client_quotas)
+    alter_client_quotas = awaited(AdminCore.alter_client_quotas, Admin.alter_client_quotas)
 
     def metrics(self) -> MetricValues:
         """What the client measures, whose calls these are: as `Admin.metrics`."""

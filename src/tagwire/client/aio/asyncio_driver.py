@@ -57,7 +57,7 @@ class AsyncioDriver(SocketDriver):
     def __init__(self, owner: str) -> None:
         super().__init__()
         try:
-            self.loop = asyncio.get_running_loop()
+            self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         except RuntimeError:
             raise TagwireError(f"{owner} is made where no event loop runs: make it inside of `async def`") from None
         self.hosted: Hosted | None = None

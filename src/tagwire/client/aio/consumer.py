@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
-import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.aio.asyncio_driver import AsyncioDriver
 from tagwire.client.aio.client import AsyncClient
-from tagwire.client.aio.core_task import CoreTask, stop_soon
-from tagwire.client.aio.owning import AsyncClientOwner
-from tagwire.client.aio.unclosed import unclosed
+from tagwire.client.aio.core_owner import AsyncCoreOwner
+from tagwire.client.aio.core_task import CoreTask
+from tagwire.client.client_core import security_apart
 from tagwire.client.config import Bootstrap
 from tagwire.client.consuming.consumer_commits import CommitCallback
 from tagwire.client.consuming.consumer_core import ConsumerCore
@@ -35,11 +32,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-# What a program that was interrupted still waits for its last commit, at the end of an `async with`.
-_LAST_SECOND: Final = 1.0
 
-
-class AsyncConsumer(AsyncClientOwner):
+class AsyncConsumer(AsyncCoreOwner):
     """Reads topics as a member of a group, or partitions that are assigned by hand, for one task at a time of an event
     loop. It does, takes and raises what `tagwire.client.Consumer` does; methods of a listener may be `async def`.
 
@@ -59,15 +53,14 @@ class AsyncConsumer(AsyncClientOwner):
     """
 
     def __init__(self, client: AsyncClient | Bootstrap, **options: Unpack[ConsumerOptions]) -> None:
-        super().__init__(client)
-        settings = settings_of(self._client.fetch_settings, self._client.consume_settings, options)
+        security, own = security_apart(options)
+        super().__init__(client, security)
+        settings = settings_of(self._client.fetch_settings, self._client.consume_settings, own)
         driver = AsyncioDriver(type(self).__name__)
         self._core = ConsumerCore(self._client._core.network.sibling(driver), settings)
-        self._task = task = CoreTask(self._core.work, self._core.tasks, driver, "consumer")
+        task = CoreTask(self._core.work, self._core.tasks, driver, "consumer")
         self._core.start(task)
-        self._is_closed = False
-        self._collected = weakref.finalize(self, stop_soon, task, driver)
-        self._collected.atexit = False
+        self._run_in(task, driver)
 
     # Subscription --------------------------------------------------------------------------------------------------
 
@@ -237,31 +230,7 @@ class AsyncConsumer(AsyncClientOwner):
     async def close(self, timeout: float = 30.0, *, leave: bool | None = None) -> None:
         """Commits, where that is automatic, tells the listener, leaves the group and ends the connections: as
         `Consumer.close`. Where it is cancelled, the connections end, and the group is told nothing more."""
-        if self._is_closed:
-            return
-        self._task.require_waitable()
-        try:
-            if not self._task.is_over:
-                await self._run(self._core.close(timeout, leaves=leave))
-        finally:
-            self._is_closed = True
-            self._task.stop()
-            await super().close()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_collected") and not self._is_closed:
-            told = unclosed(self, self._client._core.network.addresses)
-            warnings.warn(told, ResourceWarning, stacklevel=2, source=self)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        is_interrupted = error is not None and not isinstance(error, Exception)
-        try:
-            await self.close(_LAST_SECOND if is_interrupted else 30.0)
-        except TagwireError:
-            if error is None:
-                raise
+        await self._end(lambda: self._run(self._core.close(timeout, leaves=leave)))
 
     async def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
         try:

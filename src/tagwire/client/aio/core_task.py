@@ -40,7 +40,7 @@ class CoreTask:
         self._tasks = tasks
         self.driver = driver
         self._owner = owner
-        self._begun: set[asyncio.Future[Any]] = set()
+        self._begun: dict[asyncio.Future[Any], None] = {}  # in the order in which they began
         self._is_over = False
         self._failure: BaseException | None = None
         driver.hosted = self
@@ -57,6 +57,10 @@ class CoreTask:
     def wakeup(self) -> None:
         """Lets the work look for something to do."""
         self.driver.turn_soon()
+
+    async def aside(self, call: Callable[[], None]) -> None:
+        """Calls it in a thread, where it goes on if the task that waits is cancelled."""
+        await asyncio.to_thread(call)
 
     async def wait_for(self, is_ready: Callable[[], bool], until: float) -> None:
         """Waits until a step has made `is_ready` true, or until a time. Raises TagwireError: the work has ended."""
@@ -75,7 +79,7 @@ class CoreTask:
         if self._is_over:
             raise self._closed()
         future: asyncio.Future[Result] = self.driver.loop.create_future()
-        self._begun.add(future)
+        self._begun[future] = None
         core_step(self._tasks.start, future, function(), partial(self._settle, future))
         self.driver.turn_soon()
         late = self.driver.loop.call_later(max(deadline - self.driver.now(), 0.0) + _GRACE, self._expire, future)
@@ -84,7 +88,7 @@ class CoreTask:
         finally:
             late.cancel()
             if not outlives and future in self._begun:
-                self._begun.discard(future)
+                self._begun.pop(future, None)
                 self._tasks.stop(future)
 
     def step(self) -> float:
@@ -116,7 +120,7 @@ class CoreTask:
         self.driver.close()
 
     def _settle(self, future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
-        self._begun.discard(future)
+        self._begun.pop(future, None)
         if error is not None:
             _fail(future, error)
         elif not future.done():

@@ -22,7 +22,7 @@ class LoopCompletion(AbstractContextManager[object]):
         self.lock: AbstractContextManager[object] = threading.RLock()  # nothing that does nothing is faster to enter
         self._driver = driver
         self._loop = driver.loop
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.Future[None], None] = {}  # in the order in which they came
 
     def __enter__(self) -> LoopCompletion:
         return self
@@ -40,7 +40,7 @@ class LoopCompletion(AbstractContextManager[object]):
 
     def notify_all(self) -> None:
         """Some batches are complete."""
-        waiting, self._waiting = self._waiting, set()
+        waiting, self._waiting = self._waiting, {}
         if not self._driver.loop.is_closed():
             for future in waiting:
                 wake(future)
@@ -52,7 +52,7 @@ class LoopCompletion(AbstractContextManager[object]):
     async def changed(self, until: float) -> None:
         """Waits for that, or for a time of the driver's clock. Raises TagwireError in another loop."""
         future = self.future()
-        self._waiting.add(future)
+        self._waiting[future] = None
         late = None
         if until < NEVER:
             delay = max(until - self._driver.now(), 0.0)
@@ -60,7 +60,7 @@ class LoopCompletion(AbstractContextManager[object]):
         try:
             await future
         finally:
-            self._waiting.discard(future)
+            self._waiting.pop(future, None)
             if late is not None:
                 late.cancel()
 

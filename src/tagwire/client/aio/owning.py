@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from tagwire.client.aio.client import AsyncClient
 from tagwire.client.aio.unclosed import warn_unclosed
+from tagwire.client.client_core import no_security_beside
 from tagwire.client.config import Bootstrap
 
 
@@ -15,11 +17,19 @@ class AsyncClientOwner:
 
     Args:
         client: a client, or what one is made of: see `AsyncClient`.
+        security: `SecurityOptions` of the client that is made.
+
+    Raises:
+        ConfigError: one is wrong, or stands beside a client that has its own.
     """
 
-    def __init__(self, client: AsyncClient | Bootstrap) -> None:
+    def __init__(self, client: AsyncClient | Bootstrap, security: Mapping[str, Any]) -> None:
         self._owns_client = not isinstance(client, AsyncClient)
-        self._client = client if isinstance(client, AsyncClient) else AsyncClient(client)
+        if isinstance(client, AsyncClient):
+            no_security_beside(client, security)
+            self._client = client
+        else:
+            self._client = AsyncClient(client, **security)
         self._driver = self._client._driver
         if not self._owns_client:
             self._driver.require_loop()

@@ -5,44 +5,37 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-import warnings
-import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Unpack
 
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.aio.asyncio_driver import AsyncioDriver
 from tagwire.client.aio.client import AsyncClient
-from tagwire.client.aio.core_task import CoreTask, stop_soon
+from tagwire.client.aio.core_owner import AsyncCoreOwner
+from tagwire.client.aio.core_task import CoreTask
 from tagwire.client.aio.delivery import AsyncDelivery, AsyncRowsDelivery
 from tagwire.client.aio.loop_completion import LoopCompletion
-from tagwire.client.aio.owning import AsyncClientOwner
-from tagwire.client.aio.unclosed import unclosed
+from tagwire.client.client_core import security_apart
 from tagwire.client.config import Bootstrap, seconds
 from tagwire.client.metadata import PartitionMetadata
 from tagwire.client.metrics import MetricValues
-from tagwire.client.producing.producer_core import GivenHeaders, ProducerCore
+from tagwire.client.producing.producer_core import GivenHeaders, GivenValue, ProducerCore
 from tagwire.client.producing.producer_id import ProducerIdentity
 from tagwire.client.producing.record_accumulator import RecordAccumulator
 from tagwire.client.producing.settings import ProducerOptions, settings_of
 from tagwire.client.producing.transaction_manager import GroupMetadata
-from tagwire.errors import TagwireError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-# What a program that was interrupted still waits for its records, at the end of an `async with`.
-_LAST_SECOND: Final = 1.0
 
 # After as many calls of `send` while something is to be sent, the loop gets a turn: a task that sends and sends, and
 # finds room, would keep it from everybody.
 _SENDS_BEFORE_A_TURN: Final = 500
 
 
-class AsyncProducer(AsyncClientOwner):
+class AsyncProducer(AsyncCoreOwner):
     """Sends records, in batches, beside the tasks of one event loop, any number of which may share it. It does, takes
     and raises what `tagwire.client.Producer` does.
 
@@ -70,8 +63,9 @@ class AsyncProducer(AsyncClientOwner):
     """
 
     def __init__(self, client: AsyncClient | Bootstrap, **options: Unpack[ProducerOptions]) -> None:
-        super().__init__(client)
-        settings, encoding = settings_of(self._client.produce_settings, options)
+        security, own = security_apart(options)
+        super().__init__(client, security)
+        settings, encoding = settings_of(self._client.produce_settings, own)
         driver = AsyncioDriver(type(self).__name__)
         completion = LoopCompletion(driver)
         accumulator = RecordAccumulator(settings, completion, driver.now, driver.turn_soon, AsyncDelivery)
@@ -79,17 +73,15 @@ class AsyncProducer(AsyncClientOwner):
         self._core = ProducerCore(network, settings, encoding, accumulator, threading.RLock())
         self._sends = 0
         self._core_driver = driver
-        self._task = task = CoreTask(self._core.sender, self._core.tasks, driver, "producer")
+        task = CoreTask(self._core.sender, self._core.tasks, driver, "producer")
         self._core.start(task)
-        self._is_closed = False
-        self._collected = weakref.finalize(self, stop_soon, task, driver)
-        self._collected.atexit = False
+        self._run_in(task, driver)
 
     async def send(
         self,
         topic: str,
-        value: bytes | None,
-        key: bytes | None = None,
+        value: GivenValue,
+        key: GivenValue = None,
         headers: GivenHeaders = (),
         timestamp: int | None = None,
         partition: int | None = None,
@@ -158,28 +150,7 @@ class AsyncProducer(AsyncClientOwner):
         """Flushes, and closes the connections; also where it is cancelled: what is not delivered by then is failed.
         Takes and raises what `Producer.close` does."""
         seconds("timeout", timeout)
-        self._task.require_waitable()
-        self._is_closed = True
-        try:
-            await self._core.close(timeout, abort=abort)
-        finally:
-            self._task.stop()
-            await super().close()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_collected") and not self._is_closed:
-            told = unclosed(self, self._client._core.network.addresses)
-            warnings.warn(told, ResourceWarning, stacklevel=2, source=self)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        is_interrupted = error is not None and not isinstance(error, Exception)
-        try:
-            await self.close(_LAST_SECOND if is_interrupted else None)
-        except TagwireError:
-            if error is None:
-                raise
+        await self._end(lambda: self._core.close(timeout, abort=abort))
 
     # Transactions --------------------------------------------------------------------------------------------------
 

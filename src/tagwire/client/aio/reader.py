@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
@@ -11,9 +12,12 @@ from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.aio.client import AsyncClient
 from tagwire.client.aio.owning import AsyncClientOwner
 from tagwire.client.aio.unclosed import warn_unclosed
-from tagwire.client.config import Bootstrap, of_type
+from tagwire.client.client_core import security_apart
+from tagwire.client.config import Bootstrap
+from tagwire.client.decoded_values import Undecoded
 from tagwire.client.metrics import MetricValues
 from tagwire.client.offset_ranges import EndOffsets, Lag, Position, StartOffsets
+from tagwire.client.option_types import of_type
 from tagwire.client.reader_core import ReaderCore
 from tagwire.client.reader_settings import ReaderOptions, settings_of
 from tagwire.client.reading import BatchReading, RecordReading
@@ -45,7 +49,7 @@ class AsyncReader(AsyncClientOwner):
 
     A read that is cancelled, or whose `asyncio.timeout` is up, loses nothing: the next one gives what it would have
     given. The partitions are looked up on entering, or with the first call that is awaited. Decoding runs in the loop,
-    between its turns: a batch at a time.
+    between its turns: a batch at a time; what goes by a schema, which may wait for its registry, in a thread beside it.
 
     Args:
         client: a client, which stays open, and whose connections are not used, so that fetches which wait hold up no
@@ -66,8 +70,9 @@ class AsyncReader(AsyncClientOwner):
         **options: Unpack[ReaderOptions],
     ) -> None:
         of_type("stop_at_end", stop_at_end, bool, "True or False")
-        super().__init__(client)
-        fetch, decoding = settings_of(self._client.fetch_settings, options, _OWN)
+        security, own = security_apart(options)
+        super().__init__(client, security)
+        fetch, decoding = settings_of(self._client.fetch_settings, own, _OWN)
         self._bounds = starts, end_offsets, stop_at_end
         self._network = self._client._core.network.sibling(self._driver)
         self._core = ReaderCore(self._network, fetch, decoding)
@@ -156,7 +161,11 @@ class AsyncReader(AsyncClientOwner):
             raise TagwireError("another task reads from this reader now; each task makes its own")
         self._is_read = True
         try:
-            return await self._run(begin)
+            while True:
+                try:
+                    return await self._run(begin)
+                except Undecoded as due:
+                    await asyncio.to_thread(due.call)
         finally:
             self._is_read = False
 
@@ -180,12 +189,20 @@ class AsyncRecords:
         return self
 
     async def __anext__(self) -> Record:
-        while (record := next(self._there, None)) is None:
+        while True:
+            try:
+                record = next(self._there, None)
+            except Undecoded as due:
+                await asyncio.to_thread(due.call)
+                assert self._reading is not None
+                self._there = self._reading.there()
+                continue
+            if record is not None:
+                return record
             there = await self._reader._read(self._next)
             if there is None:
                 raise StopAsyncIteration
             self._there = there
-        return record
 
     async def _next(self) -> Iterator[Record] | None:
         if self._reading is None:

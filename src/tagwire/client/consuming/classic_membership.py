@@ -93,9 +93,12 @@ class ClassicMembership:
         self._handler = handler
         self._topics = TopicWatch(network, settings)
         self._generation = Generation()
+        self._metadata = self._member()
+        self._incarnation = object()
         self._joined_topics: frozenset[str] = frozenset()
         self._rejoin_reason = ""
         self._is_rejoin_needed = True
+        self._revoked_in = -1  # the generation in which partitions were given up, for others to have in the next
         self._is_rebalancing = False
         self._is_leaving = False
         self._is_stale = True  # the user has not polled for too long, or not yet
@@ -110,8 +113,11 @@ class ClassicMembership:
 
     @property
     def metadata(self) -> GroupMetadata:
-        generation = self._generation
-        return GroupMetadata(self._settings.group, generation.id, generation.member_id, self._settings.instance_id)
+        return self._metadata
+
+    @property
+    def incarnation(self) -> object:
+        return self._incarnation
 
     @property
     def is_rebalancing(self) -> bool:
@@ -147,7 +153,7 @@ class ClassicMembership:
         raise KafkaError(Error.REBALANCE_IN_PROGRESS, f"{what}, and nothing can be committed until it has joined")
 
     def commit_refused(self, error: KafkaError, sent: GroupMetadata) -> bool:
-        if sent == self.metadata and error.error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
+        if sent == self._member() and error.error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
             self._reset(f"OffsetCommit: {error.error.name}", keeps_id=error.error is Error.ILLEGAL_GENERATION)
         return False
 
@@ -172,10 +178,14 @@ class ClassicMembership:
 
     # The membership ------------------------------------------------------------------------------------------------
 
+    def _member(self) -> GroupMetadata:
+        generation = self._generation
+        return GroupMetadata(self._settings.group, generation.id, generation.member_id, self._settings.instance_id)
+
     def _reset(self, reason: str, *, keeps_id: bool) -> None:
         """The generation holds no more, and what is owned is lost. The id may still be one that the group has."""
         logger.info("group %r: generation %d holds no more: %s", self._settings.group, self._generation.id, reason)
-        self.state = MemberState.UNJOINED
+        self.state, self._incarnation = MemberState.UNJOINED, object()
         self._generation = Generation(member_id=self._generation.member_id if keeps_id else "")
         self._is_rejoin_needed, self._rejoin_reason = True, reason
 
@@ -382,7 +392,7 @@ class ClassicMembership:
                 self._reset(f"SyncGroup: {error.error.name}", keeps_id=error.error is Error.ILLEGAL_GENERATION)
             raise error
         assignment = requests.synced_assignment(synced, generation, group)
-        now, self.state = self._network.now(), MemberState.STABLE
+        now, self.state, self._metadata = self._network.now(), MemberState.STABLE, self._member()
         self.metrics.synced(now - began)
         self.metrics.rebalanced(now - self._rebalanced_from)
         self._rebalanced_from = None
@@ -418,7 +428,12 @@ class ClassicMembership:
         self._topics.add(frozenset(partition.topic for partition in partitions))
         self._joined_topics |= {partition.topic for partition in partitions}
         owned = self._handler.owned
+        if generation.id == self._revoked_in:
+            # A static member that went meanwhile is given its old assignment back; what it gave up is nobody's.
+            self._revoked_in = -1
+            self.request_rejoin("need to revoke partitions and re-join")
         if revoked := owned - partitions:
+            self._revoked_in = generation.id
             await self._handler.revoke(revoked)
             self.request_rejoin("need to revoke partitions and re-join")
         if self._generation is not generation:

@@ -8,14 +8,22 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from tagwire import messages
 from tagwire.client.admin.api_driver import by_topic
-from tagwire.client.admin.group_offsets import NO_OFFSET, OffsetAndMetadata, OffsetsOfTopic, check_told
+from tagwire.client.admin.group_offsets import (
+    NO_OFFSET,
+    OffsetAndMetadata,
+    OffsetsOfTopic,
+    check_told,
+    topics_to_commit,
+)
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.consuming.group_coordinator import GroupCoordinator
 from tagwire.client.consuming.membership import Membership
+from tagwire.client.consuming.pending_commit import PendingCommit
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.transaction_manager import GroupMetadata
 from tagwire.client.scheduling import Wait, sleep
@@ -65,24 +73,28 @@ class OffsetCommits:
         self._membership = membership
         self._turns: deque[object] = deque()  # of commits, in the order in which they were asked for
 
-    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float) -> None:
-        """Commits. What may succeed later is tried again until the deadline.
+    async def commit(self, pending: PendingCommit, deadline: float) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """Commits, and gives what was committed. What may succeed later is tried again until the deadline.
 
         Raises:
-            CommitFailedError: the consumer is no member of the group, or the group rebalances.
+            CommitFailedError: the consumer is no member of the group, the group rebalances, or a partition was lost
+                while the commit waited.
             KafkaError: naming the partition. RequestTimeoutError, ConnectError, ...: no coordinator.
         """
-        if not offsets:
-            return
+        if not pending.offsets:
+            return {}
         async with self._turn(deadline):
             retry = self._network.retry(deadline)
             while True:
                 sent = self._member()
+                offsets = pending.owned()
+                if not offsets:
+                    return {}
                 refused: dict[TopicPartition, int] = {}
                 try:
                     await self._group_coordinator().send(
-                        lambda _, sent=sent: _commit_request(sent, offsets),  # type: ignore[misc]
-                        lambda response, refused=refused: self._codes(response, offsets, refused),  # type: ignore[misc]
+                        partial(_commit_request, sent, offsets),
+                        partial(self._codes, offsets, refused),
                         deadline,
                         f"commit of group {self._group!r}",
                         highest=_HIGHEST,
@@ -93,7 +105,11 @@ class OffsetCommits:
                         await sleep(retry.pause_until(_named(error, refused), anyway=True))
                         continue
                     raise _named(error, refused) from error
-                return
+                return offsets
+
+    async def finish(self, deadline: float) -> None:
+        """Waits until the commits that have begun are done, or the deadline is over."""
+        await Wait(lambda: not self._turns, deadline)
 
     async def committed(
         self, partitions: Collection[TopicPartition], deadline: float
@@ -144,9 +160,9 @@ class OffsetCommits:
 
     def _codes(
         self,
-        response: messages.OffsetCommitResponse,
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         refused: dict[TopicPartition, int],
+        response: messages.OffsetCommitResponse,
     ) -> list[int]:
         """The error codes of a response. Raises RemoteProtocolError where it is about other partitions."""
         refused.clear()
@@ -167,7 +183,7 @@ class OffsetCommits:
     ) -> messages.OffsetFetchRequest:
         kind = messages.OffsetFetchRequest
         version = connection.version(kind.api_key, _HIGHEST)
-        listed = sorted(by_topic(wanted).items())
+        listed = by_topic(sorted(wanted)).items()  # in one order, whatever strings hash to
         if version < OFFSET_FETCH_GROUPS:
             return kind(
                 group_id=self._group,
@@ -206,29 +222,14 @@ class OffsetCommits:
 
 
 def _commit_request(
-    sent: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    sent: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], _: BrokerConnection
 ) -> messages.OffsetCommitRequest:
-    kind = messages.OffsetCommitRequest
-    return kind(
+    return messages.OffsetCommitRequest(
         group_id=sent.group,
         generation_id_or_member_epoch=sent.generation,
         member_id=sent.member_id,
         group_instance_id=sent.instance_id,
-        topics=[
-            kind.OffsetCommitRequestTopic(
-                name=topic,
-                partitions=[
-                    kind.OffsetCommitRequestPartition(
-                        partition_index=index,
-                        committed_offset=offsets[TopicPartition(topic, index)].offset,
-                        committed_leader_epoch=offsets[TopicPartition(topic, index)].leader_epoch,
-                        committed_metadata=offsets[TopicPartition(topic, index)].metadata,
-                    )
-                    for index in indexes
-                ],
-            )
-            for topic, indexes in by_topic(offsets).items()
-        ],
+        topics=topics_to_commit(offsets),
     )
 
 

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import threading
-import warnings
-import weakref
 from collections.abc import Coroutine, Iterator, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.blocking_driver import BlockingDriver
 from tagwire.client.client import Client
+from tagwire.client.client_core import security_apart
 from tagwire.client.config import Bootstrap
 from tagwire.client.consuming.consumer_commits import CommitCallback
 from tagwire.client.consuming.consumer_core import ConsumerCore
 from tagwire.client.consuming.consumer_settings import ConsumerOptions, settings_of
 from tagwire.client.consuming.listener import RebalanceListener
+from tagwire.client.core_owner import CoreOwner
 from tagwire.client.core_thread import CoreThread
 from tagwire.client.metadata import PartitionMetadata
 from tagwire.client.metrics import MetricValues
 from tagwire.client.offset_ranges import Lag, Position
 from tagwire.client.offset_spec import OffsetSpec
-from tagwire.client.owning import ClientOwner
 from tagwire.client.producing.transaction_manager import GroupMetadata
 from tagwire.client.scheduling import completed
-from tagwire.client.unclosed import unclosed
 from tagwire.errors import TagwireError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.records import Record
@@ -36,11 +33,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-# What a program that was interrupted still waits for its last commit, at the end of a `with`.
-_LAST_SECOND: Final = 1.0
 
-
-class Consumer(ClientOwner):
+class Consumer(CoreOwner):
     """Reads topics as a member of a group, or partitions that are assigned by hand. For one thread, which may change.
 
     Members of a group share the partitions of their topics. A thread of the consumer's own fetches ahead, keeps the
@@ -77,27 +71,29 @@ class Consumer(ClientOwner):
         exclude_internal_topics: whether a pattern matches none of the cluster's own. allow_auto_create: whether brokers
             may create a topic that is missing.
         max_wait_ms, min_bytes, max_bytes, max_partition_bytes, isolation, dialect, register, columns, timestamp_unit,
-            batch_rows, batch_bytes, max_decompressed, rack, metadata_max_age: as of a `Reader`.
+            batch_rows, batch_bytes, max_decompressed, rack, metadata_max_age, value_format, key_format,
+            schema_registry, bad_values: as of a `Reader`.
             What is left out or None, up to here, is as the client is set up.
         interceptors: each sees every record after it is decoded, and may give another. One that raises is logged, and
             the record goes on as it was. One with a method `on_commit` is told offsets that were committed.
         header_serdes: what makes header values objects, before interceptors see them.
+        security_protocol, ssl_cafile, sasl_mechanism, ...: the attributes of `tagwire.client.Security`, for the client
+            that is made of addresses.
 
     Raises:
         ConfigError: an option is wrong, or two contradict each other.
     """
 
     def __init__(self, client: Client | Bootstrap, **options: Unpack[ConsumerOptions]) -> None:
-        super().__init__(client)
-        settings = settings_of(self._client.fetch_settings, self._client.consume_settings, options)
+        security, own = security_apart(options)
+        super().__init__(client, security)
+        settings = settings_of(self._client.fetch_settings, self._client.consume_settings, own)
         driver = BlockingDriver()
         self._core = ConsumerCore(self._network.core.sibling(driver), settings)
-        self._thread = thread = CoreThread(self._core.work, self._core.tasks, driver, "consumer")
+        thread = CoreThread(self._core.work, self._core.tasks, driver, "consumer")
         self._core.start(thread)
         self._core.work.on_news = thread.notify
-        self._is_closed = False
-        self._collected = weakref.finalize(self, thread.stop, wait=False)
-        self._collected.atexit = False
+        self._run_in(thread)
 
     # Subscription --------------------------------------------------------------------------------------------------
 
@@ -175,6 +171,7 @@ class Consumer(ClientOwner):
             ConsumerStateError: nothing is subscribed to or assigned. WakeupError: `wakeup` was called.
             NoOffsetError: nothing says where to begin. KafkaError: what the group or a partition is refused for.
             CorruptRecordError: a batch is broken; `seek` goes beyond it. DecodeError: a header's deserializer raised.
+            DecodeError: a value or key is not what its schema says; the text names it. SchemaRegistryError.
             What a listener or a callback raises, after all of them were called.
         """
         return self._giving(self._core.poll(timeout))
@@ -335,35 +332,20 @@ class Consumer(ClientOwner):
         Raises:
             What the listener raises.
         """
-        if self._is_closed:
-            return
-        try:
-            if not self._thread.is_over and self._thread.is_of_this_process:
-                self._run(self._core.close(timeout, leaves=leave))
-        finally:
-            self._is_closed = True
-            self._thread.stop()
-            super().close()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_collected") and not self._is_closed and self._thread.is_of_this_process:
-            told = unclosed(self, self._network.core.addresses)
-            warnings.warn(told, ResourceWarning, stacklevel=2, source=self)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        is_interrupted = error is not None and not isinstance(error, Exception)
-        try:
-            self.close(_LAST_SECOND if is_interrupted else 30.0)
-        except TagwireError:
-            if error is None:
-                raise
+        self._end(lambda: self._exclusively(self._core.close(timeout, leaves=leave)))
 
     # Parts ---------------------------------------------------------------------------------------------------------
 
     def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
-        return completed(self._core.exclusively(threading.get_ident(), call))
+        try:
+            self._thread.require_process()
+        except TagwireError:
+            call.close()
+            raise
+        return completed(self._exclusively(call))
+
+    def _exclusively(self, call: Coroutine[Any, Any, Result]) -> Coroutine[Any, Any, Result]:
+        return self._core.exclusively(threading.get_ident(), call)
 
     def _giving(self, call: Coroutine[Any, Any, Result]) -> Result:
         """A call that gives records; where it is interrupted, as by Ctrl-C, what it took is given by the next one."""

@@ -13,6 +13,7 @@ from tagwire.client.consuming.commits import OffsetCommits
 from tagwire.client.consuming.consumer_settings import ConsumerSettings
 from tagwire.client.consuming.group_coordinator import GroupCoordinator
 from tagwire.client.consuming.membership import Membership
+from tagwire.client.consuming.pending_commit import PendingCommit
 from tagwire.client.consuming.subscription_state import SubscriptionState
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.scheduling import Tasks, sleep
@@ -46,7 +47,7 @@ class ConsumerCommits:
         membership: Callable[[], Membership | None],
     ) -> None:
         self.done: deque[Callable[[], object]] = deque()
-        self._wanted: deque[tuple[Mapping[TopicPartition, OffsetAndMetadata], CommitCallback | None]] = deque()
+        self._wanted: deque[tuple[PendingCommit, CommitCallback | None]] = deque()
         self._network = network
         self._tasks = tasks
         self._settings = settings
@@ -68,9 +69,9 @@ class ConsumerCommits:
     def begin(self) -> None:
         """Begins the commits that are to be done beside."""
         while self._wanted:
-            offsets, callback = self._wanted.popleft()
-            work = self._commit(offsets, self._network.deadline())
-            self._tasks.start(object(), work, partial(self._end, offsets, callback))
+            pending, callback = self._wanted.popleft()
+            work = self._commit(pending, self._network.deadline())
+            self._tasks.start(object(), work, partial(self._end, pending.offsets, callback))
 
     def close(self) -> None:
         """Closes connections."""
@@ -81,18 +82,18 @@ class ConsumerCommits:
         """Commits, after what was to be committed before. Raises as `OffsetCommits.commit`, and ConsumerStateError
         without a group."""
         self.begin()
-        await self._commit(offsets, deadline)
+        await self._commit(self._pending(offsets), deadline)
 
     async def commit_consumed(self, deadline: float) -> None:
-        """Commits what the application is done with and is not committed. Raises as `commit`."""
-        await self.commit(
-            {
-                partition: OffsetAndMetadata(*one.consumed)
-                for partition, one in self._subscription.assigned.items()
-                if one.consumed is not None and not one.is_lost and one.consumed.offset != one.committed
-            },
-            deadline,
-        )
+        """Commits what the application is done with and is not committed, as far as it is the consumer's still when
+        its turn comes. Raises as `commit`."""
+        self.begin()
+        consumed = {
+            partition: OffsetAndMetadata(*one.consumed)
+            for partition, one in self._subscription.assigned.items()
+            if one.consumed is not None and not one.is_lost and one.consumed.offset != one.committed
+        }
+        await self._commit(self._pending(consumed, is_automatic=True), deadline)
 
     def commit_later(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], callback: CommitCallback | None
@@ -100,7 +101,14 @@ class ConsumerCommits:
         """Has the next step begin a commit. The application calls this itself. Raises ConsumerStateError without a
         group."""
         self._group_commits()
-        self._wanted.append((offsets, callback))
+        self._wanted.append((self._pending(offsets), callback))
+
+    async def finish(self, deadline: float) -> None:
+        """Waits until all that were asked for are done, or the deadline is over: whoever leaves the group cannot
+        commit any more."""
+        self.begin()
+        if self._commits is not None:
+            await self._commits.finish(deadline)
 
     async def commit_now_and_then(self) -> None:
         """Commits what is consumed every `auto_commit_interval` seconds, for ever."""
@@ -120,18 +128,21 @@ class ConsumerCommits:
         named = arguments.topics_or_partitions("partitions", partitions)
         return await commits.committed(await partitions_of(self._network, named, deadline), deadline)
 
-    async def _commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float) -> None:
+    def _pending(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, is_automatic: bool = False
+    ) -> PendingCommit:
+        return PendingCommit(offsets, self._subscription, self._membership, is_automatic=is_automatic)
+
+    async def _commit(self, pending: PendingCommit, deadline: float) -> None:
         began = self._network.now()
-        await self._group_commits().commit(offsets, deadline)
-        if not offsets:
+        committed = await self._group_commits().commit(pending, deadline)
+        if not committed:
             return
         if (membership := self._membership()) is not None:
             membership.metrics.committed(self._network.now() - began)
-        for partition, committed in offsets.items():
-            if (one := self._subscription.assigned.get(partition)) is not None:
-                one.committed = committed.offset
+        pending.note_committed(committed)
         for on_commit in self._settings.on_commit:
-            self.done.append(partial(on_commit, offsets))
+            self.done.append(partial(on_commit, committed))
 
     def _end(
         self,

@@ -21,6 +21,7 @@ from tagwire.client.consuming.consumer_work import ConsumerWork
 from tagwire.client.consuming.given_records import GivenRecords
 from tagwire.client.consuming.listener import RebalanceEvent, RebalanceKind, RebalanceListener
 from tagwire.client.core_host import CoreHost
+from tagwire.client.decoded_values import Undecoded
 from tagwire.client.fetch_positions import UNKNOWN
 from tagwire.client.metadata import PartitionMetadata
 from tagwire.client.metrics import MetricValues
@@ -223,6 +224,9 @@ class ConsumerCore:
                 raise WakeupError("wakeup() was called")
             try:
                 found = take(now) if self.work.is_member else None
+            except Undecoded as due:
+                await self._host.aside(due.call)
+                continue
             except TagwireError:
                 self._host.wakeup()  # of a partition whose error is taken, more may be fetched
                 raise

@@ -19,7 +19,6 @@ from tagwire.client.consuming.group_coordinator import GroupCoordinator
 from tagwire.client.consuming.group_settings import GroupSettings
 from tagwire.client.consuming.heartbeat_fields import (
     JOINING,
-    PATTERN_VERSION,
     HeartbeatFields,
     PartitionsById,
     check_response,
@@ -41,6 +40,7 @@ from tagwire.errors import (
     UnsupportedVersionError,
 )
 from tagwire.partitions import TopicPartition
+from tagwire.rpc.version_gates import CONSUMER_GROUP_HEARTBEAT_PATTERN
 from tagwire.spec.api_keys import ApiKey
 
 logger = logging.getLogger("tagwire.client")
@@ -72,6 +72,7 @@ class ConsumerMembership:
         self.metrics = CoordinatorMetrics(network.metrics, lambda: len(handler.owned))
         self.member_id = base64.urlsafe_b64encode(network.driver.random.randbytes(16)).decode().rstrip("=")
         self.epoch = JOINING
+        self._held_epoch = -1  # the last of the member's
         self._network = network
         self._settings = settings
         self._handler = handler
@@ -96,8 +97,11 @@ class ConsumerMembership:
 
     @property
     def metadata(self) -> GroupMetadata:
-        epoch = self.epoch if self.epoch > 0 else -1
-        return GroupMetadata(self._settings.group, epoch, self.member_id, self._settings.instance_id)
+        return GroupMetadata(self._settings.group, self._held_epoch, self.member_id, self._settings.instance_id)
+
+    @property
+    def incarnation(self) -> object:
+        return self._joined
 
     @property
     def is_rebalancing(self) -> bool:
@@ -233,7 +237,7 @@ class ConsumerMembership:
         if epoch != JOINING:  # the coordinator knows the member still
             self._failures = 0
         self.metrics.heartbeat(self._network.now() - sent_at)
-        self.epoch = response.member_epoch
+        self.epoch = self._held_epoch = response.member_epoch
         if assigned is not None:
             self._target = assigned
         # A coordinator that need not be heard of for longer than a rebalance may take has lost a digit.
@@ -245,11 +249,11 @@ class ConsumerMembership:
             version = connection.version(ApiKey.CONSUMER_GROUP_HEARTBEAT)
         except UnsupportedVersionError as error:
             raise UnsupportedVersionError(f"group {self._settings.group!r}: {NOT_SERVED} ({error})") from None
-        if self._pattern is not None and version < PATTERN_VERSION:
+        if self._pattern is not None and version < CONSUMER_GROUP_HEARTBEAT_PATTERN:
             raise UnsupportedVersionError(
                 f"group {self._settings.group!r}: {connection.broker} takes no pattern with group.protocol=consumer, "
-                f"which needs ConsumerGroupHeartbeat v{PATTERN_VERSION} (Kafka 4.0): set group.protocol=classic, or "
-                "subscribe to topics by their names"
+                f"which needs ConsumerGroupHeartbeat v{CONSUMER_GROUP_HEARTBEAT_PATTERN} (Kafka 4.0): "
+                "set group.protocol=classic, or subscribe to topics by their names"
             )
         self.metrics.heartbeat_sent()
         return self._fields.request(self.epoch, self._topics, self._pattern, self._current or {})

@@ -336,8 +336,9 @@ class ConsumerWork:
         Args:
             leaves: whether the group is told; None as the membership does.
         """
-        membership, self._membership = self._membership, None
         self._release(list(self.subscription.assigned))
+        await self.commits.finish(deadline)
+        membership, self._membership = self._membership, None
         self.subscription.unsubscribe()
         if membership is not None:
             await membership.leave(deadline, reason, leaves=leaves)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from tagwire.client.consuming.consumer_settings import ConsumerSettings
 from tagwire.client.consuming.consumer_work import ConsumerWork
 from tagwire.client.consuming.subscription_state import AssignedPartition
-from tagwire.client.fetch_collector import FetchCollector, decoder_of
+from tagwire.client.fetch_collector import FetchCollector
 from tagwire.client.fetch_positions import UNKNOWN, GivenPosition
+from tagwire.client.record_decoder import decoder_of
 from tagwire.errors import TagwireError
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
@@ -33,7 +34,8 @@ class GivenRecords:
         self.gathered: list[Record] = []
         self._subscription = work.subscription
         self._collector = FetchCollector(work.fetched, settings.decoding)
-        self._decoder = decoder_of(settings.interceptors, settings.header_serdes)
+        self._decoder = decoder_of(settings.interceptors, settings.header_serdes, self._collector.values)
+        self._changes = bool(settings.interceptors) or settings.header_serdes is not None
         self._read: list[Record] = []  # one after the other
         self._reader: Iterator[Record] = iter(self._read)
         self._error: TagwireError | None = None
@@ -56,7 +58,7 @@ class GivenRecords:
     @property
     def makes_records(self) -> bool:
         """Whether records are made of those that were read, which need not tell where they come from."""
-        return self._decoder is not None
+        return self._changes
 
     @property
     def holds_back(self) -> bool:

@@ -20,9 +20,6 @@ JOINING: Final = 0
 LEAVING: Final = -1
 LEAVING_STATIC: Final = -2
 
-# From this version on a pattern can be told (and the member makes its own id, which earlier ones take as well).
-PATTERN_VERSION: Final = 1
-
 PartitionsById: TypeAlias = Mapping[UUID, frozenset[int]]
 
 

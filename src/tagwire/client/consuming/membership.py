@@ -53,7 +53,13 @@ class Membership(Protocol):
 
     @property
     def metadata(self) -> GroupMetadata:
-        """The group and the member: its generation or member epoch, -1 while it is in no group."""
+        """The group, and the member as which the consumer came by what it has. Once that membership has ended its
+        generation or member epoch stays until the next begins: with -1 a coordinator would take offsets of a
+        transaction as of nobody's, and would not find out that the partitions are another's by now."""
+
+    @property
+    def incarnation(self) -> object:
+        """Another object each time that the membership has ended: partitions may have been others' meanwhile."""
 
     @property
     def is_rebalancing(self) -> bool:

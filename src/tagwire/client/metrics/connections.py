@@ -45,6 +45,15 @@ class ConnectionMetrics:
         self._refused = metrics.sensor(
             GROUP, count_rate="failed-authentication-rate", count="failed-authentication-total"
         )
+        self._reauthenticated = metrics.sensor(
+            GROUP, count_rate="successful-reauthentication-rate", count="successful-reauthentication-total"
+        )
+        self._not_reauthenticated = metrics.sensor(
+            GROUP, count_rate="failed-reauthentication-rate", count="failed-reauthentication-total"
+        )
+        self._reauthentication = metrics.sensor(
+            GROUP, avg="reauthentication-latency-avg", max="reauthentication-latency-max"
+        )
         metrics.gauge(GROUP, "connection-count", lambda: float(self._created.count - self._closed.count))
 
     def created(self) -> None:
@@ -62,6 +71,15 @@ class ConnectionMetrics:
     def refused(self) -> None:
         """A broker refused the credentials."""
         self._refused.record()
+
+    def reauthenticated(self, seconds: float) -> None:
+        """A session was renewed, and took so long (KIP-368)."""
+        self._reauthenticated.record()
+        self._reauthentication.record(seconds * 1000)
+
+    def not_reauthenticated(self) -> None:
+        """A session could not be renewed."""
+        self._not_reauthenticated.record()
 
     def requested(self, node: int, size: int) -> None:
         """A request of so many bytes is on its way."""

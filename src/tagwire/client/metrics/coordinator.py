@@ -54,15 +54,15 @@ class CoordinatorMetrics:
         self._heartbeats.record(seconds * 1000)
 
     def joined(self, seconds: float) -> None:
-        """JoinGroup was answered after so long."""
+        """JoinGroup had its response after so long."""
         self._joins.record(seconds * 1000)
 
     def synced(self, seconds: float) -> None:
-        """SyncGroup was answered after so long."""
+        """SyncGroup had its response after so long."""
         self._syncs.record(seconds * 1000)
 
     def committed(self, seconds: float) -> None:
-        """OffsetCommit was answered after so long."""
+        """OffsetCommit had its response after so long."""
         self._commits.record(seconds * 1000)
 
     def rebalanced(self, seconds: float) -> None:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from tagwire.client import process
+
 
 class BatchCompletion(threading.Condition):
     """Notified whenever a batch is complete: see `Completion`.
@@ -21,6 +23,12 @@ class BatchCompletion(threading.Condition):
         super().__init__(lock)
         self.lock: AbstractContextManager[object] = lock
         self.require_waitable = require_waitable
+        self._made_in = process.current
+
+    def __enter__(self) -> bool:
+        """Takes the lock. Raises TagwireError in a process that was forked off, where nobody may be to let go of it."""
+        process.require(self._made_in, "producer")
+        return super().__enter__()
 
     def block(self, until: float) -> None:
         """Lets go until it is notified, or until a time (`time.monotonic` seconds), while the thread waits.

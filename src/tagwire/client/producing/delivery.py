@@ -65,8 +65,9 @@ def _wait_until_done(batches: Sequence[ProducerBatch], timeout: float | None) ->
     seconds("timeout", timeout)
     deadline = NEVER if timeout is None else time.monotonic() + timeout
     for batch in batches:
-        if not all(leaf.is_done for leaf in batch.leaves()):
-            batch.completion.require_waitable()
+        if all(leaf.is_done for leaf in batch.leaves()):
+            continue
+        batch.completion.require_waitable()
         with batch.completion:
             while not all(leaf.is_done for leaf in batch.leaves()):
                 if time.monotonic() >= deadline:

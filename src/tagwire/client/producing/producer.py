@@ -4,41 +4,34 @@ from __future__ import annotations
 
 import threading
 import time
-import warnings
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.blocking_driver import BlockingDriver
 from tagwire.client.client import Client
+from tagwire.client.client_core import security_apart
 from tagwire.client.config import Bootstrap, seconds
+from tagwire.client.core_owner import CoreOwner
 from tagwire.client.core_thread import CoreThread
 from tagwire.client.metadata import PartitionMetadata
 from tagwire.client.metrics import MetricValues
-from tagwire.client.owning import ClientOwner
 from tagwire.client.producing.blocking_completion import BatchCompletion
 from tagwire.client.producing.delivery import Delivery, RowsDelivery
-from tagwire.client.producing.producer_core import GivenHeaders, ProducerCore
+from tagwire.client.producing.producer_core import GivenHeaders, GivenValue, ProducerCore
 from tagwire.client.producing.producer_id import ProducerIdentity
 from tagwire.client.producing.record_accumulator import RecordAccumulator
 from tagwire.client.producing.settings import ProducerOptions, settings_of
 from tagwire.client.producing.transaction_manager import GroupMetadata
 from tagwire.client.scheduling import completed
-from tagwire.client.unclosed import unclosed
-from tagwire.errors import TagwireError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# What a program that was interrupted still waits for its records, at the end of a `with`.
-_LAST_SECOND: Final = 1.0
 
-
-class Producer(ClientOwner):
+class Producer(CoreOwner):
     """Sends records, in batches, from a thread of its own; it may be used by many threads of the process that made it.
 
     A record is sent when its batch is full, `linger` after the batch was begun, or on `flush` and `close`. The order of
@@ -90,6 +83,11 @@ class Producer(ClientOwner):
             record. One that raises is logged, and the record goes on as it was before it.
         header_serdes: what makes header values, also those of interceptors, bytes.
         register: with that dialect, what knows header keys by name: then they may be names too, of interceptors also.
+        security_protocol, ssl_cafile, sasl_mechanism, ...: the attributes of `tagwire.client.Security`, for the client
+            that is made of addresses.
+        value_format, key_format, schema_registry: as of a `Reader`: `send` takes what Python has for the schema's type,
+            such as a dict for a record, and `send_arrow` columns of its type, instead of bytes. They are written by the
+            newest schema of the topic's subject, or by one that is given.
 
     Raises:
         ConfigError: an option is wrong, or two contradict each other.
@@ -100,8 +98,9 @@ class Producer(ClientOwner):
         client: Client | Bootstrap,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        super().__init__(client)
-        settings, encoding = settings_of(self._client.produce_settings, options)
+        security, own = security_apart(options)
+        super().__init__(client, security)
+        settings, encoding = settings_of(self._client.produce_settings, own)
         driver = BlockingDriver()
         accumulator = RecordAccumulator(
             settings,
@@ -112,17 +111,15 @@ class Producer(ClientOwner):
         )
         network = self._network.core.sibling(driver)
         self._core = ProducerCore(network, settings, encoding, accumulator, threading.RLock())
-        self._thread = thread = CoreThread(self._core.sender, self._core.tasks, driver, "producer")
+        thread = CoreThread(self._core.sender, self._core.tasks, driver, "producer")
         self._core.start(thread)
-        self._is_closed = False
-        self._collected = weakref.finalize(self, thread.stop, wait=False)
-        self._collected.atexit = False
+        self._run_in(thread)
 
     def send(
         self,
         topic: str,
-        value: bytes | None,
-        key: bytes | None = None,
+        value: GivenValue,
+        key: GivenValue = None,
         headers: GivenHeaders = (),
         timestamp: int | None = None,
         partition: int | None = None,
@@ -131,6 +128,8 @@ class Producer(ClientOwner):
         """Appends a record to a batch. What becomes of it shows in the `Delivery`, a failure also in the next `flush`.
 
         Args:
+            value, key: bytes, or with `value_format` or `key_format` what Python has for the schema's type: a dict for
+                a record, in which what the schema gives a default or null for may be missing; None is null.
             headers: (key, value) pairs, in order; keys may repeat; or a dict. Values are bytes or None, or what
                 `header_serdes` takes.
             timestamp: milliseconds since 1970 UTC, -1 for none; None is now.
@@ -140,7 +139,8 @@ class Producer(ClientOwner):
                 where this raises.
 
         Raises:
-            EncodeError: the record cannot be written.
+            EncodeError: the record cannot be written, or a value is not what its schema says.
+            ValueSchemaError, SchemaRegistryError: the topic's subject has no schema to write by.
             KafkaError: the topic or the partition does not exist. A missing topic is created where brokers do that.
             ConnectError, ...: no broker tells the topic's partitions.
             BufferFullError: there was no room, within `max_block` seconds or at all.
@@ -168,7 +168,8 @@ class Producer(ClientOwner):
         on_delivery: Callable[[RowsDelivery], object] | None = None,
     ) -> RowsDelivery:
         """Sends rows with columns key, value, headers, timestamp and partition, as `tagwire.records.from_arrow` does;
-        any may be missing, and others are not looked at. A row without a timestamp gets the time of the call.
+        any may be missing, and others are not looked at. A row without a timestamp gets the time of the call. With
+        `value_format` or `key_format` these columns have the schema's types; all rows are encoded before one is sent.
 
         Rows keep their order within a partition. They are sent at once, in batches of at most `batch_bytes`, or of a
         megabyte where that is more. Interceptors and `header_serdes` see the records of `send` alone.
@@ -183,6 +184,7 @@ class Producer(ClientOwner):
         Raises:
             EncodeError: `rows` are no Arrow rows, or have neither keys nor values, or a column whose name is misspelt;
                 a column is of another type, or a row cannot be written: rows before it may be sent.
+            ValueSchemaError: columns do not fit the schema.
             KafkaError: the topic or a partition does not exist. Else as `send`.
         """
         now = time.time_ns() // 1_000_000
@@ -244,28 +246,7 @@ class Producer(ClientOwner):
             As `flush` and `abort_transaction`.
         """
         seconds("timeout", timeout)
-        self._is_closed = True
-        try:
-            completed(self._core.close(timeout, abort=abort))
-        finally:
-            self._thread.stop()
-            super().close()
-
-    def __del__(self) -> None:
-        # Collecting ends the thread and no transaction. A process that was forked off has not made this producer.
-        if hasattr(self, "_collected") and not self._is_closed and self._thread.is_of_this_process:
-            told = unclosed(self, self._network.core.addresses)
-            warnings.warn(told, ResourceWarning, stacklevel=2, source=self)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        is_interrupted = error is not None and not isinstance(error, Exception)
-        try:
-            self.close(_LAST_SECOND if is_interrupted else None)
-        except TagwireError:
-            if error is None:
-                raise
+        self._end(lambda: self._core.close(timeout, abort=abort))
 
     # Transactions --------------------------------------------------------------------------------------------------
 

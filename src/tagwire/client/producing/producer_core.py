@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import date
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from tagwire.client import arguments
+from tagwire.client import arguments, process
 from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
-from tagwire.client.config import ProduceSettings, of_type, seconds, wrong
+from tagwire.client.config import ProduceSettings, seconds, wrong
 from tagwire.client.core_host import CoreHost
 from tagwire.client.metadata import PartitionMetadata
 from tagwire.client.metrics import MetricValues
 from tagwire.client.network_client import NetworkClient
+from tagwire.client.option_types import of_type
+from tagwire.client.producing.encoded_values import Unplanned, ValueEncoding
 from tagwire.client.producing.idempotence import Idempotent, NonIdempotent
 from tagwire.client.producing.partitioner import TopicPartitioner
 from tagwire.client.producing.producer_batch import ProducerBatch
@@ -41,6 +45,10 @@ Result = TypeVar("Result")
 
 GivenHeaders = Sequence[tuple[HeaderKey, Any]] | Mapping[str, Any] | Mapping[int, Any]
 """Headers as `Producer.send` takes them."""
+
+GivenValue = bytes | Mapping[str, Any] | list[Any] | int | float | date | Decimal | None
+"""Keys and values as `Producer.send` takes them: bytes, or what Python has for a schema's type. Text is taken, too, but
+type checkers are not told so: mostly it stands there by mistake."""
 
 _LATEST_TIMESTAMP: Final = 2**63 - 1
 
@@ -72,10 +80,12 @@ class ProducerCore(Generic[RecordDelivery]):
         lock: AbstractContextManager[object],
     ) -> None:
         self.tasks = Tasks()
+        self._made_in = process.current
         self._settings = settings
         self._encoding = encoding
         self._header_keys = str if settings.dialect is None else int
         self._changes_records = encoding.changes_records
+        self._values = None if encoding.formats is None else ValueEncoding(encoding.formats)
         self._now = network.now
         self._metrics = network.metrics
         self._metadata = ProducerMetadata(network, settings)
@@ -92,8 +102,8 @@ class ProducerCore(Generic[RecordDelivery]):
     def append(
         self,
         topic: str,
-        value: bytes | None,
-        key: bytes | None,
+        value: Any,
+        key: Any,
         headers: GivenHeaders,
         timestamp: int,
         partition: int | None,
@@ -103,6 +113,8 @@ class ProducerCore(Generic[RecordDelivery]):
 
         Takes and raises what `Producer.send` does; the coroutine, too.
         """
+        if self._made_in is not process.current:
+            self._require_process()
         if type(timestamp) is not int:
             timestamp = milliseconds(timestamp)
         pairs: Headers = ()
@@ -115,6 +127,8 @@ class ProducerCore(Generic[RecordDelivery]):
         if self._changes_records:
             record = self._encoding.prepared(topic, record)
             key, value, pairs, timestamp = record.key, record.value, record.headers, milliseconds(record.timestamp)
+        if self._values is not None:
+            return self._append_encoded(self._values, topic, record, partition, on_delivery)
         try:
             if not -1 <= timestamp <= _LATEST_TIMESTAMP:
                 raise EncodeError(f"timestamp {timestamp} of a record is out of range")
@@ -130,6 +144,27 @@ class ProducerCore(Generic[RecordDelivery]):
         except TypeError:
             check_destination(topic, partition)
             raise
+
+    async def _append_encoded(
+        self,
+        values: ValueEncoding,
+        topic: str,
+        record: Record,
+        partition: int | None,
+        on_delivery: Callable[[RecordDelivery], object] | None,
+    ) -> RecordDelivery:
+        check_destination(topic, partition)
+        while True:
+            try:
+                encoded = values.record(topic, record)
+                break
+            except Unplanned as due:
+                await self._host.aside(due.call)
+        timestamp = milliseconds(encoded.timestamp)
+        if not -1 <= timestamp <= _LATEST_TIMESTAMP:
+            raise EncodeError(f"timestamp {timestamp} of a record is out of range")
+        size = size_of(encoded.key, encoded.value, encoded.headers, self._header_keys)
+        return await self._append_later(topic, encoded, size, partition, on_delivery)
 
     async def _append_later(
         self,
@@ -172,6 +207,8 @@ class ProducerCore(Generic[RecordDelivery]):
         check_rows(rows)
         if partition is not None:
             partition = whole_number("partition", partition)
+        if self._values is not None:
+            rows = await self._encoded_rows(self._values, topic, rows)
         batches: list[ProducerBatch] = []
         partitioner = await self._topic(topic, greatest_partition(rows) if partition is None else partition)
         size = max(self._settings.batch_bytes, MAX_BATCH_BYTES)
@@ -182,6 +219,14 @@ class ProducerCore(Generic[RecordDelivery]):
             batches.append(batch)
         return batches
 
+    async def _encoded_rows(
+        self, values: ValueEncoding, topic: str, rows: pa.RecordBatch | pa.Table
+    ) -> pa.RecordBatch | pa.Table:
+        check_destination(topic, None)
+        found: list[pa.RecordBatch | pa.Table] = []
+        await self._host.aside(lambda: found.append(values.rows(topic, rows)))
+        return found[0]
+
     async def partitions_for(self, topic: str, timeout: float | None) -> dict[int, PartitionMetadata]:
         """As `Producer.partitions_for`."""
         name = arguments.name("topic", topic)
@@ -190,6 +235,7 @@ class ProducerCore(Generic[RecordDelivery]):
     @property
     def pending(self) -> int:
         """How many records are neither delivered nor failed."""
+        self._require_process()
         return self._accumulator.pending_records
 
     def metrics(self) -> MetricValues:
@@ -292,11 +338,16 @@ class ProducerCore(Generic[RecordDelivery]):
                 return
 
     def _transactions(self) -> TransactionManager:
+        self._require_process()
         if not isinstance(self._idempotence, TransactionManager):
             raise TransactionStateError("the producer has no transactional_id")
         return self._idempotence
 
     # Parts ---------------------------------------------------------------------------------------------------------
+
+    def _require_process(self) -> None:
+        """Asked before any lock is taken that the host, too, takes."""
+        process.require(self._made_in, "producer")
 
     def _deadline(self, timeout: float | None) -> float:
         return NEVER if timeout is None else self._now() + timeout

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypedDict
 
 from tagwire.client import arguments
-from tagwire.client.config import MAX_INT, ProduceSettings, acks_of, at_least, compression_of, of_type, wrong
+from tagwire.client.config import MAX_INT, ProduceSettings, acks_of, at_least, compression_of, wrong
+from tagwire.client.option_types import of_type
 from tagwire.client.producing.partitioners import Partitioner, check_partitioner
+from tagwire.client.security import SecurityOptions
+from tagwire.client.value_formats import FormatOptions, ValueFormats, value_formats
 from tagwire.errors import ConfigError, no_such_option
 from tagwire.records import HeaderRegister, HeaderSerdes, Record
 from tagwire.records.compression import codec_id
@@ -18,11 +21,13 @@ from tagwire.records.memory_records import check_dialect
 
 @dataclass(frozen=True, slots=True)
 class EncodingSettings:
-    """What happens to records before they are encoded: see `tagwire.client.Producer`."""
+    """What happens to records before they are encoded: see `tagwire.client.Producer`. `formats`, where there are any,
+    come after all else."""
 
     interceptors: Sequence[ProducerInterceptor] = ()
     header_serdes: HeaderSerdes | None = None
     register: HeaderRegister | None = None
+    formats: ValueFormats | None = None
 
     @property
     def changes_records(self) -> bool:
@@ -64,13 +69,16 @@ class ProduceOptions(TypedDict, total=False):
     availability_timeout: float | None
 
 
-class ProducerOptions(ProduceOptions, total=False):
-    """`ProduceOptions` and `EncodingSettings` as keyword options of a producer."""
+class ProducerOptions(ProduceOptions, FormatOptions, SecurityOptions, total=False):
+    """`ProduceOptions`, `FormatOptions`, `EncodingSettings` and those of the client that it makes, as keyword options
+    of a producer."""
 
     interceptors: Sequence[ProducerInterceptor]
     header_serdes: HeaderSerdes | None
     register: HeaderRegister | None
 
+
+_BEFORE_ENCODING: Final = ("interceptors", "header_serdes", "register")
 
 _LOWEST: Final = {
     "batch_bytes": 1,
@@ -103,9 +111,8 @@ def settings_of(defaults: ProduceSettings, options: Mapping[str, Any]) -> tuple[
             raise no_such_option(name, ProducerOptions.__annotations__)
     check_dialect(options.get("dialect"), options.get("register"))
     produce = {name: options[name] for name in ProduceOptions.__annotations__ if options.get(name) is not None}
-    return _produce_settings(defaults, produce), _encoding_settings(
-        **{name: options[name] for name in EncodingSettings.__match_args__ if name in options}
-    )
+    encoding = _encoding_settings(**{name: options[name] for name in _BEFORE_ENCODING if name in options})
+    return _produce_settings(defaults, produce), replace(encoding, formats=value_formats(options))
 
 
 def _encoding_settings(

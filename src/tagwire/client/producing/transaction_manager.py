@@ -51,15 +51,13 @@ from tagwire.errors import (
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import (
     END_TXN_TRANSACTION_V2,
+    INIT_PRODUCER_ID_BUMP,
     PRODUCE_TRANSACTION_V2,
     TXN_OFFSET_COMMIT_TRANSACTION_V2,
 )
 from tagwire.spec.api_keys import ApiKey
 
 FEATURE: Final = "transaction.version"
-
-# From this version on a producer may request a new epoch of its own (KIP-360).
-INIT_PRODUCER_ID_BUMP: Final = 3
 
 Response = TypeVar("Response")
 

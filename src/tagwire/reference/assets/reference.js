@@ -91,6 +91,14 @@
 
   const within = (range, version) => range !== null && range[0] <= version && version <= range[1];
 
+  // A name with the places at which a narrow column breaks it.
+  function breakable(name) {
+    return name.split(/(?<=[a-z])(?=[A-Z])/).flatMap((word, at) => (at ? [made("wbr", {}), word] : [word]));
+  }
+
+  // A cell that is not broken into lines.
+  const SHORT = 24;
+
   function spans(versions) {
     const found = [];
     for (const version of versions) {
@@ -151,10 +159,11 @@
       if (lost.length) said.push(`${is.length ? "drops" : "goes, with"} ${spans(lost)}`);
       if (gained.length) said.push(`${was.length ? "adds" : "comes with"} ${spans(gained)}`);
       const [top, newTop] = [was[was.length - 1], is[is.length - 1]];
-      for (const message of Object.values(facts.messages)) {
+      for (const [name, message] of Object.entries(facts.messages)) {
         if (message.api !== api || top === undefined || newTop === undefined || top === newTop) continue;
         if (!within(message.versions, top) || !within(message.versions, newTop)) continue;
-        said.push(...fieldChanges(message, top, newTop));
+        const role = name.endsWith("Response") ? "response" : "request";
+        said.push(...fieldChanges(message, top, newTop).map((text) => `${role} ${text}`));
       }
       rows.push([api, before || "-", after || "-", said.join("; ") || "other marks", lost.length > 0]);
     }
@@ -164,8 +173,8 @@
   function tableOf(caption, titles, rows) {
     const body = rows.map(([first, ...rest]) => {
       const lost = rest[rest.length - 1] === true;
-      const cells = rest.filter((cell) => typeof cell === "string").map((cell) => made("td", {}, cell));
-      return made("tr", lost ? { class: "bad" } : {}, made("th", { scope: "row" }, made("a", { href: `../apis/${first}/` }, first)), ...cells);
+      const cells = rest.filter((cell) => typeof cell === "string").map((cell) => made("td", cell.length <= SHORT ? { class: "short" } : {}, cell));
+      return made("tr", lost ? { class: "bad" } : {}, made("th", { scope: "row" }, made("a", { href: `../apis/${first}/` }, ...breakable(first))), ...cells);
     });
     const head = made("tr", {}, ...titles.map((title) => made("th", { scope: "col" }, title)));
     const table = made("table", {}, made("caption", {}, caption), made("thead", {}, head), made("tbody", {}, ...body));

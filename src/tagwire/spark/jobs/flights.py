@@ -21,10 +21,10 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from tagwire.errors import ConfigError, Error, KafkaError
-from tagwire.spark.jobs.land import BatchSettings, LandListener, TableSettings, land
+from tagwire.spark.jobs.land import BatchSettings, LandListener, TableSettings, Upkeep, land
 from tagwire.spark.jobs.landed import LandReport
-from tagwire.spark.jobs.table import Table
 from tagwire.spark.session import check_spark, check_streams
+from tagwire.spark.tables.opening import open_table
 
 TOPIC = "flights"
 DEPARTURES = 336_776
@@ -35,6 +35,7 @@ _SCHEMA_VERSION = b"1"
 _TEXTS = {"carrier", "tailnum", "origin", "dest", "time_hour"}
 _REPORT_EVERY = 10_000
 _TABLE = TableSettings()
+_UPKEEP = Upkeep()
 _LISTENER = LandListener()
 
 BATCHES = BatchSettings(batch_offsets=200_000)
@@ -128,8 +129,10 @@ def fill(bootstrap: str, *, on_progress: Callable[[int], None] = lambda records:
 def land_flights(
     to: str | Path,
     *,
+    format: str | None = None,
     table: TableSettings = _TABLE,
     batches: BatchSettings = BATCHES,
+    upkeep: Upkeep = _UPKEEP,
     checkpoint: str | Path | None = None,
     metrics: str | Path | None = None,
     listener: LandListener = _LISTENER,
@@ -138,8 +141,9 @@ def land_flights(
     """Start a broker on `to/_broker`, fill its topic where it is not full yet, and land it in `to`.
 
     Args:
+        format: as of `land`.
         table: as of `land`; key and value are text.
-        batches, checkpoint, metrics, listener: as of `land`. One more step of the listener's is `filled`.
+        batches, upkeep, checkpoint, metrics, listener: as of `land`. One more step of the listener's is `filled`.
         on_fill: told how many of all records have been gone through.
 
     Raises:
@@ -148,7 +152,9 @@ def land_flights(
     """
     from tagwire.broker import Broker
 
-    there = Table(to, checkpoint)
+    if "://" in str(to):
+        raise ConfigError(f"{to}: the demonstration keeps its broker beside its table, in a directory of this machine")
+    there = open_table(to, format, checkpoint)
     there.inspect()
     if table.headers is None and there.identity() is None:
         table = replace(table, headers=HEADERS)
@@ -157,16 +163,18 @@ def land_flights(
     check_spark()
     check_streams()
     _data()
-    there.begin()
-    with Broker(there.out / "_broker") as broker:
+    there.own()
+    with Broker(there.state.parent / "_broker") as broker:
         fill(broker.bootstrap, on_progress=on_fill)
         listener.on_step("filled")
         return land(
             broker.bootstrap,
             TOPIC,
             to,
+            format=there.name,
             table=table,
             batches=batches,
+            upkeep=upkeep,
             checkpoint=checkpoint,
             metrics=metrics,
             listener=listener,

@@ -1,45 +1,52 @@
-"""The main job: a topic becomes a Parquet table, each record once, however often the job is killed and run again.
+"""The main job: a topic becomes a table, each record once, however often the job is killed and run again.
 
 A Structured Streaming query (AvailableNow) lands what the topic holds now and ends; the next run lands what is new.
-Columns: key, value, partition, offset, timestamp and one per named header; with `partition_by`, the month or date (UTC)
-of the timestamp, which is the directory. A header's column is the value of its last occurrence in a record; null where
-the record has none, or a null one. Header values are text; what is not UTF-8 stands as `0x` and its hexadecimal digits.
-Key and value are bytes, or with `text` written like headers. With `values` the value is a struct of typed columns, and
-one more column holds the bytes of those that could not be decoded. `tagwire.spark.jobs.table` says why nothing is lost
-or repeated.
+Columns: key, value, partition, offset, timestamp and one per named header; with `partition_by`, the month, date or hour
+(UTC) of the timestamp, where that is named. A header's column is the value of its last occurrence in a record; null
+where the record has none, or a null one. Header values are text; what is not UTF-8 stands as `0x` and its hexadecimal
+digits. Key and value are bytes, or with `text` written like headers. With `values` the value, the key or both are
+typed, and one more column each holds the bytes of those that could not be decoded. Tasks write Parquet files, and the
+driver makes those of a micro-batch part of the table: `tagwire.spark.tables` says why nothing is lost or repeated.
 """
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tagwire.errors import ConfigError
-from tagwire.spark.failure import reason
-from tagwire.spark.jobs.land_settings import CORRUPT, MONTH, BatchSettings, TableSettings
-from tagwire.spark.jobs.landed import Batch, LandListener, LandReport, Progress, counted, report_of, write_metrics
-from tagwire.spark.jobs.table import Identity, Table
+from tagwire.errors import (
+    ConfigError,
+    ConnectError,
+    ConnectionLostError,
+    KafkaError,
+    StorageUnavailableError,
+    TagwireError,
+)
+from tagwire.spark.jobs.land_connect import ConnectRun
+from tagwire.spark.jobs.land_run import LandRun
+from tagwire.spark.jobs.landed import Follow, LandListener, LandReport, Progress, check_metrics, report_of
+from tagwire.spark.jobs.landed_topic import FAIL, SKIP, LandedTopic
 from tagwire.spark.session import check_spark, check_streams, session
-from tagwire.spark.values.formats import resolved_options
-from tagwire.spark.values.modes import PERMISSIVE
+from tagwire.spark.tables.iceberg_catalog import CatalogSettings
+from tagwire.spark.tables.identity import Identity
+from tagwire.spark.tables.opening import ICEBERG, PARQUET, open_table
+from tagwire.spark.tables.table_settings import CORRUPT, CORRUPT_OPTIONS, BatchSettings, TableSettings, Upkeep
+from tagwire.spark.values.options import registry_options, resolved_options
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql import SparkSession
 
     from tagwire.client import Client
 
-__all__ = ["BatchSettings", "LandListener", "TableSettings", "land"]
+__all__ = ["BatchSettings", "CatalogSettings", "Follow", "LandListener", "TableSettings", "Upkeep", "land"]
 
 _TABLE = TableSettings()
 _BATCHES = BatchSettings()
+_UPKEEP = Upkeep()
 _LISTENER = LandListener()
-_POLL_SECONDS = 0.2
-_KEY_LISTS = 1000
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _APIS = (18, 3, 2, 1)  # ApiVersions, Metadata, ListOffsets, Fetch
 
 
@@ -48,8 +55,14 @@ def land(
     topic: str,
     to: str | Path,
     *,
+    format: str | None = None,
     table: TableSettings = _TABLE,
     batches: BatchSettings = _BATCHES,
+    upkeep: Upkeep = _UPKEEP,
+    follow: Follow | None = None,
+    on_data_loss: str = FAIL,
+    storage_options: Mapping[str, str] | None = None,
+    catalog: CatalogSettings | None = None,
     spark: SparkSession | None = None,
     properties: Mapping[str, str] | None = None,
     checkpoint: str | Path | None = None,
@@ -62,18 +75,29 @@ def land(
 
     Args:
         bootstrap: brokers, `HOST:PORT,HOST:PORT`.
-        to: a directory of this machine, which becomes the table.
+        to: a directory of this machine, which becomes the table; of a Delta table also a URL, such as s3://bucket/table.
+        format: delta, iceberg or parquet; None is that of the table that is there, else delta where its extra is
+            installed.
         table: columns and directories of the table; a table that was begun needs none.
         batches: how large micro-batches and files become.
-        spark: a classic session, whose settings stay as they are; None takes the one that runs, or starts one.
+        upkeep: what is done to the table at the end.
+        follow: goes on landing what comes, until it is told to stop; None ends with what the topic holds now.
+        on_data_loss: "fail" where brokers no longer keep offsets that were not landed yet, or "skip" to what they keep.
+        storage_options: of the object store that `to` is in, as delta-rs has them.
+        catalog: that an Iceberg table is in, which then says where it stands; None is one of SQLite in `to`.
+        spark: a session, whose settings stay as they are, also one of Spark Connect where tasks and this process see
+            the table under the same name; None takes the classic one that runs, or starts one.
         properties: further ones of the client: security, `isolation.level`, ...
-        checkpoint: directory of the query's checkpoint; `to/_checkpoint` unless said otherwise.
-        metrics: a file that holds how far the run is, as Prometheus reads it; written anew after each micro-batch.
+        checkpoint: directory of the query's checkpoint; `to/_checkpoint` unless said otherwise. A table of Delta or
+            Iceberg needs it for as long as a run goes on.
+        metrics: a file that holds how far the run is, as Prometheus reads it; written anew after each micro-batch. Its
+            directory is there.
         listener: is told how the run goes on.
 
     Raises:
         ConfigError: an argument is wrong, or there is no Java or PySpark.
         SpecError, UnsupportedVersionError: `table.values` names no message.
+        ValueSchemaError, SchemaRegistryError: it names no schema, or the schema's registry is away.
         StorageError: `to` or `checkpoint` is not ours, does not fit or is in use, or the disk fails.
         ConnectError, KafkaError, CorruptRecordError: as the brokers respond.
         DecodeError: a value cannot be decoded, with mode FAILFAST.
@@ -85,226 +109,123 @@ def land(
         raise ConfigError(f"topic {topic!r}: needs the name of one topic")
     table.check()
     batches.check()
+    if follow is not None:
+        follow.check()
+    if metrics is not None:
+        check_metrics(Path(metrics).parent)
+    if on_data_loss not in (FAIL, SKIP):
+        raise ConfigError(f"on_data_loss={on_data_loss!r}: needs {FAIL} or {SKIP}")
     check_spark(spark)
-    check_streams(spark)
+    check_streams()
+    remote = spark is not None and not hasattr(spark, "_jsparkSession")
     client_properties = {**(properties or {}), "bootstrap.servers": bootstrap}
-    there = Table(to, checkpoint)
+    there = open_table(to, format, checkpoint, storage_options, catalog, topic)
+    if there.name == PARQUET:
+        _refuse_for_parquet(table, upkeep, storage_options)
+        if remote:
+            raise ConfigError("format parquet: needs the checkpoint of a query, which Spark Connect has on its server")
+    if there.name == ICEBERG:
+        _refuse_for_iceberg(upkeep, storage_options)
+    elif catalog is not None:
+        raise ConfigError(f"catalog: a table of the format {there.name} is in none; format iceberg is")
     there.inspect()
     mode = (table.values or {}).get("mode")
+    registry: dict[str, str] = {}
     if table.values is not None:
-        table = replace(table, values=_decoding(table.values, there.identity()))
+        registry = registry_options(table.values)
+        table = replace(table, values=_decoding(table, topic, there.identity()))
     with Client.from_properties(client_properties) as client:
         topic_id = client.topic(topic).topic_id
-        wanted = (topic, client.metadata([topic]).cluster_id or "", str(topic_id) if topic_id.int else "", table)
+        cluster_id = client.metadata([topic]).cluster_id or ""
+        wanted = (topic, cluster_id, str(topic_id) if topic_id.int else "", table)
         there.judge(*wanted)
+        versions = _versions(client)  # at the end brokers may be away
         listener.on_step("checked")
         with there.lock():
             listener.on_step("locked")
             with session(there.state / "spark.log", spark) as own:
-                identity = there.judge(*wanted)
-                there.claim(identity)
+                claimed = there.judge(*wanted)
+                there.claim(claimed)
                 listener.on_step("claimed")
-                if mode is not None:
-                    identity = replace(identity, values={**identity.values, "mode": mode})
                 own.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", str(batches.file_bytes))
                 # Else Spark makes as many files as there are cores, however small.
                 own.conf.set("spark.sql.adaptive.coalescePartitions.parallelismFirst", "false")
-                run = _Run(there, identity, batches, listener, None if metrics is None else Path(metrics))
-                query = _query(own, client_properties, identity, there, batches.batch_offsets, run.write)
-                progress = run.follow(query)
-        versions = _versions(client)
+
+                source = LandedTopic(client, claimed, skip=on_data_loss == SKIP)
+
+                def run(progress: Progress) -> Progress:
+                    told = None if metrics is None else Path(metrics)
+                    kind = ConnectRun if remote else LandRun
+                    landing = kind(there, claimed, batches, listener, told, progress, mode, registry)
+                    try:
+                        return landing.run(own, client_properties, source, follow)
+                    except TagwireError as error:
+                        source.refuse_another(error)
+                        if (lost := source.loss(there.where, error)) is not None:
+                            raise lost from error
+                        raise
+
+                progress = _followed(run, follow, listener)
+            there.keep_up(upkeep)
     listener.on_step("landed")
-    return report_of(there, identity, bootstrap, progress, versions)
+    return report_of(there, claimed, bootstrap, progress, versions)
 
 
-class _Run:
-    """One run of the query: writes its micro-batches and keeps count."""
-
-    def __init__(
-        self, table: Table, identity: Identity, batches: BatchSettings, listener: LandListener, metrics: Path | None
-    ) -> None:
-        self.table = table
-        self.identity = identity
-        self.batches = batches
-        self.listener = listener
-        self.metrics = metrics
-        self.progress = Progress()
-        self.published: dict[int, Batch] = {}
-        self.failure: BaseException | None = None
-
-    def write(self, batch: DataFrame, number: int) -> None:
-        """Write one micro-batch into the table; Spark calls it, perhaps again for the batch a killed run was in."""
+def _followed(run: Callable[[Progress], Progress], follow: Follow | None, listener: LandListener) -> Progress:
+    """Runs the query; where it is to follow the topic, again after pauses that grow, when brokers or the table's store
+    were away.
+    """
+    progress = Progress()
+    pause = _FIRST_PAUSE
+    while True:
+        landed = progress.rows
         try:
-            self._write(batch, number)
-        except BaseException as error:
-            self.failure = error
-            raise
-
-    def _write(self, batch: DataFrame, number: int) -> None:
-        from pyspark.sql import Observation
-
-        self.table.clear(number)
-        self.listener.on_step("cleared")
-        staged = self.table.stage(number)
-        seen = Observation()
-        rows = table_columns(batch.observe(seen, _header_key_lists()), self.identity)
-        # Rebalanced, a batch, or its part of a date, is in few files, however many tasks read it; in more when large.
-        folder = self.identity.folder
-        rows = rows.hint("rebalance", folder or "partition")
-        rows = rows.sortWithinPartitions(*([folder] if folder else []), "partition", "offset")
-        writer = rows.write.option("maxRecordsPerFile", self._most_rows())
-        (writer.partitionBy(folder) if folder else writer).parquet(f"file://{staged}")
-        self.listener.on_step("staged")
-        done, partitions = counted(number, staged, self.identity.corrupt)
-        files = self.table.publish(
-            number, staged, has_rows=done.rows > 0, moved=lambda path: self.listener.on_step("moved")
-        )
-        if not done.rows:
-            done = replace(done, files=len(files), bytes=sum(path.stat().st_size for path in files))
-        self.listener.on_step("published")
-        if done.rows:  # Spark keeps no observations of a batch without rows
-            for row in seen.get["lists"]:
-                for key in json.loads(row["item"] or "[]"):
-                    self.progress.header_keys[key] += row["count"]
-        self.published[number] = done
-        self.progress.add(done, partitions)
-
-    def _most_rows(self) -> int:
-        """The most rows of a file; 0 is any number.
-
-        Spark splits what it rebalances between its tasks only: a task that read much of one date makes one large file
-        of it. So a file ends at twice its size, as the rows so far have it.
-        """
-        if self.batches.file_rows is not None:
-            return self.batches.file_rows
-        rows, size = self.progress.rows, self.progress.bytes
-        if not rows and (files := self.table.files()):
-            import pyarrow.parquet as pq
-
-            rows, size = pq.read_metadata(files[-1]).num_rows, files[-1].stat().st_size
-        return max(1, 2 * self.batches.file_bytes * rows // size) if rows else 0
-
-    def follow(self, query: StreamingQuery) -> Progress:
-        """Wait for the end of the query; its failure is raised as our own error."""
-        self.listener.on_step("started")
-        begun, ended = time.monotonic(), False
-        try:
-            while not ended:
-                ended = query.awaitTermination(_POLL_SECONDS)
-                self.progress.seconds = time.monotonic() - begun
-                self._committed(query)
-                self.listener.on_progress(self.progress)
-        except Exception as error:
-            raise reason(self.failure or error) from error
-        finally:
-            query.stop()
-        self.progress.behind = self.progress.behind or 0
-        for done in self.published.values():  # of which Spark did not tell
-            self.listener.on_batch(replace(done, seconds=self.progress.seconds))
-        self._measure(ended=True)
-        self.listener.on_progress(self.progress)
-        return self.progress
-
-    def _committed(self, query: StreamingQuery) -> None:
-        """Reports the micro-batches that are new in the query's recent progress."""
-        last: Any = query.lastProgress
-        recent: list[Any] = list(query.recentProgress) if last is not None and last.batchId in self.published else []
-        for told in recent:
-            done = self.published.pop(told.batchId, None)
-            if done is None:
-                continue
-            self.progress.behind = _behind(told.sources[0])
-            self.listener.on_batch(replace(done, behind=self.progress.behind, seconds=self.progress.seconds))
-            self._measure(ended=False)
-            self.listener.on_step("committed")
-
-    def _measure(self, *, ended: bool) -> None:
-        if self.metrics is not None:
-            write_metrics(self.metrics, self.identity.topic, self.progress, ended=ended)
+            return run(progress)
+        except (ConnectError, ConnectionLostError, KafkaError, StorageUnavailableError) as error:
+            if follow is None or (isinstance(error, KafkaError) and not error.retriable):
+                raise
+            pause = _FIRST_PAUSE if progress.rows > landed else min(pause * 2, _LONGEST_PAUSE)
+            listener.on_pause(error, pause)
+            if follow.stop.wait(pause):
+                return progress
 
 
-def table_columns(records: DataFrame, identity: Identity) -> DataFrame:
-    """The columns of the table from those of the source, which include the headers."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    from tagwire.spark.functions import header
-
-    corrupt = identity.corrupt
-    texts = (["key"] if corrupt else ["key", "value"]) if identity.text else []
-    plain = [(_text(F.col(name)) if name in texts else F.col(name)).alias(name) for name in ("key", "value")]
-    named = [_text(header("headers", name)).alias(name) for name in identity.headers]
-    broken = []
-    if corrupt:
-        there = corrupt in records.columns  # the source has it with mode=PERMISSIVE alone
-        broken = [F.col(f"`{corrupt}`") if there else F.lit(None).cast("binary").alias(corrupt)]
-    folders = []
-    if identity.folder is not None:
-        date = F.to_date("timestamp")
-        folders = [(F.trunc(date, "month") if identity.folder == MONTH else date).alias(identity.folder)]
-    return records.select(*plain, "partition", "offset", "timestamp", *named, *broken, *folders)
+def _refuse_for_parquet(table: TableSettings, upkeep: Upkeep, storage_options: Mapping[str, str] | None) -> None:
+    asked = {**vars(upkeep), "evolve": table.evolve, "restart": table.restart, "storage_options": storage_options}
+    for name, wanted in asked.items():
+        if wanted:
+            raise ConfigError(f"{name}: plain Parquet files have no log that it could be done by; format delta has")
 
 
-def _text(value: Column) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return F.coalesce(F.try_validate_utf8(value.cast("string")), F.concat(F.lit("0x"), F.lower(F.hex(value))))
-
-
-def _header_key_lists() -> Column:
-    """How often each list of header keys occurs: exact up to 750 different lists, and bounded in memory beyond."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    keys = "to_json(array_distinct(transform(headers, header -> header.key)))"
-    return F.expr(f"approx_top_k({keys}, {_KEY_LISTS}, {_KEY_LISTS})").alias("lists")
+def _refuse_for_iceberg(upkeep: Upkeep, storage_options: Mapping[str, str] | None) -> None:
+    if upkeep.optimize:
+        raise ConfigError("optimize: pyiceberg rewrites no files; Spark's rewrite_data_files does")
+    if storage_options:
+        raise ConfigError("storage_options: are of Delta; an Iceberg table's are among the properties of its catalog")
 
 
-def _decoding(values: Mapping[str, str], begun: Identity | None) -> dict[str, str]:
-    """How values are decoded; what is not said is as the table was begun with."""
+def _decoding(table: TableSettings, topic: str, begun: Identity | None) -> dict[str, str]:
+    """How values and keys are decoded; what is not said is as the table was begun with, unless it may get further
+    columns.
+    """
     there = begun.values if begun is not None else {}
-    if "value.format" not in values:
-        return resolved_options({**there, **values})
-    return resolved_options({"columnNameOfCorruptRecord": there.get("columnNameOfCorruptRecord", CORRUPT), **values})
-
-
-def _query(
-    spark: SparkSession,
-    properties: Mapping[str, str],
-    identity: Identity,
-    table: Table,
-    batch_offsets: int,
-    write: Callable[[DataFrame, int], None],
-) -> StreamingQuery:
-    decoding = dict(identity.values)
-    if decoding and decoding["mode"].upper() != PERMISSIVE:
-        del decoding["columnNameOfCorruptRecord"]
-    options = {
-        **{f"kafka.{name}": value for name, value in properties.items()},
-        **decoding,
-        "subscribe": identity.topic,
-        "startingOffsets": "earliest",
-        "maxOffsetsPerTrigger": str(batch_offsets),
-        "includeHeaders": "true",
-    }
-    try:
-        records = spark.readStream.format("tagwire").options(**options).load()
-        return (
-            records.writeStream.foreachBatch(write)
-            .option("checkpointLocation", f"file://{table.checkpoint}")
-            .trigger(availableNow=True)
-            .start()
-        )
-    except Exception as error:
-        raise reason(error) from error
-
-
-def _behind(source: Any) -> int | None:
-    """Offsets between the end of a micro-batch and the end of the topic."""
-    if not source.endOffset or not source.latestOffset or source.latestOffset == "null":
-        return None
-    end, latest = json.loads(source.endOffset), json.loads(source.latestOffset)
-    return sum(
-        offset - end.get(topic, {}).get(index, 0) for topic, parts in latest.items() for index, offset in parts.items()
-    )
+    values = table.values or {}
+    found = {**there, **values}
+    for column, option in CORRUPT_OPTIONS.items():
+        if f"{column}.format" not in values:
+            continue
+        own = (option, *(name for name in there if name.startswith(f"{column}.")))
+        for name in own:
+            if name not in values:
+                found.pop(name, None)
+        found.setdefault(option, there.get(option, CORRUPT[column]))
+        subject = f"{column}.subject"
+        same_subject = values.get(subject) in (None, there.get(subject))
+        if same_subject and not table.evolve and f"{column}.schema" not in values:
+            for name in (subject, f"{column}.schema.version"):
+                if name in there:
+                    found.setdefault(name, there[name])
+    return resolved_options(found, topic, names=tuple(CORRUPT_OPTIONS))
 
 
 def _versions(client: Client) -> dict[str, int]:

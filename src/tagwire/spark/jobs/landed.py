@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tagwire.errors import StorageError
+from tagwire.errors import ConfigError, StorageError, TagwireError
 from tagwire.extras import Needs
+from tagwire.spark.tables.identity import Identity
+from tagwire.spark.tables.table_format import Landed, LandTable
 
-if TYPE_CHECKING:
-    from tagwire.spark.jobs.table import Identity, Table
+_HEADER_KEYS = 1000
+_SHORTEST, _LONGEST = 0.01, 86_400
 
 
-@dataclass(frozen=True)
-class Landed:
-    """What a run landed of one partition."""
+@dataclass(frozen=True, kw_only=True)
+class Follow:
+    """Landing goes on until told to stop. Brokers, or a store of tables, that are away are tried again, after pauses
+    that grow to a minute.
 
-    rows: int
-    first_offset: int
-    last_offset: int
+    Attributes:
+        stop: set, it ends the run after the micro-batch that is being written.
+        seconds: between the beginnings of micro-batches, at least: from a hundredth to a day.
+    """
 
-    def __add__(self, other: Landed) -> Landed:
-        first, last = min(self.first_offset, other.first_offset), max(self.last_offset, other.last_offset)
-        return Landed(self.rows + other.rows, first, last)
+    stop: threading.Event
+    seconds: float = 10.0
+
+    def check(self) -> None:
+        """Raises ConfigError: `seconds` is no time to wait, or none that Spark and threads take."""
+        if not _SHORTEST <= self.seconds <= _LONGEST:  # NaN, too
+            raise ConfigError(f"follow.seconds={self.seconds}: needs a number from {_SHORTEST} to {_LONGEST:,}")
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,7 @@ class Batch:
 
     Attributes:
         files, bytes: Parquet files that it became, and their size.
-        malformed: rows whose value could not be decoded.
+        malformed: values and keys that could not be decoded.
         behind: how many offsets were left after it, None where Spark did not say.
         seconds: since the start of the query.
     """
@@ -80,6 +90,13 @@ class Progress:
             before = self.partitions.get(partition)
             self.partitions[partition] = before + part if before else part
 
+    def see_headers(self, keys: Iterable[str], records: int) -> None:
+        """Counts the header keys that so many records have; of very many different ones the rarest are forgotten."""
+        for key in keys:
+            self.header_keys[key] += records
+        if len(self.header_keys) > 2 * _HEADER_KEYS:
+            self.header_keys = Counter(dict(self.header_keys.most_common(_HEADER_KEYS)))
+
 
 @dataclass(frozen=True, kw_only=True)
 class LandListener:
@@ -90,11 +107,17 @@ class LandListener:
         on_batch: each micro-batch that is done.
         on_step: each step as it is reached: checked, locked, claimed, started; for each micro-batch cleared, staged,
             moved (for each file), published, committed; landed.
+        on_pause: brokers or the table's store are away, and how many seconds it is until they are tried again; with
+            `follow` alone.
+        on_loss: a partition, where the table was to go on in it, and where brokers' records begin: what is between is
+            left out; with `on_data_loss="skip"` alone.
     """
 
     on_progress: Callable[[Progress], None] = lambda progress: None
     on_batch: Callable[[Batch], None] = lambda batch: None
     on_step: Callable[[str], None] = lambda step: None
+    on_pause: Callable[[TagwireError, float], None] = lambda error, seconds: None
+    on_loss: Callable[[int, int, int], None] = lambda partition, start, first: None
 
 
 @dataclass(frozen=True)
@@ -103,20 +126,23 @@ class LandReport:
 
     Attributes:
         files, bytes: the files that this run added, and their size.
-        malformed: rows of this run whose value could not be decoded, kept with their bytes in the corrupt column.
+        malformed: values and keys of this run that could not be decoded, kept as bytes in columns of their own.
         behind: offsets that came to the topic while the run was at it, as far as Spark knows.
-        header_keys: header keys seen by this run, and in how many records.
+        header_keys: header keys seen by this run, and in how many records; the most frequent, of more than 1,000.
         versions: version negotiated with the brokers, per API.
         bootstrap, cluster_id: of the brokers; the id as they name themselves, "" when they do not.
         landed_at: when the run ended, UTC, as ISO 8601 has it.
-        partition_by: none, month or date: what the files of the table are kept apart by.
+        where: the table's directory, absolute, or its URL.
+        format: of the table: delta, iceberg or parquet.
+        partition_by: the columns that the files of the table are kept apart by, with commas; or none.
     """
 
     topic: str
     bootstrap: str
     cluster_id: str
     landed_at: str
-    out: Path
+    where: str
+    format: str
     partition_by: str
     headers: tuple[str, ...]
     rows: int
@@ -134,54 +160,30 @@ class LandReport:
     table_files: int
     table_bytes: int
 
+    @property
+    def out(self) -> Path | None:
+        """The table's directory; None where it is no directory of this machine."""
+        return None if "://" in self.where else Path(self.where)
+
     def document(self) -> dict[str, Any]:
         """The report as JSON holds it."""
         partitions = [{"partition": index, **vars(part)} for index, part in self.partitions.items()]
-        return {**vars(self), "out": str(self.out), "headers": list(self.headers), "partitions": partitions}
-
-
-def counted(number: int, staged: Path, corrupt: str | None) -> tuple[Batch, dict[int, Landed]]:
-    """A staged micro-batch, and what it holds of each partition.
-
-    Args:
-        corrupt: the column with the bytes of values that could not be decoded; None where there is none.
-    """
-    import pyarrow.compute as pc
-    import pyarrow.dataset as ds
-
-    files = sorted(staged.rglob("*.parquet"))
-    if not files:
-        return Batch(number), {}
-    columns = ["partition", "offset", *([corrupt] if corrupt else [])]
-    rows = malformed = 0
-    partitions: dict[int, Landed] = {}
-    # A file at a time: a micro-batch may be larger than memory.
-    for path in files:
-        table = ds.dataset(str(path), format="parquet").to_table(columns=columns)
-        rows += len(table)
-        malformed += pc.count(table[corrupt]).as_py() if corrupt else 0
-        found = table.group_by("partition").aggregate([("offset", "count"), ("offset", "min"), ("offset", "max")])
-        for row in found.to_pylist():
-            part = Landed(row["offset_count"], row["offset_min"], row["offset_max"])
-            before = partitions.get(row["partition"])
-            partitions[row["partition"]] = before + part if before else part
-    size = sum(path.stat().st_size for path in files)
-    return Batch(number, rows, len(files), size, malformed), partitions
+        told = {("out" if name == "where" else name): value for name, value in vars(self).items()}
+        return {**told, "headers": list(self.headers), "partitions": partitions}
 
 
 def report_of(
-    table: Table, identity: Identity, bootstrap: str, progress: Progress, versions: dict[str, int]
+    table: LandTable, identity: Identity, bootstrap: str, progress: Progress, versions: dict[str, int]
 ) -> LandReport:
     """The report of a run that ended well."""
-    import pyarrow.parquet as pq
-
-    files = table.files()
+    totals = table.totals()
     return LandReport(
         topic=identity.topic,
         bootstrap=bootstrap,
         cluster_id=identity.cluster_id,
         landed_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        out=table.out,
+        where=table.where,
+        format=table.name,
         partition_by=identity.partition_by,
         headers=identity.headers,
         rows=progress.rows,
@@ -195,9 +197,9 @@ def report_of(
         partitions=dict(sorted(progress.partitions.items())),
         header_keys=dict(progress.header_keys.most_common()),
         versions=versions,
-        table_rows=sum(pq.read_metadata(path).num_rows for path in files),
-        table_files=len(files),
-        table_bytes=sum(path.stat().st_size for path in files),
+        table_rows=totals.rows,
+        table_files=totals.files,
+        table_bytes=totals.size,
     )
 
 
@@ -206,10 +208,18 @@ _METRICS: Sequence[tuple[str, str]] = (
     ("bytes", "Size of the Parquet files written by the run."),
     ("files", "Parquet files written by the run."),
     ("batches", "Micro-batches of the run."),
-    ("malformed", "Records of the run whose value could not be decoded."),
+    ("malformed", "Values and keys of the run that could not be decoded."),
     ("behind", "Offsets of the topic that are not landed yet."),
     ("seconds", "How long the run has taken."),
 )
+
+
+def check_metrics(folder: Path) -> None:
+    """Raises StorageError: metrics cannot be written into a directory, which is said before anything is landed."""
+    if not folder.is_dir():
+        raise StorageError(f"{folder}: metrics are written into a directory that is there, and this is none")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise StorageError(f"{folder}: metrics cannot be written there: permission denied")
 
 
 def write_metrics(path: Path, topic: str, progress: Progress, *, ended: bool) -> None:

@@ -16,8 +16,12 @@ from typing import TYPE_CHECKING
 
 from tagwire.errors import ConfigError, StorageError
 from tagwire.spark.failure import reason
-from tagwire.spark.jobs.table import Identity, Table
 from tagwire.spark.jobs.target import Target, create, target_of
+from tagwire.spark.tables.iceberg_table import IcebergTable
+from tagwire.spark.tables.identity import Identity
+from tagwire.spark.tables.opening import PARQUET, open_table
+from tagwire.spark.tables.table_format import LandTable
+from tagwire.spark.tables.table_settings import CORRUPT_OPTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 KEEP, NOW = "keep", "now"
 _SLICES_A_SECOND = 20
 _DUE = "_due"
+_FILE = "_file"
 
 
 @dataclass(frozen=True)
@@ -153,33 +158,41 @@ def replay(
     return sum(row.sent for row in counted)
 
 
-def landed_table(out: str | Path) -> tuple[Table, Identity]:
+def landed_table(out: str | Path) -> tuple[LandTable, Identity]:
     """The table that `land` made in `out`, and whose it is. Raises StorageError: `land` began none there."""
-    table = Table(out)
+    table = open_table(out)
     known = table.identity()
     if known is None:
-        raise StorageError(f"{table.out}: holds no table that `tagwire land` began")
+        raise StorageError(f"{table.where}: holds no table that `tagwire land` began")
     return table, known
 
 
-def landed_rows(spark: SparkSession, out: str | Path) -> DataFrame:
+def landed_rows(spark: SparkSession, out: str | Path, registry: Mapping[str, str] | None = None) -> DataFrame:
     """The rows of the table that `land` made in `out`, as those of a topic.
 
     Header columns are headers again; one without a value is left out. Values that were decoded are written again:
-    messages as they were, JSON with the fields that the table has. Those that could not be are what they were.
+    messages as they were, JSON with the fields that the table has, those of a schema registry by the version that the
+    table has its columns of. Those that could not be are what they were.
+
+    Args:
+        registry: how a schema registry is reached: `schema.registry.url`, ...
 
     Raises:
         StorageError: `land` began no table there. TagwireError: Spark cannot read it.
+        ConfigError, ValueSchemaError, SchemaRegistryError: as `tagwire.spark.functions.to_value`.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     landed, known = landed_table(out)
     try:
-        table = spark.read.parquet(f"file://{landed.out}")
+        table = _read(spark, landed, known)
     except Exception as error:
         raise reason(error) from error
-    value = F.col("value").cast("binary") if known.corrupt is None else _written(known.values)
-    columns = [F.col("key"), value.alias("value"), F.col("partition"), F.col("offset"), F.col("timestamp")]
+    columns = [
+        (_written(name, known, registry or {}) if name in known.corrupt else F.col(name).cast("binary")).alias(name)
+        for name in ("key", "value")
+    ]
+    columns += [F.col("partition"), F.col("offset"), F.col("timestamp")]
     pairs = [
         F.struct(F.lit(name).alias("key"), F.col(f"`{name}`").cast("binary").alias("value")) for name in known.headers
     ]
@@ -189,17 +202,54 @@ def landed_rows(spark: SparkSession, out: str | Path) -> DataFrame:
     return table.select(*columns, F.when(F.size(kept) > 0, kept).alias("headers"))
 
 
-def _written(values: Mapping[str, str]) -> Column:
-    """The bytes of decoded values."""
+def _read(spark: SparkSession, table: LandTable, known: Identity) -> DataFrame:
+    """The rows of a table: of the files that are part of it, as its log says, or of all in its directory."""
+    named = [name for name in known.folders if name != known.time_folder]
+    if table.name == PARQUET and not named:
+        return spark.read.parquet(f"file://{table.where}")
+    files = [f"file://{path}" for path in table.files()]
+    if not files:
+        raise StorageError(f"{table.where}: holds no rows")
+    if isinstance(table, IcebergTable) and table.has_deletes():
+        raise StorageError(f"{table.where}: has rows deleted that its files still hold; rewrite its data files first")
+    # Values that directories tell are not asked for: Spark would guess what types they are of.
+    rows = spark.read.options(mergeSchema="true", recursiveFileLookup="true").parquet(*files)
+    lacking = [name for name in named if name not in rows.columns]
+    return _with_values(rows, table, lacking) if lacking else rows
+
+
+def _with_values(rows: DataFrame, table: LandTable, names: list[str]) -> DataFrame:
+    """The rows with the columns that their files lack: partitions and headers."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    from tagwire.spark.functions import to_message
+    found = [(str(file), *(values[name] for name in names)) for file, values in table.partition_values().items()]
+    schema = ", ".join(f"`{name}` string" for name in (_FILE, *names))
+    values = rows.sparkSession.createDataFrame(found, schema)
+    if "partition" in names:
+        values = values.withColumn("partition", F.col("partition").cast("int"))
+    # Spark tells paths as URLs, in which a plus is a plus.
+    url = F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B"))
+    path = F.regexp_replace(F.url_decode(url), "^file:/+", "/")
+    return rows.withColumn(_FILE, path).join(F.broadcast(values), _FILE).drop(_FILE)
 
-    if values["value.format"] == "message":
-        written = to_message("value", values["value.message"], int(values["value.version"]), mode="FAILFAST")
+
+def _written(column: str, known: Identity, registry: Mapping[str, str]) -> Column:
+    """The bytes of decoded values, or of keys."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from tagwire.spark.functions import to_message, to_value
+
+    values = known.values
+    if values[f"{column}.format"] == "message":
+        message, version = values[f"{column}.message"], int(values[f"{column}.version"])
+        written = to_message(column, message, version, mode="FAILFAST")
+    elif values[f"{column}.format"] == "json":
+        written = F.to_json(column, {"ignoreNullFields": "false"}).cast("binary")
     else:
-        written = F.to_json("value", {"ignoreNullFields": "false"}).cast("binary")
-    return F.coalesce(written, F.col(f"`{values['columnNameOfCorruptRecord']}`"))
+        own = {name: text for name, text in values.items() if name.startswith(f"{column}.")}
+        own.pop(CORRUPT_OPTIONS[column], None)
+        written = to_value(column, {**own, **registry}, topic=known.topic, mode="FAILFAST")
+    return F.coalesce(written, F.col(f"`{known.corrupt[column]}`"))
 
 
 def _ordered(rows: DataFrame) -> DataFrame:

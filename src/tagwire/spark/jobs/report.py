@@ -11,7 +11,9 @@ from tagwire.capture.report import STYLE
 from tagwire.escaping import cut, html_text
 from tagwire.spark.jobs import charts
 from tagwire.spark.jobs.landed import LandReport
-from tagwire.spark.jobs.table import DATE, MONTH, NONE, Table
+from tagwire.spark.tables.iceberg_table import opened_by
+from tagwire.spark.tables.opening import DELTA, ICEBERG, open_table
+from tagwire.spark.tables.table_settings import NONE, partition_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,15 +25,16 @@ PARTITION_TITLES: Final = ("partition", "rows", "first offset", "last offset")
 _CELL: Final = 120
 _OWN_STYLE: Final = Path(__file__).with_name("report.css")
 _PLACES: Final = ("partition", "offset")
-_SPLITS: Final = {NONE: "no partitions", MONTH: "by month", DATE: "by date"}
 
 
 def write_report(report: LandReport, *, flights: bool) -> Path:
     """Write the page into the directory of the table; its path.
 
     Args:
+        report: of a table in a directory of this machine.
         flights: whether the table holds the departures of the demonstration, which have pictures of their own.
     """
+    assert report.out is not None
     page = report.out / PAGE
     part = page.with_name(page.name + ".part")
     part.write_text(_page(report, flights), "utf-8")
@@ -45,17 +48,24 @@ def first_rows(report: LandReport, count: int = FIRST_ROWS) -> tuple[list[str], 
 
     names: list[str] = []
     rows: list[list[str]] = []
-    for path in Table(report.out).files():
+    if report.out is None:
+        return names, rows
+    table = open_table(report.where, report.format)
+    lacking = table.partition_values()
+    for path in table.files():
         if len(rows) >= count:
             break
         found = next(pq.ParquetFile(path).iter_batches(count - len(rows)))
-        folder, _, date = path.parent.name.partition("=") if path.parent != report.out else ("", "", "")
         columns = dict(zip(found.schema.names, map(_texts, found.columns)))
-        if folder:
-            columns[folder] = [date] * found.num_rows
+        columns |= {name: [value or ""] * found.num_rows for name, value in lacking.get(path, {}).items()}
         names = _ordered(report, list(columns))
         rows += [list(cells) for cells in zip(*(columns[name] for name in names))]
     return names, rows
+
+
+def _files(report: LandReport) -> list[Path]:
+    """The files of the table, where they are on this machine."""
+    return [] if report.out is None else open_table(report.where, report.format).files()
 
 
 def _ordered(report: LandReport, names: Sequence[str]) -> list[str]:
@@ -88,7 +98,10 @@ def partition_rows(report: LandReport) -> list[list[str]]:
 
 
 def ways_to_open(report: LandReport, place: str) -> list[tuple[str, str]]:
-    """How Spark, pandas and DuckDB read the table: each one's name, and a line of Python. None while it has no file.
+    """How other programs read the table: each one's name, and a line of Python. None while it has no file.
+
+    Spark reads Delta with the packages of Delta Lake, DuckDB with its extension `delta`; the others with `deltalake`.
+    Iceberg's tables are found in their catalogs, by `pyiceberg`.
 
     Args:
         place: the directory as the reader would name it.
@@ -96,16 +109,27 @@ def ways_to_open(report: LandReport, place: str) -> list[tuple[str, str]]:
     if not report.table_files:
         return []
     name = json.dumps(place, ensure_ascii=False)
-    if report.partition_by == NONE:
-        source = f"{place}/*.parquet".replace("'", "''")
-        query = f"from '{source}'"
-    else:
-        source = f"{place}/{report.partition_by}=*/*.parquet".replace("'", "''")
-        query = f"from read_parquet('{source}', hive_partitioning = true)"
+    if report.format == DELTA:
+        source = f"from delta_scan('{place.replace(chr(39), chr(39) * 2)}')"
+        return [
+            ("DuckDB", f"duckdb.sql({json.dumps(source, ensure_ascii=False)})"),
+            ("Polars", f"polars.read_delta({name})"),
+            ("pandas", f"deltalake.DeltaTable({name}).to_pandas()"),
+            ("Spark", f'spark.read.format("delta").load({name})'),
+        ]
+    if report.format == ICEBERG:
+        opened = f"pyiceberg.catalog.{opened_by(report.where)}"
+        return [("Polars", f"polars.scan_iceberg({opened}).collect()"), ("pandas", f"{opened}.scan().to_pandas()")]
+    folders = "".join(f"/{name}=*" for name in partition_columns(report.partition_by))
+    files = f"{place}{folders}/*.parquet"
+    source = "'" + files.replace("'", "''") + "'"
+    query = f"from read_parquet({source}, hive_partitioning = true)" if folders else f"from {source}"
+    pattern = json.dumps(files, ensure_ascii=False) + (", hive_partitioning=True" if folders else "")
     return [
-        ("Spark", f"spark.read.parquet({name})"),
-        ("pandas", f"pandas.read_parquet({name})"),
         ("DuckDB", f"duckdb.sql({json.dumps(query, ensure_ascii=False)})"),
+        ("Polars", f"polars.read_parquet({pattern})"),
+        ("pandas", f"pandas.read_parquet({name})"),
+        ("Spark", f"spark.read.parquet({name})"),
     ]
 
 
@@ -134,13 +158,14 @@ def _page(report: LandReport, flights: bool) -> str:
 def _head(report: LandReport, flights: bool) -> str:
     from tagwire import __version__
 
+    split = "no partitions" if report.partition_by == NONE else f"by {report.partition_by.replace(',', ', ')}"
     broker = f"{report.bootstrap} (tagwire's own, for this demonstration)" if flights else report.bootstrap
     facts = [
         ("topic", report.topic),
         ("broker", broker),
         ("cluster", report.cluster_id or "has no id"),
         ("landed", f"{report.landed_at[:19].replace('T', ' ')} UTC"),
-        ("table", f"{report.out}, {_SPLITS[report.partition_by]}"),
+        ("table", f"{report.where}, {report.format}, {split}"),
         ("made by", f"tagwire {__version__}"),
     ]
     told = "".join(f"<div><dt>{name}</dt><dd>{html_text(value)}</dd></div>" for name, value in facts)
@@ -183,9 +208,10 @@ def _kind(report: LandReport, name: str) -> str:
 
 
 def _pictures(report: LandReport, flights: bool) -> str:
-    files = Table(report.out).files()
+    files = _files(report)
     drawn = charts.departures(files) if flights else charts.records(files)
-    by_header = charts.header_values(files, report.headers) if files else ""
+    named = [name for name in report.headers if name not in partition_columns(report.partition_by)]
+    by_header = charts.header_values(files, named) if files else ""
     parts = []
     if by_header:
         parts.append(
@@ -199,8 +225,7 @@ def _pictures(report: LandReport, flights: bool) -> str:
 
 def _opening(report: LandReport) -> str:
     ways = "".join(
-        f"<dt>{name}</dt><dd><code>{html_text(line)}</code></dd>"
-        for name, line in ways_to_open(report, str(report.out))
+        f"<dt>{name}</dt><dd><code>{html_text(line)}</code></dd>" for name, line in ways_to_open(report, report.where)
     )
     return f"<section><h2>Open it</h2><dl class='ways'>{ways}</dl></section>" if ways else ""
 

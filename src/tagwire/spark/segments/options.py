@@ -13,7 +13,8 @@ from tagwire.records import HeaderRegister
 from tagwire.records.internal_topics import CLUSTER_METADATA, OFFSETS, TRANSACTIONS
 from tagwire.spark.option_values import choice, count, dialect_of, flag, known_options, pattern
 from tagwire.spark.row_converter import HEADER_COLUMNS, RowOptions, row_options
-from tagwire.spark.values.formats import OPTIONS as VALUE_OPTIONS
+from tagwire.spark.values.options import OPTIONS as VALUE_OPTIONS
+from tagwire.spark.values.options import REGISTRY
 
 RECORDS, BATCHES = "records", "batches"
 STATE_VIEWS = {"offsets": OFFSETS, "groups": OFFSETS, "transactions": TRANSACTIONS, "metadata": CLUSTER_METADATA}
@@ -87,7 +88,7 @@ def parse_segment_options(options: Mapping[str, str]) -> SegmentOptions:
     Raises:
         ConfigError: an option is unknown, missing, contradicts another or has a wrong value; the text names it.
     """
-    given, prefixed = known_options(options, _NAMES, (_FSSPEC,))
+    given, prefixed = known_options(options, _NAMES, (_FSSPEC,), (REGISTRY,))
     paths = _paths(options)
     if not paths:
         raise ConfigError('format tagwire-segments: names no path; give one, .load("/var/lib/kafka/data")')

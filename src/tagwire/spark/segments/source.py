@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -28,6 +30,7 @@ from tagwire.spark.failure import without_tracebacks
 from tagwire.spark.filter_pushdown import PushedFilters, accept_filters
 from tagwire.spark.gc_freeze import freezing_gc
 from tagwire.spark.prefetch import prefetched
+from tagwire.spark.refused_stream import RefusedStreamReader
 from tagwire.spark.row_converter import RowConverter
 from tagwire.spark.segments.chunks import chunks
 from tagwire.spark.segments.file_splits import PartitionLog, file_splits, partition_logs, start_before
@@ -53,6 +56,13 @@ class SegmentsDataSource(DataSource):
         super().__init__(options)
         self.segment_options = parse_segment_options(options)
 
+    @cached_property
+    def planned_options(self) -> SegmentOptions:
+        """The options with the columns of records fixed: Spark pickles them, and asks the copies for readers."""
+        options = self.segment_options
+        topic = options.topics[0] if len(options.topics) == 1 else None
+        return replace(options, rows=options.rows.planned(topic))
+
     @classmethod
     def name(cls) -> str:
         return "tagwire-segments"
@@ -60,14 +70,18 @@ class SegmentsDataSource(DataSource):
     def schema(self) -> StructType:
         view = self.segment_options.view
         if view == RECORDS:
-            return self.segment_options.rows.schema()
+            return self.planned_options.rows.schema()
         return BATCH_SCHEMA if view == BATCHES else SCHEMAS[view]
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = self.segment_options
         if options.view == RECORDS:
-            return RecordsReader(options, schema)
+            return RecordsReader(self.planned_options, schema)
         return BatchesReader(options, schema) if options.view == BATCHES else StateReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> RefusedStreamReader:  # noqa: N802
+        said = f"format {self.name()}: has no stream; files are read as they are now, by spark.read"
+        return RefusedStreamReader(ConfigError(said))
 
 
 @without_tracebacks

@@ -32,7 +32,8 @@ def cached_client(properties: Mapping[str, str]) -> Iterator[Client]:
     except BaseException:
         client.close()
         raise
-    _clients[key] = client
+    if _clients.setdefault(key, client) is not client:  # another thread has brought back one meanwhile
+        client.close()
 
 
 @contextmanager
@@ -47,7 +48,8 @@ def cached_producer(properties: Mapping[str, str]) -> Iterator[Producer]:
     except BaseException:
         producer.close(0)
         raise
-    _producers[key] = producer
+    if _producers.setdefault(key, producer) is not producer:
+        producer.close()
 
 
 def _key(properties: Mapping[str, str]) -> _Key:

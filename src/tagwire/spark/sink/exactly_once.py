@@ -58,27 +58,35 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
     """A streaming write, exactly once.
 
     Args:
-        prepared: what `prepare` has found, where it was called before the writer was copied or pickled.
+        prepared, projection: what `prepare` has found, where it was called before the writer was copied or pickled.
     """
 
-    def __init__(self, options: SinkOptions, schema: StructType, prepared: Prepared | None = None) -> None:
+    def __init__(
+        self,
+        options: SinkOptions,
+        schema: StructType,
+        prepared: Prepared | None = None,
+        projection: RecordProjection | None = None,
+    ) -> None:
         self._options = options
         self._schema = schema
-        self._projection = RecordProjection(schema, options.topic)
+        self._projection = projection or RecordProjection(schema, options.topic, options.encoded)
         self._prepared = prepared
 
     def prepare(self) -> None:
-        """The driver's step before the tasks of a micro-batch, taken once: fences older drivers of the query, and
-        carries out what was decided. Only copies made after it, pickled ones too, can write.
+        """The driver's step before the tasks of a micro-batch, taken once: looks whether typed columns fit, fences
+        older drivers of the query, and carries out what was decided. Only copies made after it, pickled ones too, can
+        write.
 
         Raises:
-            ConfigError: the query has no name. Else as `Driver.prepare`.
+            ConfigError: the query has no name. Else as `RecordProjection.plan` and `Driver.prepare`.
         """
         if self._prepared is None:
+            self._projection.plan()
             self._prepared = self._driver(self._options.exactly_once_id()).prepare()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ExactlyOnceWriter, (self._options, self._schema, self._prepared)
+        return ExactlyOnceWriter, (self._options, self._schema, self._prepared, self._projection)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """One attempt of one task: writes its rows in a transaction, which it leaves open.

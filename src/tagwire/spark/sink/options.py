@@ -7,10 +7,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tagwire.errors import ConfigError
 from tagwire.spark.option_values import flag, known_options, refuse_path
+from tagwire.spark.values.options import REGISTRY, WRITER_OPTIONS
+
+if TYPE_CHECKING:
+    from tagwire.spark.values.encoding import EncodedColumn
 
 _PREFIX: Final = "kafka."
 _NAMES: Final = (
@@ -22,6 +26,7 @@ _NAMES: Final = (
     "exactlyOnceSettled",
     "checkpointLocation",
     "queryName",
+    *WRITER_OPTIONS,
 )
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _SETTLED: Final = re.compile(r"[^/\s]+/[0-9]{1,19}")
@@ -46,6 +51,7 @@ class SinkOptions:
         settled_batch: option exactlyOnceSettled, the micro-batch whose lost rows were written by other means.
         transaction_timeout_ms: option kafka.transaction.timeout.ms; None is the broker's maximum.
         checkpoint: option checkpointLocation, where Spark hands it over.
+        encoded: keys and values that are written from typed columns.
     """
 
     client: dict[str, str] = field(repr=False)
@@ -55,6 +61,7 @@ class SinkOptions:
     settled_batch: str | None = None
     transaction_timeout_ms: int | None = None
     checkpoint: str | None = None
+    encoded: tuple[EncodedColumn, ...] = ()
 
     def exactly_once_id(self) -> str:
         """The name of an exactly-once query, the same whenever the query is started again: option exactlyOnceId, else
@@ -85,9 +92,10 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
     # Not before they are needed: PySpark looks at every data source.
     from tagwire.client.config import check_name
     from tagwire.client.config import parse as check_values
+    from tagwire.spark.values.encoding import encoded_columns
 
     refuse_path(options, "option topic or a column topic says where rows go")
-    given, prefixed = known_options(options, _NAMES, (_PREFIX,))
+    given, prefixed = known_options(options, _NAMES, (_PREFIX,), (REGISTRY,))
     client = prefixed[_PREFIX]
     for name in client:
         if name in _OURS_TO_SET:
@@ -120,6 +128,7 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
         settled_batch=settled,
         transaction_timeout_ms=int(client[_TIMEOUT]) if _TIMEOUT in client else None,
         checkpoint=given.get("checkpointLocation"),
+        encoded=encoded_columns(given),
     )
 
 

@@ -50,7 +50,11 @@ class AtLeastOnceWriter:
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._client = options.client
-        self._projection = RecordProjection(schema, options.topic)
+        self._projection = RecordProjection(schema, options.topic, options.encoded)
+
+    def prepare(self) -> None:
+        """The driver's step before its tasks: see `RecordProjection.plan`. Only copies made after it can write."""
+        self._projection.plan()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Writes the rows of one task."""

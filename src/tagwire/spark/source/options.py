@@ -27,7 +27,8 @@ from tagwire.spark.source.offset_limits import (
     starting_limit,
     wrong_json,
 )
-from tagwire.spark.values.formats import OPTIONS as VALUE_OPTIONS
+from tagwire.spark.values.options import OPTIONS as VALUE_OPTIONS
+from tagwire.spark.values.options import REGISTRY
 
 if TYPE_CHECKING:
     from tagwire.records import HeaderRegister
@@ -82,6 +83,12 @@ class Selection:
     subscribe: tuple[str, ...] = ()
     pattern: str = ""
 
+    @property
+    def only_topic(self) -> str | None:
+        """The topic that is read, where there is one alone that is named."""
+        names = [*self.assign, *self.subscribe]
+        return names[0] if len(names) == 1 else None
+
     def matches(self, topic: str) -> bool:
         """Whether `subscribePattern` takes this topic: the whole name has to match."""
         return re.fullmatch(self.pattern, topic) is not None
@@ -133,7 +140,7 @@ def parse(options: Mapping[str, str]) -> TopicOptions:
     refuse_path(
         options, "subscribe, subscribePattern or assign names the topics (of Kafka's files: format tagwire-segments)"
     )
-    given, prefixed = known_options(options, _NAMES, (_PREFIX,))
+    given, prefixed = known_options(options, _NAMES, (_PREFIX,), (REGISTRY,))
     client = {_client_property(name): value for name, value in prefixed[_PREFIX].items()}
     servers = given.get("kafka.bootstrap.servers", "")
     if not servers.strip():

@@ -12,10 +12,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from tagwire.spark.failure import without_tracebacks
+from tagwire.spark.refused_stream import RefusedStreamReader
 from tagwire.spark.source.offset_limits import Offsets
 from tagwire.spark.source.offsets import Document, from_document, rate_limited, to_document, went_back
 from tagwire.spark.source.options import TopicOptions
-from tagwire.spark.source.unlimited_stream import RefusedStreamReader, UnlimitedStreamReader
+from tagwire.spark.source.unlimited_stream import UnlimitedStreamReader
 
 
 @without_tracebacks

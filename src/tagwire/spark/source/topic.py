@@ -10,6 +10,7 @@ Source: pyspark.sql.datasource; Spark's KafkaSourceProvider.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +52,9 @@ class TopicDataSource(DataSource):
 
     @cached_property
     def topic_options(self) -> TopicOptions:
-        """The options as those of a read."""
-        return parse(self.options)
+        """The options as those of a read, its columns fixed: Spark pickles them, and asks the copies for readers."""
+        options = parse(self.options)
+        return replace(options, rows=options.rows.planned(options.selection.only_topic))
 
     @classmethod
     def name(cls) -> str:
@@ -74,7 +76,9 @@ class TopicDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from tagwire.spark.sink.writers import TopicWriter
 
-        return TopicWriter(parse_sink(self.options), schema, overwrite)
+        writer = TopicWriter(parse_sink(self.options), schema, overwrite)
+        writer.prepare()
+        return writer
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
         try:
@@ -83,9 +87,8 @@ class TopicDataSource(DataSource):
         except ImportError:
             raise ConfigError("format tagwire: writing as a stream needs PySpark 4.1 or newer") from None
         options = parse_sink(self.options)
-        if not options.exactly_once:
-            return StreamWriter(options, schema)
-        writer = ExactlyOnceWriter(options, schema)
+        kind = ExactlyOnceWriter if options.exactly_once else StreamWriter
+        writer = kind(options, schema)
         if not self._is_copy:
             writer.prepare()
         return writer

@@ -8,53 +8,26 @@ Source: pyspark.sql.datasource; Spark's KafkaMicroBatchStream.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tagwire.errors import ConfigError, Error, KafkaError, TagwireError
+from tagwire.errors import ConfigError, Error, KafkaError
 from tagwire.partitions import LATEST
 from tagwire.spark.failure import without_tracebacks
+from tagwire.spark.refused_stream import RefusedStreamReader
 from tagwire.spark.source.offset_limits import Offsets
 from tagwire.spark.source.offsets import Document, from_document, outside, plan, split, to_document, went_back
 from tagwire.spark.source.options import TopicOptions, stream_start
 from tagwire.spark.source.partition_reader import OffsetRangePartition, PartitionReader
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 log = logging.getLogger(__name__)
 
 _NAMED = 5
-
-
-@without_tracebacks
-class RefusedStreamReader(DataSourceStreamReader):
-    """Stands in for a stream reader whose options are wrong: every method raises the error.
-
-    When making a reader raises, Spark reports that it could not stop it, on top of the cause or instead of it.
-    """
-
-    def __init__(self, error: TagwireError) -> None:
-        self.error = error
-
-    def initialOffset(self) -> Document:  # noqa: N802
-        """Raises the error."""
-        raise self.error
-
-    def latestOffset(self) -> Document:  # noqa: N802
-        """Raises the error."""
-        raise self.error
-
-    def partitions(self, start: Document, end: Document) -> list[InputPartition]:
-        """Raises the error."""
-        raise self.error
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Raises the error."""
-        raise self.error
 
 
 @without_tracebacks

@@ -1,21 +1,50 @@
-"""A column of JSON values as structs, by Arrow's JSON reader: many at a time, and one by one where one is broken.
-
-Each value is wrapped as `{"v":...}` on a line of its own. So each gives at least one row or an error, and as many rows
-as values means that each gave one.
-"""
+"""A column of JSON values as structs of a Spark schema, by Arrow's JSON reader."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 from pyspark.sql.types import ArrayType, DataType, DayTimeIntervalType, MapType, StructType, TimestampNTZType
 
 from tagwire.errors import ConfigError
+from tagwire.spark.columns import arrow_type
+from tagwire.spark.values.column_format import Headers
+from tagwire.values.json_values import decode_by_halves, read_lines
 
 _UNREAD = (DayTimeIntervalType, MapType, TimestampNTZType)
+
+
+@dataclass(frozen=True)
+class JsonFormat:
+    """Values are JSON objects of `type`."""
+
+    type: StructType
+
+    needs_headers: ClassVar[bool] = False
+
+    def planned(self, topic: str | None) -> JsonFormat:
+        """Itself: the schema is given."""
+        return self
+
+    def fixed(self) -> dict[str, str]:
+        """The schema as JSON."""
+        return {"schema": self.type.json()}
+
+    def narrowed(self, fields: Sequence[str]) -> JsonFormat:
+        """The same for some of the fields."""
+        return JsonFormat(StructType([self.type[name] for name in fields]))
+
+    def decoded(self, values: pa.Array, headers: pa.Array | None) -> tuple[pa.Array, pa.Array]:
+        """The values as structs, and which rows are no such JSON."""
+        return decode_json(values, arrow_type(self.type))
+
+    def refusal(self, value: bytes, headers: Headers | None) -> str:
+        """Why a value is no such JSON."""
+        return json_refusal(value, arrow_type(self.type))
 
 
 def refuse_types(schema: DataType, where: str = "value.schema") -> None:
@@ -36,70 +65,23 @@ def refuse_types(schema: DataType, where: str = "value.schema") -> None:
 
 def decode_json(values: pa.Array, kind: pa.StructType) -> tuple[pa.StructArray, pa.Array]:
     """The values, binary, as structs of `kind`, and which of them are no such JSON. Those and nulls are null."""
-    there = values.drop_null() if values.null_count else values
-    bad: list[int] = []
-    pieces = _pieces(there, 0, _readable(kind), bad)
-    structs = pa.chunked_array([piece.cast(kind) for piece in pieces], kind).combine_chunks()
-    if isinstance(structs, pa.ChunkedArray):  # what combining gives depends on the release of Arrow
-        structs = structs.chunk(0) if structs.num_chunks else pa.array([], kind)
-    broken = (
-        pa.array([False] * len(there), pa.bool_())
-        if not bad
-        else pc.is_in(_numbers(len(there)), pa.array(bad, pa.int64()))
-    )
-    if not values.null_count:
-        return structs, broken
-    places = pc.subtract(pc.cumulative_sum(values.is_valid().cast(pa.int64())), 1)
-    places = pc.if_else(values.is_valid(), places, pa.scalar(None, pa.int64()))
-    return structs.take(places), pc.fill_null(broken.take(places), False)
+    readable = _readable(kind)
+
+    def read(some: pa.Array) -> tuple[pa.Array, list[int]]:
+        found = read_lines(some, readable)
+        # JSON's `null` is no object: from_json calls it malformed, too.
+        return found.cast(kind), pc.indices_nonzero(found.is_null()).to_pylist() if found.null_count else []
+
+    return decode_by_halves(values, kind, read, lambda one: (pa.nulls(len(one), kind), list(range(len(one)))))
 
 
 def json_refusal(value: bytes, kind: pa.StructType) -> str:
     """Why a value is no such JSON."""
     try:
-        found = _read(pa.array([value], pa.binary()), _readable(kind))
+        read_lines(pa.array([value], pa.binary()), _readable(kind))
     except pa.ArrowInvalid as error:
         return str(error).replace("/v/", "").replace(" in row 0", "")
-    return f"it holds {len(found)} JSON values" if len(found) != 1 else "no JSON object"
-
-
-def _pieces(values: pa.Array, start: int, kind: pa.StructType, bad: list[int]) -> list[pa.Array]:
-    """The structs of `values`, halved until what is broken stands alone; `bad` takes the places of those."""
-    if not len(values):
-        return []
-    try:
-        found = _read(values, kind)
-        if len(found) == len(values):
-            if found.null_count:  # JSON's `null` is no object: from_json calls it malformed, too
-                bad.extend(start + row for row in pc.indices_nonzero(found.is_null()).to_pylist())
-            return [found]
-    except pa.ArrowInvalid:
-        pass
-    if len(values) == 1:
-        bad.append(start)
-        return [pa.nulls(1, kind)]
-    half = len(values) // 2
-    return _pieces(values[:half], start, kind, bad) + _pieces(values[half:], start + half, kind, bad)
-
-
-def _read(values: pa.Array, kind: pa.StructType) -> pa.Array:
-    lines = pc.binary_join_element_wise(pa.scalar(b'{"v":'), values, pa.scalar(b"}\n"), pa.scalar(b""))
-    ends = lines.buffers()[1]
-    first, last = (memoryview(ends).cast("i")[lines.offset + place] for place in (0, len(lines)))
-    data = lines.buffers()[2].slice(first, last - first)
-    table = pj.read_json(
-        pa.BufferReader(data),
-        read_options=pj.ReadOptions(use_threads=False, block_size=data.size + 1),
-        parse_options=pj.ParseOptions(
-            explicit_schema=pa.schema([("v", kind)]), unexpected_field_behavior="ignore", newlines_in_values=True
-        ),
-    )
-    column: Any = table.column("v").combine_chunks()
-    return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-
-
-def _numbers(count: int) -> pa.Array:
-    return pa.array(range(count), pa.int64())
+    return "no JSON object"
 
 
 def _readable(kind: pa.DataType) -> pa.DataType:

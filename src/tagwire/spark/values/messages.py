@@ -6,48 +6,25 @@ Integers without sign become the next larger signed ones, and uuids binary: Spar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import StructType
 
 from tagwire.codec.classes import MessageObject, class_at
-from tagwire.errors import ConfigError
-from tagwire.spark.columns import arrow_schema
-from tagwire.spark.values.modes import FAILFAST
+from tagwire.errors import ConfigError, TagwireError
+from tagwire.spark.columns import arrow_type
+from tagwire.spark.values.arrow_types import spark_type
+from tagwire.spark.values.column_format import Headers
+from tagwire.spark.values.modes import DROPMALFORMED, FAILFAST
 from tagwire.spec import Message, catalog, load
 
 Spec = str | Path | Message
 """A message: the name of one of the catalog's, a model, the path of a spec file, or JSON text."""
-
-_SPARK: dict[pa.DataType, DataType] = {
-    pa.bool_(): BooleanType(),
-    pa.int8(): ByteType(),
-    pa.int16(): ShortType(),
-    pa.uint16(): IntegerType(),
-    pa.int32(): IntegerType(),
-    pa.uint32(): LongType(),
-    pa.int64(): LongType(),
-    pa.float64(): DoubleType(),
-    pa.binary(16): BinaryType(),
-    pa.string(): StringType(),
-    pa.binary(): BinaryType(),
-}
 
 
 def home_of(message: Spec) -> str | Message:
@@ -110,7 +87,7 @@ class MessageForm:
             chosen = [values.field(name) for name in self.type.names]
             mask = values.is_null() if values.null_count else None
             values = pa.StructArray.from_arrays(chosen, names=self.type.names, mask=mask)
-        target = arrow_schema(StructType([StructField("value", self.type)])).field(0).type
+        target = arrow_type(self.type)
         return values if values.type == target else values.cast(target)
 
     def encoded(self, column: pa.StructArray, mode: str) -> pa.Array:
@@ -127,23 +104,57 @@ class MessageForm:
         return self.message.encode_many(column, self.version, errors="column").field("value")
 
 
-def bad_rows(given: pa.Array, decoded: pa.Array) -> pa.Array:
-    """Which rows were there and could not be decoded."""
-    return pc.and_(given.is_valid(), decoded.is_null())
+@dataclass(frozen=True)
+class MessageFormat:
+    """Values are messages of `home` (a model, or a catalog message's name) at `version`.
+
+    Attributes:
+        text: what names the message wherever there is no file of it: the catalog's name, or JSON.
+        fields: those that are decoded; None is all.
+    """
+
+    home: str | Message
+    version: int
+    text: str = field(default="", repr=False)
+    fields: tuple[str, ...] | None = None
+
+    needs_headers: ClassVar[bool] = False
+
+    @property
+    def type(self) -> StructType:
+        """The struct that a value becomes."""
+        return MessageForm(self.home, self.version, self.fields).type
+
+    def planned(self, topic: str | None) -> MessageFormat:
+        """Itself: a spec has no versions but its own."""
+        return self
+
+    def fixed(self) -> dict[str, str]:
+        """The spec's text, which a path may no longer lead to."""
+        return {"message": self.text}
+
+    def narrowed(self, fields: Sequence[str]) -> MessageFormat:
+        """The same for some of the fields."""
+        return replace(self, fields=tuple(fields))
+
+    def decoded(self, values: pa.Array, headers: pa.Array | None) -> tuple[pa.Array, pa.Array]:
+        """The values as structs, and which rows are no such message."""
+        structs = MessageForm(self.home, self.version, self.fields).decoded(values, DROPMALFORMED)
+        return structs, pc.and_(values.is_valid(), structs.is_null())
+
+    def refusal(self, value: bytes, headers: Headers | None) -> str:
+        """Why a value is no such message."""
+        try:
+            class_at(self.home).decode(value, self.version)
+        except TagwireError as error:
+            return str(error)
+        return "it unfolds out of proportion"
 
 
 @lru_cache(maxsize=256)
 def _struct_type(home: str | Message, version: int) -> StructType:
     from tagwire.codec.arrow import schema_of
 
-    found = _spark_type(schema_of(class_at(home), version))
+    found = spark_type(schema_of(class_at(home), version))
     assert isinstance(found, StructType)
     return found
-
-
-def _spark_type(kind: pa.DataType) -> DataType:
-    if pa.types.is_struct(kind):
-        return StructType([StructField(field.name, _spark_type(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return ArrayType(_spark_type(kind.value_type))
-    return _SPARK[kind]

@@ -1,0 +1,152 @@
+"""The file that ACLs are kept in: a line for each change, with its checksum.
+
+    8d5b9e51 {"version": 0}
+    1f2c7a00 {"add": [["TOPIC", "orders", "LITERAL", "User:alice", "*", "READ", "ALLOW"]]}
+    77a0c3d2 {"remove": [["TOPIC", "orders", "LITERAL", "User:alice", "*", "READ", "ALLOW"]]}
+
+What a request changes is one line, so all of it is there after a crash or nothing. What was being written when a
+broker ended may be torn: it stands last, nobody was told of it, and it is left out. A broken line before one that is
+whole is a StorageError: a broker that forgot a DENY would let in whom it must not.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+from zlib import crc32
+
+from tagwire.broker.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
+from tagwire.broker.storage.files import Files, problem_of, read_file, replace_file
+from tagwire.errors import StorageError
+
+logger = logging.getLogger("tagwire.broker")
+
+FILE: Final = "tagwire-acls"
+VERSION: Final = 0
+
+MOST_WASTED_BYTES: Final = 1 << 20
+"""By how much the lines may outgrow twice what is in force before the file is written anew."""
+
+
+def size_of(acl: Acl) -> int:
+    """How many bytes an ACL has in the file."""
+    return len(json.dumps(_written(acl))) + 2
+
+
+class AclFile:
+    """The file, which one thread at a time uses.
+
+    Args:
+        files, directory: where it is.
+    """
+
+    def __init__(self, files: Files, directory: Path) -> None:
+        self._files = files
+        self._path = directory / FILE
+        self._size = 0
+        self._is_whole = False  # whether what the file holds is known, and can be added to
+
+    def load(self) -> Iterable[Acl]:
+        """The ACLs in force.
+
+        Raises:
+            StorageError: the file cannot be read, or a line of it, not the last, is broken.
+        """
+        try:
+            data = read_file(self._files, self._path)
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise StorageError(problem_of(error, self._path)) from error
+        found: dict[Acl, None] = {}
+        *lines, rest = data.split(b"\n")
+        texts = [_checked(line) for line in lines]
+        torn = next((number for number, text in enumerate(texts) if text is None), len(texts))
+        if torn == 0 or any(text is not None for text in texts[torn:]):
+            raise self._broken(torn + 1, "its checksum is not that of its text")
+        for number, text in enumerate(texts[:torn]):
+            try:
+                _replay(json.loads(text or b""), found, is_first=number == 0)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                raise self._broken(number + 1, repr(error)) from None
+        self._size, self._is_whole = len(data), torn == len(texts) and not rest
+        if not self._is_whole:
+            logger.warning("%s: what was being written when its broker ended is left out", self._path)
+        return found
+
+    def _broken(self, number: int, problem: str) -> StorageError:
+        told = f"{self._path}, line {number}: not a change of ACLs: {problem}"
+        return StorageError(f"{told}; restore it from a backup: it says who may do what")
+
+    def save(self, added: Sequence[Acl], removed: Sequence[Acl], in_force: Iterable[Acl], in_force_bytes: int) -> None:
+        """Bring a change to the disk: as a line, or with all that is in force where the file has to be written anew.
+
+        Args:
+            in_force: all ACLs after the change.
+            in_force_bytes: how many bytes they have, by `size_of`.
+
+        Raises:
+            OSError: the disk refused; the file may hold the change or not.
+        """
+        change = {name: list(map(_written, acls)) for name, acls in (("remove", removed), ("add", added)) if acls}
+        line = _line(change)
+        is_whole, self._is_whole = self._is_whole, False
+        if is_whole and self._size + len(line) <= 2 * in_force_bytes + MOST_WASTED_BYTES:
+            self._append(line)
+            self._size += len(line)
+        else:
+            data = _line({"version": VERSION}) + _line({"add": list(map(_written, in_force))})
+            replace_file(self._files, self._path, data)
+            self._size = len(data)
+        self._is_whole = True
+
+    def _append(self, line: bytes) -> None:
+        fd = self._files.open(self._path, write=True)
+        try:
+            self._files.write(fd, [line], self._size)
+            self._files.sync(fd)
+        finally:
+            self._files.close(fd)
+
+
+def _checked(line: bytes) -> bytes | None:
+    """The text of a line; None where it has another checksum."""
+    told, _, text = line.partition(b" ")
+    return text if told == b"%08x" % crc32(text) else None
+
+
+def _replay(document: Any, found: dict[Acl, None], *, is_first: bool) -> None:
+    if is_first and document["version"] != VERSION:
+        raise ValueError(f"version {document['version']!r} was written by a newer tagwire")
+    for acl in _read(document.get("remove", ())):
+        found.pop(acl, None)
+    for acl in _read(document.get("add", ())):
+        found[acl] = None
+
+
+def _line(document: object) -> bytes:
+    text = json.dumps(document).encode()
+    return b"%08x %s\n" % (crc32(text), text)
+
+
+def _written(acl: Acl) -> list[str]:
+    kind, name, pattern, principal, host, operation, permission = acl
+    return [kind.name, name, pattern.name, principal, host, operation.name, permission.name]
+
+
+def _read(written: Iterable[Sequence[str]]) -> Iterator[Acl]:
+    for kind, name, pattern, principal, host, operation, permission in written:
+        if not all(isinstance(text, str) for text in (name, principal, host)):
+            raise ValueError("a name is no text")
+        yield Acl(
+            ResourceType[kind],
+            name,
+            PatternType[pattern],
+            principal,
+            host,
+            Operation[operation],
+            Permission[permission],
+        )

@@ -1,0 +1,156 @@
+"""Values with a schema as JSON, and back: what `consume --json` writes of them and `produce` reads.
+
+Bytes that are UTF-8 stand as a string, others as `{"base64": "..."}`; dates and times as ISO 8601 has them, those with
+a zone in UTC; decimals as strings; NaN and infinities as strings; maps as objects where their keys are strings, and as
+lists of pairs elsewhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+from tagwire.cli.record_input import Read
+from tagwire.cli.record_lines import Line
+from tagwire.errors import DecodeError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SHOWN = 40
+
+
+def to_json(value: Any) -> Any:
+    """A value as `json` takes it."""
+    if isinstance(value, dict):
+        return {str(name): to_json(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_json(one) for one in value]
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z" if value.tzinfo else value.isoformat()
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, (Decimal, timedelta)):
+        return str(value)
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)
+    return value
+
+
+def as_text(value: Any) -> bytes | None:
+    """A value as bytes that a person reads: text itself, all else as JSON."""
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode(errors="replace")
+    return json.dumps(to_json(value), ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+
+def typed(read: Read, kinds: Mapping[str, pa.DataType], *, is_parsed: bool) -> Read:
+    """Lines whose key and value are Python's objects for these types.
+
+    Args:
+        kinds: of `key` and `value`, those that have a schema.
+        is_parsed: whether `read` gives them as JSON already; otherwise they are its text, or a string's own.
+    """
+
+    def read_typed(text: bytes, number: int) -> Line:
+        line = read(text, number)
+        for which, kind in kinds.items():
+            given: Any = getattr(line, which)
+            if given is None:
+                continue
+            try:
+                found = given if is_parsed else _parsed(given, kind)
+                line = line._replace(**{which: from_json(found, kind)})
+            except (ValueError, TypeError, InvalidOperation, RecursionError) as error:
+                raise DecodeError(f"{which}: {error}", path=f"line {number}") from None
+        return line
+
+    return read_typed
+
+
+def _parsed(text: bytes, kind: pa.DataType) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_string(kind):
+        return text.decode()
+    if pa.types.is_binary(kind):
+        return text
+    return json.loads(text)
+
+
+def from_json(value: Any, kind: pa.DataType) -> Any:
+    """JSON as `pyarrow.array` takes it for a type. Raises ValueError, or TypeError, for what it cannot be."""
+    import pyarrow as pa
+
+    if value is None:
+        return None
+    types = pa.types
+    if types.is_struct(kind):
+        if not isinstance(value, dict):
+            raise ValueError(f"{_shown(value)} is no object")
+        return {
+            name: from_json(one, kind.field(name).type) if kind.get_field_index(name) >= 0 else one
+            for name, one in value.items()
+        }
+    if types.is_list(kind) or types.is_large_list(kind):
+        if not isinstance(value, list):
+            raise ValueError(f"{_shown(value)} is no list")
+        return [from_json(one, kind.value_type) for one in value]
+    if types.is_map(kind):
+        pairs = value.items() if isinstance(value, dict) else value
+        return [(from_json(key, kind.key_type), from_json(one, kind.item_type)) for key, one in pairs]
+    if types.is_binary(kind) or types.is_fixed_size_binary(kind) or types.is_large_binary(kind):
+        return _bytes(value)
+    if isinstance(value, str):
+        return _from_text(value, kind)
+    if types.is_decimal(kind):
+        return Decimal(repr(value) if isinstance(value, float) else value)
+    return value
+
+
+def _from_text(text: str, kind: pa.DataType) -> Any:
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_timestamp(kind):
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=UTC) if kind.tz is not None and found.tzinfo is None else found
+    if types.is_date(kind):
+        return date.fromisoformat(text)
+    if types.is_time(kind):
+        return time.fromisoformat(text)
+    if types.is_decimal(kind):
+        return Decimal(text)
+    if types.is_floating(kind):
+        return float(text)
+    return text
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, dict) and list(value) == ["base64"] and isinstance(value["base64"], str):
+        try:
+            return base64.b64decode(value["base64"], validate=True)
+        except binascii.Error as error:
+            raise ValueError(f"not base64: {error}") from None
+    raise ValueError(f'{_shown(value)} is neither text nor {{"base64": "..."}}')
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

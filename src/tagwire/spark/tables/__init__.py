@@ -1,0 +1,1 @@
+"""The tables that `tagwire land` fills: plain Parquet files, Delta."""

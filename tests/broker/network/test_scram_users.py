@@ -1,0 +1,200 @@
+"""SCRAM users that clients set and delete: who can come in then, what is stored of them, and what is refused."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import stat
+
+import pytest
+
+from tagwire import messages
+from tagwire.broker import Broker, Cluster, Listener
+from tagwire.client import Client
+from tagwire.errors import AuthenticationError, Error, StorageError
+
+USERS = {"alice": "wonderland", "bob": "builder"}
+LISTENERS = [Listener(), Listener(sasl=("SCRAM-SHA-512", "PLAIN"))]
+SALT = b"0123456789abcdef"
+FILE = "tagwire-scram-credentials.json"
+
+
+def credentials(wire, *names):
+    """{user: (error, [(mechanism, iterations)])}."""
+    request = messages.DescribeUserScramCredentialsRequest
+    answer = wire.ask(request(users=[request.UserName(name=name) for name in names] or None), 0)
+    assert answer.error_code == 0
+    return {
+        result.user: (result.error_code, [(info.mechanism, info.iterations) for info in result.credential_infos])
+        for result in answer.results
+    }
+
+
+def altered(wire, deletions=(), upsertions=(), salt=SALT):
+    """{user: error}. An upsertion is user, mechanism, iterations and, unless any will do, the password."""
+    request = messages.AlterUserScramCredentialsRequest
+    gone = [request.ScramCredentialDeletion(name=name, mechanism=mechanism) for name, mechanism in deletions]
+    new = []
+    for name, mechanism, iterations, *password in upsertions:
+        digest = "sha256" if mechanism == 1 else "sha512"
+        salted = hashlib.pbkdf2_hmac(digest, password[0].encode(), salt, iterations) if password else b"hidden"
+        upsertion = request.ScramCredentialUpsertion(name=name, mechanism=mechanism, iterations=iterations, salt=salt)
+        upsertion.salted_password = salted
+        new.append(upsertion)
+    answer = wire.ask(request(deletions=gone, upsertions=new), 0)
+    assert "hidden" not in str(answer)
+    return {result.user: result.error_code for result in answer.results}
+
+
+def comes_in(bootstrap, user, password, mechanism="SCRAM-SHA-512"):
+    login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism}
+    try:
+        with Client(bootstrap, sasl_plain_username=user, sasl_plain_password=password, **login) as client:
+            client.metadata()
+    except AuthenticationError:
+        return False
+    return True
+
+
+@pytest.fixture
+def broker(tmp_path):
+    with Broker(tmp_path / "data", listeners=LISTENERS, users=USERS) as running:
+        yield running
+
+
+@pytest.fixture
+def wire(broker, connect):
+    """It has come in at the door where nobody is asked."""
+    return connect(broker.bootstrap)
+
+
+def test_where_no_listener_asks_for_scram_no_user_of_the_settings_has_a_credential(connect):
+    with Broker(users=USERS) as broker:
+        wire = connect(broker.bootstrap)
+        assert credentials(wire) == {}
+        assert credentials(wire, "alice") == {"alice": (Error.RESOURCE_NOT_FOUND, [])}
+
+
+def test_a_user_of_the_settings_has_a_credential_of_each_mechanism_a_listener_asks_for(wire):
+    assert credentials(wire) == {"alice": (0, [(2, 4096)]), "bob": (0, [(2, 4096)])}
+    assert credentials(wire, "bob", "eve", "eve") == {
+        "bob": (0, [(2, 4096)]),
+        "eve": (Error.DUPLICATE_RESOURCE, []),
+    }
+
+
+def test_a_user_that_is_set_comes_in_at_once_and_after_a_restart(broker, wire):
+    _, guarded = broker.addresses
+    assert not comes_in(guarded, "eve", "apple")
+    assert altered(wire, [], [("eve", 2, 4097, "apple"), ("alice", 2, 4096, "looking-glass")]) == {"eve": 0, "alice": 0}
+    for _ in range(2):
+        _, guarded = broker.addresses
+        assert comes_in(guarded, "eve", "apple")
+        assert not comes_in(guarded, "eve", "pear")
+        assert comes_in(guarded, "alice", "looking-glass")
+        assert not comes_in(guarded, "alice", "wonderland")
+        assert comes_in(guarded, "bob", "builder")
+        broker.stop()
+        broker.start()
+
+
+def test_a_user_that_is_deleted_does_not_come_in_also_after_a_restart(broker, wire, connect):
+    altered(wire, [], [("eve", 1, 4096, "apple"), ("eva", 2, 4096, "apple")])
+    altered(wire, [], [("eve", 2, 8192, "apple")])
+    assert credentials(wire, "eve") == {"eve": (0, [(1, 4096), (2, 8192)])}
+    assert altered(wire, [("eve", 2), ("alice", 2)]) == {"eve": 0, "alice": 0}
+    for _ in range(2):
+        again = connect(broker.bootstrap)
+        assert credentials(again) == {"bob": (0, [(2, 4096)]), "eva": (0, [(2, 4096)]), "eve": (0, [(1, 4096)])}
+        assert altered(again, [("alice", 2)]) == {"alice": Error.RESOURCE_NOT_FOUND}
+        _, guarded = broker.addresses
+        assert not comes_in(guarded, "eve", "apple")
+        assert not comes_in(guarded, "alice", "wonderland")
+        broker.stop()
+        broker.start()
+    again = connect(broker.bootstrap)
+    assert altered(again, [], [("alice", 2, 4096, "back")]) == {"alice": 0}
+    assert comes_in(broker.addresses[1], "alice", "back")
+
+
+def test_every_node_of_a_cluster_lets_a_new_user_in(connect):
+    with Cluster(3, listeners=LISTENERS, users=USERS) as cluster:
+        altered(connect(cluster.nodes[2].bootstrap), [], [("eve", 2, 4096, "apple")])
+        for node in cluster.nodes.values():
+            assert comes_in(node.addresses[1], "eve", "apple")
+            assert credentials(connect(node.bootstrap), "eve") == {"eve": (0, [(2, 4096)])}
+
+
+REFUSED = [
+    ([("alice", 1)], [], Error.RESOURCE_NOT_FOUND),
+    ([("eve", 2)], [], Error.RESOURCE_NOT_FOUND),
+    ([("", 1)], [], Error.UNACCEPTABLE_CREDENTIAL),
+    ([], [("", 1, 4096)], Error.UNACCEPTABLE_CREDENTIAL),
+    ([("bob", 9)], [], Error.UNSUPPORTED_SASL_MECHANISM),
+    ([], [("bob", 0, 4096)], Error.UNSUPPORTED_SASL_MECHANISM),
+    ([], [("eve", 1, 4095)], Error.UNACCEPTABLE_CREDENTIAL),
+    ([], [("eve", 1, 16_385)], Error.UNACCEPTABLE_CREDENTIAL),
+    ([("bob", 2)], [("bob", 2, 4096)], Error.DUPLICATE_RESOURCE),
+    ([("bob", 2), ("bob", 2)], [], Error.DUPLICATE_RESOURCE),
+    ([], [("eve", 1, 4096), ("eve", 2, 4096)], Error.DUPLICATE_RESOURCE),
+]
+
+
+def test_what_cannot_be_altered_is_refused_as_kafka_does_and_changes_nothing(wire, broker):
+    before = credentials(wire)
+    for deletions, upsertions, error in REFUSED:
+        assert set(altered(wire, deletions, upsertions).values()) == {error}, (deletions, upsertions)
+    assert altered(wire, [], [("eve", 1, 4096)], salt=b"s" * 1025) == {"eve": Error.UNACCEPTABLE_CREDENTIAL}
+    assert credentials(wire) == before
+    assert altered(wire, [], [("eve", 1, 4096), ("", 1, 4096)]) == {"eve": 0, "": Error.UNACCEPTABLE_CREDENTIAL}
+    assert credentials(wire, "eve") == {"eve": (0, [(1, 4096)])}
+
+
+def test_what_cannot_be_stored_has_not_changed(wire, broker):
+    before = credentials(wire)
+    for operation in ("write", "sync", "rename", "sync_directory"):
+        broker.disk.fail(operation, errno.ENOSPC, times=1)
+        assert altered(wire, [("bob", 2)], [("eve", 1, 4096)]) == dict.fromkeys(
+            ("eve", "bob"), Error.KAFKA_STORAGE_ERROR
+        )
+        broker.disk.mend()
+        assert credentials(wire) == before
+    assert altered(wire, [("bob", 2)], [("eve", 1, 4096)]) == {"eve": 0, "bob": 0}
+
+
+def test_there_may_be_so_many_and_no_more(wire, monkeypatch):
+    monkeypatch.setattr("tagwire.broker.scram_users.MOST_CREDENTIALS", 2)
+    assert altered(wire, [("bob", 2)], [("eve", 1, 4096)]) == {"bob": 0, "eve": 0}
+    assert altered(wire, [], [("eva", 1, 4096)]) == {"eva": Error.POLICY_VIOLATION}
+    assert altered(wire, [("eve", 1)], [("eva", 1, 4096)]) == {"eve": 0, "eva": 0}
+
+
+def test_what_is_stored_is_salted_and_for_its_owner_alone(wire, tmp_path):
+    altered(wire, [], [("eve", 2, 4096, "apple-pie")])
+    path = tmp_path / "data" / FILE
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    stored = path.read_bytes()
+    assert b"eve" in stored
+    assert b"apple-pie" not in stored
+    assert hashlib.pbkdf2_hmac("sha512", b"apple-pie", SALT, 4096).hex().encode() not in stored
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "s3cret",
+        "[]",
+        '{"version": 1, "entries": []}',
+        '{"version": 0, "entries": {}}',
+        '{"version": 0, "entries": [{"user": "eve", "mechanism": "s3cret"}]}',
+        '{"version": 0, "entries": [{"user": "eve", "mechanism": "SCRAM-SHA-256", "iterations": 1, "salt": "s3cret"}]}',
+        '{"version": 0, "entries": [{"user": 1, "mechanism": "SCRAM-SHA-256", "deleted": true}]}',
+    ],
+)
+def test_a_damaged_file_stops_the_broker_and_is_named_without_its_content(tmp_path, content):
+    with Broker(tmp_path / "data"):
+        pass
+    (tmp_path / "data" / FILE).write_text(content)
+    with pytest.raises(StorageError, match=FILE) as caught:
+        Broker(tmp_path / "data").start()
+    assert "s3cret" not in str(caught.value)

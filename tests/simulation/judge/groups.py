@@ -1,0 +1,370 @@
+"""Groups: what was committed is what the next member finds, and a partition has one owner."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from tests.simulation.history import Event, Operation
+from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
+from tests.simulation.judge.facts import Facts, Place
+from tests.simulation.judge.reads import steps
+
+SHORTEST_SESSION: Final = 2.0
+"""Seconds: of a member whose broker says how long its session is."""
+
+Key = tuple[str, str, int]
+"""Group, topic and partition."""
+
+
+@dataclass(frozen=True)
+class Write:
+    """A commit of one partition's offset, as a write of a register. `end` is infinite where nobody knows.
+
+    Attributes:
+        generation: in which its member was when it was asked for; None of who is no member, and of transactions.
+    """
+
+    offset: int | None
+    began: float
+    end: float
+    sure: bool
+    shown: tuple[Event, ...]
+    generation: int | None = None
+
+
+def registers(facts: Facts) -> dict[Key, list[Write]]:
+    """All that may have written a group's offset of a partition, or deleted it."""
+    found: dict[Key, list[Write]] = defaultdict(list)
+    for operation in facts.operations.of("commit", "alter_group_offsets"):
+        if operation.type != "fail":
+            for topic, partition, offset in operation.value.get("offsets") or ():
+                end = operation.ended if operation.type == "ok" else float("inf")
+                generation = operation.value.get("generation")
+                write = Write(offset, operation.began, end, operation.type == "ok", tuple(operation.events), generation)
+                found[operation.value["group"], topic, partition].append(write)
+    for transaction in facts.transactions.values():
+        commits = [commit for commit in transaction.commits if commit.type != "fail"]
+        if not commits:
+            continue
+        end = min((commit.ended for commit in commits if commit.type == "ok"), default=float("inf"))
+        for operation in transaction.offsets:
+            if operation.type == "fail":
+                continue
+            shown = (*operation.events, *(event for commit in commits for event in commit.events))
+            for topic, partition, offset in operation.value["offsets"]:
+                sure = transaction.committed and operation.type == "ok"
+                write = Write(offset, transaction.first_commit, end if sure else float("inf"), sure, shown)
+                found[operation.value["group"], topic, partition].append(write)
+    _settle(facts, found)
+    return found
+
+
+def _settle(facts: Facts, found: dict[Key, list[Write]]) -> None:
+    """A write of which nobody knows whether it counts is one that does once its offset was read."""
+    for read in sorted(facts.operations.of("committed", "describe_group"), key=lambda each: each.ended):
+        group = read.value["group"]
+        if read.type != "ok" or commits_by_itself(facts, group):
+            continue
+        for topic, partition, offset in read.value["offsets"]:
+            writes = found.get((group, topic, partition), [])
+            told = [write for write in explained(writes, read.began, read.ended)[0] if write.offset == offset]
+            if len(told) == 1 and not told[0].sure:
+                writes[writes.index(told[0])] = replace(told[0], sure=True, end=read.ended)
+
+
+def forgotten(facts: Facts, group: str, topic: str) -> bool:
+    """Whether anything may have deleted a group's offsets of a topic."""
+    deleted = facts.operations.of("delete_group", "delete_group_offsets")
+    of_group = any(each.value["group"] == group and each.type != "fail" for each in deleted)
+    return of_group or bool(facts.topic(topic).deletes) or facts.clock_jumped or bool(facts.losses)
+
+
+def commits_by_itself(facts: Facts, group: str) -> bool:
+    """Whether a member of the group commits without being asked, so that not every offset is in the history."""
+    return any(each.value.get("group") == group and each.value.get("auto_commit")
+               for each in facts.operations.of("subscribe"))  # fmt: skip
+
+
+def explained(writes: list[Write], began: float, ended: float) -> tuple[list[Write], Write | None]:
+    """What a read of the register may give, and the last write that it cannot miss (None: it may be empty)."""
+    over = [write for write in writes if write.sure and write.end < began]
+    latest = max(over, key=lambda write: write.began, default=None)
+    possible = [write for write in writes if write.began < ended and not any(_is_over(write, other) for other in over)]
+    return possible, latest
+
+
+def _is_over(write: Write, other: Write) -> bool:
+    """Whether a write cannot be what is left after another one: it was over before that began, or was asked for in a
+    generation that was over by then, and refused if it came later."""
+    known = write.generation is not None and other.generation is not None
+    if known and 0 <= write.generation < other.generation and write.began < other.end:
+        return True
+    return write.end < other.began
+
+
+def committed_offsets(facts: Facts) -> Iterator[Anomaly]:
+    """A committed offset is what was committed last: neither lost, nor replaced by an older or an aborted one."""
+    written = registers(facts)
+    for read in facts.operations.of("committed", "describe_group"):
+        if read.type != "ok":
+            continue
+        group = read.value["group"]
+        offsets = list(read.value["offsets"])
+        if read.f == "describe_group":  # tells of those alone that have one
+            told = {(topic, partition) for topic, partition, _ in offsets}
+            offsets += [[*each[1:], None] for each in written if each[0] == group and each[1:] not in told]
+        for topic, partition, offset in offsets:
+            writes = written.get((group, topic, partition), [])
+            possible, latest = explained(writes, read.began, read.ended)
+            where = f"{topic}-{partition} of {group}"
+            if offset is None:
+                if latest is not None and not forgotten(facts, group, topic):
+                    what = f"{where} was committed at {latest.offset}, and has no offset"
+                    yield anomaly("group-offset-lost", what, latest.shown, read)
+            elif all(write.offset != offset for write in possible) and not commits_by_itself(facts, group):
+                if facts.losses:
+                    continue
+                yield _unexplained(facts, where, group, (topic, partition), offset, latest, read)
+
+
+def _unexplained(facts: Facts, where: str, group: str, place: Place, offset: int, latest: Write | None,
+                 read: Operation) -> Anomaly:  # fmt: skip
+    for transaction in facts.transactions.values():
+        for operation in transaction.offsets:
+            named = operation.value["group"] == group and [*place, offset] in operation.value["offsets"]
+            if named and not transaction.may_be_committed:
+                what = f"{where} is {offset}, which {transaction.name} sent, and that was not committed"
+                return anomaly("aborted-offset", what, operation, *transaction.ends, read)
+    if latest is not None and latest.offset is not None and latest.offset > offset:
+        what = f"{where} was committed at {latest.offset}, and has gone back to {offset}"
+        return anomaly("group-offset-back", what, latest.shown, read)
+    shown = latest.shown if latest is not None else ()
+    return anomaly("group-offset-unknown", f"{where} is {offset}, which nobody committed last", shown, read)
+
+
+def where_members_begin(facts: Facts) -> Iterator[Anomaly]:
+    """A member that is given a partition begins where its group stands: it neither repeats nor leaves out."""
+    written = registers(facts)
+    for step in steps(facts):
+        group, given = step.read.operation.value.get("group"), step.assigned
+        if group is None or given is None or given.f != "assign" or not step.read.records:
+            continue
+        if given.value.get("group") != group or (given.value.get("positions") and not given.value.get("member")):
+            continue  # taken by hand, from where its reader says
+        topic, partition = step.read.place
+        if commits_by_itself(facts, group) or forgotten(facts, group, topic):
+            continue
+        possible, latest = explained(written.get((group, topic, partition), []), given.at, step.read.operation.ended)
+        offsets = [write.offset for write in possible if write.offset is not None]
+        if latest is None or not offsets:
+            continue
+        first = step.read.records[0][0]
+        shown = [latest.shown, given, excerpt(step.read.operation, topic, partition, first)]
+        where = f"{step.read.operation.process} was given {topic}-{partition}"
+        if first < min(offsets):
+            what = f"{where}, committed at {min(offsets)}, and began at {first}"
+            yield anomaly("group-offset-back", what, *shown)
+        elif skipped := _skipped(facts, step.read, max(offsets), first):
+            what = f"{where}, committed at {max(offsets)}, and began at {first}, past @{skipped[0]}"
+            yield anomaly("group-skip", what, *shown, skipped[1])
+
+
+def _skipped(facts: Facts, read, start: int, end: int) -> tuple[int, list[Event]] | None:
+    final = facts.finals.get((*read.place, read.isolation))
+    if final is None or final.incarnation != read.incarnation or facts.start_may_move(*read.place):
+        return None
+    between = [offset for offset, _ in final.records if start <= offset < end]
+    return (between[0], excerpt(final.operation, *read.place, between[0])) if between else None
+
+
+@dataclass
+class Holding:
+    """A member's holding of one partition, from the event that gave it to the one that took it."""
+
+    process: str
+    group: str
+    place: Place
+    generation: int | None
+    given: Event
+    ended: float = float("inf")
+    shown: list[Event] | None = None
+    """Events after `given` in which the member says its generation, or that it still holds."""
+
+
+def holdings(facts: Facts) -> list[Holding]:
+    """Who held which partition of which group, and when."""
+    found: list[Holding] = []
+    now: dict[tuple[str, Place], Holding] = {}
+    members = {o.process: o.value.get("group") for o in facts.operations.of("subscribe")}
+    for event in facts.history:
+        if event.f in ("assign", "revoke", "lost") and event.type != "invoke":
+            group = event.value.get("group") or members.get(event.process)
+            for topic, partition in event.value["partitions"]:
+                held = now.pop((event.process, (topic, partition)), None)
+                if held is not None:
+                    held.ended = event.at
+                if event.f == "assign" and group is not None:
+                    holding = Holding(event.process, group, (topic, partition), event.value.get("generation"), event)
+                    now[event.process, (topic, partition)] = holding
+                    found.append(holding)
+        elif event.f == "close" or event in facts.kills:
+            gone = event.process if event.f == "close" else event.value["target"]
+            for key in [key for key in now if gone in (key[0], key[0].partition("#")[0])]:
+                now.pop(key).ended = event.at
+        if event.value.get("generation") is not None:
+            for (process, _), held in now.items():
+                if process == event.process and held.given is not event:
+                    held.shown = [*(held.shown or []), event]
+    return found
+
+
+def shared_partitions(facts: Facts) -> Iterator[Anomaly]:
+    """A partition has one owner in a generation; and in the end one owner at all.
+
+    A member that lost its session may not know of it, and reads on. It is not in the generation of who has its
+    partition, so only one that says to be in that generation, or a later one, while it holds on, is wrong.
+    """
+    by_key: dict[tuple[str, Place], list[Holding]] = defaultdict(list)
+    for holding in holdings(facts):
+        by_key[holding.group, holding.place].append(holding)
+    for (group, (topic, partition)), held in by_key.items():
+        for at, second in enumerate(held):
+            for first in held[:at]:
+                if first.process == second.process or first.ended <= second.given.at:
+                    continue
+                proof = [] if _began_anew(facts, first, second) else _in_one_generation(first, second)
+                proof = proof or _after_all(facts, first, second)
+                proof = proof or _past_its_session(facts, first, second) or _undisturbed(facts, first, second)
+                if proof:
+                    what = f"{first.process} and {second.process} both hold {topic}-{partition} in {group}"
+                    yield anomaly("two-owners", what, first.given, second.given, proof)
+
+
+def described(facts: Facts) -> Iterator[Anomaly]:
+    """A coordinator has no partition with two members."""
+    for group in facts.operations.of("describe_group"):
+        owners: dict[Place, str] = {}
+        for member, partitions in sorted((group.value.get("members") or {}).items()):
+            for topic, partition in partitions:
+                other = owners.setdefault((topic, partition), member)
+                if other != member:
+                    what = f"{other} and {member} are both assigned {topic}-{partition} in {group.value['group']}"
+                    yield anomaly("assigned-twice", what, group)
+
+
+def _past_its_session(facts: Facts, first: Holding, second: Holding) -> list[Event]:
+    """A poll by which a classic member, awake and long after its session, was given what was another's.
+
+    Its coordinator has not heard it for a session's length before the partition is another's; so it has not heard its
+    coordinator either, and can tell. A member of KIP-848 is not told how long its session is.
+    """
+    how = [o.value for o in facts.operations.of("subscribe") if o.process == first.process]
+    if not how or how[-1].get("protocol") != "classic" or how[-1].get("session_timeout") is None or facts.losses:
+        return []
+    since = second.given.at + facts.bounds.heard
+    for read in facts.reads:
+        poll = read.operation
+        if read.final or poll.process != first.process or read.place != first.place or not read.records:
+            continue
+        if since < poll.began and poll.ended < min(first.ended, second.ended) and not _slept(facts, poll):
+            return excerpt(poll, *first.place, read.records[0][0])
+    return []
+
+
+def _undisturbed(facts: Facts, first: Holding, second: Holding) -> list[Event]:
+    """Whether the first polled as often as it has to, and nothing was wrong anywhere for long enough that both hear
+    all that the coordinator says: then it has let go before the second is given the partition."""
+    since = second.given.at - facts.bounds.undisturbed
+    if (second.generation or 0) <= (first.generation or 0):
+        return []  # told late
+    if facts.troubled(since, min(first.ended, second.ended, second.given.at + 1.0)):
+        return []
+    awake = [max(since, first.given.at)]
+    for poll in facts.operations.of("poll"):
+        if poll.process == first.process and poll.type == "ok" and awake[0] <= poll.ended < second.given.at:
+            awake.append(poll.ended)
+    awake.append(second.given.at)
+    if any(after - before > facts.bounds.awake for before, after in pairwise(awake)):
+        return []
+    # It says so itself, after the other has it: what is given in the same instant may be told in any order.
+    return [event for event in first.shown or () if second.given.at < event.at < min(first.ended, second.ended)][:1]
+
+
+def _slept(facts: Facts, poll: Operation) -> bool:
+    """Whether anything stood still within a minute before a call ended, so that it may not have noticed yet."""
+    pauses = ("client_pause", "client_paused", "broker_pause", "clock", "clock_jump")
+    return any(
+        fault.value.get("fault") in pauses and poll.ended - 60.0 <= fault.began + (fault.value.get("seconds") or 0.0)
+        for fault in facts.operations.of("fault")
+        if fault.began <= poll.ended
+    )
+
+
+def _in_one_generation(first: Holding, second: Holding) -> list[Event]:
+    """What shows that the first was in the generation that gave the partition to the second, and kept it."""
+    if first.generation is None or second.generation is None:
+        return []
+    if first.generation == second.generation:
+        return [first.given]
+    after = [event for event in first.shown or () if second.given.at < event.at < min(first.ended, second.ended)]
+    return [event for event in after if event.value["generation"] >= second.generation][:1]
+
+
+def _began_anew(facts: Facts, first: Holding, second: Holding) -> bool:
+    """Whether generations of the two cannot be compared: the second is told one that is over, or the group was
+    forgotten between them, and counts from 1 again: one that has had no member for a session, and has no offset."""
+    group, given = first.group, second.given.at
+    told = [each for each in facts.history if each.at < given and each.value.get("generation") is not None]
+    latest = max((each.value["generation"] for each in told if each.value.get("group") == group), default=0)
+    if second.generation is not None and second.generation < latest:
+        return True
+    if forgotten(facts, group, first.place[0]):
+        return True
+    sessions = [o.value.get("session_timeout") for o in facts.operations.of("subscribe") if o.process == first.process]
+    alone = given - first.given.at > min(
+        [float(each) for each in sessions if each is not None], default=SHORTEST_SESSION
+    )
+    commits = (o for o in facts.operations.of("commit", "send_offsets", "alter_group_offsets") if o.began < given)
+    stays = commits_by_itself(facts, group) or any(o.value["group"] == group and o.type != "fail" for o in commits)
+    return alone and not stays
+
+
+def _after_all(facts: Facts, first: Holding, second: Holding) -> list[Event]:
+    """Whether both held on for longer than a session after the last fault."""
+    if facts.quiet is None:
+        return []
+    sessions = [o.value.get("session_timeout") for o in facts.operations.of("subscribe") if o.process == first.process]
+    bound = (
+        max([float(each) for each in sessions if each is not None], default=facts.bounds.session)
+        + facts.bounds.takeover
+    )
+    until = min(first.ended, second.ended, facts.end)
+    if until - max(second.given.at, facts.quiet) > bound:
+        return [event for event in facts.history if event.f == "quiet"]
+    return []
+
+
+def fenced_commits(facts: Facts) -> Iterator[Anomaly]:
+    """A member whose partition was given to another, in a later generation, commits it no more."""
+    held = holdings(facts)
+    for commit in facts.operations.of("commit"):
+        generation = commit.value.get("generation")
+        if commit.type != "ok" or generation is None or generation < 0:
+            continue
+        for topic, partition, _ in commit.value.get("offsets") or ():
+            for other in held:
+                if other.group != commit.value["group"] or other.place != (topic, partition):
+                    continue
+                if other.process == commit.process or (other.generation or 0) <= generation:
+                    continue
+                back = any(h.process == commit.process and h.place == other.place
+                           and other.given.at <= h.given.at <= commit.ended for h in held)  # fmt: skip
+                if other.given.at < commit.began and not back:
+                    by = f"{commit.process} in generation {generation}"
+                    what = f"{topic}-{partition} was {other.process}'s, and was committed by {by}"
+                    yield anomaly("fenced-commit", what, other.given, commit)
+                    break

@@ -1,0 +1,127 @@
+"""Everything comes to an end: calls within their bounds, and nothing waits for a broker that is not its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.simulation.history import Event, Operation
+from tests.simulation.judge.anomaly import Anomaly, anomaly
+from tests.simulation.judge.facts import Facts
+
+PROBES = frozenset({"final_read", "sink_batch"})
+"""Calls that stand for many: a whole partition, a micro-batch."""
+
+
+def unanswered(facts: Facts) -> Iterator[Anomaly]:
+    """A call of a process that lives returns or raises within its bound."""
+    faults = [
+        (fault.began, float(fault.value.get("seconds") or 0.0))
+        for fault in facts.operations.of("fault", "broker_paused")
+    ]
+    for operation in facts.operations.all:
+        if operation.invoked.type != "invoke" or facts.killed(operation.process, operation.began) < operation.ended:
+            continue
+        end = min(operation.ended, facts.end)
+        bound = facts.bounds.call + _paused(faults, operation, end)
+        if operation.f in PROBES:
+            bound *= 4
+        if end - operation.began > bound:
+            state = "has not ended" if operation.completed is None else "ended"
+            what = f"{operation.f} of {operation.process} {state} after {end - operation.began:g} s"
+            yield anomaly("unanswered", what, operation)
+
+
+def _paused(faults: list[tuple[float, float]], operation: Operation, end: float) -> float:
+    """How long anything was paused or slow while a call was open."""
+    return sum(seconds for began, seconds in faults if began <= end and began + seconds >= operation.began)
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A broker that was not there, from one event to another; any other fault has no node."""
+
+    node: object | None
+    began: float
+    ended: float
+    shown: Event
+
+
+def outages(facts: Facts) -> list[Outage]:
+    """Whatever was wrong, and when."""
+    found: list[Outage] = []
+    down: dict[object, Event] = {}
+    faults: dict[str, Event] = {}
+    for event in facts.history:
+        if event.type == "invoke":
+            continue
+        node = event.value.get("node")
+        if event.f in ("broker_killed", "power_lost", "broker_stopped"):
+            down.setdefault(node, event)
+        elif event.f == "broker_started" and node in down:
+            began = down.pop(node)
+            found.append(Outage(node, began.at, event.at, began))
+        elif event.f == "broker_paused":
+            found.append(Outage(node, event.at, event.at + float(event.value.get("seconds") or 0.0), event))
+        elif event.f == "fault":
+            faults.setdefault(_which(event), event)
+        elif event.f == "heal" and (began := faults.pop(_which(event), None)) is not None:
+            found.append(Outage(_node(began), began.at, event.at, began))
+    found += [Outage(node, event.at, float("inf"), event) for node, event in down.items()]
+    for event in faults.values():
+        seconds = event.value.get("seconds")
+        until = float("inf") if seconds is None else event.at + float(seconds)
+        found.append(Outage(_node(event), event.at, until, event))
+    return found
+
+
+def _which(event: Event) -> str:
+    return json.dumps([event.value.get(name) for name in ("fault", "target", "detail")], sort_keys=True)
+
+
+def _node(fault: Event) -> object | None:
+    """The node of a cluster that a fault takes away."""
+    taken = str(fault.value.get("fault")).startswith("node_")
+    return (fault.value.get("detail") or {}).get("node") if taken else None
+
+
+def waits_for_another(facts: Facts) -> Iterator[Anomaly]:
+    """A partition whose leader is there goes on while another broker is away or hangs."""
+    wrong = outages(facts)
+    leaders: dict[tuple[str, int], list[tuple[float, object]]] = {}
+    for sample in facts.operations.of("partition_state"):
+        value = sample.invoked.value
+        leaders.setdefault((value["topic"], value["partition"]), []).append(
+            (sample.began, value.get("leader", value.get("node")))
+        )
+    for send in facts.sends.values():
+        took = min(send.ended, facts.end) - send.began
+        place = send.value["topic"], send.value.get("partition")
+        if took <= facts.bounds.other_broker or place[1] is None:
+            continue
+        around = [node for at, node in leaders.get(place, ()) if at <= send.ended]
+        during = [outage for outage in wrong if outage.began < send.ended and outage.ended > send.began]
+        others = [outage for outage in during if outage.node is not None and outage.node not in around]
+        if not around or len(others) != len(during) or not others:
+            continue
+        slack = facts.bounds.other_broker
+        if others[0].began <= send.began + slack and others[0].ended >= min(send.ended, facts.end) - slack:
+            why = f"{place[0]}-{place[1]} is led by {around[-1]}, away is {others[0].node}"
+            what = f"{send.value['name']} waited {took:g} s: {why}"
+            yield anomaly("waits-for-another-broker", what, others[0].shown, send)
+
+
+def unavailable(facts: Facts) -> Iterator[Anomaly]:
+    """After the last fault every partition is readable, whole, by both isolations."""
+    if facts.quiet is None:
+        return
+    for read in facts.operations.of("final_read"):
+        if read.type != "ok" and read.began >= facts.quiet and read.completed is not None:
+            error = read.value.get("error") or {}
+            moved = facts.start_may_move(read.value["topic"], read.value["partition"])
+            if error.get("code") == "OFFSET_OUT_OF_RANGE" and moved:
+                continue  # the oldest records went while they were read
+            where = f"{read.value['topic']}-{read.value['partition']}"
+            what = f"{where} cannot be read {read.began - facts.quiet:g} s after the last fault: {error.get('message')}"
+            yield anomaly("unavailable", what, facts.operations.of("quiet")[0], read)

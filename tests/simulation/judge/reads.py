@@ -1,0 +1,153 @@
+"""What one reader is given: each record once, in order, none left out, as long as it keeps the partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.simulation.history import Event, Operation
+from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
+from tests.simulation.judge.facts import Facts, Place, Read
+
+
+@dataclass
+class Standing:
+    """Where a reader is in a partition: the last offset it was given, and by which read."""
+
+    offset: int
+    read: Read
+
+
+@dataclass(frozen=True)
+class Step:
+    """A read after another one of the same holding, which may have ended by what came between."""
+
+    before: Standing | None
+    read: Read
+    assigned: Event | None
+    """What gave the partition, or sought in it, where this is the first read since."""
+
+
+def steps(facts: Facts) -> Iterator[Step]:
+    """Each read of a poll, with the one before it of the same process and partition, if it still holds that."""
+    standing: dict[tuple[str, Place], Standing] = {}
+    given: dict[tuple[str, Place], Event] = {}
+    polled: dict[int, list[Read]] = {}
+    for read in facts.reads:
+        if not read.final:
+            polled.setdefault(read.operation.completed.index, []).append(read)
+    for event in facts.history:
+        if event.f in ("assign", "revoke", "lost") and event.type != "invoke":
+            for topic, partition in event.value["partitions"]:
+                standing.pop((event.process, (topic, partition)), None)
+                given[event.process, (topic, partition)] = event
+        elif event.f == "seek":
+            value = event.value if event.type == "invoke" else facts.history.events[event.call].value
+            place = event.process, (value["topic"], value["partition"])
+            standing.pop(place, None)
+            given[place] = event
+        for read in polled.get(event.index, ()):
+            place = read.operation.process, read.place
+            yield Step(standing.get(place), read, given.pop(place, None))
+            if read.records:
+                standing[place] = Standing(read.records[-1][0], read)
+
+
+def polls(facts: Facts) -> Iterator[Anomaly]:
+    """poll-skip and nonmonotonic-poll between polls, int-poll-skip and int-nonmonotonic-poll within one."""
+    for step in steps(facts):
+        read = step.read
+        if step.before is not None and read.records and not _may_start_over(facts, read):
+            yield from _between(facts, step.before, read)
+        for (offset, name), (after, later) in zip(read.records, read.records[1:]):
+            where = f"{read.topic}-{read.partition}"
+            if after <= offset:
+                shown = excerpt(read.operation, *read.place, offset, after)
+                what = f"one poll gave {where}@{offset} ({name}) and then @{after} ({later})"
+                yield anomaly("int-nonmonotonic-poll", what, shown)
+            elif skipped := left_out(facts, read, offset + 1, after):
+                shown = excerpt(read.operation, *read.place, offset, after)
+                what = f"one poll gave {where}@{offset} and then @{after}, and {skipped[0]} at @{skipped[1]} is between"
+                yield anomaly("int-poll-skip", what, shown, skipped[2])
+
+
+def _between(facts: Facts, before: Standing, read: Read) -> Iterator[Anomaly]:
+    first = read.records[0][0]
+    skipped = left_out(facts, read, before.offset + 1, first)
+    if first > before.offset and not skipped:
+        return
+    where = f"{read.topic}-{read.partition}"
+    shown = [excerpt(each.operation, *read.place, at) for each, at in ((before.read, before.offset), (read, first))]
+    if not skipped:
+        what = f"{read.operation.process} was given {where}@{before.offset}, and then @{first}"
+        yield anomaly("nonmonotonic-poll", what, *shown)
+    else:
+        past = f"past {skipped[0]} at @{skipped[1]}"
+        what = f"{read.operation.process} went from {where}@{before.offset} to @{first}, {past}"
+        yield anomaly("poll-skip", what, *shown, skipped[2])
+
+
+def _may_start_over(facts: Facts, read: Read) -> bool:
+    """Whether the position may have been out of range, so that the reset decided: of a log cut off, or made anew."""
+    return bool(facts.losses or facts.topic(read.topic).deletes)
+
+
+def left_out(facts: Facts, read: Read, start: int, end: int) -> tuple[str, int, list[Event] | Operation] | None:
+    """A record in [start, end) that a reader of this isolation had to be given: name, offset, and what shows it.
+
+    What a whole read in the end still has, under the same isolation, was there all the time.
+    """
+    if start >= end or facts.losses:
+        return None
+    if facts.start_may_move(*read.place) and "earliest" not in _reset(facts, read):
+        return None
+    final = facts.finals.get((*read.place, read.isolation))
+    if final is None or (final.incarnation != read.incarnation):
+        return None
+    for offset, name in final.records:
+        if start <= offset < end:
+            return name, offset, excerpt(final.operation, *read.place, offset)
+    return None
+
+
+def _reset(facts: Facts, read: Read) -> set[str]:
+    return {
+        subscribe.value.get("reset") or "earliest"
+        for subscribe in facts.operations.of("subscribe")
+        if subscribe.process == read.operation.process
+    } or {"earliest"}
+
+
+def sought(facts: Facts) -> Iterator[Anomaly]:
+    """After a seek a reader goes on there: it is given nothing from before, and leaves nothing out."""
+    for step in steps(facts):
+        seek, read = step.assigned, step.read
+        if seek is None or seek.f != "seek" or seek.type != "ok" or not read.records or _may_start_over(facts, read):
+            continue
+        asked = facts.history.events[seek.call]
+        offset = 0 if asked.value["offset"] == "earliest" else asked.value["offset"]
+        if not isinstance(offset, int):
+            continue
+        first = read.records[0][0]
+        shown = [asked, seek, excerpt(read.operation, *read.place, first)]
+        where = f"{read.operation.process} sought {read.topic}-{read.partition}@{offset}, and was given @{first}"
+        if first < offset:
+            yield anomaly("seek-ignored", where, *shown)
+        elif skipped := left_out(facts, read, offset, first):
+            yield anomaly("seek-ignored", f"{where}, past {skipped[0]} at @{skipped[1]}", *shown, skipped[2])
+
+
+def revoked(facts: Facts) -> Iterator[Anomaly]:
+    """A member is given nothing of a partition that was taken away from it."""
+    for step in steps(facts):
+        taken, read = step.assigned, step.read
+        if (
+            taken is not None
+            and taken.f in ("revoke", "lost")
+            and read.records
+            and taken.value.get("group") is not None
+        ):
+            first = read.records[0][0]
+            where = f"{read.topic}-{read.partition}@{first}"
+            what = f"{read.operation.process} was given {where}, which was not its own any more"
+            yield anomaly("revoked-read", what, taken, excerpt(read.operation, *read.place, first))

@@ -1,0 +1,88 @@
+"""The exactly-once sink: every row of its query stands once, for readers of committed records."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.simulation.history import Operation
+from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
+from tests.simulation.judge.facts import Facts, Read
+
+TRIES = 4
+"""How often a micro-batch fails before it counts as one that gets nowhere."""
+
+
+def decided_in_vain(facts: Facts) -> Iterator[Anomaly]:
+    """A micro-batch is decided while its transactions are open, and stay so: it is not lost that was begun in time, and
+    none is decided that is too old."""
+    for batch in facts.operations.of("sink_batch"):
+        lost = _lost(batch)
+        timeout = batch.value.get("transaction_timeout")
+        if lost is None or timeout is None or facts.clock_jumped or facts.losses:
+            continue
+        attempts = [
+            each for each in facts.operations.of("sink_batch")
+            if (each.value.get("query"), each.value["batch"]) == lost and each.began <= batch.ended
+        ]  # fmt: skip
+        decisions = [
+            each for each in facts.operations.of("sink_decide")
+            if (each.value["query"], each.value["batch"]) == lost and each.began <= batch.ended
+        ]  # fmt: skip
+        if attempts and batch.ended - attempts[0].began < timeout:
+            what = f"batch {lost[1]} of {lost[0]} was decided and is lost, though its transactions had time left"
+            yield anomaly("sink-row-lost", what, *attempts, *decisions, batch)
+        elif decisions and all(each.value["age"] > timeout for each in decisions):
+            what = f"batch {lost[1]} of {lost[0]} was decided when the time of its transactions was over"
+            yield anomaly("sink-row-lost", what, *decisions, batch)
+
+
+def _lost(batch: Operation) -> tuple[str, int] | None:
+    """Query and number of the micro-batch that a driver has told to be lost."""
+    error = batch.value.get("error") or {}
+    found = re.match(r"micro-batch (\d+) of query (\S+) was decided, but", error.get("message") or "")
+    return (found[2], int(found[1])) if found else None
+
+
+def stalled(facts: Facts) -> Iterator[Anomaly]:
+    """Once nothing is wrong any more, the one driver of a query gets a micro-batch through."""
+    drivers: dict[str, list[Operation]] = {}
+    for batch in facts.operations.of("sink_batch"):
+        drivers.setdefault(batch.value.get("query", ""), []).append(batch)
+    for query, batches in drivers.items():
+        late = [each for each in batches if facts.quiet is not None and each.began > facts.quiet]
+        alone = len({each.process.partition("#")[0] for each in facts.operations.of("sink_batch")}) == 1
+        if alone and len(late) >= TRIES and all(each.type != "ok" and _lost(each) is None for each in late):
+            yield anomaly("sink-stalled", f"{query} gets no micro-batch through, though nothing is wrong", *late)
+
+
+def rows(facts: Facts) -> Iterator[Anomaly]:
+    """A row of a micro-batch whose commit returned is there; no row is there twice, also one that was tried again."""
+    reads: dict[str, list[Read]] = {}
+    for read in facts.finals.values():
+        if read.isolation == "read_committed":
+            reads.setdefault(read.topic, []).append(read)
+    there = {topic: Counter(name for read in of for _, name in read.records) for topic, of in reads.items()}
+    told: set[tuple[str, str]] = set()
+    for batch in facts.operations.of("sink_batch"):
+        topic = batch.value["topic"]
+        if topic not in there or facts.losses or facts.topic(topic).deletes:
+            continue
+        attempts = [
+            each for each in facts.operations.of("sink_batch")
+            if (each.value["sink"], each.value["batch"]) == (batch.value["sink"], batch.value["batch"])
+        ]  # fmt: skip
+        for row in batch.value["rows"]:
+            count = there[topic][row]
+            if count == 1 or (count == 0 and batch.type != "ok") or (topic, row) in told:
+                continue
+            told.add((topic, row))
+            of = f"{row} of batch {batch.value['batch']} of {batch.value['sink']}"
+            places = [(read, offset) for read in reads[topic] for offset, name in read.records if name == row]
+            shown = [excerpt(read.operation, *read.place, offset) for read, offset in places]
+            if count == 0:
+                shown = [excerpt(read.operation, *read.place) for read in reads[topic]]
+                yield anomaly("sink-row-lost", f"{of} was committed, and is not in {topic}", *attempts, *shown)
+            else:
+                yield anomaly("sink-row-twice", f"{of} stands {count} times in {topic}", *attempts, *shown)

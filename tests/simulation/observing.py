@@ -1,0 +1,137 @@
+"""What is seen of a simulated broker from inside, and noted in the history: partitions, resources, lines of the log."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from .history import History
+
+if TYPE_CHECKING:
+    from .simulated_host import SimulatedHost
+    from .world.world import World
+
+EVERY_S: Final = 1.0
+# A pool begins its threads as they are needed, and keeps them.
+_POOLED: Final = re.compile(r"(tagwire-commit|tagwire-disk|asyncio)_\d+$")
+LEAVING_S: Final = 25.0
+"""Within this time after the last client, nothing of them is left: not even the longest fetch of any plan."""
+
+LOGGERS: Final = ("tagwire", "asyncio", "tests.simulation")
+
+
+class Observer:
+    """Looks while nobody runs, so that it changes nothing of what happens. One at a time."""
+
+    def __init__(self, world: World, host: SimulatedHost, history: History) -> None:
+        self._world = world
+        self._host = host
+        self._history = history
+        self._lines = _Lines(world, history)
+        self._is_over = False
+
+    def begin(self) -> None:
+        for name in LOGGERS:
+            logging.getLogger(name).addHandler(self._lines)
+        self._resources("start")
+        self._look()
+
+    def end(self) -> None:
+        time.sleep(LEAVING_S)
+        self._is_over = True
+        self._partitions()
+        self._resources("end")
+
+    def _look(self) -> None:
+        if not self._is_over:
+            self._partitions()
+            self._world.after(EVERY_S, self._look)
+
+    def _partitions(self) -> None:
+        store = self._store
+        if store is None:
+            return
+        since = self._world.now
+        for partition in sorted(store.topics.partitions(), key=lambda each: (each.topic, each.index)):
+            log = partition.log
+            # Past the check that whoever looks holds the lock: nobody runs.
+            producers = [each for each in vars(log)["_producers"] if each.transaction_start is not None]
+            self._history.note(
+                "broker",
+                "partition_state",
+                node="broker",
+                leader=partition.leadership.leader,
+                topic=partition.topic,
+                partition=partition.index,
+                log_start=log.start_offset,
+                last_stable=log.stable_offset,
+                high_watermark=log.end_offset,
+                log_end=log.end_offset if log.is_offline else log._active.next_offset,
+                synced=log.recovery_point,
+                offline=log.is_offline,
+                size=sum(segment.size for segment in vars(log)["_segments"]),
+                open=[[each.producer_id, each.epoch, each.transaction_start, since] for each in producers],
+            )
+
+    def _resources(self, phase: str) -> None:
+        process = self._host.brokers.process
+        if process is None or process.is_dead:
+            return
+        # The broker's own: of what asyncio makes to wait inside of them, there is now more and now less.
+        tasks = sum(
+            "/tagwire/" in task.get_coro().cr_code.co_filename for loop in process.loops for task in loop.tasks()
+        )
+        # A log that is written to keeps its file open; what is open once more was left open by who has read it.
+        files = self._world.open_files(process)
+        store = self._store
+        waits = 0 if store is None else sum(len(each._watchers) for each in store.topics.partitions())
+        self._history.note(
+            "broker",
+            "resources",
+            node="broker",
+            phase=phase,
+            tasks=tasks + waits,
+            threads=sum(not _POOLED.search(baton.name) for baton in process.batons),
+            # A connection whose client has gone unheard is kept until it has been silent for long enough.
+            descriptors=sum(getattr(sock, "peer", None) is None or not sock.peer.is_gone for sock in process.host.open)
+            + len(files)
+            - len(set(files)),
+        )
+
+    @property
+    def _store(self) -> Any:
+        broker = self._host.brokers.broker
+        running = None if broker is None else broker._running
+        if running is None:
+            return None
+        server = running[1]
+        return server.store if hasattr(server, "store") else server._store
+
+
+class _Lines(logging.Handler):
+    """Warnings, and what is worse."""
+
+    def __init__(self, world: World, history: History) -> None:
+        super().__init__(logging.WARNING)
+        self._world = world
+        self._history = history
+
+    def emit(self, record: logging.LogRecord) -> None:
+        current = self._world.current
+        error = None
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            kind = type(record.exc_info[1])
+            error = f"{kind.__module__}.{kind.__qualname__}: {record.exc_info[1]}"
+        self._history.note(
+            current.name if current is not None else "world",
+            "logged",
+            logger=record.name,
+            level=record.levelname,
+            message=record.getMessage(),
+            error=error,
+        )
+
+    def createLock(self) -> None:  # noqa: N802 - logging's name; whoever logs has the baton, and must not wait
+        self.lock = None

@@ -1,0 +1,25 @@
+"""Defects that the simulator has to find: each a small change of one function, carried out in this process and taken
+back. `python -m tests.simulation --plants` lists them, `--plant NAME` runs with one.
+
+They read as the mistakes that they are: the text that stands in the function, and the text that stands there instead. A
+defect whose text is no longer there is refused, so that none is planted that changes nothing.
+"""
+
+from __future__ import annotations
+
+from .broker_groups import GROUPS
+from .broker_network import NETWORK
+from .broker_storage import STORAGE
+from .broker_transactions import TRANSACTIONS
+from .client_consuming import CONSUMING
+from .client_producing import PRODUCING
+from .defect import Defect, Edit, PlantError, plant, planted
+from .records_and_rpc import RECORDS_AND_RPC
+from .spark_sink import SPARK_SINK
+
+_ROOMS = (PRODUCING, CONSUMING, STORAGE, GROUPS, TRANSACTIONS, NETWORK, RECORDS_AND_RPC, SPARK_SINK)
+
+DEFECTS: dict[str, Defect] = {defect.name: defect for room in _ROOMS for defect in room}
+"""All of them, by name."""
+
+__all__ = ["DEFECTS", "Defect", "Edit", "PlantError", "plant", "planted"]

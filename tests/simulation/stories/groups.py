@@ -1,0 +1,217 @@
+"""Groups: their offsets, and who owns a partition."""
+
+from tests.simulation.stories.telling import innocent, planted
+
+
+@planted("group-offset-lost")
+def _a_commit_is_lost(story):
+    story.commit(5)
+    story.committed(None)
+
+
+@planted("group-offset-back")
+def _a_commit_is_undone(story):
+    story.commit(3)
+    story.commit(5)
+    story.note("world", "broker_killed", node=1)
+    story.committed(3)
+
+
+@planted("group-offset-back")
+def _a_member_begins_before_the_commit(story):
+    story.send("a", 0)
+    story.send("b", 1)
+    story.commit(1)
+    story.assign("d", 2)
+    story.poll((0, "a"), process="d", group="g")
+
+
+@planted("group-offset-back")
+def _an_offset_that_was_read_is_gone(story):
+    story.commit(3)
+    story.commit(5, end="info")
+    story.committed(5)
+    story.note("world", "broker_killed", node=1)
+    story.committed(3)
+
+
+@planted("group-offset-back")
+def _a_commit_of_an_older_generation_comes_late(story):
+    waits = story.begin("c", "commit", group="g", generation=1, member="c", offsets=[["t", 0, 3]])
+    story.commit(5, process="d", generation=2, member="d")
+    story.end(waits)
+    story.committed(3)
+
+
+@innocent
+def _a_commit_of_an_older_generation_is_told_late(story):
+    waits = story.begin("c", "commit", group="g", generation=1, member="c", offsets=[["t", 0, 3]])
+    story.commit(5, process="d", generation=2, member="d")
+    story.end(waits)
+    story.committed(5)
+
+
+@innocent
+def _commits_of_one_generation_overtake_each_other(story):
+    waits = story.begin("c", "commit", group="g", generation=2, member="c", offsets=[["t", 0, 3]])
+    story.commit(5, process="d", generation=2, member="d")
+    story.end(waits)
+    story.committed(3)
+
+
+@planted("group-offset-unknown")
+def _nobody_committed_it(story):
+    story.commit(3)
+    story.committed(4)
+
+
+@planted("aborted-offset")
+def _an_aborted_transaction_moves_the_group(story):
+    story.call("p", "begin", transaction="t1")
+    story.call("p", "send_offsets", transaction="t1", group="g", offsets=[["t", 0, 7]])
+    story.call("p", "abort_transaction", transaction="t1")
+    story.committed(7)
+
+
+@innocent
+def _commits_whose_answers_were_lost_may_count_or_not(story):
+    story.commit(3)
+    story.commit(5, end="info")
+    story.committed(3)
+    story.committed(5)
+    story.commit(6)
+    story.committed(6)
+
+
+@innocent
+def _a_committed_transaction_moves_the_group(story):
+    story.call("p", "begin", transaction="t1")
+    story.call("p", "send_offsets", transaction="t1", group="g", offsets=[["t", 0, 7]])
+    story.call("p", "commit_transaction", "info", transaction="t1")
+    story.committed(None)
+    story.committed(7)
+
+
+@innocent
+def _offsets_that_were_deleted_are_gone(story):
+    story.commit(3)
+    story.call("admin", "delete_group_offsets", group="g", partitions=[["t", 0]])
+    story.committed(None)
+
+
+@planted("group-skip")
+def _a_member_begins_behind_the_commit(story):
+    story.send("a", 0)
+    story.send("b", 1)
+    story.commit(0)
+    story.assign("d", 2)
+    story.poll((1, "b"), process="d", group="g")
+    story.final((0, "a"), (1, "b"))
+
+
+@innocent
+def _a_member_begins_at_the_commit(story):
+    story.send("a", 0)
+    story.send("b", 1)
+    story.commit(1)
+    story.assign("d", 2)
+    story.poll((1, "b"), process="d", group="g")
+    story.final((0, "a"), (1, "b"))
+
+
+@planted("two-owners")
+def _a_generation_gives_a_partition_twice(story):
+    story.assign("c", 2)
+    story.assign("d", 2)
+
+
+@planted("two-owners")
+def _a_member_of_a_later_generation_has_kept_what_is_anothers(story):
+    story.assign("c", 1)
+    story.assign("d", 2)
+    story.poll(group="g", generation=2)
+
+
+@innocent
+def _a_generation_that_is_over_is_told_late(story):
+    story.assign("c", 7)
+    story.assign("d", 6)
+    story.poll(group="g", generation=7)
+
+
+@innocent
+def _a_group_without_an_offset_was_forgotten_and_begins_anew(story):
+    story.assign("c", 1)
+    story.wait(60)
+    story.assign("d", 1)
+
+
+@planted("two-owners")
+def _nothing_keeps_a_member_from_hearing_that_it_has_lost(story):
+    story.assign("c", 1)
+    story.assign("d", 2)
+    story.note("world", "quiet")
+    story.wait(600)
+    story.poll(group="g", generation=1)
+
+
+@planted("two-owners")
+def _nothing_is_wrong_and_a_partition_is_given_before_it_is_let_go(story):
+    story.assign("c", 1)
+    for _ in range(10):
+        story.poll(group="g", generation=1)
+    story.assign("d", 2)
+    story.poll(group="g", generation=1)
+
+
+@innocent
+def _a_member_that_does_not_poll_is_left_behind(story):
+    story.assign("c", 1)
+    story.wait(20)
+    story.assign("d", 2)
+    story.poll(group="g", generation=1)
+
+
+@innocent
+def _a_member_that_lost_its_session_hears_of_it_later(story):
+    story.assign("c", 1)
+    story.note("nemesis", "fault", fault="cut", target="c", seconds=60)
+    story.wait(50)
+    story.assign("d", 2)
+    story.poll(group="g", generation=1)
+    story.assign("c", 1, f="lost")
+    story.poll(group="g", generation=3)
+
+
+@innocent
+def _a_partition_goes_from_one_to_the_other(story):
+    story.assign("c", 1)
+    story.assign("c", 1, f="revoke")
+    story.assign("d", 2)
+    story.assign("d", 2, f="revoke")
+    story.assign("c", 3)
+
+
+@innocent
+def _a_member_was_killed(story):
+    story.assign("c", 1)
+    story.note("nemesis", "fault", fault="client_kill", target="c")
+    story.assign("d", 2)
+    story.note("world", "quiet")
+    story.wait(600)
+    story.poll(process="d", group="g", generation=2)
+
+
+@planted("fenced-commit")
+def _a_fenced_member_commits(story):
+    story.assign("c", 1)
+    story.assign("d", 2)
+    story.commit(3, generation=1)
+
+
+@innocent
+def _a_fenced_member_is_refused(story):
+    story.assign("c", 1)
+    story.note("nemesis", "fault", fault="client_paused", target="c", seconds=0)
+    story.assign("d", 2)
+    story.commit(3, generation=1, end="fail")

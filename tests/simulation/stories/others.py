@@ -1,0 +1,171 @@
+"""Calls that hang, errors, leaks, and the exactly-once sink."""
+
+from tests.simulation.stories.telling import BOTH, innocent, planted
+
+
+@planted("unanswered")
+def _a_call_never_ends(story):
+    story.call("p", "commit_transaction", None, transaction="t1")
+    story.wait(1000)
+    story.note("world", "quiet")
+
+
+@planted("unanswered")
+def _a_call_ends_late(story):
+    call = story.begin("p", "create_topic", topic="t")
+    story.wait(1000)
+    story.end(call, "info")
+
+
+@innocent
+def _a_call_of_who_was_killed_or_asleep_never_ends_or_late(story):
+    story.call("p", "commit_transaction", None, transaction="t1")
+    story.note("nemesis", "fault", fault="client_kill", target="p")
+    call = story.begin("q#2", "create_topic", topic="t")
+    story.note("nemesis", "fault", fault="client_paused", target="q", seconds=900)
+    story.wait(1000)
+    story.end(call, "info")
+
+
+@planted("waits-for-another-broker")
+def _a_send_waits_for_a_broker_that_is_not_its_leader(story):
+    story.state(high_watermark=0)
+    story.note("world", "broker_paused", node=2, seconds=100)
+    call = story.begin("p", "send", topic="t", name="a", partition=0)
+    story.wait(90)
+    story.end(call, partition=0, offset=0)
+
+
+@innocent
+def _a_send_waits_for_its_own_leader(story):
+    story.state(high_watermark=0)
+    story.note("world", "broker_paused", node=1, seconds=100)
+    call = story.begin("p", "send", topic="t", name="a", partition=0)
+    story.wait(90)
+    story.end(call, partition=0, offset=0)
+
+
+@planted("unavailable")
+def _a_partition_cannot_be_read_in_the_end(story):
+    story.note("world", "quiet")
+    error = {"type": "tagwire.errors.KafkaError", "code": "KAFKA_STORAGE_ERROR", "message": "offline"}
+    story.call("r", "final_read", "fail", {"error": error}, topic="t", partition=0, isolation="read_committed")
+
+
+@innocent
+def _a_partition_loses_its_oldest_records_while_it_is_read(story):
+    story.create(retention_ms="1000")
+    story.note("world", "quiet")
+    error = {"type": "tagwire.errors.KafkaError", "code": "OFFSET_OUT_OF_RANGE", "message": "no offset 0"}
+    story.call("r", "final_read", "fail", {"error": error}, topic="t", partition=0, isolation="read_committed")
+
+
+@planted("unexpected-exception")
+def _a_call_raises_what_is_no_error_of_ours(story):
+    error = {"type": "builtins.KeyError", "code": None, "message": "3"}
+    story.call("p", "begin", "info", {"error": error}, transaction="t1")
+
+
+@planted("unexpected-error")
+def _a_broker_does_not_know_what_happened(story):
+    error = {"type": "tagwire.errors.KafkaError", "code": "UNKNOWN_SERVER_ERROR", "message": "?"}
+    story.call("p", "begin", "info", {"error": error}, transaction="t1")
+
+
+@innocent
+def _calls_raise_what_the_protocol_has_and_what_their_callers_do(story):
+    for kind, code in (("tagwire.errors.KafkaError", "NOT_COORDINATOR"), ("builtins.TimeoutError", None)):
+        error = {"type": kind, "code": code, "message": ""}
+        story.call("p", "begin", "info", {"error": error}, transaction=f"t{code}")
+
+
+@planted("unexpected-log")
+def _a_task_ends_with_what_nobody_fetches(story):
+    message = "Task exception was never retrieved"
+    story.note("broker-1", "logged", node=1, logger="asyncio", level="ERROR", message=message)
+
+
+@planted("unexpected-log")
+def _a_broker_logs_an_exception(story):
+    story.note("broker-1", "logged", node=1, logger="tagwire", level="ERROR", message="m", error="builtins.KeyError")
+
+
+@innocent
+def _a_broker_logs_what_its_disk_did(story):
+    story.note("nemesis", "fault", fault="disk_full", target=1)
+    story.note("broker-1", "logged", node=1, logger="tagwire", level="ERROR", message="m", error="builtins.OSError")
+    story.note(
+        "broker-1", "logged", node=1, logger="tagwire", level="WARNING", message="a connection broke", error=None
+    )
+
+
+for _what in ("tasks", "threads", "descriptors", "memory"):
+
+    @planted(f"leaked-{_what}")
+    def _leaked(story, what=_what):
+        story.note("broker-1", "resources", node=1, phase="start", **{what: 10})
+        story.note("broker-1", "resources", node=1, phase="end", **{what: 10 + (64 << 20)})
+
+
+@innocent
+def _what_was_taken_is_given_back(story):
+    for phase, tasks in (("start", 3), ("run", 90), ("end", 3)):
+        story.note("broker-1", "resources", node=1, phase=phase, tasks=tasks, memory=10 << 20)
+
+
+@planted("sink-row-lost")
+def _a_row_of_a_batch_is_not_there(story):
+    story.call("d", "sink_batch", sink="s", batch=1, topic="u", rows=["r1", "r2"])
+    story.final((0, "r1"), topic="u")
+
+
+@planted("sink-row-lost")
+def _a_batch_is_decided_too_late(story):
+    of = {"sink": "s", "query": "q", "batch": 1}
+    story.call("d", "sink_decide", "info", **of, age=31.0)
+    lost = {
+        "error": {
+            "type": "tagwire.spark.sink.driver.LostTransactionError",
+            "message": "micro-batch 1 of query q was decided, but of its 1",
+        }
+    }
+    story.wait(100)
+    story.call("d", "sink_batch", "info", lost, **of, topic="u", rows=["r1"], transaction_timeout=30.0)
+
+
+@innocent
+def _a_driver_that_slept_when_it_had_decided_tells_what_is_lost(story):
+    of = {"sink": "s", "query": "q", "batch": 1}
+    lost = {
+        "error": {
+            "type": "tagwire.spark.sink.driver.LostTransactionError",
+            "message": "micro-batch 1 of query q was decided, but of its 1",
+        }
+    }
+    call = story.begin("d", "sink_batch", **of, topic="u", rows=["r1"], transaction_timeout=30.0)
+    story.call("d", "sink_decide", "info", **of, age=1.0)
+    story.wait(100)
+    story.end(call, "info", **lost)
+
+
+@planted("sink-stalled")
+def _each_micro_batch_fails(story):
+    story.note("world", "quiet")
+    for _ in range(4):
+        story.call("d", "sink_batch", "info", sink="s", query="q", batch=1, topic="u", rows=["r1"])
+
+
+@planted("sink-row-twice")
+def _a_row_of_a_batch_is_there_twice(story):
+    story.call("d", "sink_batch", "info", sink="s", batch=1, topic="u", rows=["r1"])
+    story.call("e", "sink_batch", sink="s", batch=1, topic="u", rows=["r1"])
+    story.final((0, "r1"), (2, "r1"), topic="u")
+
+
+@innocent
+def _rows_of_an_attempt_that_failed_are_there_for_readers_of_uncommitted_records(story):
+    story.call("d", "sink_batch", "info", sink="s", batch=1, topic="u", rows=["r1"])
+    story.call("e", "sink_batch", sink="s", batch=1, topic="u", rows=["r1"])
+    story.call("e", "sink_batch", "info", sink="s", batch=2, topic="u", rows=["r2"])
+    story.final((0, "r1"), (2, "r1"), topic="u", isolations=BOTH[:1], end=4)
+    story.final((2, "r1"), topic="u", isolations=BOTH[1:], end=4)

@@ -1,0 +1,59 @@
+"""What one reader is given."""
+
+from tests.simulation.stories.telling import BOTH, innocent, planted
+
+
+@planted("poll-skip")
+def _a_poll_leaves_out(story):
+    for offset, name in enumerate("abc"):
+        story.send(name, offset)
+    story.poll((0, "a"))
+    story.poll((2, "c"))
+    story.final((0, "a"), (1, "b"), (2, "c"))
+
+
+@planted("int-poll-skip")
+def _one_poll_leaves_out(story):
+    for offset, name in enumerate("abc"):
+        story.send(name, offset)
+    story.poll((0, "a"), (2, "c"))
+    story.final((0, "a"), (1, "b"), (2, "c"))
+
+
+@innocent
+def _a_poll_goes_past_markers_aborted_and_sought_records(story):
+    story.send("a", 0)
+    story.transaction("t1", ("b", 1), abort="ok")
+    story.send("c", 3)
+    story.send("d", 4)
+    story.poll((0, "a"))
+    story.poll((3, "c"))
+    story.call("c", "seek", topic="t", partition=0, offset=5)
+    story.send("e", 5)
+    story.poll((5, "e"))
+    story.final((0, "a"), (1, "b"), (3, "c"), (4, "d"), (5, "e"), isolations=BOTH[:1])
+    story.final((0, "a"), (3, "c"), (4, "d"), (5, "e"), isolations=BOTH[1:])
+
+
+@planted("nonmonotonic-poll")
+def _a_poll_gives_again(story):
+    story.send("a", 0)
+    story.poll((0, "a"))
+    story.poll((0, "a"))
+
+
+@planted("int-nonmonotonic-poll")
+def _one_poll_goes_back(story):
+    story.send("a", 0)
+    story.send("b", 1)
+    story.poll((1, "b"), (0, "a"))
+
+
+@innocent
+def _what_was_not_committed_is_given_to_the_next_owner_again(story):
+    story.send("a", 0)
+    story.assign("c")
+    story.poll((0, "a"), group="g")
+    story.assign("c", f="revoke")
+    story.assign("c")
+    story.poll((0, "a"), group="g")

@@ -1,0 +1,61 @@
+"""What is drawn of faults of the network and the disk."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+from .workload.fault_draws import disk_steps, network_steps
+from .workload.plans import plan
+from .workload.scenes import scenes
+
+ACTORS = ["producer-1", "member-1"]
+
+
+def drawn(seed):
+    random = Random(seed)
+    nodes = random.choice([1, 3])
+    return network_steps(random, ACTORS, 10.0, nodes) + disk_steps(random, 10.0)
+
+
+def test_steps_are_the_seeds_and_stand_in_json_as_they_are():
+    for seed in range(100):
+        steps = drawn(seed)
+        assert steps == drawn(seed) == json.loads(json.dumps(steps))
+        assert all(0 < step["at"] < 10 and step["seconds"] > 0 for step in steps)
+
+
+def test_every_kind_is_drawn_and_some_runs_have_faults_that_meet():
+    steps = [drawn(seed) for seed in range(200)]
+    assert {step["kind"] for each in steps for step in each} == {
+        *("partition", "cut", "half_open", "slow", "lossy", "refuse"),
+        *("disk_error", "disk_full", "disk_slow"),
+    }
+    meeting = [
+        each
+        for each in steps
+        if any(one is not other and 0 <= other["at"] - one["at"] < one["seconds"] for one in each for other in each)
+    ]
+    assert len(meeting) > 100
+
+
+def test_scenes_befall_those_that_a_plan_has_and_every_scene_is_in_some_plan():
+    kinds = set()
+    for seed in range(300):
+        drawn_plan = plan(seed)
+        actors = {actor["name"] for actor in drawn_plan["actors"]}
+        steps = scenes(Random(seed), drawn_plan)
+        assert steps == scenes(Random(seed), drawn_plan) == json.loads(json.dumps(steps))
+        assert all(step["at"] >= 0 or step["kind"] == "broker_kill" for step in steps)
+        assert all(step["target"] in actors for step in steps if "target" in step)
+        kinds |= {step["kind"] for step in steps}
+    assert kinds >= {
+        "client_pause",
+        "partition",
+        "client_kill",
+        "slow",
+        "half_open",
+        "cut",
+        "move_leader",
+        "disk_error",
+    }

@@ -1,0 +1,474 @@
+"""Close-ups: short plans that stay with one room of the broker and break it off again and again, where most of what
+crashes forget is: between the end of a transaction and its markers, between a write and its sync, in a compaction.
+
+What a plan of everything meets by chance, two failures close together, is here what most of the run is.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from random import Random
+
+from tests.simulation.workload.planned_actors import group, movers, producer, sinks, transactions
+from tests.simulation.workload.scenes import (
+    after,
+    crowd,
+    dead_for_good,
+    driver_dies,
+    far_away,
+    moved_under_load,
+    out_of_reach,
+    unanswered,
+    zombie,
+)
+from tests.simulation.workload.stage import Spec
+
+SHARE = 0.5
+"""Of all seeds."""
+
+
+def close_up(seed: int) -> Spec | None:
+    """What a close-up has instead of what the seed's plan would have: duration, cluster, topics, actors, nemesis and
+    last; None for most seeds."""
+    random = Random(f"close-up/{seed}")
+    if random.random() >= SHARE:
+        return None
+    drawn: Spec = {"duration": round(random.uniform(5, 9), 1), "cluster": _cluster(random), "last": []}
+    drawn |= random.choice(_ROOMS)(random, drawn["duration"])
+    drawn["nemesis"].sort(key=lambda step: step["at"])
+    if random.random() < 0.6:
+        kind = random.choice(["broker_kill", "broker_power", "broker_stop"])
+        drawn["last"] = [{"at": 0.0, "kind": kind, "seconds": 1.0}]
+    return drawn
+
+
+def _cluster(random: Random) -> Spec:
+    return {
+        "nodes": 1,
+        "fsync": "batch",
+        "as_release": None,
+        "settings": {
+            "group_session_timeout_s": 4.0,
+            "group_heartbeat_interval_s": 1.0,
+            "auto_create_topics": False,
+        },
+        "upkeep": {
+            "RETENTION_EVERY_S": 1.0,
+            "COMPACTION_EVERY_S": random.choice([0.5, 2.0]),
+            "RECOVERY_POINTS_EVERY_S": random.choice([0.5, 10.0]),
+            "GROUPS_EVERY_S": 5.0,
+        },
+    }
+
+
+# Rooms -----------------------------------------------------------------------------------------------------------
+
+
+def _endings(random: Random, duration: float) -> Spec:
+    """Transactions over many partitions, whose coordinator dies between their ends and their markers."""
+    topics = [_topic(n, random.choice([2, 5]), "steady") for n in range(1, random.choice([1, 2]) + 1)]
+    actors = [
+        actor
+        | {
+            "at": round(random.uniform(0, 1), 2),
+            "records": random.choice([3, 6]),
+            "count": random.choice([4, 40]),
+            "pace": random.choice([0.05, 0.3]),
+            "given_partition": 1.0,
+            "batch_bytes": 1000,
+            "linger": 0.005,
+            "timeout": 10.0,
+            "transaction_timeout": 3.0,
+            "abort": random.choice([0.0, 0.4]),
+            "forsake": random.choice([0.0, 0.1, 0.3]),
+            "doze": random.choice([0.0, 0.2]),
+            "age": random.choice([None, None, 200_000.0]),
+        }
+        for number in range(1, random.choice([1, 2]) + 1)
+        for actor in transactions(random, f"transactions-{number}", topics, duration)
+    ]
+    nodes = random.choice([1, 1, 3])
+    steps = _crashes(random, duration, random.choice([1.0, 2.5]))
+    troubles = random.sample(["slow", "log", "state", "clients", "clock", "far"], random.randint(1, 2))
+    plan = {"actors": actors, "topics": topics, "cluster": {"nodes": nodes}}
+    if nodes > 1:
+        steps += after(random.uniform(0, duration / 2), moved_under_load(random, plan))
+    if "far" in troubles:  # a batch may come after the end of its transaction
+        steps += [
+            step
+            for _ in range(random.randint(1, 3))
+            for step in after(random.uniform(0, duration), unanswered(random, plan))
+        ]
+        for actor in actors:
+            actor |= {"timeout": random.choice([0.5, 1.5]), "request_timeout": 1.0}
+    if "clock" in troubles:
+        at = round(random.uniform(0.5, duration / 2), 3)
+        jump = {"kind": "clock", "target": "broker", "offset": random.choice([-3600.0, -60.0, 60.0]), "stays": True}
+        steps = [step for step in steps if random.random() < 0.2]  # who starts anew has the right time
+        steps.append({"at": at, "seconds": 0.0, **jump})
+    if "slow" in troubles:
+        steps.append(_slow_disk(duration, 0.5, 0.3))
+    if "log" in troubles:
+        steps += [_write_error(random, duration, "topic-") for _ in range(random.randint(1, 4))]
+    if "state" in troubles:
+        steps += [_write_error(random, duration, "__transaction_state") for _ in range(random.randint(1, 4))]
+    if "clients" in troubles:
+        steps += [_client(random, duration, actors) for _ in range(random.randint(1, 4))]
+    cluster = _cluster(random) | {"nodes": nodes, "as_release": random.choice([None, None, "3.9"])}
+    return {"topics": topics, "actors": actors, "nemesis": steps, "cluster": cluster}
+
+
+def _cleaning(random: Random, duration: float) -> Spec:
+    """A compacted topic of small segments, written with tombstones and transactions, and compacted all the time."""
+    configs = {
+        "cleanup.policy": "compact",
+        "segment.bytes": random.choice([1024, 2048]),
+        "segment.ms": 500,
+        "min.cleanable.dirty.ratio": "0.0",
+        "delete.retention.ms": random.choice([0, 3000, 86_400_000, 86_400_000]),
+    }
+    topics = [_topic(1, random.choice([1, 2]), "compacted", configs)]
+    actors = [_steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
+    for actor in actors:
+        actor |= {"tombstones": 0.4, "keys": random.choice([5, 20])}
+    if random.random() < 0.5:
+        more = {"transaction_timeout": 3.0, "count": 30, "pace": 0.1, "forsake": 0.0, "keys": 5}
+        actors += [actor | more for actor in transactions(random, "transactions-1", topics, duration)]
+    steps = _crashes(random, duration, random.choice([1.0, 3.0])) if random.random() < 0.7 else []
+    if random.random() < 0.4:  # most of the time it is in the middle of a compaction then
+        steps.append(_slow_disk(duration, random.choice([0.05, 0.2]), 1.0))
+        for step in steps:
+            step.pop("steps", None)
+    return {"topics": topics, "actors": actors, "nemesis": steps}
+
+
+def _writing(random: Random, duration: float) -> Spec:
+    """Segments that roll with every few batches, and no power, or a disk that refuses, in the middle of it."""
+    topics = [_topic(1, random.choice([1, 3]), "steady", {"segment.bytes": random.choice([1024, 2048])})]
+    actors = [_steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
+    if random.random() < 0.4:
+        actors[0] |= {"value_size": random.choice([3000, 100_000]), "compression": "none", "records": 40}
+    steps = _crashes(random, duration, random.choice([0.7, 2.0]))
+    if random.random() < 0.5:
+        for _ in range(random.randint(1, 3)):
+            at = random.uniform(0.2, duration)
+            error = {"kind": "disk_error", "operation": "sync", "count": 1, "part": "topic-", "errno": errno.EIO}
+            steps.append({"at": round(at, 3), "seconds": 1.0, "after": random.choice([0, 3]), **error})
+            steps.append(_crash(random, at + random.uniform(0.05, 1.0), "broker_power"))
+    return {"topics": topics, "actors": actors, "nemesis": steps}
+
+
+def _expiring(random: Random, duration: float) -> Spec:
+    """What is written goes soon, by its size, and the broker is killed meanwhile."""
+    configs = {"retention.bytes": random.choice([500, 2500]), "segment.bytes": 1024}
+    topics = [_topic(1, random.choice([1, 2]), "retained", configs)]
+    actors = [_steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
+    steps = [] if random.random() < 0.5 else _crashes(random, duration, 2.0, ["broker_kill", "broker_stop"])
+    return {"topics": topics, "actors": actors, "nemesis": steps}
+
+
+def _changing(random: Random, duration: float) -> Spec:
+    """Topics that grow, are configured and lose records, by somebody whose every change a restart may forget."""
+    topics = [_topic(n, random.choice([1, 3]), "steady") for n in (1, 2)]
+    actors = [_steady_producer(random, "producer-1", topics, duration)]
+    actors.append(_admin(topics, duration, {"configure": 1.0, "grow": 0.3, "delete_records": 0.5}))
+    return {"topics": topics, "actors": actors, "nemesis": _crashes(random, duration, 1.5)}
+
+
+def _sessions(random: Random, duration: float) -> Spec:
+    """Members that read several partitions in one fetch session, let go of some and come back to them."""
+    topics = [_topic(n, 3, "steady") for n in (1, 2, 3)]
+    names = [topic["name"] for topic in topics]
+    actors = [_steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
+    members = group(random, "group-1", topics, has_consumer_groups=True)
+    for actor in members:
+        actor |= {"topics": names, "pattern": None, "reset": "earliest", "pace": 0.05, "metadata_max_age": 300.0}
+        actor |= {"kind": "consumer", "auto_commit": True, "max_poll_records": random.choice([1, 500])}
+        actor["max_wait_ms"] = random.choice([50, 300, 20_000])
+        actor["steps"] = {"nothing": 1.0, "pause": random.choice([0.0, 0.5]), "leave": 0.05}
+    steps: list[Spec] = []
+    nodes = random.choice([1, 3, 3])
+    for _ in range(random.randint(2, 8) if nodes > 1 else 0):
+        place = {"topic": random.choice(names), "partition": random.randrange(3), "node": random.randint(1, nodes)}
+        steps.append({"at": round(random.uniform(0.5, duration), 3), "kind": "move_leader", "seconds": 0.0, **place})
+    return {
+        "topics": topics,
+        "actors": actors + members,
+        "nemesis": steps,
+        "cluster": _cluster(random) | {"nodes": nodes},
+    }
+
+
+def _retrying(random: Random, duration: float) -> Spec:
+    """Producers whose answers are late or lost for about as long as they wait: of one partition, some is given up, some
+    sent again, some still on its way."""
+    nodes = random.choice([1, 1, 3])
+    topics = [_topic(1, random.choice([1, 1, 2]), "steady")]
+    actors = []
+    for number in range(1, random.randint(1, 3) + 1):
+        timeout = random.choice([1.0, 1.5, 2.5])
+        actors.append(
+            _steady_producer(random, f"producer-{number}", topics, duration)
+            | {
+                "records": 200,
+                "pace": random.choice([0.02, 0.06]),
+                "burst": random.choice([1, 1, 5]),
+                "timeout": timeout,
+                "request_timeout": round(timeout * random.choice([0.3, 0.6, 0.9, 1.5]), 2),
+                "max_block": 2.0,
+                "renew": random.choice([0.0, 0.0, 0.1]),
+            }
+        )
+    plan = {"actors": actors, "topics": topics, "cluster": {"nodes": nodes}}
+    steps = []
+    at = random.uniform(0.3, 1.0)
+    while at < duration:
+        steps += after(at, unanswered(random, plan))
+        at += random.uniform(0.5, 3.0)
+    if random.random() < 0.5:
+        steps += after(random.uniform(0, duration / 2), moved_under_load(random, plan))
+    if random.random() < 0.3:
+        steps += [_write_error(random, duration, "topic-") for _ in range(random.randint(1, 4))]
+    if random.random() < 0.3:  # what was taken is too large when it is sent again
+        actors.append(
+            _admin(topics, duration, {"configure": 1.0}) | {"configs": {"max.message.bytes": ["1048588", "300"]}}
+        )
+        for actor in actors[:-1]:
+            actor |= {"linger": 0.05, "burst": 10, "batch_bytes": 1000}
+    return {"topics": topics, "actors": actors, "nemesis": steps, "cluster": _cluster(random) | {"nodes": nodes}}
+
+
+def _rebalancing(random: Random, duration: float) -> Spec:
+    """Members that miss what their coordinator says: they sleep, die, are cut off, and come back; or their coordinator
+    moves, dies, and cannot write."""
+    duration += 8.0
+    nodes = random.choice([1, 3, 3])
+    topics = [_topic(n, random.choice([2, 3]), "steady") for n in (1, 2)]
+    actors = [_steady_producer(random, "producer-1", topics, duration)]
+    members = _members(random, topics)
+    plan = {"actors": actors + members, "topics": topics, "cluster": {"nodes": nodes}}
+    steps: list[Spec] = []
+    if nodes > 1 and random.random() < 0.5:  # who hears nobody of them may still read from the others
+        node = random.randint(1, nodes)
+        steps.append({"at": 0.3, "kind": "move_coordinator", "seconds": 0.0, "node": node, "group": "group-1"})
+        cut_off = random.choice(members)["name"]
+        far = {"kind": "partition", "a": cut_off, "b": f"broker/{node}", "one_way": random.random() < 0.3}
+        steps.append({"at": round(random.uniform(3, 6), 3), "seconds": random.uniform(9, 15), **far})
+    for _ in range(random.randint(0 if steps else 1, 3)):
+        scene = random.choice([zombie, zombie, out_of_reach, dead_for_good, crowd, moved_under_load])
+        steps += after(random.uniform(1, 0.6 * duration), scene(random, plan))
+    if random.random() < 0.4:
+        steps += _crashes(random, duration, 4.0)
+    if random.random() < 0.4:
+        steps += [_write_error(random, duration, "__consumer_offsets") for _ in range(random.randint(1, 4))]
+    if random.random() < 0.3:
+        steps.append(far_away(random, plan | {"duration": duration}))
+    return {
+        "duration": duration,
+        "topics": topics,
+        "actors": plan["actors"],
+        "nemesis": steps,
+        "cluster": _cluster(random) | {"nodes": nodes},
+    }
+
+
+def _members(random: Random, topics: list[Spec]) -> list[Spec]:
+    """Of a group that reads all there is, from the beginning; what they do besides is the seed's."""
+    members = group(random, "group-1", topics, has_consumer_groups=True)
+    while len(members) < 2:
+        members = group(random, "group-1", topics, has_consumer_groups=True)
+    names = [topic["name"] for topic in topics]
+    steps = {"nothing": 2.0} | {
+        name: weight
+        for name, weight in {
+            "commit": 0.5,
+            "commit_async": 0.5,
+            "committed": 0.7,
+            "doze": 0.1,
+            "leave": 0.1,
+            "pause": 0.3,
+            "seek": 0.5,
+        }.items()
+        if random.random() < 0.5
+    }
+    assignors = [random.choice(["sticky", "sticky", "cooperative-sticky", "cooperative-sticky", "range"])]
+    shared = {
+        "topics": names,
+        "pattern": None,
+        "reset": "earliest",
+        "metadata_max_age": random.choice([3.0, 300.0]),
+        "max_wait_ms": random.choice([50, 300, 300, 20_000]),
+        "steps": steps,
+    }
+    for actor in members:
+        actor |= shared | {"pace": random.choice([0.01, 0.05, 0.3])}
+        if actor["protocol"] == "classic":
+            actor["assignors"] = assignors
+    return members
+
+
+def _looping(random: Random, duration: float) -> Spec:
+    """Programs that consume, transform and produce, and lose partitions in the middle of a transaction."""
+    duration += 5.0
+    nodes = random.choice([1, 1, 3])
+    topics = [_topic(1, random.choice([2, 3]), "steady")]
+    actors = [_steady_producer(random, "producer-1", topics, duration)]
+    programs = movers(random, topics, "moved", duration, has_consumer_groups=True)
+    while len(programs) < 2:
+        programs = movers(random, topics, "moved", duration, has_consumer_groups=True)
+    for actor in programs:
+        actor |= {"timeout": 8.0, "pace": 0.05, "doze": random.choice([0.0, 0.1]), "holds": random.choice([0.0, 0.4])}
+        actor["consumer"] |= {"max_poll_records": random.choice([1, 5, 500]), "pace": 0.05}
+    plan = {"actors": actors + programs, "topics": topics, "cluster": {"nodes": nodes}}
+    steps = []
+    for _ in range(random.randint(1, 3)):
+        scene = random.choice([zombie, out_of_reach, crowd, moved_under_load, unanswered])
+        steps += after(random.uniform(1, 0.6 * duration), scene(random, plan))
+    steps += _crashes(random, duration, 4.0) if random.random() < 0.4 else []
+    return {
+        "duration": duration,
+        "topics": [*topics, _topic(1, random.choice([1, 3]), "moved") | {"name": "moved"}],
+        "actors": plan["actors"],
+        "nemesis": steps,
+        "cluster": _cluster(random) | {"nodes": nodes},
+    }
+
+
+def _sinking(random: Random, duration: float) -> Spec:
+    """A query, or two drivers of one, whose every step takes a while, and is broken off."""
+    duration += 6.0
+    topics = [_topic(1, 2, "sunk") | {"name": "sunk"}]
+    actors = sinks(random, "sunk", 1.0)
+    shared = {
+        "tasks": random.choice([2, 3]),
+        "timeout_ms": random.choice([6_000, 12_000, 30_000]),
+        "workers": random.choice([1, 1, 3]),
+        "pace": 0.1,
+        "interrupt": random.choice([0.0, 0.1, 0.3]),
+        "die": random.choice([0.0, 0.1]),
+        "doze": random.choice([0.0, 0.0, 0.3]),
+    }
+    for actor in actors:
+        actor |= shared
+    steps = []
+    for _ in range(random.randint(1, 2)):
+        steps += after(random.uniform(0.5, duration / 3), driver_dies(random, {"actors": actors}))
+    if random.random() < 0.4:
+        steps += _crashes(random, duration, 4.0)
+    return {"duration": duration, "topics": topics, "actors": actors, "nemesis": steps}
+
+
+_ROOMS: tuple[Callable[[Random, float], Spec], ...] = (
+    _endings,
+    _endings,
+    _cleaning,
+    _writing,
+    _expiring,
+    _changing,
+    _sessions,
+    _sessions,
+    _retrying,
+    _retrying,
+    _rebalancing,
+    _rebalancing,
+    _rebalancing,
+    _looping,
+    _sinking,
+    _sinking,
+)
+
+
+# Parts -----------------------------------------------------------------------------------------------------------
+
+
+def _topic(number: int, partitions: int, kind: str, configs: Spec | None = None) -> Spec:
+    return {
+        "name": f"topic-{number}",
+        "partitions": partitions,
+        "kind": kind,
+        "compacted": kind == "compacted",
+        "configs": {"index.interval.bytes": 300} | (configs or {}),  # small segments have entries in their indexes
+    }
+
+
+def _admin(topics: list[Spec], duration: float, steps: dict[str, float]) -> Spec:
+    """One who changes topics all the time."""
+    return {
+        "name": "admin",
+        "kind": "admin",
+        "count": 12,
+        "pace": round(duration / 14, 2),
+        "topics": [topic["name"] for topic in topics],
+        "unsteady": [],
+        "groups": [],
+        "transactional_ids": [],
+        "configs": {
+            "segment.bytes": ["1024", "4096"],
+            "retention.ms": ["604800000", "86400000"],
+            "compression.type": ["producer", "gzip"],
+        },
+        "steps": steps,
+    }
+
+
+def _steady_producer(random: Random, name: str, topics: list[Spec], duration: float) -> Spec:
+    """One that writes all the time, and means each record."""
+    records = random.choice([40, 100])
+    return producer(random, name, topics, duration) | {
+        "kind": "producer",
+        "at": 0.0,
+        "topics": [topic["name"] for topic in topics],
+        "records": records,
+        "pace": round(0.8 * duration / records, 4),
+        "acks": -1,
+        "idempotence": True,
+        "linger": random.choice([0.0, 0.01]),
+        "batch_bytes": random.choice([200, 1000]),
+        "given_partition": 0.5,
+        "timeout": 20.0,
+        "max_block": 10.0,
+        "request_timeout": 2.0,
+    }
+
+
+def _crashes(random: Random, duration: float, every: float, kinds: list[str] | None = None) -> list[Spec]:
+    """Ends of the broker, of one kind or of all."""
+    kinds = kinds or random.choice([["broker_kill"], ["broker_power"], ["broker_kill", "broker_power", "broker_stop"]])
+    steps = []
+    at = 1.0 + random.expovariate(1 / every)
+    while at < duration:
+        steps.append(_crash(random, at, random.choice(kinds)))
+        at += 0.5 + random.expovariate(1 / every)
+    return steps
+
+
+def _crash(random: Random, at: float, kind: str) -> Spec:
+    step: Spec = {"at": round(at, 3), "kind": kind, "seconds": round(random.uniform(0.05, 0.5), 3)}
+    return step if kind == "broker_stop" else step | {"steps": int(3 ** random.uniform(0, 6))}
+
+
+def _slow_disk(duration: float, latency: float, chance: float) -> Spec:
+    return {"at": 0.1, "seconds": duration, "kind": "disk_slow", "latency": latency, "chance": chance}
+
+
+def _write_error(random: Random, duration: float, part: str) -> Spec:
+    """A disk that refuses a write or a few, of files with `part` in their paths, and not when it is asked again."""
+    return {
+        "at": round(random.uniform(0.2, duration), 3),
+        "kind": "disk_error",
+        "seconds": round(random.uniform(0.5, 3), 3),
+        "operation": "write",
+        "count": random.choice([1, 2, 5]),
+        "after": random.choice([0, 0, 2, 5]),
+        "part": part,
+        "errno": random.choice([errno.EIO, errno.ENOSPC]),
+    }
+
+
+def _client(random: Random, duration: float, actors: list[Spec]) -> Spec:
+    """A producer dies, perhaps for good, or sleeps for longer than its transaction may be open."""
+    name = random.choice(actors)["name"]
+    at = round(random.uniform(0.5, duration), 3)
+    kind, seconds = random.choice([("client_kill", 60.0), ("client_kill", 0.5), ("client_pause", 4.0)])
+    return {"at": at, "kind": kind, "target": name, "seconds": seconds}

@@ -1,0 +1,133 @@
+"""What is read at the end, when every fault is healed: each partition whole, as readers of both isolations see it, the
+transactions that there are, and where groups stand."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from tagwire.client.aio import AsyncAdmin, AsyncClient, AsyncReader
+from tagwire.client.config import ISOLATIONS
+from tagwire.client.metadata import TopicMetadata
+from tagwire.errors import Error, TagwireError
+from tagwire.partitions import EARLIEST, LATEST, TopicPartition
+from tagwire.records import Record
+from tests.simulation.workload.records import name_of
+from tests.simulation.workload.stage import Actor, always
+
+PATIENCE = 60.0
+"""Seconds that one call of it may take: by then everything is healthy, so what takes longer is stuck."""
+
+
+class FinalReading(Actor):
+    """Reads every partition of every topic, and asks for transactions, groups and configurations."""
+
+    @property
+    def goes_on(self) -> bool:
+        return not self.is_done
+
+    async def live(self) -> None:
+        async with AsyncAdmin(self.stage.properties(self.process, 20.0)) as admin:
+            topics = [topic for topic in await admin.list_topics() if topic.name in self.stage.topics]
+            await self._list_transactions(admin)
+            for group in self.spec["groups"]:
+                await self._describe_group(admin, group, topics)
+            for topic in topics:
+                await self._describe_configs(admin, topic.name)
+        for topic in topics:
+            if topic.error is Error.NONE:
+                for partition in sorted(topic.partitions):
+                    for isolation in ISOLATIONS:
+                        await self._read(topic, partition, isolation)
+        self.is_done = True
+
+    async def _list_transactions(self, admin: AsyncAdmin) -> None:
+        async def listed() -> dict[str, Any]:
+            async with asyncio.timeout(PATIENCE):
+                found = await admin.list_transactions()
+            return {"transactions": [[each.transactional_id, each.producer_id, each.state] for each in found]}
+
+        try:
+            await self.noted("list_transactions", {}, listed, lambda found: found, has_no_effect=always)
+        except (TagwireError, TimeoutError):  # before Kafka 3.0 they cannot be listed
+            return
+
+    async def _describe_configs(self, admin: AsyncAdmin, topic: str) -> None:
+        async def described() -> dict[str, Any]:
+            async with asyncio.timeout(PATIENCE):
+                found = await admin.describe_configs(("topic", topic))
+            return {"configs": {name: entry.value for entries in found.values() for name, entry in entries.items()}}
+
+        with suppress(TagwireError, TimeoutError):
+            await self.noted("describe_configs", {"topic": topic}, described, lambda found: found, has_no_effect=always)
+
+    async def _describe_group(self, admin: AsyncAdmin, group: str, topics: list[TopicMetadata]) -> None:
+        async def described() -> dict[str, Any]:
+            async with asyncio.timeout(PATIENCE):
+                found = (await admin.describe_groups(group))[group]
+                offsets = await admin.group_offsets(group)
+            return {
+                "state": found.state,
+                "members": {each.member_id: [list(one) for one in sorted(each.assignment)] for each in found.members},
+                "offsets": [[*partition, offsets[partition].offset] for partition in sorted(offsets)],
+            }
+
+        try:
+            await self.noted("describe_group", {"group": group}, described, lambda found: found, has_no_effect=always)
+        except (TagwireError, TimeoutError):  # it may have been deleted, or never have been
+            return
+        partitions = [[topic.name, partition] for topic in topics for partition in sorted(topic.partitions)]
+
+        async def committed() -> dict[str, Any]:
+            async with asyncio.timeout(PATIENCE):
+                found = {tuple(each): one.offset for each, one in (await admin.group_offsets(group)).items()}
+            return {"offsets": [[*each, found.get(tuple(each))] for each in partitions]}
+
+        asked = {"group": group, "partitions": partitions}
+        with suppress(TagwireError, TimeoutError):
+            await self.noted("committed", asked, committed, lambda found: found, has_no_effect=always)
+
+    async def _read(self, topic: TopicMetadata, partition: int, isolation: str) -> None:
+        asked = {"topic": topic.name, "topic_id": str(topic.topic_id), "partition": partition, "isolation": isolation}
+        at = TopicPartition(topic.name, partition)
+
+        async def read() -> dict[str, Any]:
+            async with asyncio.timeout(PATIENCE):
+                return await self._whole(at, isolation)
+
+        try:
+            await self.noted("final_read", asked, read, lambda found: found, has_no_effect=always)
+        except (TagwireError, TimeoutError):
+            return
+
+    async def _whole(self, at: TopicPartition, isolation: str) -> dict[str, Any]:
+        async with AsyncClient(self.stage.properties(self.process, 20.0)) as client:
+            (start,) = (await client.list_offsets({at: EARLIEST})).values()
+            (end,) = (await client.list_offsets({at: LATEST}, isolation=isolation)).values()
+            records = await self._between(client, at, start, end, isolation)
+            told = {"log_start": start, "end": end, "records": [[each.offset, name_of(each)] for each in records]}
+            if records and self.stage.topics[at.topic]["kind"] == "steady":  # of which nothing goes meanwhile
+                told |= await self._looked_up(client, at, records, (start, end), isolation)
+        return told
+
+    async def _between(
+        self, client: AsyncClient, at: TopicPartition, start: int, end: int, isolation: str
+    ) -> list[Record]:
+        if start >= end:
+            return []
+        async with AsyncReader(client, {at: start}, end_offsets={at: end}, isolation=isolation) as reader:
+            return [record async for record in reader.records()]
+
+    async def _looked_up(
+        self, client: AsyncClient, at: TopicPartition, records: list[Record], of: tuple[int, int], isolation: str
+    ) -> dict[str, Any]:
+        """What is found from an offset on, up to the next record, and at a time: indexes say where to look for it."""
+        begin = self.random.randrange(*of)
+        following = next((record.offset for record in records if record.offset >= begin), of[1] - 1)
+        found = await self._between(client, at, begin, following + 1, isolation)
+        moment = self.random.choice(records).timestamp
+        (timed,) = (await client.list_offsets({at: moment}, isolation=isolation)).values()
+        due = next(record.offset for record in records if record.timestamp >= moment)
+        sought = [begin, following, [[record.offset, name_of(record)] for record in found]]
+        return {"sought": sought, "timed": [moment, timed, due]}

@@ -1,0 +1,136 @@
+"""Producers without transactions: of every acks, and idempotent ones."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tagwire.client.aio import AsyncDelivery, AsyncProducer
+from tagwire.errors import TagwireError
+from tests.simulation.workload.records import payload
+from tests.simulation.workload.stage import Actor
+
+IDEMPOTENT = "idempotent"
+PLAIN = "plain"
+
+
+class Producing(Actor):
+    """Sends records for as long as the load lasts, or until it has sent all of its own.
+
+    Its spec: topics, records, pace (seconds between two), burst (how many come at once, in as many batches), acks,
+    idempotence, linger, batch_bytes, compression, timeout, partitions ("any", by "key" or "given"), age (of records,
+    in seconds; none without), keys, tombstones (their share), value_size, flush (its chance), renew (how likely it is
+    after a burst that it is closed and another one made, which counts from the beginning).
+    """
+
+    kind = PLAIN
+    transaction: str | None = None
+
+    def options(self) -> dict[str, Any]:
+        spec = self.spec
+        return {
+            "acks": spec["acks"],
+            "idempotence": spec["idempotence"],
+            "linger": spec["linger"],
+            "batch_bytes": spec["batch_bytes"],
+            "compression": spec["compression"],
+            "timeout": spec["timeout"],
+            "max_block": spec["max_block"],
+        }
+
+    async def live(self) -> None:
+        self.kind = IDEMPOTENT if self.spec["idempotence"] else PLAIN
+        self.sent = 0
+        is_renewed = False
+        producer = AsyncProducer(self.stage.properties(self.process, self.spec["request_timeout"]), **self.options())
+        try:
+            await self.noted("init_producer", {"kind": self.kind, "acks": self.spec["acks"]}, _nothing)
+            while self.is_loading and self.sent < self.spec["records"] and not is_renewed:
+                await self.breathe(self.spec["pace"] * self.spec["burst"])
+                for _ in range(self.spec["burst"]):
+                    await self.send_one(producer)
+                if self.random.random() < self.spec["flush"]:
+                    await self.flush(producer)
+                is_renewed = self.random.random() < self.spec.get("renew", 0.0)
+            self.is_done = not is_renewed
+            await self.flush(producer)
+        finally:
+            await producer.close(self.spec["timeout"] + 5)
+
+    async def flush(self, producer: AsyncProducer) -> None:
+        try:
+            await producer.flush()
+        except TagwireError:
+            return  # each delivery has told its own
+
+    async def send_one(self, producer: AsyncProducer) -> None:
+        """Sends one record; what becomes of it is noted when that is known."""
+        random, spec = self.random, self.spec
+        topic = random.choice(spec["topics"])
+        told = self.stage.topics[topic]
+        key = f"k{random.randrange(spec['keys'])}" if told["compacted"] or random.random() < 0.5 else None
+        tombstone = told["compacted"] and random.random() < spec["tombstones"]
+        partition = random.randrange(told["partitions"]) if random.random() < spec["given_partition"] else None
+        await self.send(producer, topic, key, partition, tombstone=tombstone)
+
+    async def send(
+        self,
+        producer: AsyncProducer,
+        topic: str,
+        key: str | None,
+        partition: int | None,
+        *,
+        tombstone: bool = False,
+        source: str | None = None,
+    ) -> None:
+        """Sends one record; `source` is the name of the one that it was made of.
+
+        Raises:
+            What `AsyncProducer.send` does: then nothing was sent.
+        """
+        self.sent += 1
+        name = f"{self.process}.{self.sent}"
+        history = self.history
+        op = history.invoke(
+            self.process,
+            "send",
+            topic=topic,
+            partition=partition,
+            key=key,
+            name=name,
+            tombstone=tombstone,
+            kind=self.kind,
+            acks=self.spec["acks"],
+            transaction=self.transaction,
+            **({} if source is None else {"source": source}),
+        )
+
+        def done(delivery: AsyncDelivery) -> None:
+            if (error := delivery.exception()) is not None:
+                history.info(op, error)
+                return
+            found = delivery.result()
+            history.ok(op, partition=found.partition, offset=found.offset if found.offset >= 0 else None)
+
+        try:
+            await producer.send(
+                topic,
+                **payload(name, tombstone=tombstone, size=self.spec["value_size"]),
+                key=None if key is None else key.encode(),
+                partition=partition,
+                timestamp=self._timestamp(),
+                on_delivery=done,
+            )
+        except TagwireError as error:
+            history.fail(op, error)
+            if self.transaction is not None:
+                raise
+
+    def _timestamp(self) -> int | None:
+        """None for now. Who sends what happened long ago says so: brokers forget producers by what they say."""
+        age = self.spec.get("age")
+        return None if age is None else int((time.time() - age) * 1000)
+
+
+async def _nothing() -> None:
+    return None
