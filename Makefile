@@ -37,8 +37,8 @@ run: setup
 
 # The whole suite runs on the compiled kernels; what depends on them runs again on the same source uncompiled.
 test: setup
-	$(BIN)/python -m pytest -q -m "not long and not nightly" $(PROCESSES) tests $(PYTEST)
-	TAGWIRE_PURE=1 $(BIN)/python -m pytest -q -m "not long and not nightly" $(PROCESSES) $(ON_KERNELS) $(PYTEST)
+	$(BIN)/python scripts/run_tests.py -q -m "not long and not nightly" $(PROCESSES) tests $(PYTEST)
+	TAGWIRE_PURE=1 $(BIN)/python scripts/run_tests.py -q -m "not long and not nightly" $(PROCESSES) $(ON_KERNELS) $(PYTEST)
 
 lint: setup
 	$(BIN)/ruff check .
@@ -50,8 +50,8 @@ lint: setup
 # Compares with Kafka's published jars, fetched with Maven and kept under .cache/; what cannot be fetched is NOT RUN.
 interop: setup
 	$(BIN)/python scripts/rebuild_releases.py --check
-	$(BIN)/python -m pytest -q --timeout 600 -n 2 --dist loadscope --no-loadscope-reorder -m "long and not nightly" tests $(PYTEST)
-	$(BIN)/python -m pytest -q --timeout 600 -m "not nightly" $(INTEROP) $(PYTEST)
+	$(BIN)/python scripts/run_tests.py -q --timeout 600 -n 2 --dist loadscope --no-loadscope-reorder -m "long and not nightly" tests $(PYTEST)
+	$(BIN)/python scripts/run_tests.py -q --timeout 600 -m "not nightly" $(INTEROP) $(PYTEST)
 
 # Client and broker in simulated worlds, on all processors; ends with status 1 at the first seed that shows something.
 simulate: setup

@@ -1,0 +1,51 @@
+"""Runs pytest; the few tests that failed beside others run once more, alone, and are told as unstable where they pass.
+
+Two processors, a Java beside each process of pytest and peers with time limits of their own: what needs a machine to
+itself fails now and then for nothing that is in the repo. What fails alone too fails; so does a run in which many did.
+
+    python scripts/run_tests.py -q -n 4 tests
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FAILED = 1
+"""pytest's status when tests failed; whatever else ended it (2 and more) is no test's."""
+
+FEW = 10
+"""More than this many are no accident of the machine."""
+
+
+def main(arguments: list[str]) -> int:
+    with tempfile.TemporaryDirectory(prefix="tagwire-tests-") as cache:
+        pytest = [sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *arguments]
+        status = subprocess.call(pytest)
+        if status != FAILED:
+            return status
+        failed = _failed(cache)
+        if not 0 < len(failed) <= FEW:
+            print(f"{len(failed)} failed: too many to run them once more", flush=True)
+            return status
+        print(f"\nOnce more, alone: {len(failed)} that failed", flush=True)
+        status = subprocess.call([*pytest, "-n", "0", "--last-failed", "--last-failed-no-failures", "none"])
+        still = _failed(cache)
+        for test in sorted(failed - still):
+            print(f"UNSTABLE {test}: failed beside others, passed alone; its first failure is above", flush=True)
+        return status
+
+
+def _failed(cache: str) -> set[str]:
+    file = Path(cache, "v", "cache", "lastfailed")
+    return set(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else set()
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None

@@ -1,0 +1,62 @@
+"""How `make test` and `make interop` run pytest: what failed beside others runs once more, alone, and is told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "run_tests.py"
+
+
+def run(directory: Path, tests: str, *options: str) -> tuple[int, str]:
+    (directory / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    (directory / "test_it.py").write_text(tests)
+    ran = subprocess.run(
+        [sys.executable, str(SCRIPT), "-q", "-p", "no:tagwire", *options, "test_it.py"],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+PASSES_THE_SECOND_TIME = """
+from pathlib import Path
+
+def test_first_fails():
+    been = Path("been")
+    again = been.exists()
+    been.touch()
+    assert again, "the first time"
+
+def test_passes():
+    with Path("passed").open("a") as file:
+        file.write("x")
+"""
+
+
+def test_what_failed_beside_others_runs_once_more_alone_and_is_told_as_unstable(tmp_path):
+    status, said = run(tmp_path, PASSES_THE_SECOND_TIME, "-n", "2")
+    assert status == 0, said
+    assert "UNSTABLE test_it.py::test_first_fails" in said
+    assert "the first time" in said
+    assert (tmp_path / "passed").read_text() == "x"
+
+
+def test_what_fails_alone_too_fails(tmp_path):
+    status, said = run(tmp_path, "def test_fails():\n    raise AssertionError('always')\n")
+    assert status == 1
+    assert "UNSTABLE" not in said
+
+
+def test_a_run_in_which_many_fail_is_not_tried_again(tmp_path):
+    tests = "import pytest\n@pytest.mark.parametrize('n', range(11))\ndef test_fails(n):\n    assert False\n"
+    status, said = run(tmp_path, tests)
+    assert status == 1
+    assert "11 failed: too many to run them once more" in said
+
+
+def test_what_ended_pytest_otherwise_is_its_status(tmp_path):
+    assert run(tmp_path, "")[0] == 5  # no test was found
