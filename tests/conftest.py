@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -36,6 +38,15 @@ hypothesis.settings.load_profile("tagwire")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     """An authority and what it vouches for, made for this run."""
     return Certificates.make(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(autouse=True)
+def _logging_stays_on() -> Iterator[None]:
+    """What a test switches off, those after it in its process would not see: what is logged is part of the behaviour."""
+    yield
+    disabled = logging.root.manager.disable
+    logging.disable(logging.NOTSET)
+    assert not disabled, "logging was disabled and not enabled again"
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)

@@ -7,6 +7,7 @@ errors, so the request gets a second, and no response is an empty list.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
@@ -82,19 +83,18 @@ def features(context: typer.Context, incomplete: str) -> list[str]:
 
 def subjects(context: typer.Context, incomplete: str) -> list[str]:
     """The subjects of the schema registry that the line so far names."""
-    import logging
     from dataclasses import replace
 
     from tagwire.cli.registries import open_registry
     from tagwire.errors import TagwireError
     from tagwire.values.registry import SchemaRegistry
 
-    logging.disable()
-    try:
-        settings = open_registry(context.params.get("registry")).settings
-        return _beginning(incomplete, SchemaRegistry(replace(settings, timeout=_PATIENCE, retries=0)).subjects())
-    except (TagwireError, OSError):
-        return []
+    with _nothing_logged():
+        try:
+            settings = open_registry(context.params.get("registry")).settings
+            return _beginning(incomplete, SchemaRegistry(replace(settings, timeout=_PATIENCE, retries=0)).subjects())
+        except (TagwireError, OSError):
+            return []
 
 
 def messages(incomplete: str) -> list[str]:
@@ -137,17 +137,28 @@ def _topics(incomplete: str) -> Callable[[Client], Iterator[str]]:
 
 
 def _completed(context: typer.Context, incomplete: str, names: Callable[[Client], Iterable[str]]) -> list[str]:
-    import logging
-
     from tagwire.errors import TagwireError
 
-    logging.disable()  # a shell would show what is logged in the middle of the line
+    with _nothing_logged():
+        try:
+            with connect(_brokers(context)) as client:
+                client.network.core.timeout = _PATIENCE
+                return _beginning(incomplete, names(client))
+        except (TagwireError, OSError):
+            return []
+
+
+@contextmanager
+def _nothing_logged() -> Iterator[None]:
+    """A shell would show what is logged in the middle of the line."""
+    import logging
+
+    before = logging.root.manager.disable
+    logging.disable()
     try:
-        with connect(_brokers(context)) as client:
-            client.network.core.timeout = _PATIENCE
-            return _beginning(incomplete, names(client))
-    except (TagwireError, OSError):
-        return []
+        yield
+    finally:
+        logging.disable(before)
 
 
 def _brokers(context: typer.Context) -> str:
