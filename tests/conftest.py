@@ -42,7 +42,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(autouse=True)
 def _logging_stays_on() -> Iterator[None]:
-    """What a test switches off, those after it in its process would not see: what is logged is part of the behaviour."""
+    """What a test switches off, those after it in its process would not see."""
     yield
     disabled = logging.root.manager.disable
     logging.disable(logging.NOTSET)
