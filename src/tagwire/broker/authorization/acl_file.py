@@ -3,10 +3,16 @@
     8d5b9e51 {"version": 0}
     1f2c7a00 {"add": [["TOPIC", "orders", "LITERAL", "User:alice", "*", "READ", "ALLOW"]]}
     77a0c3d2 {"remove": [["TOPIC", "orders", "LITERAL", "User:alice", "*", "READ", "ALLOW"]]}
+    a3a6bf43 {}
 
 What a request changes is one line, so all of it is there after a crash or nothing. What was being written when a
 broker ended may be torn: it stands last, nobody was told of it, and it is left out. A broken line before one that is
 whole is a StorageError: a broker that forgot a DENY would let in whom it must not.
+
+The line without a change, the mark, is written when what stands before it is on the disk, and so tells a last line that
+was torn from one that was damaged since. It is not waited for: until the system has brought it to the disk, which takes
+it seconds, damage to the last line after a loss of power is taken for a torn end. The next change is written over it, so
+that there is never more than one line whose parts may reach the disk in any order.
 """
 
 from __future__ import annotations
@@ -46,14 +52,14 @@ class AclFile:
     def __init__(self, files: Files, directory: Path) -> None:
         self._files = files
         self._path = directory / FILE
-        self._size = 0
+        self._size = 0  # of the lines that change something: where the next one goes
         self._is_whole = False  # whether what the file holds is known, and can be added to
 
     def load(self) -> Iterable[Acl]:
         """The ACLs in force.
 
         Raises:
-            StorageError: the file cannot be read, or a line of it, not the last, is broken.
+            StorageError: the file cannot be read, or a line of it is broken that was on the disk.
         """
         try:
             data = read_file(self._files, self._path)
@@ -65,14 +71,15 @@ class AclFile:
         *lines, rest = data.split(b"\n")
         texts = [_checked(line) for line in lines]
         torn = next((number for number, text in enumerate(texts) if text is None), len(texts))
-        if torn == 0 or any(text is not None for text in texts[torn:]):
+        is_damaged = data.endswith(_MARK) and torn < len(texts)
+        if torn == 0 or is_damaged or any(text is not None for text in texts[torn:]):
             raise self._broken(torn + 1, "its checksum is not that of its text")
         for number, text in enumerate(texts[:torn]):
             try:
                 _replay(json.loads(text or b""), found, is_first=number == 0)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise self._broken(number + 1, repr(error)) from None
-        self._size, self._is_whole = len(data), torn == len(texts) and not rest
+        self._size, self._is_whole = len(data.removesuffix(_MARK)), torn == len(texts) and not rest
         if not self._is_whole:
             logger.warning("%s: what was being written when its broker ended is left out", self._path)
         return found
@@ -89,25 +96,31 @@ class AclFile:
             in_force_bytes: how many bytes they have, by `size_of`.
 
         Raises:
-            OSError: the disk refused; the file may hold the change or not.
+            OSError: the disk refused; the file may hold the change or not. Not where it refused the mark alone.
         """
         change = {name: list(map(_written, acls)) for name, acls in (("remove", removed), ("add", added)) if acls}
         line = _line(change)
         is_whole, self._is_whole = self._is_whole, False
         if is_whole and self._size + len(line) <= 2 * in_force_bytes + MOST_WASTED_BYTES:
-            self._append(line)
+            self._is_whole = self._append(line)
             self._size += len(line)
         else:
             data = _line({"version": VERSION}) + _line({"add": list(map(_written, in_force))})
-            replace_file(self._files, self._path, data)
-            self._size = len(data)
-        self._is_whole = True
+            replace_file(self._files, self._path, data + _MARK)
+            self._size, self._is_whole = len(data), True
 
-    def _append(self, line: bytes) -> None:
+    def _append(self, line: bytes) -> bool:
+        """Adds a line; whether its mark was written, too. The change is on the disk also where it was not."""
         fd = self._files.open(self._path, write=True)
         try:
             self._files.write(fd, [line], self._size)
             self._files.sync(fd)
+            try:
+                self._files.write(fd, [_MARK], self._size + len(line))
+            except OSError as error:
+                logger.warning("%s: a change is stored, and not marked: %s", self._path, error.strerror or error)
+                return False
+            return True
         finally:
             self._files.close(fd)
 
@@ -130,6 +143,9 @@ def _replay(document: Any, found: dict[Acl, None], *, is_first: bool) -> None:
 def _line(document: object) -> bytes:
     text = json.dumps(document).encode()
     return b"%08x %s\n" % (crc32(text), text)
+
+
+_MARK: Final = _line({})
 
 
 def _written(acl: Acl) -> list[str]:
