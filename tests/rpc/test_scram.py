@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 
@@ -70,6 +71,28 @@ def test_a_user_that_does_not_exist_always_has_the_same_salt() -> None:
     assert len(salts) == 1
     other = ScramServer("SCRAM-SHA-512", lambda _: None).respond(b"n,,n=x,r=a").split(b",")[1]
     assert other not in salts  # as of a user that exists
+
+
+def shown(name: str, shapes: list[tuple[int, int]]) -> tuple[int, int]:
+    """The size of the salt, and the iterations, that a user who does not exist is told."""
+    first = ScramServer("SCRAM-SHA-256", lambda _: None, lambda: shapes).respond(f"n,,n={name},r=a".encode())
+    _, salt, iterations = first.decode().split(",")
+    return len(base64.b64decode(salt[2:])), int(iterations[2:])
+
+
+def test_a_user_that_does_not_exist_shows_what_those_do_who_exist() -> None:
+    names = [f"user-{number}" for number in range(200)]
+    assert {shown(name, []) for name in names} == {(24, 4096)}
+    shapes = [(24, 4096), (16, 8192), (70, 4096)]
+    before = [shown(name, shapes) for name in names]
+    assert set(before) == set(shapes)
+    assert before == [shown(name, shapes[::-1]) for name in names]
+
+
+def test_another_shape_changes_no_answer_but_those_that_have_it() -> None:
+    shapes = [(24, 4096), (16, 8192)]
+    for name in [f"user-{number}" for number in range(200)]:
+        assert shown(name, [*shapes, (24, 16384)]) in (shown(name, shapes), (24, 16384))
 
 
 NONCE = CLIENT_NONCE.encode()

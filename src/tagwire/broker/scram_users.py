@@ -7,7 +7,7 @@ the user. Source: Kafka's ScramControlManager.
 from __future__ import annotations
 
 import base64
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from pathlib import Path
@@ -18,12 +18,14 @@ from tagwire.broker.storage.files import Files
 from tagwire.broker.stored_document import StoredDocument, fields_of
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc import ScramCredential, scram_credential
-from tagwire.rpc.scram import MIN_ITERATIONS, SCRAM_NUMBERS
+from tagwire.rpc.scram import DEFAULT_SHAPE, MIN_ITERATIONS, SCRAM_NUMBERS, Shape
 
 FILE: Final = "tagwire-scram-credentials.json"
 
 MOST_CREDENTIALS: Final = 10_000
 """All of them are written anew with each change."""
+
+_MOST_SHAPES: Final = 64
 
 SCRAM_NAMES: Final[Mapping[int, str]] = {number: name for name, number in SCRAM_NUMBERS.items()}
 
@@ -49,6 +51,7 @@ class ScramUsers:
         requested = {mechanism for listener in settings.listeners for mechanism in listener.sasl}
         self._requested = {number for mechanism, number in SCRAM_NUMBERS.items() if mechanism in requested}
         self._made: dict[Key, ScramCredential] = {}
+        self._shapes: tuple[Changed, dict[int, tuple[Shape, ...]]] | None = None  # and what they are of
         empty: Changed = {}
         self._stored = StoredDocument(files, directory / FILE, executor, empty, _read, _write, secret=True)
 
@@ -71,6 +74,21 @@ class ScramUsers:
         if made is None:
             made = self._made[key] = scram_credential(mechanism, self._passwords[user])
         return made
+
+    def shapes(self, mechanism: str) -> tuple[Shape, ...]:
+        """The shapes that users' credentials of a mechanism have, the commonest where they are very many."""
+        stored = self._stored.content
+        if self._shapes is None or self._shapes[0] is not stored:
+            found: dict[int, Counter[Shape]] = {number: Counter() for number in SCRAM_NAMES}
+            for (_, number), credential in stored.items():
+                if credential is not None:
+                    found[number][len(credential.salt), credential.iterations] += 1
+            for number in self._requested:
+                if made := sum((user, number) not in stored for user in self._passwords):
+                    found[number][DEFAULT_SHAPE] += made
+            most = {number: counter.most_common(_MOST_SHAPES) for number, counter in found.items()}
+            self._shapes = stored, {number: tuple(shape for shape, _ in told) for number, told in most.items()}
+        return self._shapes[1][SCRAM_NUMBERS[mechanism]]
 
     def iterations(self) -> dict[str, dict[int, int]]:
         """{user: {mechanism: iterations}} of all who have a credential."""

@@ -10,7 +10,7 @@ import binascii
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,9 +34,16 @@ MAX_TOKEN: Final = 64 * 1024
 
 _NONCE_BYTES: Final = 24
 _SALT_BYTES: Final = 24
+_DIGEST_BYTES: Final = 32  # of SHA-256
 _GS2_HEADER: Final = "n,,"
-# Salts of users that do not exist, so that an exchange does not tell who does.
+# By which users that do not exist have salts, too, so that an exchange does not tell who does.
 _UNKNOWN_USERS: Final = secrets.token_bytes(32)
+
+Shape = tuple[int, int]
+"""What an exchange shows of a credential before the proof: bytes of its salt, and iterations."""
+
+DEFAULT_SHAPE: Final[Shape] = (_SALT_BYTES, MIN_ITERATIONS)
+"""Of `scram_credential` where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +148,8 @@ class ScramServer:
 
     Args:
         credentials: a user's credential, None for a user that does not exist.
+        shapes: those that users' credentials have. One who does not exist is answered as if of one of them, always the
+            same while they are the same; of `DEFAULT_SHAPE` where there are none.
         nonce: for vectors only; None takes a random one.
 
     Attributes:
@@ -149,13 +158,19 @@ class ScramServer:
     """
 
     def __init__(
-        self, mechanism: str, credentials: Callable[[str], ScramCredential | None], *, nonce: str | None = None
+        self,
+        mechanism: str,
+        credentials: Callable[[str], ScramCredential | None],
+        shapes: Callable[[], Iterable[Shape]] = tuple,
+        *,
+        nonce: str | None = None,
     ) -> None:
         self.mechanism = mechanism
         self.username: str | None = None
         self.expires_at: float | None = None
         self._hash = _hash(mechanism)
         self._credentials = credentials
+        self._shapes = shapes
         self._nonce = _new_nonce() if nonce is None else nonce
         self._claimed = ""
         self._gs2 = ""
@@ -187,8 +202,13 @@ class ScramServer:
         return server_first.encode()
 
     def _pretended(self) -> ScramCredential:
-        salt = hmac.digest(_UNKNOWN_USERS, f"{self.mechanism} {self._claimed}".encode(), "sha256")[:_SALT_BYTES]
-        return ScramCredential(salt, MIN_ITERATIONS, b"", b"")
+        user = f"{self.mechanism} {self._claimed}"
+        # A shape more or less changes only the answers that are of it.
+        drawn = {hmac.digest(_UNKNOWN_USERS, f"{shape} {user}".encode(), "sha256"): shape for shape in self._shapes()}
+        size, iterations = drawn[max(drawn)] if drawn else DEFAULT_SHAPE
+        parts = -(-size // _DIGEST_BYTES)
+        salt = b"".join(hmac.digest(_UNKNOWN_USERS, f"{part} {user}".encode(), "sha256") for part in range(parts))
+        return ScramCredential(salt[:size], iterations, b"", b"")
 
     def _check(self, credential: ScramCredential, token: bytes) -> bytes:
         what = "the client's last message"

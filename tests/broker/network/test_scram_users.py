@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import hashlib
 import stat
@@ -198,3 +199,24 @@ def test_a_damaged_file_stops_the_broker_and_is_named_without_its_content(tmp_pa
     with pytest.raises(StorageError, match=FILE) as caught:
         Broker(tmp_path / "data").start()
     assert "s3cret" not in str(caught.value)
+
+
+def shown(broker, connect, user):
+    """The size of the salt, and the iterations, that a user is told before the proof."""
+    wire = connect(broker.addresses[1])
+    assert wire.ask(messages.SaslHandshakeRequest(mechanism="SCRAM-SHA-512"), 1).error_code == 0
+    first = f"n,,n={user},r=nonce".encode()
+    told = wire.ask(messages.SaslAuthenticateRequest(auth_bytes=first), 1).auth_bytes.decode()
+    wire.socket.close()
+    _, salt, iterations = told.split(",")
+    return len(base64.b64decode(salt[2:])), int(iterations[2:])
+
+
+def test_what_a_user_that_does_not_exist_shows_is_what_users_show(broker, wire, connect):
+    names = [f"nobody-{number}" for number in range(40)]
+    assert {shown(broker, connect, name) for name in names} == {shown(broker, connect, "alice")} == {(24, 4096)}
+    altered(wire, [], [("eve", 2, 8192, "apple")])
+    altered(wire, [], [("eve", 1, 16384, "apple")])  # which this mechanism does not show
+    assert {shown(broker, connect, name) for name in names} == {(24, 4096), shown(broker, connect, "eve")}
+    altered(wire, [("alice", 2), ("bob", 2)])
+    assert {shown(broker, connect, name) for name in names} == {shown(broker, connect, "eve")} == {(16, 8192)}

@@ -55,7 +55,8 @@ class Users:
             validator = self._settings.oauthbearer_validator
             assert validator is not None  # the settings see to it
             return partial(OAuthBearerServer, partial(_validated, validator, _takes_extensions(validator)))
-        return partial(ScramServer, mechanism, partial(self._scram_users.credential, mechanism))
+        users = self._scram_users
+        return partial(ScramServer, mechanism, partial(users.credential, mechanism), partial(users.shapes, mechanism))
 
 
 def _takes_extensions(validator: TokenValidator) -> bool:
