@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from tagwire.broker.serial_tasks import SerialTasks
-from tagwire.broker.storage.files import Files, problem_of, read_file, replace_file
+from tagwire.broker.storage.files import Files, UnsettledError, problem_of, read_file, replace_file
 from tagwire.errors import Error, KafkaError, StorageError
 
 Content = TypeVar("Content")
@@ -52,6 +52,7 @@ class StoredDocument(Generic[Content]):
         self._write = write
         self._secret = secret
         self._serial = SerialTasks()
+        self._may_differ = False  # whether the file may hold what was refused
 
     def load(self) -> None:
         """Read the file.
@@ -82,16 +83,19 @@ class StoredDocument(Generic[Content]):
             decide: gives the new content, or the same, and what this returns.
 
         Raises:
-            KafkaError: KAFKA_STORAGE_ERROR: the disk refused, and nothing has changed.
+            KafkaError: KAFKA_STORAGE_ERROR: the disk refused, and nothing has changed. Where it would not take back
+                what was there either, the text says so: a start before the next change finds either.
         """
         return await self._serial.run("", self._change(decide))
 
     async def _change(self, decide: Callable[[Content], tuple[Content, Outcome]]) -> Outcome:
         content, outcome = decide(self.content)
-        if content is not self.content:
+        if content is not self.content or self._may_differ:
             try:
                 await asyncio.get_running_loop().run_in_executor(self._executor, self._save, content)
+                self._may_differ = False
             except OSError as error:
+                self._may_differ = self._may_differ or isinstance(error, UnsettledError)
                 raise KafkaError(Error.KAFKA_STORAGE_ERROR, problem_of(error, self._path)) from error
             self.content = content
         return outcome

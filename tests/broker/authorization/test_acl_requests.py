@@ -188,6 +188,22 @@ def test_what_the_disk_refuses_is_told_and_not_in_force(tmp_path, connect):
         assert [name for _, name, *_ in listed(describe(again))] == ["t", "u"]
 
 
+def test_a_deletion_that_was_refused_and_may_be_stored_is_taken_back_before_the_acl_is_said_to_be_there(
+    tmp_path, connect
+):
+    with Broker(tmp_path / "data", **OPTIONS) as broker:
+        admin = login(connect(broker.bootstrap), SUPER)
+        grant(admin, creation("t"))
+        broker.disk.fail("sync", errno.EIO)
+        (refused,) = delete(admin, meant())
+        assert refused.error_code == Error.KAFKA_STORAGE_ERROR
+        broker.disk.mend()
+        grant(admin, creation("t"))
+    with Broker(tmp_path / "data", **OPTIONS) as broker:
+        again = login(connect(broker.bootstrap), SUPER)
+        assert [name for _, name, *_ in listed(describe(again))] == ["t"]
+
+
 def test_acls_outlive_a_broker_that_is_killed_and_a_line_that_it_was_writing(tmp_path, connect):
     with Broker(tmp_path / "data", **OPTIONS) as broker:
         admin = login(connect(broker.bootstrap), SUPER)

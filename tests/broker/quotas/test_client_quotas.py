@@ -156,6 +156,23 @@ def test_what_cannot_be_stored_has_not_changed(broker, wire, monkeypatch):
     assert described(wire) == {}
 
 
+def test_what_was_refused_and_may_be_stored_is_taken_back_before_the_same_is_said_to_be_so(
+    broker, wire, connect, tmp_path
+):
+    alter(wire, ({"user": "alice"}, {RATE: 7}))
+    broker.disk.fail("sync_directory", errno.EIO)
+    assert alter(wire, ({"user": "alice"}, {RATE: 1})) == [Error.KAFKA_STORAGE_ERROR]
+    assert described(wire) == {ALICE: {RATE: 7.0}}
+    # The system may come back with this, since the disk refused to put back what was there, too.
+    broker.disk.mend()
+    stored = tmp_path / "data" / FILE
+    stored.write_text(stored.read_text().replace("7.0", "1.0"))
+    assert alter(wire, ({"user": "alice"}, {RATE: 7})) == [0]
+    broker.stop()
+    broker.start()
+    assert described(connect(broker.bootstrap)) == {ALICE: {RATE: 7.0}}
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -54,6 +54,7 @@ class AclFile:
         self._path = directory / FILE
         self._size = 0  # of the lines that change something: where the next one goes
         self._is_whole = False  # whether what the file holds is known, and can be added to
+        self._may_differ = False
 
     def load(self) -> Iterable[Acl]:
         """The ACLs in force.
@@ -84,6 +85,11 @@ class AclFile:
             logger.warning("%s: what was being written when its broker ended is left out", self._path)
         return found
 
+    @property
+    def may_differ(self) -> bool:
+        """Whether the file may hold something else than what was saved or loaded last: a change that was refused."""
+        return self._may_differ
+
     def _broken(self, number: int, problem: str) -> StorageError:
         told = f"{self._path}, line {number}: not a change of ACLs: {problem}"
         return StorageError(f"{told}; restore it from a backup: it says who may do what")
@@ -100,7 +106,7 @@ class AclFile:
         """
         change = {name: list(map(_written, acls)) for name, acls in (("remove", removed), ("add", added)) if acls}
         line = _line(change)
-        is_whole, self._is_whole = self._is_whole, False
+        is_whole, self._is_whole, self._may_differ = self._is_whole, False, True
         if is_whole and self._size + len(line) <= 2 * in_force_bytes + MOST_WASTED_BYTES:
             self._is_whole = self._append(line)
             self._size += len(line)
@@ -108,6 +114,7 @@ class AclFile:
             data = _line({"version": VERSION}) + _line({"add": list(map(_written, in_force))})
             replace_file(self._files, self._path, data + _MARK)
             self._size, self._is_whole = len(data), True
+        self._may_differ = False
 
     def _append(self, line: bytes) -> bool:
         """Adds a line; whether its mark was written, too. The change is on the disk also where it was not."""

@@ -135,7 +135,7 @@ class Authorizer:
         return found
 
     async def _save(self, added: Sequence[Acl], removed: Sequence[Acl], in_force: Iterable[Acl], size: int) -> None:
-        if not added and not removed:
+        if not added and not removed and not self._file.may_differ:
             return
         try:
             loop = asyncio.get_running_loop()
