@@ -11,8 +11,8 @@ whole is a StorageError: a broker that forgot a DENY would let in whom it must n
 
 The line without a change, the mark, is written when what stands before it is on the disk, and so tells a last line that
 was torn from one that was damaged since. It is not waited for: until the system has brought it to the disk, which takes
-it seconds, damage to the last line after a loss of power is taken for a torn end. The next change is written over it, so
-that there is never more than one line whose parts may reach the disk in any order.
+it seconds, damage to the last line after a loss of power is taken for a torn end. The next change is written over it,
+so that there is never more than one line whose parts may reach the disk in any order.
 """
 
 from __future__ import annotations
