@@ -414,3 +414,18 @@ def test_structs_nested_beyond_reason_are_refused() -> None:
     for level in range(80):
         field = {"name": "A", "type": f"S{level}", "versions": "0+", "fields": [field]}
     assert problems(text(field)) == [f"<text>, {'A.' * 60}A: structs are nested more than 60 deep"]
+
+
+def test_a_field_is_compared_with_as_few_others_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counted(str):
+        compared = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            Counted.compared += 1
+            return str.__eq__(self, other)
+
+    monkeypatch.setattr("tagwire.spec.parse.snake_case", lambda name: Counted(name.lower()))
+    fields = [{"name": f"Field{number}", "type": "int8", "versions": "0+"} for number in range(300)]
+    assert len(load(text(*fields)).root.fields) == 300
+    assert Counted.compared < 300

@@ -225,15 +225,16 @@ class _Parser(Keys):
         self, doc: dict[str, Any], path: str, parent: Versions, *, top_level: bool = False
     ) -> tuple[Field, ...]:
         """The fields of one struct, its optional ones last."""
-        names: dict[str, str] = {}
+        names: set[str] = set()
+        attributes: set[str] = set()
         fields = [
             field
-            for raw, name, here in self._named(doc, "fields", path, names)
+            for raw, name, here in self._named(doc, "fields", path, names, attributes)
             if (field := self._field(raw, name, here, parent, top_level))
         ]
         optional = [
             field
-            for raw, name, here in self._named(doc, "optionalFields", path, names)
+            for raw, name, here in self._named(doc, "optionalFields", path, names, attributes)
             if (field := self._optional_field(raw, name, here, parent))
         ]
         if doc.get("optionalFields") is not None and not self.optional:
@@ -246,7 +247,7 @@ class _Parser(Keys):
         return (*fields, *optional)
 
     def _named(
-        self, doc: dict[str, Any], key: str, path: str, taken: dict[str, str]
+        self, doc: dict[str, Any], key: str, path: str, names: set[str], attributes: set[str]
     ) -> Iterator[tuple[dict[str, Any], str, str]]:
         """The objects under `key` with their names and paths; a name that is no name is a problem and left out."""
         for raw in self.objects(doc, key, path):
@@ -255,11 +256,13 @@ class _Parser(Keys):
             if not _NAME.fullmatch(name):
                 self.problem(here, f"the name {name!r} must be letters and digits, a letter first")
                 continue
-            if name in taken:
+            attribute = snake_case(name)
+            if name in names:
                 self.problem(here, "the name is already taken in this struct")
-            elif (attribute := snake_case(name)) in taken.values():
+            elif attribute in attributes:
                 self.problem(here, f"the attribute {attribute} is already taken in this struct")
-            taken[name] = snake_case(name)
+            names.add(name)
+            attributes.add(attribute)
             yield raw, name, here
 
     def _distinct_tags(self, fields: list[Field], path: str) -> set[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -238,3 +239,33 @@ def test_snapshots_of_deleted_segments_are_deleted_with_the_next_one(tmp_path):
     log.delete_before(log.expired_before(2000), lambda start: None)
     log.close()
     assert len(list(tmp_path.glob("*.snapshot"))) <= 2
+
+
+def steps_of_an_append(producers):
+    """How many instructions of Python it takes to note a batch where so many producers are known."""
+    state = ProducerState()
+    for producer_id in range(producers):
+        state.take(Origin(producer_id, 0, 0, 0), producer_id, producer_id, timestamp=1000)
+    state.keep()
+    steps = 0
+
+    def count(frame, event, argument):
+        nonlocal steps
+        frame.f_trace_opcodes = True
+        steps += event == "opcode"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        state.check(Origin(producers, 0, 0, 0))
+        state.take(Origin(producers, 0, 0, 0), producers, producers, timestamp=1000)
+        assert state.first_open is None
+        state.keep()
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+def test_an_append_looks_at_no_producer_but_its_own_however_many_are_known():
+    assert steps_of_an_append(1000) == steps_of_an_append(10) > 0

@@ -60,7 +60,7 @@ STORAGE = (
     ),
     Defect(
         "stable-offset-of-the-newest-transaction",
-        (Edit(f"{_PRODUCERS}.first_open", "return min((", "return max(("),),
+        (Edit(f"{_PRODUCERS}.first_open", "return min(", "return max("),),
         "of several open transactions only the one begun last holds the last stable offset back",
         ("uncommitted-read", "stable-passes-open", "intermediate-read"),
         50,

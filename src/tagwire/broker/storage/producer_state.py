@@ -69,6 +69,8 @@ class ProducerState:
 
     def __init__(self) -> None:
         self._known: dict[int, Producer] = {}
+        # Where each open transaction starts: every append asks for the first, and most producers have none.
+        self._open: dict[int, int] = {}
         self._before: list[tuple[int, Producer | None]] = []
 
     def __len__(self) -> int:
@@ -83,7 +85,7 @@ class ProducerState:
     @property
     def first_open(self) -> int | None:
         """The first offset of the oldest open transaction; None when there is none."""
-        return min((p.transaction_start for p in self._known.values() if p.transaction_start is not None), default=None)
+        return min(self._open.values(), default=None)
 
     def check(self, origin: Origin | None) -> Appended | None:
         """Where a batch is already, if it is a duplicate; None for one that may be appended.
@@ -130,9 +132,8 @@ class ProducerState:
             known = Producer(origin.producer_id, origin.epoch, (), timestamp, coordinator_epoch, start)
         start = known.transaction_start
         if origin.marker is not None:
-            self._known[origin.producer_id] = replace(
-                known, last_ms=timestamp, coordinator_epoch=origin.marker.coordinator_epoch, transaction_start=None
-            )
+            epoch = origin.marker.coordinator_epoch
+            self._know(replace(known, last_ms=timestamp, coordinator_epoch=epoch, transaction_start=None))
             if start is None or origin.marker.commit:
                 return None
             stable = self.first_open
@@ -143,8 +144,15 @@ class ProducerState:
             added = Sent(origin.first_sequence, origin.last_sequence, base_offset, last_offset, append_time_ms)
             sent = (*sent, added)[-WINDOW:]
         start = base_offset if start is None and origin.transactional else start
-        self._known[origin.producer_id] = replace(known, sent=sent, last_ms=timestamp, transaction_start=start)
+        self._know(replace(known, sent=sent, last_ms=timestamp, transaction_start=start))
         return None
+
+    def _know(self, producer: Producer) -> None:
+        self._known[producer.producer_id] = producer
+        if producer.transaction_start is None:
+            self._open.pop(producer.producer_id, None)
+        else:
+            self._open[producer.producer_id] = producer.transaction_start
 
     def keep(self) -> None:
         """What was taken is in the log."""
@@ -155,8 +163,9 @@ class ProducerState:
         for producer_id, before in reversed(self._before):
             if before is None:
                 self._known.pop(producer_id, None)
+                self._open.pop(producer_id, None)
             else:
-                self._known[producer_id] = before
+                self._know(before)
         self._before.clear()
 
     def expire(self, now_ms: int) -> None:
@@ -171,7 +180,9 @@ class ProducerState:
 
     def restore(self, entries: Iterable[messages.ProducerSnapshot.ProducerEntry]) -> None:
         """Take over what a snapshot holds."""
-        self._known = {entry.producer_id: _producer(entry) for entry in entries}
+        self._known, self._open = {}, {}
+        for entry in entries:
+            self._know(_producer(entry))
         self._before.clear()
 
 

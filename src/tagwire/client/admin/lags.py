@@ -180,9 +180,9 @@ class Lags(Groups):
         they were listed are left out."""
         while True:
             known = [group.group for group in listed if group.type.lower() in _DESCRIBED]
+            others = [group for group in listed if group.type.lower() not in _DESCRIBED]
             try:
-                described = await self.describe_groups(known)
-                return [*described.values(), *(one for one in listed if one.group not in known)]
+                return [*(await self.describe_groups(known)).values(), *others]
             except KafkaError as error:
                 if error.error is not Error.GROUP_ID_NOT_FOUND:
                     raise

@@ -52,6 +52,7 @@ class Topics(AdminApi):
         wanted = _new_topics(topics)
 
         async def send(names: list[str], deadline: float) -> ApiResults[str, None]:
+            left = set(names)
             created = [
                 kind.CreatableTopic(
                     name=topic.name,
@@ -62,7 +63,7 @@ class Topics(AdminApi):
                     ],
                 )
                 for topic in wanted
-                if topic.name in names
+                if topic.name in left
             ]
             request = kind(topics=created, timeout_ms=self._timeout_ms, validate_only=validate_only)
             controller = await self._network.controller(deadline)

@@ -31,11 +31,13 @@ class TopicNames:
         topics = [kind.MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in sorted(wanted)]
         message = kind(topics=topics, allow_auto_topic_creation=False)
         _, response = await self._network.request_any(message, deadline)
+        taken = {name for topic_id, name in self.known.items() if topic_id in wanted}
         for topic in response.topics:
             if topic.topic_id not in wanted or topic.error_code or not topic.name:
                 continue
-            if any(name == topic.name and known in wanted for known, name in self.known.items()):
+            if topic.name in taken:
                 raise RemoteProtocolError(f"Metadata: topic {topic.name!r} is told to have two ids")
+            taken.add(topic.name)
             self.known[topic.topic_id] = topic.name
 
     def keep(self, ids: Iterable[UUID]) -> None:
