@@ -1,0 +1,33 @@
+"""Commits of a landed table: what one costs, by how many there were before it."""
+
+from __future__ import annotations
+
+import statistics
+from functools import partial
+from pathlib import Path
+
+from growing.lines import Lines
+from growing.row import Row, thousandfold
+
+MEASURED = 5
+
+
+def commits(size: int, folder: Path, lines: Lines, *, format: str) -> None:
+    """The median of five commits before the `size`th."""
+    from land_commits import Growing
+
+    from tagwire.spark.tables.opening import open_table
+
+    growing = Growing(open_table(folder / "table", format), folder / "table")
+    growing.until(size - MEASURED)
+    with lines.line("one commit, with its file") as line:
+        taken = [growing.commit() for _ in range(MEASURED)]
+    line.seconds = line.seconds / MEASURED
+    line.cpu = statistics.median(taken)
+    line.notes["files"] = sum(path.is_file() for path in (folder / "table").rglob("*"))
+
+
+ROWS_OF_TABLES = tuple(
+    Row(f"commits-{format}", f"commits of a {format} table", thousandfold(10), partial(commits, format=format))
+    for format in ("delta", "iceberg", "parquet")
+)

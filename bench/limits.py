@@ -1,0 +1,278 @@
+"""The machine's limits, and how far each row is from its own.
+
+    make bench WHAT=limits
+
+Measured here, on one core where nothing else is said: what memcpy, CRC-32C, loopback, fsync and the codecs do, and what
+Spark's hand-off from Python takes at most (the same Arrow batches, made in memory). Then, for each row, its own rate,
+the limit that is made of what it cannot do without, one after another as it does them, and the part of it that the row
+reaches. Processor time where a row waits for nothing, otherwise the wall's; the median of rounds in turns.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import cramjam
+import pyarrow as pa
+from crc32c import crc32c
+from rounds import alternate, arguments, sized
+
+from tagwire import messages, records
+from tagwire.broker import Broker
+from tagwire.client import Producer, Reader
+
+MIB = 1 << 20
+BLOCK = sized(64 * MIB, MIB)
+COUNT = sized(10_000, 500)
+ROUNDS = sized(7, 1)
+PIECE = 256 << 10
+SYNCS = sized(50, 3)
+SENT = sized(512 * MIB, 4 * MIB)
+TOPIC = sized(64 * MIB, MIB)
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+class Row(NamedTuple):
+    """What is measured, and what it cannot do without: seconds of `work`, and of its limit."""
+
+    name: str
+    took: float
+    limit: float
+    why: str
+
+
+def seconds(work: Callable[[], object], clock: Callable[[], float] = time.thread_time) -> float:
+    """The median of rounds."""
+    (timing,) = alternate({"": work}, rounds=ROUNDS, clock=clock)
+    return timing.median
+
+
+def main() -> None:
+    arguments(__doc__).parse_args()
+    machine = measured_machine()
+    for name, rate, unit in machine.told():
+        print(f"  {name:52} {rate:12,.1f} {unit}", flush=True)
+    print(f"\n  {'row':52} {'row':>12} {'limit':>12}  of it")
+    for row in [*on_records(machine), *on_messages(machine), *through_a_broker(machine)]:
+        part = row.limit / row.took
+        print(
+            f"  {row.name:52} {row.took * 1e3:9.2f} ms {row.limit * 1e3:9.2f} ms   {part:4.2f}  {row.why}", flush=True
+        )
+
+
+# The machine ----------------------------------------------------------------------------------------------------------
+
+
+class Machine(NamedTuple):
+    """Bytes a second, but `fsync`, which are seconds."""
+
+    memcpy: float
+    checksum: float
+    lz4: float
+    zstd: float
+    loopback: float
+    fsync: float
+
+    def told(self) -> list[tuple[str, float, str]]:
+        gib = 1 << 30
+        return [
+            (f"memcpy, blocks of {PIECE >> 10} KiB in the caches", self.memcpy / gib, "GiB/s"),
+            ("CRC-32C", self.checksum / gib, "GiB/s"),
+            ("lz4, decompressed", self.lz4 / gib, "GiB/s"),
+            ("zstd, decompressed", self.zstd / gib, "GiB/s"),
+            ("loopback, one connection, 256 KiB a call", self.loopback / gib, "GiB/s"),
+            ("fsync of a page that was appended", self.fsync * 1e3, "ms"),
+        ]
+
+
+def measured_machine() -> Machine:
+    block = os.urandom(PIECE)
+    room = bytearray(PIECE)
+    times = BLOCK // PIECE
+
+    def copy() -> None:
+        for _ in range(times):
+            room[:] = block
+
+    def check() -> None:
+        for _ in range(times):
+            crc32c(block)
+
+    data = bytes(batch_of(0))[: 16 * 61]
+    plain = (data * (MIB // len(data) + 1))[:MIB]
+    lz4, zstd = bytes(cramjam.lz4.compress(plain)), bytes(cramjam.zstd.compress(plain))
+
+    def unpack(how: Callable[[bytes], object], packed: bytes) -> float:
+        return BLOCK / seconds(lambda: [how(packed) for _ in range(BLOCK // MIB)])
+
+    return Machine(
+        BLOCK / seconds(copy),
+        BLOCK / seconds(check),
+        unpack(cramjam.lz4.decompress, lz4),
+        unpack(cramjam.zstd.decompress, zstd),
+        loopback(),
+        fsync(),
+    )
+
+
+def loopback() -> float:
+    """Bytes a second that one thread sends and another takes, on 127.0.0.1."""
+
+    def once() -> float:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            sender = threading.Thread(target=_send, args=(server.getsockname(),))
+            sender.start()
+            connection, _ = server.accept()
+            room, left, started = bytearray(PIECE), SENT, time.perf_counter()
+            with connection:
+                while left > 0:
+                    left -= connection.recv_into(room)
+            sender.join()
+            return SENT / (time.perf_counter() - started)
+
+    return statistics.median(once() for _ in range(ROUNDS))
+
+
+def _send(address: tuple[str, int]) -> None:
+    with socket.create_connection(address) as connection:
+        block = bytes(PIECE)
+        for _ in range(SENT // PIECE):
+            connection.sendall(block)
+
+
+def fsync() -> float:
+    """Seconds until a page that was appended to a file is on the disk."""
+    taken = []
+    with tempfile.TemporaryFile(dir=Path.cwd()) as file:
+        for _ in range(SYNCS):
+            file.write(bytes(4096))
+            file.flush()
+            started = time.perf_counter()
+            os.fdatasync(file.fileno())
+            taken.append(time.perf_counter() - started)
+    return statistics.median(taken)
+
+
+# Rows -----------------------------------------------------------------------------------------------------------------
+
+
+def rows_of(headers: int) -> pa.RecordBatch:
+    """Records of 100 bytes with a key of nine."""
+    pairs = [[{"key": f"header-{h}", "value": b"value-%07d" % i} for h in range(headers)] for i in range(COUNT)]
+    return pa.record_batch(
+        {
+            "key": pa.array([b"key-%05d" % i for i in range(COUNT)], pa.binary()),
+            "value": pa.array([os.urandom(50) + bytes(50) for _ in range(COUNT)], pa.binary()),
+            "timestamp": pa.array([1_700_000_000_000 + i for i in range(COUNT)]),
+            "headers": pa.array(pairs, HEADERS),
+        }
+    )
+
+
+def batch_of(headers: int, compression: str = "none") -> bytes:
+    return records.from_arrow(rows_of(headers), compression=compression)
+
+
+def on_records(machine: Machine) -> list[Row]:
+    """Records and Arrow: what is written once and checksummed once."""
+    found = []
+    for headers in (0, 2):
+        batch = rows_of(headers)
+        data = records.from_arrow(batch)
+        columns = records.to_arrow(data)
+        copied = columns.nbytes / machine.memcpy
+        took = seconds(lambda data=data: [records.to_arrow(data) for _ in range(10)]) / 10
+        why = "its Arrow columns copied once, its bytes checksummed once"
+        found.append(Row(f"batch to Arrow, {headers} headers", took, copied + len(data) / machine.checksum, why))
+        took = seconds(lambda batch=batch: [records.from_arrow(batch) for _ in range(10)]) / 10
+        limit = len(data) / machine.memcpy + len(data) / machine.checksum
+        found.append(Row(f"Arrow to batch, {headers} headers", took, limit, "its bytes copied once, checksummed once"))
+    for codec, rate in (("lz4", machine.lz4), ("zstd", machine.zstd)):
+        data, plain = batch_of(0, codec), len(batch_of(0))
+        took = seconds(lambda data=data: [records.to_arrow(data) for _ in range(10)]) / 10
+        limit = columns.nbytes / machine.memcpy + len(data) / machine.checksum + plain / rate
+        found.append(Row(f"batch to Arrow, {codec}", took, limit, "the same, and decompressed"))
+    return found
+
+
+def on_messages(machine: Machine) -> list[Row]:
+    """A message: an object for each element is what its eager decoding cannot do without."""
+    kind = messages.MetadataResponse
+    partition = kind.MetadataResponsePartition
+    topics = [
+        kind.MetadataResponseTopic(
+            name=f"topic-name-{number}",
+            partitions=[partition(partition_index=index, replica_nodes=[0, 1, 2]) for index in range(10)],
+        )
+        for number in range(200)
+    ]
+    data = kind(topics=topics).encode(13)
+    decoded = kind.decode(data, 13)
+    new, made = partition.__new__, len(topics) * 11
+
+    def objects() -> None:
+        for _ in range(made):
+            new(partition)
+
+    took = seconds(lambda: [kind.decode(data, 13) for _ in range(20)]) / 20
+    limit = seconds(lambda: [objects() for _ in range(20)]) / 20
+    rows = [Row("MetadataResponse decoded", took, limit, "as many empty objects made by Python")]
+    took = seconds(lambda: [decoded.encode(13) for _ in range(20)]) / 20
+    return [*rows, Row("MetadataResponse encoded", took, len(data) / machine.memcpy, "its bytes copied once")]
+
+
+def through_a_broker(machine: Machine) -> list[Row]:
+    """A topic read and written through the embedded broker: one connection, the wall's time."""
+    data = batch_of(0)
+    count = max(1, TOPIC // len(data))
+    size = count * len(data)
+    rows = []
+    with Broker(fsync="never") as broker:
+
+        def write() -> None:
+            with Producer(broker.bootstrap) as producer:
+                for _ in range(count):
+                    producer.send_batch("t", 0, data)
+
+        def read() -> None:
+            with Reader(broker.bootstrap, {("t", 0): 0}, stop_at_end=True) as reader:
+                left = count * COUNT
+                for batch in reader:
+                    left -= batch.num_rows
+                    if left <= 0:
+                        break
+
+        through = size / machine.loopback
+        took = seconds(write, time.perf_counter)
+        why = "through loopback once, checksummed at both ends, copied into the page cache"
+        limit = through + 2 * size / machine.checksum + size / machine.memcpy
+        rows.append(Row("send_batch, acks=all, no fsync", took, limit, why))
+        took = seconds(read, time.perf_counter)
+        arrow = records.to_arrow(data).nbytes * count
+        limit = through + size / machine.checksum + arrow / machine.memcpy
+        rows.append(Row("Reader as Arrow", took, limit, "through loopback once, checksummed, copied into columns"))
+
+        def durable() -> None:
+            with Broker() as synced, Producer(synced.bootstrap) as producer:
+                producer.send("t", b"first").result()
+                started = time.perf_counter()
+                for _ in range(SYNCS):
+                    producer.send("t", b"v").result()
+                taken.append((time.perf_counter() - started) / SYNCS)
+
+        taken: list[float] = []
+        durable()
+        rows.append(Row("a record until it is on the disk", taken[0], machine.fsync, "one fsync"))
+    return rows
+
+
+if __name__ == "__main__":
+    main()
