@@ -18,7 +18,10 @@ SECONDS = 500
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("version", ["4.1.4", "4.2.1", "installed"])
+@pytest.mark.parametrize(
+    "version",
+    [*(pytest.param(version, marks=pytest.mark.nightly) for version in ("4.1.4", "4.2.1")), "installed"],
+)
 def test_the_example_of_a_pipeline_takes_each_record_once_in_two_runs(version: str, count: Count) -> None:
     with not_run_without():
         packages = [fetched("connect", CONNECT)]

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from .conftest import not_run_without
 from .peer import NotRunError
 
 ROOT = Path(__file__).parents[2]
-VERSIONS = [minor for minor in (11, 12, 13, 14) if minor != sys.version_info[1]]
+OTHERS = [minor for minor in (11, 12, 13, 14) if minor != sys.version_info[1]]
 OF_TESTS = ("pytest", "pytest-timeout", "hypothesis", "dpkt", "lz4", "python-snappy", "trustme", "zstandard")
 NEEDED = ("setuptools", "Cython", *OF_TESTS)
 SECONDS = 900
@@ -33,13 +34,27 @@ def interpreter(minor: int) -> str:
     raise NotRunError(f"there is no CPython 3.{minor}")
 
 
+def is_here(minor: int) -> bool:
+    try:
+        return bool(interpreter(minor))
+    except NotRunError:
+        return False
+
+
 def installed_by_pyenv(minor: int) -> list[str]:
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     return [str(found) for found in sorted(root.glob(f"versions/3.{minor}.*/bin/python"))]
 
 
+def versions() -> list[Any]:
+    """Each builds all kernels, for minutes: the newest that is here, and the others at night."""
+    here = [minor for minor in OTHERS if is_here(minor)]
+    newest = (here or OTHERS)[-1]
+    return [minor if minor == newest else pytest.param(minor, marks=pytest.mark.nightly) for minor in OTHERS]
+
+
 @pytest.mark.timeout(2 * SECONDS)
-@pytest.mark.parametrize("minor", VERSIONS)
+@pytest.mark.parametrize("minor", versions())
 def test_the_kernels_pass_their_tests_on_another_cpython(minor: int, tmp_path: Path) -> None:
     python = tmp_path / "venv" / "bin" / "python"
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TAGWIRE"))}
