@@ -16,6 +16,7 @@ from tagwire.errors import AuthenticationError
 from tagwire.escaping import told
 
 OAUTHBEARER: Final = "OAUTHBEARER"
+"""The mechanism's name, as SaslHandshake has it."""
 
 MAX_INITIAL_RESPONSE: Final = 512 * 1024
 """Bytes of the longest message with a token, of either side. Source: Kafka's sasl.server.max.receive.size."""
