@@ -89,6 +89,14 @@ FIELDS: dict[str, tuple[str, str]] = {
     # `sought`: from an offset, up to another, the records that were given; `timed`: a time, the offset that was told
     # for it, and that of the first record that is not older.
     "final_read": ("topic topic_id partition isolation", "log_start end records sought timed"),
+    # A partition as its leader has it at one moment; see `workload.log_auditing`. Nothing where it never stood still.
+    "final_log": ("topic topic_id partition", "log_start batches end stable listed producers aborted epochs"),
+    # What a request was answered that is to be refused: `answers` are names of errors, or numbers; `about`: what it is.
+    "probe": ("node api about answers", "answer"),
+    # When nobody asks for anything: `offsets`: [[group, topic, partition, offset], ...]; `transactions`:
+    # [[transactional_id, producer_id, epoch, state], ...], None where brokers do not say; `moment`: before or after the
+    # last restart, or later.
+    "remembered": ("moment", "offsets transactions"),
     # After `quiet`: `transactions`: [[transactional_id, producer_id, state], ...]; `members`: {member: partitions}
     "list_transactions": ("", "transactions"),
     "describe_group": ("group", "state members offsets"),

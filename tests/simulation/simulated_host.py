@@ -33,6 +33,7 @@ class SimulatedHost:
 
     Attributes:
         bootstrap: where it is. round_trip_s: how long an answer is under way, unless something is wrong.
+        moves: whether it is a cluster. has_upkeep: it does by the clock what brokers do.
         faults: what can be done to it, to actors and to what is between them.
     """
 
@@ -56,6 +57,8 @@ class SimulatedHost:
         self._starting: int | None = None
         self._start_began = 0.0
         self.bootstrap = self.brokers.bootstrap
+        self.moves = nodes is not None
+        self.has_upkeep = True
         conditions = world.network.conditions
         self.round_trip_s = 2 * (conditions.latency_s + conditions.jitter_s)
         self.faults = SimulatedFaults(self)

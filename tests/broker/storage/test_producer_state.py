@@ -114,6 +114,16 @@ def test_an_open_transaction_holds_back_readers_of_committed_records_until_its_m
     assert log.fetch(0, 10_000).aborted() == []
 
 
+def test_what_was_deleted_of_an_open_transaction_does_not_leave_the_stable_offset_before_the_start(log):
+    add(log, data_batch(0, 2, transactional=True), data_batch(0, 3, pid=8))
+    log.delete_before(4, lambda offset: None)
+    assert (log.start_offset, log.stable_offset, log.end_offset) == (4, 4, 5)
+    assert log.fetch(4, 1000, committed=True).view.stable == 4
+    assert len(log.read(4, 1000, committed=True)) == 0
+    add(log, marker(True))
+    assert log.stable_offset == log.end_offset == 6
+
+
 def test_an_aborted_transaction_is_told_to_whoever_reads_its_range(log):
     add(log, data_batch(0, pid=8), data_batch(0, 2, transactional=True), marker(False), data_batch(1, pid=8))
     (aborted,) = log.fetch(0, 10_000).aborted()

@@ -90,6 +90,10 @@ def beyond_the_disk(facts: Facts) -> Iterator[Anomaly]:
         if start is not None and end is not None and start > end:
             what = f"{value['topic']}-{value['partition']} starts at {start}, and ends at {end}"
             yield anomaly("log-start-past-end", what, sample)
+        stable = value.get("last_stable")
+        if start is not None and stable is not None and start > stable and not value.get("offline"):
+            what = f"{value['topic']}-{value['partition']} starts at {start}, and is stable up to {stable}"
+            yield anomaly("log-start-past-stable", what, sample)
         high = value.get("high_watermark")
         where = f"the high watermark of {value['topic']}-{value['partition']} is {high}"
         if high is None:

@@ -201,6 +201,8 @@ def stable_offsets(facts: Facts) -> Iterator[Anomaly]:
             continue
         first = min((offset for _, _, offset, _ in value["open"]), default=None)
         where = f"{value['topic']}-{value['partition']}"
+        if first is not None:  # what is before the log's start is nobody's any more
+            first = max(first, value.get("log_start") or 0)
         if first is not None and stable > first:
             yield anomaly("stable-passes-open", f"{where} is stable up to {stable}, and open from {first} on", sample)
             continue

@@ -14,10 +14,21 @@ from .broker_transactions import TRANSACTIONS
 from .client_consuming import CONSUMING
 from .client_producing import PRODUCING
 from .defect import Defect, Edit, PlantError, plant, planted
+from .leaders_and_coordinators import LEADERS_AND_COORDINATORS
 from .records_and_rpc import RECORDS_AND_RPC
 from .spark_sink import SPARK_SINK
 
-_ROOMS = (PRODUCING, CONSUMING, STORAGE, GROUPS, TRANSACTIONS, NETWORK, RECORDS_AND_RPC, SPARK_SINK)
+_ROOMS = (
+    PRODUCING,
+    CONSUMING,
+    STORAGE,
+    GROUPS,
+    TRANSACTIONS,
+    NETWORK,
+    LEADERS_AND_COORDINATORS,
+    RECORDS_AND_RPC,
+    SPARK_SINK,
+)
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for room in _ROOMS for defect in room}
 """All of them, by name."""

@@ -186,6 +186,11 @@ def _a_configuration_is_what_it_was_set_to_or_may_have_been(story):
     story.call("final", "describe_configs", "ok", {"configs": told}, topic="t")
 
 
+@planted("log-start-past-stable")
+def _a_log_starts_past_its_last_stable_offset(story):
+    story.state(log_start=5, last_stable=3, high_watermark=8, log_end=8)
+
+
 @planted("log-start-past-end")
 def _records_are_deleted_before_they_are_there(story):
     story.state(log_start=1003, log_end=3)

@@ -13,19 +13,15 @@ from tagwire.client.metadata import TopicMetadata
 from tagwire.errors import Error, TagwireError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.records import Record
+from tests.simulation.workload.log_auditing import LogAudit
+from tests.simulation.workload.probing import PATIENCE, Probing, error_of
 from tests.simulation.workload.records import name_of
-from tests.simulation.workload.stage import Actor, always
-
-PATIENCE = 60.0
-"""Seconds that one call of it may take: by then everything is healthy, so what takes longer is stuck."""
+from tests.simulation.workload.stage import always
 
 
-class FinalReading(Actor):
-    """Reads every partition of every topic, and asks for transactions, groups and configurations."""
-
-    @property
-    def goes_on(self) -> bool:
-        return not self.is_done
+class FinalReading(Probing):
+    """Reads every partition of every topic, as its records and as its log, and asks for transactions, groups and
+    configurations."""
 
     async def live(self) -> None:
         async with AsyncAdmin(self.stage.properties(self.process, 20.0)) as admin:
@@ -40,6 +36,12 @@ class FinalReading(Actor):
                 for partition in sorted(topic.partitions):
                     for isolation in ISOLATIONS:
                         await self._read(topic, partition, isolation)
+        properties = self.stage.properties(self.process, 20.0)
+        async with AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
+            for topic in topics:
+                if topic.error is Error.NONE:
+                    for partition in sorted(topic.partitions):
+                        await self._audit(client, admin, topic, partition)
         self.is_done = True
 
     async def _list_transactions(self, admin: AsyncAdmin) -> None:
@@ -87,6 +89,32 @@ class FinalReading(Actor):
         asked = {"group": group, "partitions": partitions}
         with suppress(TagwireError, TimeoutError):
             await self.noted("committed", asked, committed, lambda found: found, has_no_effect=always)
+
+    async def _audit(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata, partition: int) -> None:
+        audit = LogAudit(client, admin, topic, partition, self.random)
+
+        async def told() -> dict[str, Any]:
+            async with asyncio.timeout(PATIENCE):
+                return await audit.told()
+
+        asked = {"topic": topic.name, "topic_id": str(topic.topic_id), "partition": partition}
+        with suppress(TagwireError, TimeoutError):
+            await self.noted("final_log", asked, told, lambda found: found, has_no_effect=always)
+            if self.stage.topics[topic.name]["kind"] == "steady" and not self.stage.is_forgetful:
+                await self._send_again(client, audit, f"{topic.name}-{partition}")
+
+    async def _send_again(self, client: AsyncClient, audit: LogAudit, where: str) -> None:
+        """What an idempotent producer has sent is stored already, and stays where it is."""
+        for base, request in audit.again():
+            asked = {"node": audit.leader, "api": "Produce", "about": f"{where} what is stored @{base}"}
+
+            async def answered(request: Any = request) -> dict[str, Any]:
+                response = await client.request(request, node=audit.leader)
+                found = response.responses[0].partition_responses[0]
+                return {"answer": found.base_offset if found.error_code == Error.NONE else error_of(response)}
+
+            answers = [base, "MESSAGE_TOO_LARGE", "INVALID_TIMESTAMP", "KAFKA_STORAGE_ERROR"]
+            await self.noted("probe", asked | {"answers": answers}, answered, lambda found: found, has_no_effect=always)
 
     async def _read(self, topic: TopicMetadata, partition: int, isolation: str) -> None:
         asked = {"topic": topic.name, "topic_id": str(topic.topic_id), "partition": partition, "isolation": isolation}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -13,10 +14,14 @@ from tests.simulation.history import History
 from tests.simulation.workload.administering import Administering
 from tests.simulation.workload.blocking import ConsumingInThread, ProducingInThreads
 from tests.simulation.workload.consuming import Consuming
+from tests.simulation.workload.failing import Failing
 from tests.simulation.workload.final_reading import FinalReading
+from tests.simulation.workload.forsaking import Forsaking
 from tests.simulation.workload.moving import Moving
 from tests.simulation.workload.nemesis import Faults, Nemesis
 from tests.simulation.workload.producing import Producing
+from tests.simulation.workload.refusing import Refusing, Waiting
+from tests.simulation.workload.remembering import Remembering
 from tests.simulation.workload.sinking import Sinking
 from tests.simulation.workload.stage import PATIENCE, Actor, Phase, Spec, Stage, is_refusal
 from tests.simulation.workload.transacting import Transacting
@@ -34,6 +39,17 @@ KINDS: dict[str, type[Actor]] = {
 """The actors of a plan, by the kind that its entries have."""
 
 
+UPKEEP_S = 12.0
+"""By then a broker has done all that it does by the clock, as often as plans have it."""
+
+SET_BACK_S = 60.0
+KILLED = {"at": 0.0, "kind": "broker_kill", "seconds": 1.0}
+COORDINATORS = ("__consumer_offsets", "__transaction_state")
+
+BEGUN_S = 1.0
+"""By then whoever is to wait does."""
+
+
 class Running(Protocol):
     """A process that was started."""
 
@@ -48,10 +64,14 @@ class Host(Protocol):
     Attributes:
         bootstrap: where brokers are, which run already. faults: what can be done to all of them.
         round_trip_s: how long an answer is under way at most, where nothing is wrong.
+        moves: whether leaders and coordinators can be moved.
+        has_upkeep: whether what brokers do by the clock is to be waited for.
     """
 
     bootstrap: str
     round_trip_s: float
+    moves: bool
+    has_upkeep: bool
     faults: Faults
 
     def start(self, name: str, main: Callable[[], None]) -> Running:
@@ -84,21 +104,68 @@ def run(plan: Spec, host: Host, history: History) -> None:
         if KINDS[spec["kind"]].writes:
             _ended(running[spec["name"]], spec["name"], history, KINDS[spec["kind"]].patience)
     time.sleep(plan["settle"])
-    stage.phase = Phase.OVER
-    for spec in plan["actors"]:
-        _ended(running[spec["name"]], spec["name"], history, KINDS[spec["kind"]].patience)
-    # Whatever was only in memory is gone before it is looked at.
-    last = Nemesis(plan.get("last", []), host.faults, stage, start)
-    _ended(host.start("last", last.main), "last", history, PATIENCE)
     told = [spec.get("consumer", spec) for spec in plan["actors"]]
     named = [spec[name] for spec in told for name in ("group", "offsets_of") if name in spec]
     groups = list(dict.fromkeys(named))
-    _ended(
-        host.start("final", FinalReading(stage, {"name": "final", "groups": groups}).main),
-        "final",
-        history,
-        10 * PATIENCE,
-    )
+
+    def done(name: str, kind: type[Actor], **spec: object) -> None:
+        actor = kind(stage, {"name": name, "groups": groups, **spec})
+        _ended(host.start(name, actor.main), name, history, 10 * PATIENCE)
+
+    done("refused", Refusing)
+    stage.phase = Phase.OVER
+    for spec in plan["actors"]:
+        _ended(running[spec["name"]], spec["name"], history, KINDS[spec["kind"]].patience)
+    if host.has_upkeep:
+        _fail(host, history, lambda: done("failing", Failing))
+    done("remembering", Remembering, moment="before")
+    if host.moves:
+        _move(host, stage, groups, start)
+        done("refused-again", Refusing)
+    # Whatever was only in memory is gone before it is looked at.
+    befalls = plan.get("last") or [KILLED] * (host.has_upkeep and stage.random("last").random() < 0.5)
+    last = Nemesis(befalls, host.faults, stage, start)
+    _ended(host.start("last", last.main), "last", history, PATIENCE)
+    done("remembering-after", Remembering, moment="after")
+    done("final", FinalReading)
+    if host.has_upkeep:
+        time.sleep(UPKEEP_S)
+        done("remembering-later", Remembering, moment="later")
+        host.faults.begin("clock", target="broker", offset=-SET_BACK_S, stays=True)
+        done("forsaking", Forsaking)
+
+
+def _fail(host: Host, history: History, deed: Callable[[], None]) -> None:
+    """Does something while the first write of a coordinator is refused: its log stays online."""
+    for part in COORDINATORS:
+        detail = {"operation": "write", "count": 1, "after": 0, "part": part, "errno": errno.EIO}
+        told = {"fault": "disk_error", "target": None, "detail": detail}
+        history.note("nemesis", "fault", seconds=0.0, **told)
+        end = host.faults.begin("disk_error", **detail)
+        deed()
+        if end is not None:
+            end()
+        history.note("nemesis", "heal", **told)
+
+
+def _move(host: Host, stage: Stage, groups: list[str], start: Callable[[str], None]) -> None:
+    """Lets other nodes lead and coordinate, while somebody waits for records."""
+    random = stage.random("moves")
+    topic = random.choice(sorted(stage.topics))
+    place = {"topic": topic, "partition": random.randrange(stage.topics[topic]["partitions"])}
+    waiting = host.start("waiting", Waiting(stage, {"name": "waiting", **place}).main)
+    time.sleep(BEGUN_S)
+    # To two nodes, one after the other: one of them does not lead it yet.
+    steps = [{"at": 0.1 * node, "kind": "move_leader", "node": node, **place} for node in (1, 2)]
+    steps += [{"at": 0.5, "kind": "move_coordinator", "node": random.randint(1, 3), "group": group} for group in groups]
+    names = stage.transactional_ids
+    steps += [
+        {"at": 0.6, "kind": "move_coordinator", "node": random.randint(1, 3), "transactional_id": name}
+        for name in names
+    ]
+    nemesis = Nemesis(steps, host.faults, stage, start)
+    _ended(host.start("moving", nemesis.main), "moving", stage.history, PATIENCE)
+    _ended(waiting, "waiting", stage.history, PATIENCE)
 
 
 def _ended(process: Running, name: str, history: History, patience: float) -> None:

@@ -38,7 +38,8 @@ class Stage:
     Attributes:
         bootstrap: where brokers are. round_trip_s: how long an answer is under way at most.
         history: of the run. phase: in which it is.
-        topics: the plan's, by name. checkpoints: of streaming queries, the last micro-batch that is in them.
+        topics: the plan's, by name. transactional_ids: of its actors.
+        is_forgetful: whether brokers may forget producers. checkpoints: of streaming queries, the last micro-batch that is in them.
     """
 
     def __init__(self, plan: Spec, bootstrap: str, history: History, round_trip_s: float = 0.0) -> None:
@@ -47,6 +48,11 @@ class Stage:
         self.history = history
         self.phase = Phase.LOAD
         self.topics: dict[str, Spec] = {topic["name"]: dict(topic) for topic in plan["topics"]}
+        self.transactional_ids = sorted(
+            {actor["transactional_id"] for actor in plan["actors"] if actor.get("transactional_id")}
+        )
+        faults = {step["kind"] for step in plan["nemesis"]}
+        self.is_forgetful = plan["cluster"]["fsync"] != "batch" or "clock" in faults
         self.is_cluster = plan["cluster"]["nodes"] > 1
         self.checkpoints: dict[str, int] = {}
         self._seed = plan["seed"]

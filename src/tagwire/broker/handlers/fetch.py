@@ -221,7 +221,7 @@ def _read_one(
     result = Response.PartitionData(
         partition_index=wanted.index,
         high_watermark=view.end.offset,
-        last_stable_offset=view.end.stable,
+        last_stable_offset=view.stable,
         log_start_offset=view.start,
         preferred_read_replica=nearer,
         aborted_transactions=None

@@ -57,6 +57,11 @@ class LogView:
     end: VisibleEnd
     dialect: str | None
 
+    @property
+    def stable(self) -> int:
+        """See `ReadableLog.stable_offset`."""
+        return max(self.end.stable, self.start)
+
     def read(self, offset: int, max_bytes: int, *, whole_first: bool, committed: bool) -> memoryview:
         """See `PartitionLog.read`."""
         segments, end = self.segments, self.end
@@ -70,8 +75,8 @@ class LogView:
                 break
             data = segment.read(offset, max_bytes, self._limit(segment), whole_first=whole_first)
             if data is not None:
-                hidden = committed and end.stable < end.offset
-                return ending_before(data, end.stable, self.dialect) if hidden else data
+                hidden = committed and self.stable < end.offset
+                return ending_before(data, self.stable, self.dialect) if hidden else data
         return EMPTY
 
     def aborted(self, offset: int, data: memoryview) -> list[AbortedTransaction]:

@@ -80,8 +80,12 @@ class ReadableLog:
 
     @property
     def stable_offset(self) -> int:
-        """One past the newest offset that readers of committed records may read (the last stable offset)."""
-        return self._visible.stable
+        """One past the newest offset that readers of committed records may read (the last stable offset).
+
+        Where what an open transaction has written first was deleted, that is where the log starts, as in Kafka: a
+        reader that is sent before the start would find no records there.
+        """
+        return self._view().stable
 
     @property
     def published_bytes(self) -> int:

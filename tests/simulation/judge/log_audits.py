@@ -1,0 +1,243 @@
+"""A partition's batches, by their headers, and what its leader says of them: each of its answers is worked out anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Final
+
+from tests.simulation.history import Event, Operation
+from tests.simulation.judge.anomaly import Anomaly, anomaly
+from tests.simulation.judge.facts import Facts
+
+SEQUENCES: Final = 1 << 31
+FORGOTTEN_S: Final = 80_000.0
+"""A producer whose records say to be so old may be forgotten: it then begins anew."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A row of a `final_log`."""
+
+    base: int
+    last: int
+    leader_epoch: int
+    producer_id: int
+    epoch: int
+    sequence: int
+    count: int
+    what: str
+    age: float
+
+    @property
+    def is_marker(self) -> bool:
+        return self.what in ("commit", "abort")
+
+    @property
+    def last_sequence(self) -> int:
+        return (self.sequence + self.count - 1) % SEQUENCES
+
+    def __str__(self) -> str:
+        return f"@{self.base} of producer {self.producer_id} in epoch {self.epoch}"
+
+
+@dataclass
+class Producer:
+    """What a log says of a producer."""
+
+    epoch: int
+    last_sequence: int = -1
+    begun: int = -1
+
+
+@dataclass
+class Worked:
+    """What follows from a log's batches.
+
+    Attributes:
+        aborted: (producer id, first offset, offset of its marker) of transactions.
+    """
+
+    producers: dict[int, Producer] = field(default_factory=dict)
+    aborted: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def take(self, batch: Batch) -> None:
+        if batch.producer_id < 0:
+            return
+        known = self.producers.get(batch.producer_id)
+        if known is None or batch.epoch > known.epoch:
+            known = Producer(batch.epoch, begun=-1 if known is None else known.begun)
+            self.producers[batch.producer_id] = known
+        if batch.is_marker:
+            if batch.what == "abort" and known.begun >= 0:
+                self.aborted.append((batch.producer_id, known.begun, batch.base))
+            known.begun = -1
+            return
+        known.last_sequence = batch.last_sequence
+        if batch.what == "t" and known.begun < 0:
+            known.begun = batch.base
+
+    @property
+    def first_open(self) -> int | None:
+        return min((each.begun for each in self.producers.values() if each.begun >= 0), default=None)
+
+
+@dataclass(frozen=True)
+class Log:
+    """A `final_log`. is_whole: nothing of it was ever deleted or compacted."""
+
+    operation: Operation
+    where: str
+    batches: list[Batch]
+    worked: Worked
+    is_compacted: bool
+    is_whole: bool
+
+    @property
+    def value(self) -> dict[str, Any]:
+        return self.operation.value
+
+    def shown(self, *batches: Batch) -> list[Event]:
+        """The call that told it, with the batches that are in question alone."""
+        near = [[*vars(batch).values()] for batch in batches]
+        return [replace(event, value=event.value | {"batches": near} if "batches" in event.value else event.value)
+                for event in self.operation.events]  # fmt: skip
+
+
+def logs(facts: Facts) -> Iterator[Log]:
+    """What was told of partitions."""
+    for operation in facts.operations.of("final_log"):
+        value = operation.value
+        if operation.type != "ok" or value.get("batches") is None:
+            continue
+        batches = [Batch(*row) for row in value["batches"]]
+        worked = Worked()
+        for batch in batches:
+            worked.take(batch)
+        topic = facts.topic(value["topic"])
+        is_whole = value["log_start"] == 0 and not topic.compacted
+        yield Log(operation, f"{value['topic']}-{value['partition']}", batches, worked, topic.compacted, is_whole)
+
+
+def in_order(facts: Facts) -> Iterator[Anomaly]:
+    """Offsets follow each other without a gap, unless compaction took some, and leader epochs never go back."""
+    for log in logs(facts):
+        for before, after in pairwise(log.batches):
+            if after.base <= before.last or (after.base != before.last + 1 and not log.is_compacted):
+                what = f"{log.where} has a batch up to @{before.last}, and the next one from @{after.base} on"
+                yield anomaly("offsets-out-of-order", what, log.shown(before, after))
+                break
+            if after.leader_epoch < before.leader_epoch:
+                what = f"{log.where}@{after.base} is of leader epoch {after.leader_epoch}, after {before.leader_epoch}"
+                yield anomaly("leader-epoch-back", what, log.shown(before, after))
+                break
+        if log.batches and log.value["end"] <= log.batches[-1].last:
+            what = f"{log.where} ends at {log.value['end']}, and has a batch up to @{log.batches[-1].last}"
+            yield anomaly("offsets-out-of-order", what, log.shown(log.batches[-1]))
+
+
+def sequences(facts: Facts) -> Iterator[Anomaly]:
+    """Of a producer's epoch each batch goes on where the one before it ended; an older epoch never comes back, and
+    a transaction is of one epoch."""
+    for log in logs(facts):
+        latest: dict[int, Batch] = {}
+        open_: dict[int, Batch] = {}
+        old = {batch.producer_id for batch in log.batches if batch.age > FORGOTTEN_S}
+        for batch in log.batches:
+            before = latest.get(batch.producer_id)
+            if batch.producer_id < 0:
+                continue
+            if before is not None and batch.epoch < before.epoch:
+                what = f"{log.where} has a batch {batch}, after one in epoch {before.epoch}"
+                yield anomaly("fenced-write", what, log.shown(before, batch))
+                break
+            begun = open_.get(batch.producer_id)
+            if begun is not None and not batch.is_marker and batch.epoch != begun.epoch:
+                what = f"{log.where} has a batch {batch}, whose transaction began in epoch {begun.epoch}"
+                yield anomaly("fenced-write", what, log.shown(begun, batch))
+                break
+            if batch.is_marker:
+                open_.pop(batch.producer_id, None)
+                if before is None or batch.epoch > before.epoch:
+                    latest.pop(batch.producer_id, None)
+                continue
+            if batch.what == "t":
+                open_.setdefault(batch.producer_id, batch)
+            latest[batch.producer_id] = batch
+            follows = before is None or batch.epoch > before.epoch or batch.producer_id in old
+            due = 0 if before is None or batch.epoch > before.epoch else (before.last_sequence + 1) % SEQUENCES
+            if before is None or follows or log.is_compacted or facts.clock_jumped or batch.sequence == due:
+                continue
+            what = f"{log.where} has a batch {batch} from sequence {batch.sequence} on, and {due} was due"
+            yield anomaly("sequence-out-of-order", what, log.shown(before, batch))
+            break
+
+
+def transactions(facts: Facts) -> Iterator[Anomaly]:
+    """The last stable offset is where the first open transaction begins, and readers of committed records are told of
+    each transaction that was aborted where they read."""
+    for log in logs(facts):
+        first, end = log.worked.first_open, log.value["end"]
+        due = end if first is None else max(first, log.value["log_start"])
+        for told in {log.value["stable"], log.value["listed"]}:
+            if told > due:
+                what = f"{log.where} is told to be stable up to {told}, and a transaction is open from {due} on"
+                yield anomaly("stable-passes-open", what, log.shown(*[b for b in log.batches if b.base == due]))
+            elif told < due and log.is_whole:
+                what = f"{log.where} is told to be stable up to {told}, and nothing is open before {due}"
+                yield anomaly("stable-stands-still", what, log.shown(*log.batches[-1:]))
+        yield from _aborted(log)
+
+
+def _aborted(log: Log) -> Iterator[Anomaly]:
+    for start, upto, told in log.value["aborted"]:
+        said = {tuple(each) for each in told}
+        for producer_id, first, marker in log.worked.aborted:
+            if marker < start or first >= upto:
+                continue
+            is_told = (producer_id, first) in said if log.is_whole else any(
+                other == producer_id and begun <= first for other, begun in said
+            )  # fmt: skip
+            if not is_told:
+                what = f"who reads {log.where} from {start} to {upto} is not told that producer {producer_id} has"
+                what += f" aborted what is from @{first} on"
+                shown = [batch for batch in log.batches if batch.base in (first, marker)]
+                yield anomaly("abort-untold", what, log.shown(*shown))
+                return
+        known = {(producer_id, first) for producer_id, first, _ in log.worked.aborted}
+        if log.is_whole and (more := sorted(said - known)):
+            what = f"who reads {log.where} from {start} on is told that producer {more[0][0]} has aborted what is"
+            what += f" from @{more[0][1]} on, which it has not"
+            yield anomaly("abort-untold", what, log.shown(*[b for b in log.batches if b.base == more[0][1]]))
+            return
+
+
+def producers(facts: Facts) -> Iterator[Anomaly]:
+    """What a partition knows of producers is what its batches say."""
+    for log in logs(facts):
+        if log.value.get("producers") is None or not log.is_whole or facts.clock_jumped:
+            continue
+        told = {row[0]: Producer(*row[1:]) for row in log.value["producers"]}
+        for producer_id, due in log.worked.producers.items():
+            if any(batch.producer_id == producer_id and batch.age > FORGOTTEN_S for batch in log.batches):
+                continue
+            if told.get(producer_id) != due:
+                what = f"{log.where} has of producer {producer_id} {told.get(producer_id)}, and its batches say {due}"
+                of = [batch for batch in log.batches if batch.producer_id == producer_id]
+                yield anomaly("producer-forgotten", what, log.shown(*of[-2:]))
+                break
+
+
+def epochs(facts: Facts) -> Iterator[Anomaly]:
+    """A leader epoch ends where the next one begins, and the last one where the log does."""
+    for log in logs(facts):
+        for epoch, told, end in log.value["epochs"]:
+            of = [batch for batch in log.batches if batch.leader_epoch == epoch]
+            later = [batch for batch in log.batches if batch.leader_epoch > epoch]
+            most = max(later[0].base if later else log.value["end"], log.value["log_start"])
+            least = of[-1].last + 1 if log.is_compacted else most
+            if told != epoch or not least <= end <= most:
+                what = f"leader epoch {epoch} of {log.where} is told to end at {end} (as {told}), and ends at {most}"
+                yield anomaly("epoch-end-wrong", what, log.shown(of[-1], *later[:1]))
+                break

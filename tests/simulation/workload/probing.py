@@ -1,0 +1,72 @@
+"""Single requests to single nodes, each with what may be answered to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+from tagwire.client.aio import AsyncClient
+from tagwire.codec import MessageObject
+from tagwire.codec.classes import Structure
+from tagwire.errors import Error, TagwireError
+from tests.simulation.workload.stage import Actor, always
+
+PATIENCE: Final = 60.0
+
+NOT_NOW: Final = (
+    "COORDINATOR_NOT_AVAILABLE",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "CONCURRENT_TRANSACTIONS",
+    "REBALANCE_IN_PROGRESS",
+    "KAFKA_STORAGE_ERROR",
+)
+"""What no probe is about."""
+
+
+class Probing(Actor):
+    """One who asks what has one right answer, or a few."""
+
+    @property
+    def goes_on(self) -> bool:
+        return not self.is_done
+
+    async def probe(
+        self,
+        client: AsyncClient,
+        node: int,
+        request: Any,
+        about: str,
+        answers: tuple[str, ...],
+        version: int | None = None,
+    ) -> None:
+        """Sends a request to a node and notes the first error in its response, which is to be one of `answers`."""
+        asked = {"node": node, "api": type(request).__name__.removesuffix("Request"), "about": about}
+
+        async def answered() -> dict[str, Any]:
+            async with asyncio.timeout(PATIENCE):
+                response = await client.request(request, node=node, version=version)
+            return {"answer": error_of(response)}
+
+        with suppress(TagwireError, TimeoutError):
+            told = [*answers, *NOT_NOW]
+            await self.noted("probe", asked | {"answers": told}, answered, lambda found: found, has_no_effect=always)
+
+
+def error_of(response: MessageObject) -> str:
+    """The first error that a response has anywhere; NONE where it has none."""
+    return next((Error(code).name for code in _codes(response) if code), "NONE")
+
+
+def _codes(part: object) -> Iterator[int]:
+    if isinstance(part, list | tuple):
+        for each in part:
+            yield from _codes(each)
+    elif isinstance(part, Structure):
+        for name in type(part).__slots__:
+            value = getattr(part, name, None)
+            if name in ("error_code", "partition_error_code"):
+                yield value
+            else:
+                yield from _codes(value)
