@@ -138,6 +138,19 @@ def epoch_end(wire, topic, epoch, known=-1):
     return wire.ask(request(replica_id=-1, topics=topics), 3).topics[0].partitions[0]
 
 
+def test_who_does_not_lead_a_compacted_topic_says_so_before_it_says_that_nothing_is_deleted_there(cluster, at):
+    compacted = messages.CreateTopicsRequest.CreatableTopicConfig(name="cleanup.policy", value="compact")
+    topic = messages.CreateTopicsRequest.CreatableTopic(
+        name="t", num_partitions=1, replication_factor=3, configs=[compacted]
+    )
+    at(1).ask(messages.CreateTopicsRequest(topics=[topic], timeout_ms=5000), 7)
+    kind = messages.DeleteRecordsRequest
+    asked = kind(topics=[kind.DeleteRecordsTopic(name="t", partitions=[kind.DeleteRecordsPartition(offset=0)])])
+    said = {node: at(node).ask(asked, 2).topics[0].partitions[0].error_code for node in cluster.nodes}
+    assert said.pop(cluster.leader("t", 0)) == Error.POLICY_VIOLATION
+    assert set(said.values()) == {Error.NOT_LEADER_OR_FOLLOWER}
+
+
 def test_each_move_has_an_epoch_of_its_own_which_stands_in_the_batches(cluster, at, make):
     create(at(1), "t")
     led = []

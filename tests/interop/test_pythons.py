@@ -9,48 +9,27 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.pythons import MINORS, interpreter
+
 from .conftest import not_run_without
 from .peer import NotRunError
 
 ROOT = Path(__file__).parents[2]
-OTHERS = [minor for minor in (11, 12, 13, 14) if minor != sys.version_info[1]]
 OF_TESTS = ("pytest", "pytest-timeout", "hypothesis", "dpkt", "lz4", "python-snappy", "trustme", "zstandard")
 NEEDED = ("setuptools", "Cython", *OF_TESTS)
 SECONDS = 900
 
 
-def interpreter(minor: int) -> str:
-    """Where CPython 3.`minor` is. Raises NotRunError."""
-    for name in filter(None, [shutil.which(f"python3.{minor}"), *installed_by_pyenv(minor)]):
-        asked = subprocess.run([name, "-c", "import sys; print(sys.version_info[1])"], capture_output=True, text=True)
-        if asked.stdout.strip() == str(minor):
-            return name
-    raise NotRunError(f"there is no CPython 3.{minor}")
-
-
-def is_here(minor: int) -> bool:
-    try:
-        return bool(interpreter(minor))
-    except NotRunError:
-        return False
-
-
-def installed_by_pyenv(minor: int) -> list[str]:
-    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    return [str(found) for found in sorted(root.glob(f"versions/3.{minor}.*/bin/python"))]
-
-
 def versions() -> list[Any]:
     """Each builds all kernels, for minutes: the newest that is here, and the others at night."""
-    here = [minor for minor in OTHERS if is_here(minor)]
-    newest = (here or OTHERS)[-1]
-    return [minor if minor == newest else pytest.param(minor, marks=pytest.mark.nightly) for minor in OTHERS]
+    here = [minor for minor in MINORS if interpreter(minor)]
+    newest = (here or MINORS)[-1]
+    return [minor if minor == newest else pytest.param(minor, marks=pytest.mark.nightly) for minor in MINORS]
 
 
 @pytest.mark.timeout(2 * SECONDS)
@@ -72,7 +51,9 @@ def test_the_kernels_pass_their_tests_on_another_cpython(minor: int, tmp_path: P
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
         shutil.copy(ROOT / name, project / name)
     with not_run_without():
-        subprocess.run([interpreter(minor), "-m", "venv", tmp_path / "venv"], check=True, env=environment)
+        if (found := interpreter(minor)) is None:
+            raise NotRunError(f"there is no CPython 3.{minor}")
+        subprocess.run([found, "-m", "venv", tmp_path / "venv"], check=True, env=environment)
         installed = run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *NEEDED)
         if installed.returncode:
             raise NotRunError(f"pip: {installed.stderr.strip().splitlines()[-1]}")

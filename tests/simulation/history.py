@@ -191,6 +191,11 @@ class History:
         self._indexes = itertools.count(self.events[-1].index + 1 if self.events else 0)
         self._open: dict[int, Event] = {event.index: event for event in self.events if event.type == "invoke"}
 
+    @property
+    def now(self) -> float:
+        """The time that an event has that is added now."""
+        return self._now()
+
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
 

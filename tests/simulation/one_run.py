@@ -135,7 +135,7 @@ def _tapped(protocol: Protocol, sender: StreamSocket, data: bytes) -> None:
 
 
 def _digest(world: World, history: History) -> str:
-    """Of everything: whose turn it was, what was done, what was said."""
+    """Of everything: whose turn it was, what was done, what was sent to the byte, what was said."""
     told = hashlib.sha256(world.digest().encode())
     for line in history.lines():
         told.update(line.encode())

@@ -35,12 +35,17 @@ class Stem:
     """A process of `tests.simulation.stem`, which runs one plan at a time."""
 
     def __init__(
-        self, program: str = PROGRAM, *, seconds: float = SECONDS, env: Mapping[str, str] | None = None
+        self,
+        program: str = PROGRAM,
+        *,
+        seconds: float = SECONDS,
+        env: Mapping[str, str] | None = None,
+        python: str = sys.executable,
     ) -> None:
         self._seconds = seconds
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.simulation.stem", program, str(seconds)],
+            [python, "-m", "tests.simulation.stem", program, str(seconds)],
             cwd=ROOT,
             env={**os.environ, **ENVIRONMENT, **(env or {})},
             stdin=subprocess.PIPE,

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+
+from tests.pythons import MINORS, interpreter
 
 from .outcome import Outcome, Plan
 from .pool import Stem, order_of
@@ -22,8 +29,14 @@ PLANS = [short(seed) for seed in (2, 7)]
 OTHERWISE = {"PYTHONHASHSEED": "271828", "TAGWIRE_PURE": "1", "TAGWIRE_CHECK_LOCKS": "0"}
 
 
-def told(env: dict[str, str], plans: list[Plan]) -> list[Told]:
-    with Stem(env=env) as stem:
+NEEDED = ("cramjam", "crc32c", "xxhash", "pyarrow", "pandas", "Cython")
+"""By what is simulated: the core, Arrow for the sink, and Cython's shadow for kernels that are not compiled."""
+
+INSTALLED = "import importlib.metadata as m, sys; print(*(f'{n}=={m.version(n)}' for n in sys.argv[1:]))"
+
+
+def told(env: dict[str, str], plans: list[Plan], python: str = sys.executable) -> list[Told]:
+    with Stem(env=env, python=python) as stem:
         return [story(stem.run(order_of(plan=plan, trace=True, history=True))) for plan in plans]
 
 
@@ -52,6 +65,25 @@ def test_two_seeds_are_two_stories(first: list[Told]) -> None:
 @pytest.mark.parametrize("name", OTHERWISE)
 def test_a_seed_is_told_the_same_where_one_thing_differs(name: str, first: list[Told]) -> None:
     assert told({"PYTHONHASHSEED": "1", name: OTHERWISE[name]}, PLANS) == first
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("minor", MINORS)
+def test_a_seed_is_told_the_same_by_another_python(minor: int, first: list[Told], tmp_path: Path) -> None:
+    """With the same releases of what is installed, whose texts and bytes are told along."""
+    found = interpreter(minor)
+    if found is None:
+        pytest.skip(f"NOT RUN: there is no CPython 3.{minor}")
+    python = tmp_path / "venv" / "bin" / "python"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TAGWIRE"))}
+    subprocess.run([found, "-m", "venv", tmp_path / "venv"], check=True, env=environment)
+    releases = subprocess.run([sys.executable, "-c", INSTALLED, *NEEDED], capture_output=True, text=True, check=True)
+    pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *releases.stdout.split()]
+    installed = subprocess.run(pip, env=environment, capture_output=True, text=True)
+    if installed.returncode:
+        pytest.skip(f"NOT RUN: pip: {installed.stderr.strip().splitlines()[-1]}")
+    assert told({"PYTHONHASHSEED": "1", "TAGWIRE_PURE": "1"}, PLANS, str(python)) == first
 
 
 @pytest.mark.nightly

@@ -46,11 +46,11 @@ def unexpected(facts: Facts) -> Iterator[Anomaly]:
 
 def logged(facts: Facts) -> Iterator[Anomaly]:
     """Nothing logs an exception that it does not know of, or one that nobody fetched."""
-    disk = any(_of_the_disk(fault) for fault in facts.operations.of("fault"))
+    since = min((fault.began for fault in facts.operations.of("fault") if _of_the_disk(fault)), default=float("inf"))
     for line in facts.operations.of("logged"):
         value = line.invoked.value
         error = (value.get("error") or "").partition(":")[0]
-        known = error.startswith("tagwire.") or error in CALLERS_OWN or (_is_os_error(error) and disk)
+        known = error.startswith("tagwire.") or error in CALLERS_OWN or (_is_os_error(error) and since <= line.began)
         message = value.get("message") or ""
         never = "was never retrieved" in message or "was destroyed but" in message
         if never or (error and not known and value.get("level") in ("ERROR", "CRITICAL")):

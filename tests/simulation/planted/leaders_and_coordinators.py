@@ -61,7 +61,9 @@ LEADERS_AND_COORDINATORS = (
                 "            self.epochs = LeaderEpochs(starts)\n",
                 "            self.epochs = LeaderEpochs(starts)\n"
                 "            end = self._visible\n"
-                "            self._visible = VisibleEnd(end.offset + 1, end.segment, end.position, end.newest, end.stable)\n",
+                "            self._visible = VisibleEnd(\n"
+                "                end.offset + 1, end.segment, end.position, end.newest, end.stable\n"
+                "            )\n",
             ),
         ),
         "a new leader tells an end that is one past what is there, until something is written",

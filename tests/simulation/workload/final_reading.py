@@ -14,7 +14,7 @@ from tagwire.errors import Error, TagwireError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.records import Record
 from tests.simulation.workload.log_auditing import LogAudit
-from tests.simulation.workload.probing import PATIENCE, Probing, error_of
+from tests.simulation.workload.probing import PATIENCE, Probing
 from tests.simulation.workload.records import name_of
 from tests.simulation.workload.stage import always
 
@@ -100,21 +100,6 @@ class FinalReading(Probing):
         asked = {"topic": topic.name, "topic_id": str(topic.topic_id), "partition": partition}
         with suppress(TagwireError, TimeoutError):
             await self.noted("final_log", asked, told, lambda found: found, has_no_effect=always)
-            if self.stage.topics[topic.name]["kind"] == "steady" and not self.stage.is_forgetful:
-                await self._send_again(client, audit, f"{topic.name}-{partition}")
-
-    async def _send_again(self, client: AsyncClient, audit: LogAudit, where: str) -> None:
-        """What an idempotent producer has sent is stored already, and stays where it is."""
-        for base, request in audit.again():
-            asked = {"node": audit.leader, "api": "Produce", "about": f"{where} what is stored @{base}"}
-
-            async def answered(request: Any = request) -> dict[str, Any]:
-                response = await client.request(request, node=audit.leader)
-                found = response.responses[0].partition_responses[0]
-                return {"answer": found.base_offset if found.error_code == Error.NONE else error_of(response)}
-
-            answers = [base, "MESSAGE_TOO_LARGE", "INVALID_TIMESTAMP", "KAFKA_STORAGE_ERROR"]
-            await self.noted("probe", asked | {"answers": answers}, answered, lambda found: found, has_no_effect=always)
 
     async def _read(self, topic: TopicMetadata, partition: int, isolation: str) -> None:
         asked = {"topic": topic.name, "topic_id": str(topic.topic_id), "partition": partition, "isolation": isolation}

@@ -22,6 +22,7 @@ from tests.simulation.workload.nemesis import Faults, Nemesis
 from tests.simulation.workload.producing import Producing
 from tests.simulation.workload.refusing import Refusing, Waiting
 from tests.simulation.workload.remembering import Remembering
+from tests.simulation.workload.resending import Resending
 from tests.simulation.workload.sinking import Sinking
 from tests.simulation.workload.stage import PATIENCE, Actor, Phase, Spec, Stage, is_refusal
 from tests.simulation.workload.transacting import Transacting
@@ -118,6 +119,7 @@ def run(plan: Spec, host: Host, history: History) -> None:
         _ended(running[spec["name"]], spec["name"], history, KINDS[spec["kind"]].patience)
     if host.has_upkeep:
         _fail(host, history, lambda: done("failing", Failing))
+    done("resending", Resending)
     done("remembering", Remembering, moment="before")
     if host.moves:
         _move(host, stage, groups, start)

@@ -4,7 +4,6 @@ writes, what is open, what was aborted, where leader epochs end."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from random import Random
 from struct import Struct
 from typing import Any
@@ -49,22 +48,31 @@ class LogAudit:
         self._at = TopicPartition(topic.name, partition)
         self._leader = topic.partitions[partition].leader
         self._random = random
-        self._newest: dict[int, list[tuple[int, bytes]]] = {}
+        self._newest: dict[int, list[tuple[int, bytes, int]]] = {}
 
     @property
     def leader(self) -> int:
         """Who leads it."""
         return self._leader
 
-    def again(self) -> Iterator[tuple[int, Any]]:
-        """Some batches that `told` has met, as their producers sent them, each with its first offset: the oldest that
-        a broker has to know still of each producer that is in no transaction."""
+    async def again(self, since_s: float) -> list[tuple[int, Any]]:
+        """Batches that a broker has to know still, as their producers sent them, each with its first offset: of each
+        producer that is in no transaction the oldest of its last five, or, of what was written more than `since_s`
+        seconds ago, the last one: a broker that was started since has its snapshots, which tell of that alone.
+
+        Raises:
+            TagwireError: as `told`.
+        """
+        (start,) = (await self._client.list_offsets({self._at: EARLIEST})).values()
+        await self._batches(start)
         kind = messages.ProduceRequest
+        found = []
         for sent in filter(None, self._newest.values()):
-            base, data = sent[0]
+            base, data, _ = next((each for each in sent if each[2] < since_s), sent[-1])
             part = kind.PartitionProduceData(index=self._at.partition, records=data)
             topic = kind.TopicProduceData(name=self._at.topic, topic_id=self._topic.topic_id, partition_data=[part])
-            yield base, kind(acks=-1, timeout_ms=5000, topic_data=[topic])
+            found.append((base, kind(acks=-1, timeout_ms=5000, topic_data=[topic])))
+        return found
 
     async def told(self) -> Spec:
         """All of it, as a history's `final_log` has it.
@@ -112,7 +120,7 @@ class LogAudit:
         if sent and _EPOCH.unpack_from(data, _EPOCH_AT) != _EPOCH.unpack_from(sent[-1][1], _EPOCH_AT):
             sent.clear()
         data[:8], data[_LEADER_EPOCH_AT : _LEADER_EPOCH_AT + 4] = bytes(8), b"\xff" * 4
-        sent.append((batch.base_offset, bytes(data)))
+        sent.append((batch.base_offset, bytes(data), age))
         del sent[:-KNOWN]
 
     async def _batches(self, offset: int) -> tuple[list[list[Any]], Any]:

@@ -39,7 +39,8 @@ class Stage:
         bootstrap: where brokers are. round_trip_s: how long an answer is under way at most.
         history: of the run. phase: in which it is.
         topics: the plan's, by name. transactional_ids: of its actors.
-        is_forgetful: whether brokers may forget producers. checkpoints: of streaming queries, the last micro-batch that is in them.
+        is_forgetful: whether brokers may forget producers.
+        checkpoints: of streaming queries, the last micro-batch that is in them.
     """
 
     def __init__(self, plan: Spec, bootstrap: str, history: History, round_trip_s: float = 0.0) -> None:

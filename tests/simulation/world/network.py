@@ -8,6 +8,7 @@ since one process can serve several nodes of a cluster.
 from __future__ import annotations
 
 import errno
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -175,6 +176,7 @@ class Network:
         self.faults: dict[Fault, None] = {}
         self.trace: Callable[[str], None] | None = None
         self.tap: Callable[[StreamSocket, bytes], None] | None = None
+        self._bytes = hashlib.sha256()
         self.hosts: dict[str, Host] = {}
         self._listening: dict[Address, StreamSocket] = {}
         self._bound: dict[Address, StreamSocket] = {}
@@ -187,6 +189,17 @@ class Network:
     def tell(self, words: str) -> None:
         if self.trace is not None:
             self.trace(words)
+
+    def bytes_sent(self, sender: StreamSocket, data: bytes) -> None:
+        """What a socket of a connection sends."""
+        self._bytes.update(f"{sender.host.name} {len(data)} ".encode())
+        self._bytes.update(data)
+        if self.tap is not None:
+            self.tap(sender, data)
+
+    def digest(self) -> str:
+        """Of all bytes that were sent, by whom, and in which parts."""
+        return self._bytes.hexdigest()
 
     def next_number(self) -> int:
         self._numbers += 1

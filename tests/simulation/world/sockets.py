@@ -275,8 +275,7 @@ class StreamSocket(SimulatedSocket):
             return 0
         size = self._part(size)
         given = bytes(memoryview(data).cast("B")[:size])
-        if self.network.tap is not None:
-            self.network.tap(self, given)
+        self.network.bytes_sent(self, given)
         self._sends.give(given)
         return size
 

@@ -84,8 +84,10 @@ class World:
             self._told(line)
 
     def digest(self) -> str:
-        """Of the trace so far."""
-        return self._hash.hexdigest()
+        """Of the trace so far, and of every byte that crossed the network."""
+        told = self._hash.copy()
+        told.update(self.network.digest().encode())
+        return told.hexdigest()
 
     # Processes -------------------------------------------------------------------------------------------------------
 

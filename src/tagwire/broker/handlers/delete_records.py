@@ -53,7 +53,7 @@ async def _delete(call: Call[Request], name: str, requested: Request.DeleteRecor
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
     if topic.is_internal:
         raise KafkaError(Error.INVALID_TOPIC_EXCEPTION)
+    partition.check_leader(call.broker.node_id)
     if not topic.config.deletes:
         raise KafkaError(Error.POLICY_VIOLATION)
-    partition.check_leader(call.broker.node_id)
     return await partition.delete_records(requested.offset)
