@@ -97,6 +97,9 @@ FIELDS: dict[str, tuple[str, str]] = {
     # [[transactional_id, producer_id, epoch, state], ...], None where brokers do not say; `moment`: before or after the
     # last restart, or later.
     "remembered": ("moment", "offsets transactions"),
+    # When everything is over: `faults` of a partition's files, in words; `aborted`: [[producer_id, first offset, last
+    # offset, last stable offset], ...] of its transaction indexes.
+    "files": ("topic partition faults aborted", ""),
     # After `quiet`: `transactions`: [[transactional_id, producer_id, state], ...]; `members`: {member: partitions}
     "list_transactions": ("", "transactions"),
     "describe_group": ("group", "state members offsets"),

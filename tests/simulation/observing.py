@@ -7,6 +7,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from .disk_auditing import note_files
 from .history import History
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Observer:
         self._is_over = True
         self._partitions()
         self._resources("end")
+        note_files(self._world, "broker", self._history)
 
     def _look(self) -> None:
         if not self._is_over:

@@ -27,7 +27,7 @@ def prepare() -> None:
     install()
     from tagwire.kernel.checksum import checksum
 
-    from . import judge, observing, planted, protocol, simulated_host, workload  # noqa: F401
+    from . import disk_auditing, judge, observing, planted, protocol, simulated_host, workload  # noqa: F401
     from .world import world  # noqa: F401
 
     with suppress(ImportError):

@@ -212,6 +212,13 @@ RULES = (
         ("assigned-twice",),
     ),
     Rule(
+        "A member holds what its coordinator says that it has",
+        "groups-on-the-wire.md#staying",
+        "a member adopts what SyncGroup or ConsumerGroupHeartbeat gave it, and lets go of the rest",
+        groups.held_as_assigned,
+        ("assignment-ignored",),
+    ),
+    Rule(
         "A member commits nothing for a partition that was given to another",
         "client.md#a-consumer-in-a-group",
         "generations and member epochs are checked; a commit that waited is refused by the client",
@@ -336,6 +343,13 @@ RULES = (
         "`LeaderEpochs`, written before anything is appended in a new one",
         log_audits.epochs,
         ("epoch-end-wrong",),
+    ),
+    Rule(
+        "What is on the disk is whole, and each index says what the batches say",
+        "storage.md#what-is-on-the-disk-when",
+        "indexes are written with what they are of, and made anew where they may be wrong",
+        log_audits.files,
+        ("broken-files",),
     ),
     Rule(
         "Who does not lead or coordinate refuses, as does who does towards older epochs, generations and strangers",

@@ -13,6 +13,9 @@ from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
 from tests.simulation.judge.facts import Facts, Place
 from tests.simulation.judge.reads import steps
 
+STABLE_S: Final = 5.0
+"""Between two looks at a group that have to be alike."""
+
 SHORTEST_SESSION: Final = 2.0
 """Seconds: of a member whose broker says how long its session is."""
 
@@ -254,6 +257,52 @@ def described(facts: Facts) -> Iterator[Anomaly]:
                 if other != member:
                     what = f"{other} and {member} are both assigned {topic}-{partition} in {group.value['group']}"
                     yield anomaly("assigned-twice", what, group)
+
+
+def held_as_assigned(facts: Facts) -> Iterator[Anomaly]:
+    """In a group that has been stable for a while a member holds what its coordinator says that it has."""
+    seen: dict[str, Operation] = {}
+    held: list[Holding] | None = None
+    for described in facts.operations.of("describe_group"):
+        value = described.value
+        if described.type != "ok" or value.get("state") != "Stable":
+            continue
+        before = seen.get(value["group"])
+        seen[value["group"]] = described
+        if before is None or before.value["members"] != value["members"] or facts.quiet is None:
+            continue
+        if before.began < facts.quiet or described.began - before.ended > STABLE_S:
+            continue
+        held = holdings(facts) if held is None else held
+        of = _processes(facts, value["group"], before.began)
+        for member, assigned in value["members"].items():
+            process = of.get(member)
+            own = [each for each in held if each.process == process and each.group == value["group"]]
+            moved = any(before.began <= at <= described.ended for each in own for at in (each.given.at, each.ended))
+            if process is None or moved:
+                continue
+            has = {each.place for each in own if each.given.at < before.began and each.ended > described.ended}
+            due = {(topic, partition) for topic, partition in assigned}
+            if has != due:
+                (topic, partition) = sorted(has ^ due)[0]
+                is_held = "holds" if (topic, partition) in has else "does not hold"
+                what = f"{process} {is_held} {topic}-{partition}, and has {sorted(due)} in {value['group']}"
+                yield anomaly("assignment-ignored", what, *(each.given for each in own[-1:]), before, described)
+                return
+
+
+def _processes(facts: Facts, group: str, at: float) -> dict[str, str]:
+    """The processes of members that said who they are, and are none that was closed."""
+    found: dict[str, str] = {}
+    for event in facts.history:
+        if event.at >= at:
+            break
+        if event.f == "assign" and event.value.get("member") and event.value.get("group") == group:
+            found[event.value["member"]] = event.process
+        elif event.f == "close" or event in facts.kills:
+            gone = event.process if event.f == "close" else event.value["target"]
+            found = {member: each for member, each in found.items() if gone not in (each, each.partition("#")[0])}
+    return found
 
 
 def _past_its_session(facts: Facts, first: Holding, second: Holding) -> list[Event]:

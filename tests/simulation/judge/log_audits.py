@@ -57,10 +57,12 @@ class Worked:
 
     Attributes:
         aborted: (producer id, first offset, offset of its marker) of transactions.
+        stable: of each of these, by producer id and first offset, the last stable offset once it had ended.
     """
 
     producers: dict[int, Producer] = field(default_factory=dict)
     aborted: list[tuple[int, int, int]] = field(default_factory=list)
+    stable: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def take(self, batch: Batch) -> None:
         if batch.producer_id < 0:
@@ -70,9 +72,11 @@ class Worked:
             known = Producer(batch.epoch, begun=-1 if known is None else known.begun)
             self.producers[batch.producer_id] = known
         if batch.is_marker:
-            if batch.what == "abort" and known.begun >= 0:
-                self.aborted.append((batch.producer_id, known.begun, batch.base))
-            known.begun = -1
+            begun, known.begun = known.begun, -1
+            if batch.what == "abort" and begun >= 0:
+                stable = self.first_open
+                self.aborted.append((batch.producer_id, begun, batch.base))
+                self.stable[batch.producer_id, begun] = batch.last + 1 if stable is None else stable
             return
         known.last_sequence = batch.last_sequence
         if batch.what == "t" and known.begun < 0:
@@ -240,4 +244,22 @@ def epochs(facts: Facts) -> Iterator[Anomaly]:
             if told != epoch or not least <= end <= most:
                 what = f"leader epoch {epoch} of {log.where} is told to end at {end} (as {told}), and ends at {most}"
                 yield anomaly("epoch-end-wrong", what, log.shown(of[-1], *later[:1]))
+                break
+
+
+def files(facts: Facts) -> Iterator[Anomaly]:
+    """What is on the disk in the end is whole, and each index says what the batches say."""
+    whole = {(log.value["topic"], log.value["partition"]): log for log in logs(facts) if log.is_whole}
+    for seen in facts.operations.of("files"):
+        value = seen.value
+        where = f"{value['topic']}-{value['partition']}"
+        for fault in value["faults"][:1]:
+            yield anomaly("broken-files", f"of {where}, {fault}", seen)
+        log = whole.get((value["topic"], value["partition"]))
+        for producer_id, first, last, stable in value["aborted"] if log is not None else ():
+            due = log.worked.stable.get((producer_id, first))
+            if due is not None and stable != due:
+                what = f"the index of {where} says of what producer {producer_id} has aborted from @{first} to @{last}"
+                what += f" that it was stable up to {stable} then, and that was {due}"
+                yield anomaly("broken-files", what, seen, log.shown(*[b for b in log.batches if b.base == first]))
                 break

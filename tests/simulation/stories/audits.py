@@ -122,6 +122,23 @@ def _a_producer_that_was_forgotten_for_its_age_begins_anywhere(story):
     log(story, batch(0, age=90_000), batch(1, sequence=7, age=90_000), producers=[])
 
 
+@planted("broken-files")
+def _a_file_has_a_batch_that_is_torn(story):
+    story.note("broker", "files", topic="t", partition=0, faults=["t-0/0.log: the batch is torn"], aborted=[])
+
+
+@planted("broken-files")
+def _a_transaction_index_forgets_what_was_open(story):
+    log(story, batch(0, producer=8, what="t"), batch(1, what="t"), marker(2, "abort"), stable=0)
+    story.note("broker", "files", topic="t", partition=0, faults=[], aborted=[[P, 1, 2, 3]])
+
+
+@innocent
+def _files_that_are_whole(story):
+    log(story, batch(0, producer=8, what="t"), batch(1, what="t"), marker(2, "abort"), stable=0)
+    story.note("broker", "files", topic="t", partition=0, faults=[], aborted=[[P, 1, 2, 0]])
+
+
 def probe(story, answer):
     asked = {"node": 2, "api": "Heartbeat", "about": "g", "answers": ["NOT_COORDINATOR"]}
     story.call("refused", "probe", "ok", {"answer": answer}, **asked)

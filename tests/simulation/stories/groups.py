@@ -215,3 +215,27 @@ def _a_fenced_member_is_refused(story):
     story.note("nemesis", "fault", fault="client_paused", target="c", seconds=0)
     story.assign("d", 2)
     story.commit(3, generation=1, end="fail")
+
+
+def _stable(story, *held, has):
+    story.note("world", "quiet")
+    for partition in held:
+        story.assign("c", 3, partition)
+    for _ in range(2):
+        answer = {"state": "Stable", "members": {"c": [["t", each] for each in has]}, "offsets": []}
+        story.call("admin", "describe_group", "ok", answer, group="g")
+
+
+@planted("assignment-ignored")
+def _a_member_keeps_what_is_to_be_anothers(story):
+    _stable(story, 0, 1, has=[0])
+
+
+@planted("assignment-ignored")
+def _a_member_does_not_take_what_it_was_given(story):
+    _stable(story, 0, has=[0, 1])
+
+
+@innocent
+def _a_member_holds_what_it_has(story):
+    _stable(story, 0, 1, has=[0, 1])

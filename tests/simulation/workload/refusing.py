@@ -26,6 +26,7 @@ COMMIT_BY_NAME: Final = 8
 """A version of OffsetCommit that every release has, and that names topics."""
 
 NOBODY: Final = "nobody"
+DESCRIBED_AGAIN_S: Final = 2.0
 LONG_WAIT_MS: Final = 15_000
 SOON_S: Final = 5.0
 LATE: Final = "late"
@@ -91,6 +92,9 @@ class Refusing(Probing):
                     )
         if coordinator is None:
             return
+        for _ in range(2):  # what stays as it is for a while is not on its way to be something else
+            await self._describe(admin, group)
+            await self.sleep(DESCRIBED_AGAIN_S)
         for request in _of_strangers(group, offset):
             await self.of_group(client, coordinator, request, f"one who is no member of {group}", NOT_OF_IT)
         if (known := self._member(group)) is not None and offset:
@@ -106,6 +110,19 @@ class Refusing(Probing):
     ) -> None:
         is_commit = isinstance(request, messages.OffsetCommitRequest)
         await self.probe(client, node, request, about, answers, COMMIT_BY_NAME if is_commit else None)
+
+    async def _describe(self, admin: AsyncAdmin, group: str) -> None:
+        async def described() -> dict[str, Any]:
+            found = (await admin.describe_groups(group))[group]
+            offsets = await admin.group_offsets(group)
+            return {
+                "state": str(found.state),
+                "members": {each.member_id: [list(one) for one in sorted(each.assignment)] for each in found.members},
+                "offsets": [[*partition, offsets[partition].offset] for partition in sorted(offsets)],
+            }
+
+        with suppress(TagwireError):
+            await self.noted("describe_group", {"group": group}, described, lambda found: found, has_no_effect=always)
 
     def _member(self, group: str) -> tuple[str, int, str] | None:
         """The member that was last heard of: its id, its generation and the group's protocol, if all have the same."""

@@ -176,6 +176,11 @@ class SimulatedDisk(Files):
         files.update((each.node, None) for each in self._open.values() if isinstance(each.node, File))
         return sum(len(file.data) for file in files)
 
+    @property
+    def root(self) -> Directory:
+        """What is on it, as readers see it."""
+        return self._root
+
     def descriptors(self, process: object) -> list[str]:
         """The paths of what a process has open."""
         return [descriptor.path for descriptor in self._open.values() if descriptor.owner is process]
