@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line()
     asked = parser.parse_args(arguments)
     if asked.plants:
-        return _planted()
+        return _planted(as_json=asked.json)
     try:
         _check(asked)
         return _run(asked)
@@ -110,7 +110,7 @@ def command_line() -> argparse.ArgumentParser:
         "--shrink", action="store_true", help="look for the smallest plan that shows the same, for some minutes"
     )
     parser.add_argument("--save-plan", type=Path, metavar="FILE", help="write the plan, the shrunk one with --shrink")
-    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+    parser.add_argument("--json", action="store_true", help="print as JSON what was found, or which defects there are")
     return parser
 
 
@@ -139,10 +139,10 @@ def _count(text: str) -> int:
     return number
 
 
-def _planted() -> int:
-    from .planted.table import rows
+def _planted(*, as_json: bool) -> int:
+    from .planted.table import rows, to_json
 
-    print("\n".join(rows()))
+    print(to_json() if as_json else "\n".join(rows()))
     return 0
 
 
@@ -197,7 +197,7 @@ def _many(pool: Pool, asked: argparse.Namespace) -> int:
         first = secrets.randbelow(NEW_SEEDS) if asked.first is None else asked.first
         made = _search(pool, asked, first=first, seconds=60 * asked.minutes)
     if asked.json:
-        print(json.dumps({"seeds": made.seeds, "seconds": made.seconds, "found": [o.names for o in made.found]}))
+        print(made.to_json(asked.plant))
     if made.found:
         return 1
     return INTERRUPTED if made.interrupted else 0

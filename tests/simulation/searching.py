@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +12,7 @@ from typing import IO, Any
 
 from .outcome import Outcome
 from .pool import Pool, order_of
+from .story import command
 
 
 @dataclass
@@ -26,6 +28,21 @@ class Search:
     took: float = 0.0
     found: list[Outcome] = field(default_factory=list)
     interrupted: bool = False
+
+    def to_json(self, plants: Iterable[str] = ()) -> str:
+        """How much was run, and of each seed that shows anything what, and how it is replayed."""
+        found = [
+            {
+                "seed": outcome.plan.get("seed"),
+                "names": outcome.names,
+                "anomalies": [{"name": each.name, "told": each.told} for each in outcome.found],
+                "trace": outcome.digest,
+                "replay": command(outcome.plan, list(plants)),
+            }
+            for outcome in self.found
+        ]
+        told = {"seeds": self.seeds, "seconds": self.seconds, "took": self.took, "interrupted": self.interrupted}
+        return json.dumps({**told, "found": found}, sort_keys=True)
 
     def __str__(self) -> str:
         hours = self.seconds / 3600

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -68,6 +69,16 @@ def test_a_search_that_goes_on_runs_every_seed(pool: Pool) -> None:
     assert made.seeds == 9
     assert sorted(outcome.plan["seed"] for outcome in made.found) == [7, 13]
     assert made.seconds == 8 * 60.0
+
+
+def test_a_search_tells_as_json_what_was_found_by_which_seed_and_how_it_is_replayed(pool: Pool) -> None:
+    told = json.loads(search(pool, range(5, 9), go_on=True).to_json(["ack-before-fsync"]))
+    [found] = told.pop("found")
+    assert (told["seeds"], told["seconds"], told["interrupted"]) == (4, 240.0, False)
+    assert (found["seed"], found["names"]) == (7, ["lost-write"])
+    assert found["anomalies"] == [{"name": "lost-write", "told": "a write was acknowledged, and is gone"}]
+    assert found["replay"] == "python -m tests.simulation --seed 7 --plant ack-before-fsync"
+    assert len(found["trace"]) == 64
 
 
 def test_a_search_ends_when_its_time_is_up(pool: Pool) -> None:

@@ -20,3 +20,20 @@ def rows() -> Iterator[str]:
     for defect in DEFECTS.values():
         found = FOUND_AFTER.get(defect.name, "not yet")
         yield f"| {defect.name} | `{defect.file.removeprefix('tagwire/')}` | {defect.told} | {defect.seeds} | {found} |"
+
+
+def to_json() -> str:
+    """The table, as JSON: a list of objects, whose `found_after` is null where no seed has shown it."""
+    return json.dumps(
+        [
+            {
+                "name": defect.name,
+                "file": defect.file,
+                "told": defect.told,
+                "breaks": list(defect.breaks),
+                "seeds": defect.seeds,
+                "found_after": FOUND_AFTER.get(defect.name),
+            }
+            for defect in DEFECTS.values()
+        ]
+    )
