@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from tests.pythons import MINORS, interpreter
 
 from .outcome import Outcome, Plan
-from .pool import Stem, order_of
+from .pool import ENVIRONMENT, Stem, order_of
 from .workload import plan
 
 Told = tuple[str, list[str] | None, list[str] | None]
@@ -28,6 +29,9 @@ PLANS = [short(seed) for seed in (2, 7)]
 
 OTHERWISE = {"PYTHONHASHSEED": "271828", "TAGWIRE_PURE": "1", "TAGWIRE_CHECK_LOCKS": "0"}
 
+
+AS_IT_IS = ("pyspark", "py4j")
+"""Packages of Python alone, which any version of it takes as they are installed here."""
 
 NEEDED = ("cramjam", "crc32c", "xxhash", "pyarrow", "pandas", "Cython")
 """By what is simulated: the core, Arrow for the sink, and Cython's shadow for kernels that are not compiled."""
@@ -83,7 +87,12 @@ def test_a_seed_is_told_the_same_by_another_python(minor: int, first: list[Told]
     installed = subprocess.run(pip, env=environment, capture_output=True, text=True)
     if installed.returncode:
         pytest.skip(f"NOT RUN: pip: {installed.stderr.strip().splitlines()[-1]}")
-    assert told({"PYTHONHASHSEED": "1", "TAGWIRE_PURE": "1"}, PLANS, str(python)) == first
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for name in AS_IT_IS:
+        (packages / name).symlink_to(next(iter(importlib.import_module(name).__path__)))
+    paths = os.pathsep.join([ENVIRONMENT["PYTHONPATH"], str(packages)])
+    assert told({"PYTHONHASHSEED": "1", "TAGWIRE_PURE": "1", "PYTHONPATH": paths}, PLANS, str(python)) == first
 
 
 @pytest.mark.nightly

@@ -8,8 +8,8 @@ from typing import Any
 
 from tagwire import messages
 from tagwire.client.aio import AsyncAdmin, AsyncClient
-from tagwire.errors import Error, KafkaError, TagwireError
-from tests.simulation.workload.probing import PATIENCE, Probing, error_of
+from tagwire.errors import Error, KafkaError
+from tests.simulation.workload.probing import PATIENCE, REFUSED, Probing, coordinator_of, error_of
 
 FURTHER = 7
 """How far past where a group stands its offset is to be: nobody else commits that."""
@@ -26,13 +26,13 @@ class Failing(Probing):
     Its spec: groups.
     """
 
-    async def live(self) -> None:
-        self.is_done = True
+    async def ask(self) -> None:
         properties = self.stage.properties(self.process, 20.0)
-        with suppress(TagwireError, TimeoutError):
+        with suppress(*REFUSED):
             async with asyncio.timeout(PATIENCE), AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
                 for group in self.spec["groups"]:
-                    await self._commit(client, admin, group)
+                    with suppress(*REFUSED):
+                        await self._commit(client, admin, group)
                 await self._take_over(client, admin)
 
     async def _commit(self, client: AsyncClient, admin: AsyncAdmin, group: str) -> None:
@@ -50,18 +50,11 @@ class Failing(Probing):
                     raise KafkaError(Error[error], "a commit")
 
             told = {"group": group, "member": None, "generation": None, "offsets": [[*at, offset]]}
-            with suppress(TagwireError):
+            with suppress(*REFUSED):
                 await self.noted("commit", told, committed)
 
     async def _take_over(self, client: AsyncClient, admin: AsyncAdmin) -> None:
         for name in sorted(each.transactional_id for each in await admin.list_transactions())[:1]:
             request = messages.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=TIMEOUT_MS)
-            with suppress(TagwireError):
+            with suppress(*REFUSED):
                 await client.request(request, node=await coordinator_of(client, name, 1))
-
-
-async def coordinator_of(client: AsyncClient, key: str, kind: int) -> int:
-    request = messages.FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
-    response = await client.request(request)
-    found: int = response.coordinators[0].node_id if response.coordinators else response.node_id
-    return found

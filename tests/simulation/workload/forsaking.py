@@ -11,11 +11,10 @@ from typing import Any, Final
 from tagwire import messages
 from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.client.metadata import TopicMetadata
-from tagwire.errors import Error, TagwireError
+from tagwire.errors import Error
 from tagwire.records import Record, write
-from tests.simulation.workload.failing import coordinator_of
 from tests.simulation.workload.log_auditing import LogAudit
-from tests.simulation.workload.probing import PATIENCE, Probing, error_of
+from tests.simulation.workload.probing import PATIENCE, REFUSED, Probing, coordinator_of, error_of
 from tests.simulation.workload.stage import always
 
 NAME: Final = "forsaken"
@@ -27,10 +26,9 @@ ENDED_S: Final = 10.0
 class Forsaking(Probing):
     """Opens a transaction on one partition, and waits for its end."""
 
-    async def live(self) -> None:
-        self.is_done = True
+    async def ask(self) -> None:
         properties = self.stage.properties(self.process, 20.0)
-        with suppress(TagwireError, TimeoutError):
+        with suppress(*REFUSED):
             async with asyncio.timeout(PATIENCE), AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
                 topics = [
                     topic
@@ -68,7 +66,7 @@ class Forsaking(Probing):
         async def ended() -> dict[str, Any]:
             return {"answer": str((await admin.describe_transactions([NAME]))[NAME].state)}
 
-        with suppress(TagwireError):
+        with suppress(*REFUSED):
             told = {"answers": ["CompleteAbort"]}
             await self.noted("probe", asked | told, ended, lambda found: found, has_no_effect=always)
         await self._audit(client, admin, topic, index)
@@ -76,7 +74,7 @@ class Forsaking(Probing):
     async def _audit(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata, index: int) -> None:
         asked = {"topic": topic.name, "topic_id": str(topic.topic_id), "partition": index}
         audit = LogAudit(client, admin, topic, index, self.random)
-        with suppress(TagwireError):
+        with suppress(*REFUSED):
             await self.noted("final_log", asked, audit.told, lambda found: found, has_no_effect=always)
 
 

@@ -139,15 +139,18 @@ def run(plan: Spec, host: Host, history: History) -> None:
 
 def _fail(host: Host, history: History, deed: Callable[[], None]) -> None:
     """Does something while the first write of a coordinator is refused: its log stays online."""
-    for part in COORDINATORS:
-        detail = {"operation": "write", "count": 1, "after": 0, "part": part, "errno": errno.EIO}
-        told = {"fault": "disk_error", "target": None, "detail": detail}
-        history.note("nemesis", "fault", seconds=0.0, **told)
-        end = host.faults.begin("disk_error", **detail)
-        deed()
-        if end is not None:
-            end()
-        history.note("nemesis", "heal", **told)
+    details = [
+        {"operation": "write", "count": 1, "after": 0, "part": part, "errno": errno.EIO} for part in COORDINATORS
+    ]
+    told = [{"fault": "disk_error", "target": None, "detail": detail} for detail in details]
+    for each in told:
+        history.note("nemesis", "fault", seconds=0.0, **each)
+    ends = [host.faults.begin("disk_error", **detail) for detail in details]
+    deed()
+    for end in filter(None, ends):
+        end()
+    for each in told:
+        history.note("nemesis", "heal", **each)
 
 
 def _move(host: Host, stage: Stage, groups: list[str], start: Callable[[str], None]) -> None:

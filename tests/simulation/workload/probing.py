@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
+from tagwire import messages
 from tagwire.client.aio import AsyncClient
 from tagwire.codec import MessageObject
 from tagwire.codec.classes import Structure
-from tagwire.errors import Error, TagwireError
+from tagwire.errors import (
+    ConnectError,
+    ConnectionLostError,
+    Error,
+    KafkaError,
+    RequestTimeoutError,
+    TagwireError,
+    UnsupportedVersionError,
+)
 from tests.simulation.workload.stage import Actor, always
 
 PATIENCE: Final = 60.0
@@ -25,12 +35,38 @@ NOT_NOW: Final = (
 """What no probe is about."""
 
 
+FIND_BY_KEY: Final = 3
+"""A version of FindCoordinator that every release has, and that asks for one key."""
+
+REFUSED: Final = (
+    KafkaError,
+    ConnectError,
+    ConnectionLostError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+    TimeoutError,
+)
+"""What who asks may be told, or not be told: any other error is one of the asker's."""
+
+
 class Probing(Actor):
     """One who asks what has one right answer, or a few."""
 
     @property
     def goes_on(self) -> bool:
         return not self.is_done
+
+    async def live(self) -> None:
+        self.is_done = True
+        try:
+            with suppress(*REFUSED):
+                await self.ask()
+        except TagwireError as error:
+            self.note_unexpected(error)
+
+    @abstractmethod
+    async def ask(self) -> None:
+        """All that it asks, once."""
 
     async def probe(
         self,
@@ -49,7 +85,7 @@ class Probing(Actor):
                 response = await client.request(request, node=node, version=version)
             return {"answer": error_of(response)}
 
-        with suppress(TagwireError, TimeoutError):
+        with suppress(*REFUSED):
             told = [*answers, *NOT_NOW]
             await self.noted("probe", asked | {"answers": told}, answered, lambda found: found, has_no_effect=always)
 
@@ -70,3 +106,10 @@ def _codes(part: object) -> Iterator[int]:
                 yield value
             else:
                 yield from _codes(value)
+
+
+async def coordinator_of(client: AsyncClient, key: str, kind: int, node: int | None = None) -> int:
+    """Who coordinates a group (0) or a transactional id (1), as a node says."""
+    request = messages.FindCoordinatorRequest(key=key, key_type=kind)
+    response = await client.request(request, node=node, version=FIND_BY_KEY)
+    return response.node_id

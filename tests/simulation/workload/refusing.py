@@ -12,15 +12,21 @@ from typing import Any, Final
 from tagwire import messages
 from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.client.metadata import TopicMetadata
-from tagwire.errors import Error, TagwireError
+from tagwire.errors import Error
 from tagwire.partitions import LATEST, TopicPartition
 from tagwire.records import Record, batch_headers, write
-from tests.simulation.workload.probing import NOT_NOW, PATIENCE, Probing, error_of
+from tests.simulation.workload.probing import NOT_NOW, PATIENCE, REFUSED, Probing, coordinator_of, error_of
 from tests.simulation.workload.stage import Spec, always
 
 GROUP, TRANSACTION = 0, 1
 MOST: Final = 2
 """Partitions of each topic that are asked for."""
+
+NEWER: Final = 1000
+"""How much greater than a member's epoch one is that nobody has yet."""
+
+COMMIT_BY_EPOCH: Final = 9
+"""The version that members of KIP-848 may commit with, and that names topics."""
 
 COMMIT_BY_NAME: Final = 8
 """A version of OffsetCommit that every release has, and that names topics."""
@@ -46,18 +52,19 @@ NOT_OF_IT: Final = (
 class Refusing(Probing):
     """All of it, once."""
 
-    async def live(self) -> None:
-        self.is_done = True
+    async def ask(self) -> None:
         properties = self.stage.properties(self.process, 20.0)
-        with suppress(TagwireError):
+        with suppress(*REFUSED):
             async with AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
                 nodes = sorted((await client.metadata()).brokers)
                 topics = [topic for topic in await admin.list_topics() if topic.name in self.stage.topics]
                 for topic in topics:
                     if topic.error is Error.NONE:
-                        await self._leaders(client, nodes, topic)
+                        with suppress(*REFUSED):
+                            await self._leaders(client, nodes, topic)
                 for group in self.spec["groups"]:
-                    await self._group(client, admin, nodes, group)
+                    with suppress(*REFUSED):
+                        await self._group(client, admin, nodes, group)
                 await self._transactions(client, admin, nodes, topics)
 
     # Leaders ---------------------------------------------------------------------------------------------------------
@@ -99,7 +106,7 @@ class Refusing(Probing):
             await self.of_group(client, coordinator, request, f"one who is no member of {group}", NOT_OF_IT)
         if (known := self._member(group)) is not None and offset:
             member, generation, protocol = known
-            wrong = generation - 1 if protocol == "classic" else generation + 1000
+            wrong = generation - 1 if protocol == "classic" else generation + NEWER
             if wrong > 0:
                 request = _commit(group, offset, member, wrong)
                 told = f"a member of {group} in generation {wrong}, not {generation}"
@@ -108,8 +115,10 @@ class Refusing(Probing):
     async def of_group(
         self, client: AsyncClient, node: int, request: Any, about: str, answers: tuple[str, ...]
     ) -> None:
-        is_commit = isinstance(request, messages.OffsetCommitRequest)
-        await self.probe(client, node, request, about, answers, COMMIT_BY_NAME if is_commit else None)
+        version = None
+        if isinstance(request, messages.OffsetCommitRequest):
+            version = COMMIT_BY_EPOCH if request.generation_id_or_member_epoch > NEWER else COMMIT_BY_NAME
+        await self.probe(client, node, request, about, answers, version)
 
     async def _describe(self, admin: AsyncAdmin, group: str) -> None:
         async def described() -> dict[str, Any]:
@@ -121,7 +130,7 @@ class Refusing(Probing):
                 "offsets": [[*partition, offsets[partition].offset] for partition in sorted(offsets)],
             }
 
-        with suppress(TagwireError):
+        with suppress(*REFUSED):
             await self.noted("describe_group", {"group": group}, described, lambda found: found, has_no_effect=always)
 
     def _member(self, group: str) -> tuple[str, int, str] | None:
@@ -142,9 +151,7 @@ class Refusing(Probing):
         """Who coordinates it, as all nodes say; None where one of them does not."""
         told: list[int] = []
         for node in nodes:
-            request = messages.FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
-            response = await client.request(request, node=node)
-            told += [each.node_id for each in response.coordinators] or [response.node_id]
+            told.append(await coordinator_of(client, key, kind, node))
         asked = {"node": nodes[-1], "api": "FindCoordinator", "about": f"who coordinates {key}, which all nodes know"}
         op = self.history.invoke(self.process, "probe", **asked, answers=[told[0]])
         for other in told:
@@ -162,7 +169,7 @@ class Refusing(Probing):
         try:
             names = sorted(each.transactional_id for each in await admin.list_transactions())
             known = await admin.describe_transactions(names[:4]) if names else {}
-        except TagwireError:  # before Kafka 3.0
+        except REFUSED:  # before Kafka 3.0
             return
         there = [
             topic for topic in topics if topic.error is Error.NONE and not self.stage.topics[topic.name]["compacted"]
@@ -196,10 +203,9 @@ class Waiting(Probing):
     Its spec: topic, partition; `main` ends when it was told.
     """
 
-    async def live(self) -> None:
-        self.is_done = True
+    async def ask(self) -> None:
         name, index = self.spec["topic"], self.spec["partition"]
-        with suppress(TagwireError, TimeoutError):
+        with suppress(*REFUSED):
             async with asyncio.timeout(PATIENCE), AsyncClient(self.stage.properties(self.process, 20.0)) as client:
                 topic = await client.topic(name)
                 known = topic.partitions[index]

@@ -8,21 +8,14 @@ from contextlib import suppress
 from typing import Any
 
 from tagwire.client.aio import AsyncAdmin
-from tagwire.errors import TagwireError
-from tests.simulation.workload.stage import Actor, always
-
-PATIENCE = 60.0
+from tests.simulation.workload.probing import PATIENCE, REFUSED, Probing
+from tests.simulation.workload.stage import always
 
 
-class Remembering(Actor):
+class Remembering(Probing):
     """Its spec: groups, and moment, which is told along."""
 
-    @property
-    def goes_on(self) -> bool:
-        return not self.is_done
-
-    async def live(self) -> None:
-        self.is_done = True
+    async def ask(self) -> None:
 
         async def remembered() -> dict[str, Any]:
             async with asyncio.timeout(PATIENCE), AsyncAdmin(self.stage.properties(self.process, 20.0)) as admin:
@@ -31,7 +24,7 @@ class Remembering(Actor):
                     "transactions": await self._transactions(admin),
                 }
 
-        with suppress(TagwireError, TimeoutError):
+        with suppress(*REFUSED):
             await self.noted(
                 "remembered", {"moment": self.spec["moment"]}, remembered, lambda found: found, has_no_effect=always
             )
@@ -46,6 +39,6 @@ class Remembering(Actor):
             listed = await admin.list_transactions()
             names = sorted(each.transactional_id for each in listed)
             described = await admin.describe_transactions(names) if names else {}
-        except TagwireError:  # before Kafka 3.0
+        except REFUSED:  # before Kafka 3.0
             return None
         return [[name, each.producer_id, each.producer_epoch, str(each.state)] for name, each in described.items()]

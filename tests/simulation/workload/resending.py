@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.client.metadata import TopicMetadata
-from tagwire.errors import Error, TagwireError
+from tagwire.errors import Error
 from tests.simulation.workload.log_auditing import LogAudit
-from tests.simulation.workload.probing import PATIENCE, Probing, error_of
+from tests.simulation.workload.probing import PATIENCE, REFUSED, Probing, error_of
 from tests.simulation.workload.stage import always
 
 OTHERWISE: Final = ("MESSAGE_TOO_LARGE", "INVALID_TIMESTAMP", "KAFKA_STORAGE_ERROR")
@@ -24,12 +24,11 @@ SLACK_S: Final = 1.0
 class Resending(Probing):
     """Of some partitions, the oldest batch of each producer that a broker has to know."""
 
-    async def live(self) -> None:
-        self.is_done = True
+    async def ask(self) -> None:
         if self.stage.is_forgetful:
             return
         properties = self.stage.properties(self.process, 20.0)
-        with suppress(TagwireError, TimeoutError):
+        with suppress(*REFUSED):
             async with asyncio.timeout(PATIENCE), AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
                 places = [
                     (topic, partition)
