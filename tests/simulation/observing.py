@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import re
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from .disk_auditing import note_files
 from .history import History
 
 if TYPE_CHECKING:
+    from threading import RLock
+
     from .simulated_host import SimulatedHost
     from .world.world import World
 
@@ -112,6 +114,22 @@ class Observer:
         return server.store if hasattr(server, "store") else server._store
 
 
+class _NoLock:
+    """What logging does with a lock: by its methods until CPython 3.12, as a context since then."""
+
+    def acquire(self) -> None:
+        """Done."""
+
+    def release(self) -> None:
+        """Done."""
+
+    def __enter__(self) -> None:
+        """Done."""
+
+    def __exit__(self, *raised: object) -> None:
+        """Done."""
+
+
 class _Lines(logging.Handler):
     """Warnings, and what is worse."""
 
@@ -136,4 +154,4 @@ class _Lines(logging.Handler):
         )
 
     def createLock(self) -> None:  # noqa: N802 - logging's name; whoever logs has the baton, and must not wait
-        self.lock = None
+        self.lock = cast("RLock", _NoLock())

@@ -169,12 +169,16 @@ def sequences(facts: Facts) -> Iterator[Anomaly]:
             if batch.what == "t":
                 open_.setdefault(batch.producer_id, batch)
             latest[batch.producer_id] = batch
-            follows = before is None or batch.epoch > before.epoch or batch.producer_id in old
-            due = 0 if before is None or batch.epoch > before.epoch else (before.last_sequence + 1) % SEQUENCES
-            if before is None or follows or log.is_compacted or facts.clock_jumped or batch.sequence == due:
+            begins = before is None or batch.epoch > before.epoch
+            due = 0 if before is None or begins else (before.last_sequence + 1) % SEQUENCES
+            # Of one whose first batches are gone nobody knows with which it began.
+            is_unknown = (
+                batch.producer_id in old or facts.clock_jumped or (begins and (facts.losses or not log.is_whole))
+            )
+            if is_unknown or log.is_compacted or batch.sequence == due:
                 continue
             what = f"{log.where} has a batch {batch} from sequence {batch.sequence} on, and {due} was due"
-            yield anomaly("sequence-out-of-order", what, log.shown(before, batch))
+            yield anomaly("sequence-out-of-order", what, log.shown(*filter(None, [before, batch])))
             break
 
 

@@ -65,6 +65,11 @@ def _a_batch_is_missing_before_another(story):
     log(story, batch(0, count=2), batch(2, sequence=3))
 
 
+@planted("sequence-out-of-order")
+def _a_producers_first_batch_is_not_its_first(story):
+    log(story, batch(0, sequence=3))
+
+
 @planted("stable-passes-open")
 def _the_committed_end_is_the_end(story):
     log(story, batch(0), batch(1, sequence=1, what="t"), stable=1, listed=2)

@@ -1,30 +1,35 @@
-"""A transaction that is left open when everything is over and a broker's clock has been set back: while it is open,
-nothing of it is stable, and in the end its coordinator ends it."""
+"""Transactions when everything is over: one is left open while a broker's clock has been set back, and is ended for its
+age; one is written to while it is being ended, with a disk that takes its time."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import suppress
 from typing import Any, Final
 
-from tagwire import messages
-from tagwire.client.aio import AsyncAdmin, AsyncClient
+from tagwire.client.aio import AsyncAdmin, AsyncClient, AsyncConsumer
 from tagwire.client.metadata import TopicMetadata
 from tagwire.errors import Error
-from tagwire.records import Record, write
 from tests.simulation.workload.log_auditing import LogAudit
-from tests.simulation.workload.probing import PATIENCE, REFUSED, Probing, coordinator_of, error_of
+from tests.simulation.workload.owning import Owner
+from tests.simulation.workload.probing import PATIENCE, REFUSED, Probing
 from tests.simulation.workload.stage import always
 
-NAME: Final = "forsaken"
-TIMEOUT_MS: Final = 3000
+TIMEOUT_MS: Final = 4000
 ENDED_S: Final = 10.0
 """By then it is over, and its coordinator has said so."""
 
+GROUP: Final = "forsaken-offsets"
+PENDING_S: Final = 1.5
+LARGE: Final = 300_000
+"""More bytes than either end reads at once."""
 
-class Forsaking(Probing):
-    """Opens a transaction on one partition, and waits for its end."""
+RACES_S: Final = (0.0, 0.02, 0.1, 0.3)
+"""When it is written to, after its end was asked for."""
+
+
+class Ending(Probing):
+    """One who has a partition of a topic of which nothing is deleted."""
 
     async def ask(self) -> None:
         properties = self.stage.properties(self.process, 20.0)
@@ -36,57 +41,87 @@ class Forsaking(Probing):
                     if topic.error is Error.NONE and self.stage.topics.get(topic.name, {}).get("kind") == "steady"
                 ]
                 if topics:
-                    await self._forsake(client, admin, self.random.choice(topics))
+                    topic = self.random.choice(topics)
+                    index = self.random.choice(sorted(topic.partitions))
+                    await self.end(client, admin, topic, index)
 
-    async def _forsake(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata) -> None:
-        index = self.random.choice(sorted(topic.partitions))
-        coordinator = await coordinator_of(client, NAME, 1)
-        begun = await client.request(
-            messages.InitProducerIdRequest(transactional_id=NAME, transaction_timeout_ms=TIMEOUT_MS), node=coordinator
-        )
-        add = messages.AddPartitionsToTxnRequest
-        added = await client.request(
-            add(
-                v3_and_below_transactional_id=NAME,
-                v3_and_below_producer_id=begun.producer_id,
-                v3_and_below_producer_epoch=begun.producer_epoch,
-                v3_and_below_topics=[add.AddPartitionsToTxnTopic(name=topic.name, partitions=[index])],
-            ),
-            node=coordinator,
-        )
-        if error_of(begun) != "NONE" or error_of(added) != "NONE":
-            return
-        request = _batch(topic, index, begun.producer_id, begun.producer_epoch)
-        if error_of(await client.request(request, node=topic.partitions[index].leader)) != "NONE":
-            return
-        await self._audit(client, admin, topic, index)
-        await asyncio.sleep(ENDED_S)
-        asked = {"node": coordinator, "api": "DescribeTransactions", "about": f"a transaction that {NAME} left open"}
+    async def end(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata, index: int) -> None:
+        """What it does there."""
+        raise NotImplementedError
 
-        async def ended() -> dict[str, Any]:
-            return {"answer": str((await admin.describe_transactions([NAME]))[NAME].state)}
+    async def tell(self, node: int, api: str, about: str, answers: list[Any], answer: Any) -> None:
+        """Notes what was found out, and what it may be."""
+        op = self.history.invoke(self.process, "probe", node=node, api=api, about=about, answers=answers)
+        self.history.ok(op, answer=answer)
 
-        with suppress(*REFUSED):
-            told = {"answers": ["CompleteAbort"]}
-            await self.noted("probe", asked | told, ended, lambda found: found, has_no_effect=always)
-        await self._audit(client, admin, topic, index)
-
-    async def _audit(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata, index: int) -> None:
+    async def audit(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata, index: int) -> dict[str, Any]:
+        """The log, which is noted, too."""
         asked = {"topic": topic.name, "topic_id": str(topic.topic_id), "partition": index}
         audit = LogAudit(client, admin, topic, index, self.random)
         with suppress(*REFUSED):
-            await self.noted("final_log", asked, audit.told, lambda found: found, has_no_effect=always)
+            return await self.noted("final_log", asked, audit.told, lambda found: found, has_no_effect=always)
+        return {}
 
 
-def _batch(topic: TopicMetadata, index: int, producer_id: int, epoch: int) -> Any:
-    data = write(
-        [Record(b"key", NAME.encode(), timestamp=int(time.time() * 1000))],
-        producer_id=producer_id,
-        producer_epoch=epoch,
-        base_sequence=0,
-        transactional=True,
-    )
-    kind = messages.ProduceRequest
-    part = kind.PartitionProduceData(index=index, records=data)
-    topics = [kind.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[part])]
-    return kind(transactional_id=NAME, acks=-1, timeout_ms=1000, topic_data=topics)
+class Forsaking(Ending):
+    """Leaves a transaction open: nothing of it is stable, nor do its offsets count; then its coordinator aborts it."""
+
+    async def end(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata, index: int) -> None:
+        owner = await Owner.begun(client, "forsaken", topic, index, TIMEOUT_MS)
+        if await owner.produce() != "NONE":
+            return
+        await owner.commit_offset(GROUP, 0)
+        await self.audit(client, admin, topic, index)
+        await self._pending(topic, index, owner.coordinator)
+        await asyncio.sleep(ENDED_S)
+        with suppress(*REFUSED):
+            found = (await admin.describe_transactions([owner.name]))[owner.name]
+            about = f"a transaction that {owner.name} left open"
+            await self.tell(owner.coordinator, "DescribeTransactions", about, ["CompleteAbort"], str(found.state))
+        await self.audit(client, admin, topic, index)
+
+    async def _pending(self, topic: TopicMetadata, index: int, node: int) -> None:
+        """Who reads for a group that has an offset pending waits for what becomes of it."""
+        consumer = AsyncConsumer(
+            self.stage.properties(f"{self.process}-consumer", 20.0),
+            group=GROUP,
+            auto_commit=False,
+            offset_reset="earliest",
+        )
+        try:
+            await consumer.assign([(topic.name, index)])
+            records = await consumer.poll(PENDING_S)
+        except REFUSED:
+            return
+        finally:
+            await consumer.close()
+        about = f"records of {topic.name}-{index} while an offset of {GROUP} is pending"
+        await self.tell(node, "Fetch", about, [0], len(records))
+
+
+class Racing(Ending):
+    """Writes to a transaction while it is being ended: what is taken is part of it, and nothing stays open."""
+
+    async def end(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata, index: int) -> None:
+        owner = await Owner.begun(client, "raced", topic, index, int(1000 * PATIENCE))
+        answers = ["NONE", "MESSAGE_TOO_LARGE", "KAFKA_STORAGE_ERROR"]
+        leader = topic.partitions[index].leader
+        about = f"a large batch of {topic.name}-{index}"
+        try:
+            answer = await owner.produce(size=LARGE)
+        except REFUSED as error:
+            answer = type(error).__name__
+        await self.tell(leader, "Produce", about, answers, answer)
+        first = int(answer == "NONE")
+
+        async def late(number: int, after: float) -> None:
+            await asyncio.sleep(after)
+            with suppress(*REFUSED):
+                await owner.produce(first + number)
+
+        await asyncio.gather(owner.end(commit=True), *(late(*each) for each in enumerate(RACES_S)))
+        told = await self.audit(client, admin, topic, index)
+        of = [row[7] for row in told.get("batches", ()) if row[3] == owner.producer_id]
+        if of:
+            about = f"what stands last of a transaction of {topic.name}-{index} that was committed"
+            await self.tell(owner.coordinator, "EndTxn", about, ["commit", "abort"], of[-1])

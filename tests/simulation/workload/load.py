@@ -16,7 +16,7 @@ from tests.simulation.workload.blocking import ConsumingInThread, ProducingInThr
 from tests.simulation.workload.consuming import Consuming
 from tests.simulation.workload.failing import Failing
 from tests.simulation.workload.final_reading import FinalReading
-from tests.simulation.workload.forsaking import Forsaking
+from tests.simulation.workload.forsaking import Forsaking, Racing
 from tests.simulation.workload.moving import Moving
 from tests.simulation.workload.nemesis import Faults, Nemesis
 from tests.simulation.workload.producing import Producing
@@ -44,6 +44,7 @@ UPKEEP_S = 12.0
 """By then a broker has done all that it does by the clock, as often as plans have it."""
 
 SET_BACK_S = 60.0
+SLOW_S = 0.2
 KILLED = {"at": 0.0, "kind": "broker_kill", "seconds": 1.0}
 COORDINATORS = ("__consumer_offsets", "__transaction_state")
 
@@ -135,6 +136,10 @@ def run(plan: Spec, host: Host, history: History) -> None:
         done("remembering-later", Remembering, moment="later")
         host.faults.begin("clock", target="broker", offset=-SET_BACK_S, stays=True)
         done("forsaking", Forsaking)
+        end = host.faults.begin("disk_slow", latency=SLOW_S, chance=1.0)
+        done("racing", Racing)
+        if end is not None:
+            end()
 
 
 def _fail(host: Host, history: History, deed: Callable[[], None]) -> None:

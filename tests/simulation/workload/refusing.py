@@ -14,7 +14,8 @@ from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.client.metadata import TopicMetadata
 from tagwire.errors import Error
 from tagwire.partitions import LATEST, TopicPartition
-from tagwire.records import Record, batch_headers, write
+from tagwire.records import batch_headers
+from tests.simulation.workload.owning import batch
 from tests.simulation.workload.probing import NOT_NOW, PATIENCE, REFUSED, Probing, coordinator_of, error_of
 from tests.simulation.workload.stage import Spec, always
 
@@ -340,14 +341,7 @@ def _offsets_of(name: str, producer_id: int, epoch: int, topic: str) -> Any:
 
 
 def _batch(name: str, producer_id: int, epoch: int, topic: TopicMetadata) -> Any:
-    data = write(
-        [Record(b"key", b"probe", timestamp=int(time.time() * 1000))],
-        producer_id=producer_id,
-        producer_epoch=epoch,
-        base_sequence=0,
-        transactional=True,
-    )
     kind = messages.ProduceRequest
-    part = kind.PartitionProduceData(index=0, records=data)
+    part = kind.PartitionProduceData(index=0, records=batch(name, producer_id, epoch))
     topics = [kind.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[part])]
     return kind(transactional_id=name, acks=-1, timeout_ms=1000, topic_data=topics)

@@ -1,0 +1,103 @@
+"""A transactional producer made of single requests: what a client would never send can be sent, and at any moment."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from tagwire import messages
+from tagwire.client.aio import AsyncClient
+from tagwire.client.metadata import TopicMetadata
+from tagwire.errors import Error, KafkaError
+from tagwire.records import Record, write
+from tests.simulation.workload.probing import coordinator_of, error_of
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who owns a transactional id, and has added one partition to its transaction."""
+
+    client: AsyncClient
+    name: str
+    topic: TopicMetadata
+    partition: int
+    coordinator: int
+    producer_id: int
+    epoch: int
+
+    @classmethod
+    async def begun(
+        cls, client: AsyncClient, name: str, topic: TopicMetadata, partition: int, timeout_ms: int
+    ) -> Owner:
+        """Takes a transactional id over and begins a transaction.
+
+        Raises:
+            KafkaError: a broker refused. Other TagwireErrors: one was not heard.
+        """
+        coordinator = await coordinator_of(client, name, 1)
+        found = await client.request(
+            messages.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms), node=coordinator
+        )
+        _check(found)
+        add = messages.AddPartitionsToTxnRequest
+        added = await client.request(
+            add(
+                v3_and_below_transactional_id=name,
+                v3_and_below_producer_id=found.producer_id,
+                v3_and_below_producer_epoch=found.producer_epoch,
+                v3_and_below_topics=[add.AddPartitionsToTxnTopic(name=topic.name, partitions=[partition])],
+            ),
+            node=coordinator,
+        )
+        _check(added)
+        return cls(client, name, topic, partition, coordinator, found.producer_id, found.producer_epoch)
+
+    async def produce(self, sequence: int = 0, size: int = 0) -> str:
+        """Sends one record, whose value has so many bytes at least; what was answered."""
+        kind = messages.ProduceRequest
+        data = batch(self.name, self.producer_id, self.epoch, sequence, size)
+        part = kind.PartitionProduceData(index=self.partition, records=data)
+        topic = kind.TopicProduceData(name=self.topic.name, topic_id=self.topic.topic_id, partition_data=[part])
+        request = kind(transactional_id=self.name, acks=-1, timeout_ms=5000, topic_data=[topic])
+        return error_of(await self.client.request(request, node=self.topic.partitions[self.partition].leader))
+
+    async def commit_offset(self, group: str, offset: int) -> None:
+        """Sends a group's offset of the partition with the transaction. Raises as `begun`."""
+        add = messages.AddOffsetsToTxnRequest(
+            transactional_id=self.name, producer_id=self.producer_id, producer_epoch=self.epoch, group_id=group
+        )
+        _check(await self.client.request(add, node=self.coordinator))
+        kind = messages.TxnOffsetCommitRequest
+        part = kind.TxnOffsetCommitRequestPartition(partition_index=self.partition, committed_offset=offset)
+        request = kind(
+            transactional_id=self.name,
+            group_id=group,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            topics=[kind.TxnOffsetCommitRequestTopic(name=self.topic.name, partitions=[part])],
+        )
+        _check(await self.client.request(request, node=await coordinator_of(self.client, group, 0)))
+
+    async def end(self, *, commit: bool) -> str:
+        """What was answered to EndTxn."""
+        request = messages.EndTxnRequest(
+            transactional_id=self.name, producer_id=self.producer_id, producer_epoch=self.epoch, committed=commit
+        )
+        return error_of(await self.client.request(request, node=self.coordinator))
+
+
+def batch(name: str, producer_id: int, epoch: int, sequence: int = 0, size: int = 0) -> bytes:
+    """A batch of one record of a transaction."""
+    return write(
+        [Record(b"key", name.encode().ljust(size), timestamp=int(time.time() * 1000))],
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        transactional=True,
+    )
+
+
+def _check(response: Any) -> None:
+    if (error := error_of(response)) != "NONE":
+        raise KafkaError(Error[error], type(response).__name__)
