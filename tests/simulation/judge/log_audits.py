@@ -89,7 +89,7 @@ class Worked:
 
 @dataclass(frozen=True)
 class Log:
-    """A `final_log`. is_whole: nothing of it was ever deleted or compacted."""
+    """A `final_log`. is_whole: nothing of it was ever deleted or compacted, nor another topic of its name."""
 
     operation: Operation
     where: str
@@ -120,7 +120,7 @@ def logs(facts: Facts) -> Iterator[Log]:
         for batch in batches:
             worked.take(batch)
         topic = facts.topic(value["topic"])
-        is_whole = value["log_start"] == 0 and not topic.compacted
+        is_whole = value["log_start"] == 0 and not topic.compacted and not topic.deletes
         yield Log(operation, f"{value['topic']}-{value['partition']}", batches, worked, topic.compacted, is_whole)
 
 
@@ -144,7 +144,7 @@ def in_order(facts: Facts) -> Iterator[Anomaly]:
 def sequences(facts: Facts) -> Iterator[Anomaly]:
     """Of a producer's epoch each batch goes on where the one before it ended; an older epoch never comes back, and
     a transaction is of one epoch."""
-    for log in logs(facts):
+    for log in logs(facts) if not facts.losses else ():  # what is lost may be a producer's id, too
         latest: dict[int, Batch] = {}
         open_: dict[int, Batch] = {}
         old = {batch.producer_id for batch in log.batches if batch.age > FORGOTTEN_S}
@@ -172,9 +172,7 @@ def sequences(facts: Facts) -> Iterator[Anomaly]:
             begins = before is None or batch.epoch > before.epoch
             due = 0 if before is None or begins else (before.last_sequence + 1) % SEQUENCES
             # Of one whose first batches are gone nobody knows with which it began.
-            is_unknown = (
-                batch.producer_id in old or facts.clock_jumped or (begins and (facts.losses or not log.is_whole))
-            )
+            is_unknown = batch.producer_id in old or facts.clock_jumped or (begins and not log.is_whole)
             if is_unknown or log.is_compacted or batch.sequence == due:
                 continue
             what = f"{log.where} has a batch {batch} from sequence {batch.sequence} on, and {due} was due"

@@ -4,6 +4,7 @@ age; one is written to while it is being ended, with a disk that takes its time.
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from typing import Any, Final
 
@@ -21,8 +22,13 @@ ENDED_S: Final = 10.0
 
 GROUP: Final = "forsaken-offsets"
 PENDING_S: Final = 1.5
-LARGE: Final = 300_000
+LARGE: Final = 150_000
 """More bytes than either end reads at once."""
+
+NEAR_S: Final = 0.05
+"""A round trip of who is near enough to send so much within a request's time, whatever the network's buffers are."""
+
+REQUEST_S: Final = 55.0
 
 RACES_S: Final = (0.0, 0.02, 0.1, 0.3)
 """When it is written to, after its end was asked for."""
@@ -32,9 +38,13 @@ class Ending(Probing):
     """One who has a partition of a topic of which nothing is deleted."""
 
     async def ask(self) -> None:
-        properties = self.stage.properties(self.process, 20.0)
+        properties = self.stage.properties(self.process, REQUEST_S)
         with suppress(*REFUSED):
-            async with asyncio.timeout(PATIENCE), AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
+            async with (
+                asyncio.timeout(2 * PATIENCE),
+                AsyncClient(properties) as client,
+                AsyncAdmin(properties) as admin,
+            ):
                 topics = [
                     topic
                     for topic in await admin.list_topics()
@@ -67,12 +77,13 @@ class Forsaking(Ending):
     """Leaves a transaction open: nothing of it is stable, nor do its offsets count; then its coordinator aborts it."""
 
     async def end(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata, index: int) -> None:
+        began = time.monotonic()
         owner = await Owner.begun(client, "forsaken", topic, index, TIMEOUT_MS)
         if await owner.produce() != "NONE":
             return
         await owner.commit_offset(GROUP, 0)
         await self.audit(client, admin, topic, index)
-        await self._pending(topic, index, owner.coordinator)
+        await self._pending(topic, index, owner.coordinator, began + TIMEOUT_MS / 1000)
         await asyncio.sleep(ENDED_S)
         with suppress(*REFUSED):
             found = (await admin.describe_transactions([owner.name]))[owner.name]
@@ -80,7 +91,7 @@ class Forsaking(Ending):
             await self.tell(owner.coordinator, "DescribeTransactions", about, ["CompleteAbort"], str(found.state))
         await self.audit(client, admin, topic, index)
 
-    async def _pending(self, topic: TopicMetadata, index: int, node: int) -> None:
+    async def _pending(self, topic: TopicMetadata, index: int, node: int, until: float) -> None:
         """Who reads for a group that has an offset pending waits for what becomes of it."""
         consumer = AsyncConsumer(
             self.stage.properties(f"{self.process}-consumer", 20.0),
@@ -95,6 +106,8 @@ class Forsaking(Ending):
             return
         finally:
             await consumer.close()
+        if time.monotonic() >= until:
+            return  # far from its broker, it took so long that the transaction may be over
         about = f"records of {topic.name}-{index} while an offset of {GROUP} is pending"
         await self.tell(node, "Fetch", about, [0], len(records))
 
@@ -103,12 +116,12 @@ class Racing(Ending):
     """Writes to a transaction while it is being ended: what is taken is part of it, and nothing stays open."""
 
     async def end(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata, index: int) -> None:
-        owner = await Owner.begun(client, "raced", topic, index, int(1000 * PATIENCE))
-        answers = ["NONE", "MESSAGE_TOO_LARGE", "KAFKA_STORAGE_ERROR"]
+        owner = await Owner.begun(client, "raced", topic, index, int(2000 * PATIENCE))
+        answers = ["NONE", "MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_TIMESTAMP", "KAFKA_STORAGE_ERROR"]
         leader = topic.partitions[index].leader
         about = f"a large batch of {topic.name}-{index}"
         try:
-            answer = await owner.produce(size=LARGE)
+            answer = await owner.produce(size=LARGE if self.stage.round_trip_s <= NEAR_S else 0)
         except REFUSED as error:
             answer = type(error).__name__
         await self.tell(leader, "Produce", about, answers, answer)
@@ -119,7 +132,9 @@ class Racing(Ending):
             with suppress(*REFUSED):
                 await owner.produce(first + number)
 
-        await asyncio.gather(owner.end(commit=True), *(late(*each) for each in enumerate(RACES_S)))
+        ended, *_ = await asyncio.gather(owner.end(commit=True), *(late(*each) for each in enumerate(RACES_S)))
+        if ended != "NONE":
+            return
         told = await self.audit(client, admin, topic, index)
         of = [row[7] for row in told.get("batches", ()) if row[3] == owner.producer_id]
         if of:

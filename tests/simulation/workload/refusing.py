@@ -33,7 +33,7 @@ COMMIT_BY_NAME: Final = 8
 """A version of OffsetCommit that every release has, and that names topics."""
 
 NOBODY: Final = "nobody"
-DESCRIBED_AGAIN_S: Final = 2.0
+DESCRIBED_AGAIN_S: Final = 1.0
 LONG_WAIT_MS: Final = 15_000
 SOON_S: Final = 5.0
 LATE: Final = "late"
