@@ -18,7 +18,9 @@ FAILED = 1
 """pytest's status when tests failed; whatever else ended it (2 and more) is no test's."""
 
 FEW = 10
-"""More than this many are no accident of the machine."""
+"""More tests than this are no accident of the machine, unless they share what their file sets up."""
+
+FEW_FILES = 2
 
 
 def main(arguments: list[str]) -> int:
@@ -28,8 +30,9 @@ def main(arguments: list[str]) -> int:
         if status != FAILED:
             return status
         failed = _failed(cache)
-        if not 0 < len(failed) <= FEW:
-            print(f"{len(failed)} failed: too many to run them once more", flush=True)
+        files = {test.partition("::")[0] for test in failed}
+        if not failed or (len(failed) > FEW and len(files) > FEW_FILES):
+            print(f"{len(failed)} failed, in {len(files)} files: too many to run them once more", flush=True)
             return status
         print(f"\nOnce more, alone: {len(failed)} that failed", flush=True)
         status = subprocess.call([*pytest, "-n", "0", "--last-failed", "--last-failed-no-failures", "none"])

@@ -11,9 +11,10 @@ SCRIPT = Path(__file__).parents[1] / "scripts" / "run_tests.py"
 
 def run(directory: Path, tests: str, *options: str) -> tuple[int, str]:
     (directory / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
-    (directory / "test_it.py").write_text(tests)
+    for name in ("test_it.py", "test_its_like.py", "test_more.py"):
+        (directory / name).write_text(tests)
     ran = subprocess.run(
-        [sys.executable, str(SCRIPT), "-q", "-p", "no:tagwire", *options, "test_it.py"],
+        [sys.executable, str(SCRIPT), "-q", "-p", "no:tagwire", *options],
         cwd=directory,
         capture_output=True,
         text=True,
@@ -38,7 +39,7 @@ def test_passes():
 
 
 def test_what_failed_beside_others_runs_once_more_alone_and_is_told_as_unstable(tmp_path):
-    status, said = run(tmp_path, PASSES_THE_SECOND_TIME, "-n", "2")
+    status, said = run(tmp_path, PASSES_THE_SECOND_TIME, "-n", "2", "test_it.py")
     assert status == 0, said
     assert "UNSTABLE test_it.py::test_first_fails" in said
     assert "the first time" in said
@@ -46,16 +47,37 @@ def test_what_failed_beside_others_runs_once_more_alone_and_is_told_as_unstable(
 
 
 def test_what_fails_alone_too_fails(tmp_path):
-    status, said = run(tmp_path, "def test_fails():\n    raise AssertionError('always')\n")
+    status, said = run(tmp_path, "def test_fails():\n    raise AssertionError('always')\n", "test_it.py")
     assert status == 1
     assert "UNSTABLE" not in said
 
 
 def test_a_run_in_which_many_fail_is_not_tried_again(tmp_path):
-    tests = "import pytest\n@pytest.mark.parametrize('n', range(11))\ndef test_fails(n):\n    assert False\n"
+    tests = "import pytest\n@pytest.mark.parametrize('n', range(4))\ndef test_fails(n):\n    assert False\n"
     status, said = run(tmp_path, tests)
     assert status == 1
-    assert "11 failed: too many to run them once more" in said
+    assert "12 failed, in 3 files: too many to run them once more" in said
+
+
+def test_what_shares_its_file_runs_once_more_however_many_failed(tmp_path):
+    tests = """
+from pathlib import Path
+import pytest
+
+@pytest.fixture(scope="module")
+def started():
+    been = Path("been")
+    again = been.exists()
+    been.touch()
+    assert again, "it did not start"
+
+@pytest.mark.parametrize("n", range(11))
+def test_uses_it(started, n):
+    pass
+"""
+    status, said = run(tmp_path, tests, "test_it.py")
+    assert status == 0, said
+    assert said.count("UNSTABLE") == 11
 
 
 def test_what_ended_pytest_otherwise_is_its_status(tmp_path):
