@@ -48,6 +48,12 @@ def test_every_page_and_heading_that_a_page_links_to_exists(page: Path) -> None:
     assert [link[0] for link in links if missing(link["page"] or page.name, link["anchor"])] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_links_to_other_pages_alone(page: Path) -> None:
+    """The site has no files of the source: they are named, not linked to."""
+    assert re.findall(r"\]\((\.\./[^)]*)\)", page.read_text(encoding="utf-8")) == []
+
+
 def test_nothing_is_cited_that_is_not_in_the_repository() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}: {found[0]}"
