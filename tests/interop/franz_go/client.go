@@ -369,6 +369,10 @@ func main() {
 		tokens(os.Args[2], os.Args[3], os.Args[4])
 		return
 	}
+	if len(os.Args) > 4 && os.Args[1] == "acls" {
+		acls(os.Args[2], os.Args[3], os.Args[4])
+		return
+	}
 	user, secret := os.Getenv("SASL_USER"), os.Getenv("SASL_PASSWORD")
 	secured := func(where string, encrypted bool, mechanism sasl.Mechanism) func(context.Context) error {
 		return func(ctx context.Context) error { return roundTrip(ctx, where, encrypted, mechanism) }
