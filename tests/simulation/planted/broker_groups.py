@@ -17,7 +17,7 @@ GROUPS = (
             ),
         ),
         "a member that missed a rebalance commits offsets of partitions that are others' by now",
-        ("group-offset-back", "fenced-commit"),
+        ("group-offset-back", "fenced-commit", "not-refused"),
         300,
         "",
     ),

@@ -344,7 +344,7 @@ STORAGE = (
         "duplicates-of-the-last-batch-alone",
         (Edit(f"{_PRODUCERS}.take", "sent = (*sent, added)[-WINDOW:]", "sent = (*sent, added)[-1:]"),),
         "of a producer only the last batch is known: those before it, sent again, are refused as out of order",
-        ("duplicate", "unexpected-error", "lost-write", "nonmonotonic-send"),
+        ("duplicate", "unexpected-error", "lost-write", "nonmonotonic-send", "not-refused"),
         300,
         "",
     ),

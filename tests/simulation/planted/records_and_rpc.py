@@ -67,7 +67,7 @@ RECORDS_AND_RPC = (
             ),
         ),
         "of a read that fills the whole buffer the last byte is lost",
-        ("unavailable", "unexpected-error"),
+        ("unavailable", "unexpected-error", "not-refused"),
         300,
         "",
     ),

@@ -139,6 +139,12 @@ def _a_transaction_index_forgets_what_was_open(story):
 
 
 @innocent
+def _a_snapshot_that_was_torn_without_power_is_not_taken(story):
+    story.note("broker", "power_lost", node="broker", fsync="batch")
+    story.note("broker", "files", topic="t", partition=0, faults=["t-0/0.snapshot: 0 bytes"], aborted=[])
+
+
+@innocent
 def _files_that_are_whole(story):
     log(story, batch(0, producer=8, what="t"), batch(1, what="t"), marker(2, "abort"), stable=0)
     story.note("broker", "files", topic="t", partition=0, faults=[], aborted=[[P, 1, 2, 0]])
