@@ -42,6 +42,7 @@ PARTS = {
     "embedded": ("broker-partitions", "connections", "producers"),
     "tables": ("commits-delta", "commits-iceberg", "commits-parquet"),
     "spark": ("spark-partitions",),
+    "landing": ("landed-rows",),
 }
 """{file of bench/growing: its rows}: a process imports what its row needs, and nothing else."""
 

@@ -17,16 +17,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import cramjam
 import pyarrow as pa
 from crc32c import crc32c
+from growing.brokers import running
 from rounds import alternate, arguments, sized
 
 from tagwire import messages, records
-from tagwire.broker import Broker
 from tagwire.client import Producer, Reader
 
 MIB = 1 << 20
@@ -36,6 +37,8 @@ ROUNDS = sized(7, 1)
 PIECE = 256 << 10
 SYNCS = sized(50, 3)
 SENT = sized(512 * MIB, 4 * MIB)
+SPARK_ROWS = sized(2_000_000, 20_000)
+SPARK_ROUNDS = sized(3, 1)
 TOPIC = sized(64 * MIB, MIB)
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -56,12 +59,15 @@ def seconds(work: Callable[[], object], clock: Callable[[], float] = time.thread
 
 
 def main() -> None:
-    arguments(__doc__).parse_args()
+    parser = arguments(__doc__)
+    parser.add_argument("--spark", action="store_true", help="with rows of Spark, which needs Java")
+    given = parser.parse_args()
     machine = measured_machine()
     for name, rate, unit in machine.told():
         print(f"  {name:52} {rate:12,.1f} {unit}", flush=True)
     print(f"\n  {'row':52} {'row':>12} {'limit':>12}  of it")
-    for row in [*on_records(machine), *on_messages(machine), *through_a_broker(machine)]:
+    rows = [*on_records(machine), *on_messages(machine), *through_a_broker(machine)]
+    for row in [*rows, *in_spark(machine)] if given.spark else rows:
         part = row.limit / row.took
         print(
             f"  {row.name:52} {row.took * 1e3:9.2f} ms {row.limit * 1e3:9.2f} ms   {part:4.2f}  {row.why}", flush=True
@@ -235,7 +241,7 @@ def through_a_broker(machine: Machine) -> list[Row]:
     count = max(1, TOPIC // len(data))
     size = count * len(data)
     rows = []
-    with Broker(fsync="never") as broker:
+    with running(fsync="never") as broker:
 
         def write() -> None:
             with Producer(broker.bootstrap) as producer:
@@ -261,7 +267,7 @@ def through_a_broker(machine: Machine) -> list[Row]:
         rows.append(Row("Reader as Arrow", took, limit, "through loopback once, checksummed, copied into columns"))
 
         def durable() -> None:
-            with Broker() as synced, Producer(synced.bootstrap) as producer:
+            with running() as synced, Producer(synced.bootstrap) as producer:
                 producer.send("t", b"first").result()
                 started = time.perf_counter()
                 for _ in range(SYNCS):
@@ -271,6 +277,41 @@ def through_a_broker(machine: Machine) -> list[Row]:
         taken: list[float] = []
         durable()
         rows.append(Row("a record until it is on the disk", taken[0], machine.fsync, "one fsync"))
+    return rows
+
+
+def in_spark(machine: Machine) -> list[Row]:
+    """One core's batch read: what Spark takes of batches that are in memory already, and what comes before."""
+    from spark_sources import Topic, drain, fill, read, spark_session
+
+    rows = []
+    with running(fsync="never") as broker, spark_session(1, []) as spark:
+        for name, options in {
+            "plain": {},
+            "2 headers": {"headers": 2},
+            "lz4": {"compression": "lz4"},
+            "1 KiB": {"size": 1024, "rows": SPARK_ROWS // 5},
+        }.items():
+            topic = Topic(name.replace(" ", "-"), **{"rows": SPARK_ROWS, **options})  # type: ignore[arg-type]
+            count = fill(broker.bootstrap, topic)
+            data, each = topic.batch()
+            sent = len(data) * count / each
+            shown = {"includeHeaders": str("headers" in options).lower()}
+
+            def work(source: str, topic: str = topic.name, shown: dict[str, str] = shown, **more: str) -> None:
+                drain(read(spark, source, broker.bootstrap, topic, **shown, **more))
+
+            contenders = {
+                "ceiling": lambda work=work, count=count: work("ceiling", rows=str(count)),
+                "tagwire": lambda work=work: work("tagwire"),
+            }
+            ceiling, ours = (timing.median for timing in alternate(contenders, rounds=SPARK_ROUNDS))
+            limit = ceiling + sent / machine.loopback + sent / machine.checksum
+            why = f"Spark's part of batches in memory ({ceiling * 1e3:,.0f} ms), loopback, checksums"
+            if "compression" in options:
+                plain = len(replace(topic, compression="none").batch()[0]) * count / each
+                limit, why = limit + plain / machine.lz4, why + ", lz4"
+            rows.append(Row(f"Spark read, {name}, {count:,} rows", ours, limit, why))
     return rows
 
 

@@ -58,9 +58,9 @@ def read(size: int, folder: Path, lines: Lines) -> None:
         for source in ("tagwire", "kafka") if jars else ("tagwire",):
             name = {"kafka": "connector"}.get(source, source)
             spark.range(10).count()
-            with _line(lines, f"{name}: a batch read", java, size) as line:
+            with JavaLine(lines, f"{name}: a batch read", java, size) as line:
                 drain(spark.read.format(source).options(**options).load())
-            with _line(lines, f"{name}: AvailableNow", java, size) as line:
+            with JavaLine(lines, f"{name}: AvailableNow", java, size) as line:
                 progress = _streamed(spark, source, options, folder / source)
             line.notes |= {f"ms of {part}": took for part, took in progress["durationMs"].items()}
             checkpoint = (folder / source / "offsets" / "0").stat().st_size
@@ -68,7 +68,7 @@ def read(size: int, folder: Path, lines: Lines) -> None:
             assert progress["numInputRows"] == size * ROWS_EACH, progress
 
 
-class _line:  # noqa: N801
+class JavaLine:
     """A line about Java and the workers of Python together: their processor time, and the most that both have."""
 
     def __init__(self, lines: Lines, name: str, java: int, tasks: int) -> None:

@@ -242,6 +242,9 @@ def _timed(option: str, given: object) -> int | AtTimestamp | None:
 def _topic_or_partition(option: str, given: object, shape: str) -> str | TopicPartition:
     if isinstance(given, str):
         return given
+    # One that is made already is taken as it is: there may be a hundred thousand of them.
+    if type(given) is TopicPartition and type(given.topic) is str and type(given.partition) is int:
+        return given
     if _is_pair(given):
         return topic_partition(option, given)
     raise wrong(f"one of {option}", shown(given), shape)
