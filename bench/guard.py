@@ -39,7 +39,7 @@ from tagwire import records  # noqa: E402
 
 KEPT = HERE / "guard.json"
 SECONDS = sized(120.0, 0.0)
-LEAST_ROUNDS = sized(5, 1)
+LEAST_ROUNDS = sized(4, 1)
 MOST_ROUNDS = 40
 FALLEN = 0.9
 TURN = sized(0.04, 0.0)  # seconds that a turn of processor work takes at least
@@ -133,7 +133,7 @@ def of_records() -> Iterator[Row]:
 
 
 def of_client(stack: ExitStack) -> Iterator[Row]:
-    client.RECORDS = sized(200_000, 1_000)
+    client.RECORDS = sized(50_000, 1_000)
     bootstrap = stack.enter_context(client.broker())
     client.write_topic(bootstrap, "guard", 2)
 

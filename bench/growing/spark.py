@@ -18,6 +18,7 @@ from tagwire.client import Admin, NewTopic, Producer
 
 ROWS_EACH = 10
 CORES = 2
+BESIDE = 100  # partitions up to which the connector is beside it, which takes a third of a second for a task
 
 
 def _fill(broker: BrokerProcess, partitions: int) -> None:
@@ -55,7 +56,7 @@ def read(size: int, folder: Path, lines: Lines) -> None:
         java: int = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
         options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribePattern": "t.*"}
         options |= {"startingOffsets": "earliest"}
-        for source in ("tagwire", "kafka") if jars else ("tagwire",):
+        for source in ("tagwire", "kafka") if jars and size <= BESIDE else ("tagwire",):
             name = {"kafka": "connector"}.get(source, source)
             spark.range(10).count()
             with JavaLine(lines, f"{name}: a batch read", java, size) as line:
