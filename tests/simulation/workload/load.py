@@ -49,7 +49,8 @@ KILLED = {"at": 0.0, "kind": "broker_kill", "seconds": 1.0}
 COORDINATORS = ("__consumer_offsets", "__transaction_state")
 
 BEGUN_S = 1.0
-"""By then whoever is to wait does."""
+BEGUN_ROUND_TRIPS = 20
+"""By then, and after so many round trips, whoever is to wait does."""
 
 
 class Running(Protocol):
@@ -114,7 +115,7 @@ def run(plan: Spec, host: Host, history: History) -> None:
         actor = kind(stage, {"name": name, "groups": groups, **spec})
         _ended(host.start(name, actor.main), name, history, 10 * PATIENCE)
 
-    done("refused", Refusing)
+    done("refused", Refusing, describes=True)
     stage.phase = Phase.OVER
     for spec in plan["actors"]:
         _ended(running[spec["name"]], spec["name"], history, KINDS[spec["kind"]].patience)
@@ -164,7 +165,7 @@ def _move(host: Host, stage: Stage, groups: list[str], start: Callable[[str], No
     topic = random.choice(sorted(stage.topics))
     place = {"topic": topic, "partition": random.randrange(stage.topics[topic]["partitions"])}
     waiting = host.start("waiting", Waiting(stage, {"name": "waiting", **place}).main)
-    time.sleep(BEGUN_S)
+    time.sleep(BEGUN_S + BEGUN_ROUND_TRIPS * host.round_trip_s)
     # To two nodes, one after the other: one of them does not lead it yet.
     steps = [{"at": 0.1 * node, "kind": "move_leader", "node": node, **place} for node in (1, 2)]
     steps += [{"at": 0.5, "kind": "move_coordinator", "node": random.randint(1, 3), "group": group} for group in groups]
