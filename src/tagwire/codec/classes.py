@@ -98,6 +98,14 @@ class MessageObject(Structure):
         """
         return message_writing.encode(program_of(type(self), version), self)  # type: ignore[no-any-return]
 
+    def encode_pieces(self, version: int) -> list[bytes | memoryview]:
+        """The message's bytes at `version` as buffers that follow one another, for a vectored write.
+
+        Long `bytes` and views of them are handed on as they are, whatever else the message holds is copied. Raises as
+        `encode`.
+        """
+        return message_writing.encode_pieces(program_of(type(self), version), self)  # type: ignore[no-any-return]
+
     @classmethod
     def decode(cls, data: Buffer, version: int, *, lenient: bool = False) -> Self:
         """The message that `data` holds, all of it.

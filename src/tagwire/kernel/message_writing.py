@@ -42,6 +42,9 @@ MAX_INT64 = cython.declare(cython.longlong, 9223372036854775807)
 MAX_OPTIONAL_TAG = 0xFFFF
 MAX_TAG = 0xFFFFFFFF
 
+LEAST_PIECE = cython.declare(cython.Py_ssize_t, 16384)
+"""Bytes below which a copy costs less than one more buffer to send."""
+
 _UUID_CLASS = uuid.UUID
 _PACK_FLOAT = struct.Struct(">d").pack
 if cython.compiled:
@@ -59,12 +62,27 @@ def encode(program: Program, message):
     return encoder.run(message)
 
 
+def encode_pieces(program: Program, message):
+    """The bytes of `message` as a list of buffers, one after another: long bytes and records are the objects that the
+    message holds, not copies. What could change is copied. Raises as `encode`."""
+    encoder: Encoder = Encoder(program)
+    encoder.apart = []
+    return encoder.run(message)
+
+
 @cython.final
 @cython.cclass
 class Encoder:
-    """One encoding: the bytes so far, and the path to where it is."""
+    """One encoding: the bytes so far, and the path to where it is.
+
+    Attributes:
+        apart: what stands between those bytes without being copied, each with its position; None to copy everything.
+        measured: how many of the enclosing fields have a length before them that is found by the bytes that follow.
+    """
 
     program: Program
+    apart: list
+    measured: cython.int
     out: bytearray
     at: cython.Py_ssize_t
     capacity: cython.Py_ssize_t
@@ -77,6 +95,8 @@ class Encoder:
         self.program = program
         self.at = 0
         self.depth = -1
+        self.apart = None
+        self.measured = 0
         if cython.compiled:
             self.memory = cython.NULL
             self.capacity = 0
@@ -99,9 +119,25 @@ class Encoder:
             raise self.failure("is not set") from None
         except UnicodeEncodeError as error:
             raise self.failure(f"cannot be UTF-8: {error.reason} at character {error.start}") from None
+        if self.apart is None:
+            return self.written(0, self.at)
+        pieces: list = []
+        start: cython.Py_ssize_t = 0
+        end: cython.Py_ssize_t
+        for end, data in self.apart:
+            pieces.append(self.written(start, end))
+            pieces.append(data)
+            start = end
+        if start < self.at or not pieces:
+            pieces.append(self.written(start, self.at))
+        return pieces
+
+    @cython.cfunc
+    def written(self, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> bytes:
+        """The bytes between two positions."""
         if cython.compiled:
-            return PyBytes_FromStringAndSize(self.memory, self.at)
-        return bytes(self.out)
+            return PyBytes_FromStringAndSize(self.memory + start, end - start)
+        return bytes(self.out[start:end])
 
     @cython.cfunc
     def described(self) -> object:
@@ -350,7 +386,9 @@ class Encoder:
             self.indices[depth] = -1
             start = self.at
             self.put_integer(0, 1)
+            self.measured += 1
             self.value(row, value)
+            self.measured -= 1
             self.insert_length(start, self.at - start - 1, self.at - start - 1)
         self.rows[depth] = -1
         return 0
@@ -388,7 +426,9 @@ class Encoder:
             if row < 0:
                 self.put_bytes(value)
             else:
+                self.measured += 1
                 self.value(row, value)
+                self.measured -= 1
             size = self.at - start - 3
             if size == 0:
                 raise self.failure(f"tag {tag} holds no bytes: its length would end the optional-buffer")
@@ -597,6 +637,13 @@ class Encoder:
     def data_bytes(self, flags: cython.int, value: object) -> cython.int:
         if value is None:
             return self.put_null(flags, 4)
+        size: cython.Py_ssize_t
+        if self.apart is not None and self.measured == 0:
+            size = _stays(value)
+            if LEAST_PIECE <= size <= MAX_INT32:
+                self.put_length(size, flags, 4)
+                self.apart.append((self.at, value))
+                return 0
         data: bytes = value if type(value) is bytes else self.copied(value)
         if len(data) > MAX_INT32:
             raise self.failure(f"{len(data)} bytes: the limit is {MAX_INT32}")
@@ -611,6 +658,21 @@ class Encoder:
             return bytes(value)
         except ValueError as error:  # a memoryview that was released
             raise self.failure(f"cannot be read: {error}") from None
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def _stays(value: object) -> cython.Py_ssize_t:
+    """The size of bytes that nobody can change; 0 for all else."""
+    if type(value) is bytes:
+        return len(value)
+    if type(value) is not memoryview:
+        return 0
+    try:
+        is_plain = value.readonly and value.c_contiguous and value.ndim == 1 and value.itemsize == 1
+        return len(value) if is_plain else 0
+    except ValueError:  # it was released
+        return 0
 
 
 def _tag_of(entry):

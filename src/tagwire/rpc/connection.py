@@ -286,15 +286,23 @@ class Connection:
             EncodeError, UnsupportedVersionError: the message cannot be written.
             LocalProtocolError: `request` is not the oldest one without a response.
         """
+        return b"".join(self.send_response_pieces(request, message))
+
+    def send_response_pieces(
+        self, request: Request | UnsupportedApiVersions, message: MessageObject | None
+    ) -> list[bytes | memoryview]:
+        """As `send_response`, in buffers that follow one another: records are not copied (see
+        `MessageObject.encode_pieces`). None of them for no response."""
         self._check_oldest(request)
         if message is None:
             self._unserved.popleft()
-            return b""
+            return []
         version = 0 if isinstance(request, UnsupportedApiVersions) else request.version
-        body = message.encode(version)
+        first, *others = message.encode_pieces(version)
         header = encode_response_header(request.api_key, version, request.correlation_id, self._apis)
         self._unserved.popleft()
-        return b"".join((size_prefix(len(header) + len(body)), header, body))
+        size = len(header) + len(first) + sum(map(len, others))
+        return [b"".join((size_prefix(size), header, first)), *others]
 
     def send_unsupported(self, request: AnyRequest) -> bytes:
         """The frame that says "request not supported by server": the correlation id alone (KIP-35, its sub-proposal).

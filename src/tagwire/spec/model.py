@@ -48,6 +48,7 @@ RESERVED_ATTRIBUTES: Final = frozenset(
         "unknown_tags",
         "encode",
         "encode_many",
+        "encode_pieces",
         "decode",
         "decode_prefix",
         "decode_many",

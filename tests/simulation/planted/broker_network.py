@@ -48,7 +48,7 @@ NETWORK = (
                 "if not self._unserved:",
             ),
             Edit(
-                "tagwire.rpc.connection:Connection.send_response",
+                "tagwire.rpc.connection:Connection.send_response_pieces",
                 "encode_response_header(request.api_key, version, request.correlation_id, self._apis)",
                 "encode_response_header(request.api_key, version, self._unserved[0].correlation_id, self._apis)",
             ),

@@ -13,6 +13,7 @@ import logging
 import socket
 import time
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from struct import pack
@@ -30,6 +31,7 @@ from tagwire.broker.telemetry.requests import LoggedRequest
 from tagwire.errors import AuthenticationError, DecodeError, TagwireError
 from tagwire.rpc import CLOSED, OAUTHBEARER, AnyRequest, Connection, Gate, Limits, Request, Signal, UnservedRequest
 from tagwire.rpc.addresses import Address
+from tagwire.rpc.frames import SIZE_BYTES
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -349,23 +351,29 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _send(self, begun: _Begun) -> None:
         request, response = begun.request, begun.task.result()
         if isinstance(request, UnservedRequest):
-            data = self._rpc.send_unsupported(request)
+            pieces: list[bytes | memoryview] = [self._rpc.send_unsupported(request)]
         else:
-            data = self._rpc.send_response(cast(Request, request), response)
+            pieces = self._rpc.send_response_pieces(cast(Request, request), response)
         self._last_active = time.monotonic()
-        self._broker.hooks.requests.responded(begun.logged, max(len(data) - 4, 0))
+        self._broker.hooks.requests.responded(begun.logged, max(sum(map(len, pieces)) - SIZE_BYTES, 0))
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("%s: responded to %s", self.session.address, request, extra={"fields": begun.logged.fields()})
         if self._gate is not None:
             self._heed(self._gate)
         if self.session.muted_ms:
             self._mute()
-        if data:
-            self._write(data)
+        self._write(pieces)
 
-    def _write(self, data: bytes | bytearray | memoryview) -> None:
+    def _write(self, pieces: Sequence[bytes | memoryview]) -> None:
         try:
-            self._transport.write(data)
+            if self._listener.tls is not None:
+                # At once: between two pieces TLS may find that the client reads again, and then it could be closed.
+                self._transport.writelines(pieces)
+                return
+            # One by one: `writelines` would join them, or in some releases of asyncio never say that a client is slow.
+            for piece in pieces:
+                if not self._transport.is_closing():
+                    self._transport.write(piece)
         except RuntimeError as error:  # uvloop, where the connection was reset and nobody has been told of it yet
             raise HangUp("the connection was reset") from error
 

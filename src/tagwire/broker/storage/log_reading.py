@@ -76,7 +76,7 @@ class LogView:
             data = segment.read(offset, max_bytes, self._limit(segment), whole_first=whole_first)
             if data is not None:
                 hidden = committed and self.stable < end.offset
-                return ending_before(data, self.stable, self.dialect) if hidden else data
+                return _kept(ending_before(data, self.stable, self.dialect) if hidden else data)
         return EMPTY
 
     def aborted(self, offset: int, data: memoryview) -> list[AbortedTransaction]:
@@ -108,6 +108,12 @@ class LogView:
 
     def _limit(self, segment: LogSegment) -> int:
         return self.end.position if segment.base_offset == self.end.segment else segment.size
+
+
+def _kept(data: memoryview) -> memoryview:
+    """What of `data` may wait for a slow reader: it holds all the bytes that were read, which are to be no more than
+    twice those that are counted."""
+    return data if 2 * len(data) >= memoryview(data.obj).nbytes else memoryview(bytes(data))
 
 
 @dataclass(frozen=True, slots=True)
