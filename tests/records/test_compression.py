@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import tracemalloc
 import zlib
+from collections.abc import Callable
+from typing import Any
 
 import cramjam
 import pytest
@@ -89,6 +92,21 @@ def test_in_messages_of_magic_0_lz4_has_the_header_checksum_of_a_mistake() -> No
         frame[6] = checksum
         assert records.decompress("lz4", frame, len(TEXT), magic=0) == TEXT
     assert records.decompress("lz4", records.compress("lz4", TEXT), len(TEXT), magic=0) == TEXT
+
+
+@pytest.mark.parametrize("size", [0, 1, 12, 13, 65_535, 65_536, 65_537, 200_000])
+@pytest.mark.parametrize("wrap", [bytes, bytearray, memoryview])
+def test_lz4_is_written_in_independent_blocks_of_64_kib_and_what_does_not_shrink_is_stored(
+    size: int, wrap: Callable[[bytes], Any]
+) -> None:
+    blocks = -(-size // 65_536)
+    for content in (bytes(size), random.Random(size).randbytes(size)):
+        frame = records.compress("lz4", wrap(content))
+        assert frame[:7] == bytes.fromhex("04224d18 604082")
+        assert frame[-4:] == bytes(4)
+        assert len(frame) <= 7 + 4 * blocks + size + 4
+        assert bytes(cramjam.lz4.decompress(frame)) == content
+        assert records.decompress("lz4", frame, size) == content
 
 
 def test_snappy_is_written_in_xerial_blocks_of_32_kib() -> None:

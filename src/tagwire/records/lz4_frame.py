@@ -11,6 +11,8 @@ Source: docs/record-formats.md#codecs.
 
 from __future__ import annotations
 
+from typing import Final
+
 import cramjam
 import xxhash
 
@@ -20,19 +22,55 @@ from tagwire.kernel.raw_bytes import uncleared
 MAGIC = b"\x04\x22\x4d\x18"
 _PLAIN_HEADER = 6
 """Bytes of a frame's magic and descriptor without content size, before the checksum."""
+_HEADER = MAGIC + bytes.fromhex("60 40 82")
+"""Of a frame of independent blocks of at most 64 KiB, without checksums but its own."""
+_HEADER_BYTES: Final = 7
+_SIZE_BYTES: Final = 4
+"""Before each block; without one behind it, the end of the frame."""
+_BLOCK: Final = 1 << 16
+_BLOCK_ROOM: Final = _BLOCK + _BLOCK // 255 + 16
+"""What a block may take while it is made, if nothing in it comes twice. Source: LZ4_compressBound."""
+_IS_STORED: Final = 1 << 31
+_FASTEST: Final = 2
+"""The highest level of the fast compressor."""
 _BLOCK_SIZES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
 
 
 def compress(data: bytes | bytearray | memoryview, level: int | None, *, magic: int) -> bytes:
     """One frame of independent blocks. Levels 0-2 are the fast compressor (the default), 3-12 the slow ones."""
-    compressor = cramjam.lz4.Compressor(level=level or 0, content_checksum=False, block_linked=False)
-    compressor.compress(bytes(data))
-    frame = bytes(compressor.finish())
+    if not level or level <= _FASTEST:
+        frame = _fast_frame(memoryview(data).cast("B"))
+    else:
+        compressor = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
+        compressor.compress(bytes(data))
+        frame = bytes(compressor.finish())
     if magic:
         return frame
     return b"".join(
         (frame[:_PLAIN_HEADER], bytes((_header_checksum(frame[:_PLAIN_HEADER]),)), frame[_PLAIN_HEADER + 1 :])
     )
+
+
+def _fast_frame(data: memoryview) -> bytes:
+    """What Kafka's own writer makes, without a checksum of each block. Put together here: cramjam's writer of frames
+    copies, and makes those checksums."""
+    blocks = -(-len(data) // _BLOCK)
+    out = uncleared(_HEADER_BYTES + blocks * (_SIZE_BYTES + _BLOCK_ROOM) + _SIZE_BYTES)
+    with memoryview(out) as frame:
+        frame[:_HEADER_BYTES] = _HEADER
+        at = _HEADER_BYTES
+        for start in range(0, len(data), _BLOCK):
+            block = data[start : start + _BLOCK]
+            begin = at + _SIZE_BYTES
+            size = cramjam.lz4.compress_block_into(block, frame[begin : begin + _BLOCK_ROOM], store_size=False)
+            stored = 0
+            if size >= len(block):
+                size, stored = len(block), _IS_STORED
+                frame[begin : begin + size] = block
+            frame[at:begin] = (size | stored).to_bytes(_SIZE_BYTES, "little")
+            at = begin + size
+        frame[at : at + _SIZE_BYTES] = bytes(_SIZE_BYTES)
+        return bytes(frame[: at + _SIZE_BYTES])
 
 
 def decompress(data: memoryview, limit: int, *, magic: int) -> bytearray:
