@@ -12,3 +12,9 @@ cdef extern from "Python.h":
     char *bytes_memory "PyBytes_AS_STRING"(PyObject *data) noexcept
     int cut_bytes "_PyBytes_Resize"(PyObject **data, Py_ssize_t size) except -1
     void release "Py_XDECREF"(PyObject *data)
+
+# Text that is ASCII, where it stands: no bytes are made of a header's key.
+
+    bint is_ascii "PyUnicode_IS_COMPACT_ASCII"(object text) noexcept
+    Py_ssize_t ascii_length "PyUnicode_GET_LENGTH"(object text) noexcept
+    void *ascii_data "PyUnicode_DATA"(object text) noexcept

@@ -16,6 +16,7 @@ from tagwire.errors import EncodeError
 from tagwire.kernel.record_objects import MalformedKey
 
 if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
     from cython.cimports.cpython.object import PyObject
     from cython.cimports.libc.string import memcpy, memmove
 
@@ -23,8 +24,15 @@ from tagwire.kernel.raw_bytes import uncleared
 
 COMPILED: bool = cython.compiled
 
-RECORD_OVERHEAD = 36
-"""Most bytes a record takes beyond its key, value and headers: five 5-byte varints, a 10-byte one, attributes."""
+LENGTH_GROWTH = 4
+"""By how much the length of a record may be longer than that of the record before it."""
+
+RECORD_OVERHEAD = 36 + LENGTH_GROWTH
+"""Most bytes a record takes beyond its key, value and headers: five 5-byte varints, a 10-byte one, attributes; and for
+how much it may have to move for its length."""
+
+TYPICAL_RECORD = 128
+"""Bytes that are taken for each record at first."""
 
 HEADER_OVERHEAD = 10
 """Most bytes a header takes beyond its key and value: two 5-byte varints."""
@@ -119,15 +127,6 @@ def _put_bytes(out: cython.p_uchar, at: cython.Py_ssize_t, data: object) -> cyth
     return at + size
 
 
-@cython.cfunc
-@cython.inline
-def _bytes_size(data: object) -> cython.Py_ssize_t:
-    if data is None:
-        return 1
-    size: cython.Py_ssize_t = len(cython.cast(bytes, data))
-    return _size(size) + size
-
-
 def as_bytes(data: object, what: str) -> bytes:
     """The bytes of anything bytes-like. Raises EncodeError naming `what` it is."""
     try:
@@ -186,41 +185,32 @@ def encode(
     base: cython.longlong = 0
     greatest: cython.longlong = 0
     fits: cython.bint
-    room: cython.Py_ssize_t = 0
-    # key, value, header key, header value, header key, ... of every record, as bytes or None
-    parts: list = []
-    # timestamp and number of headers of every record
-    shapes: list = []
-    before: cython.Py_ssize_t
+    room: cython.Py_ssize_t = SLACK + len(records) * TYPICAL_RECORD
+    out: bytearray = uncleared(room)
+    memory: cython.p_uchar = _memory(out)
+    at: cython.Py_ssize_t = 0
+    body: cython.Py_ssize_t
+    width: cython.Py_ssize_t = 1
+    needed: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    delta: cython.longlong
     for index, record in enumerate(records):
         key = record.key
         value = record.value
+        needed = RECORD_OVERHEAD
         if key is not None:
             if type(key) is not bytes:
                 key = as_bytes(key, f"record {index}: key")
-            room += len(cython.cast(bytes, key))
+            needed += len(cython.cast(bytes, key))
         if value is not None:
             if type(value) is not bytes:
                 value = as_bytes(value, f"record {index}: value")
-            room += len(cython.cast(bytes, value))
-        parts.append(key)
-        parts.append(value)
-        before = len(parts)
+            needed += len(cython.cast(bytes, value))
         headers = () if bare else record.headers
-        if type(headers) is not tuple and type(headers) is not list:
+        if type(headers) is list:  # whoever makes bytes of a value could change its length
+            headers = tuple(cython.cast(list, headers))
+        elif type(headers) is not tuple:
             headers = as_headers(headers, f"record {index}")
-        for pair in headers:
-            if type(pair) is not tuple or len(cython.cast(tuple, pair)) != 2:
-                pair = as_pair(pair, f"record {index}: ")
-            name, data = cython.cast(tuple, pair)
-            name = _as_key(name, index)
-            if data is not None:
-                if type(data) is not bytes:
-                    data = as_bytes(data, f"record {index}: header value")
-                room += len(cython.cast(bytes, data))
-            room += len(cython.cast(bytes, name)) + HEADER_OVERHEAD
-            parts.append(name)
-            parts.append(data)
         stamp = record.timestamp
         try:
             timestamp = stamp if type(stamp) is int else operator.index(stamp)
@@ -234,53 +224,69 @@ def encode(
             base = timestamp if base_timestamp is None else base_timestamp
             greatest = timestamp
         greatest = max(greatest, timestamp)
-        shapes.append(timestamp)
-        shapes.append((len(parts) - before) // 2)
-        room += RECORD_OVERHEAD
-    out = uncleared(room)
-    size = _fill(out, parts, shapes, base, deltas)
-    del out[size:]
+        if room - at < needed:
+            room = _grow(out, at + needed)
+            memory = _memory(out)
+        # the length comes first, but is known last: leave it the room that the record before needed
+        body = at + width
+        memory[body] = 0
+        at = _put(memory, body + 1, _elapsed(base, timestamp))
+        delta = index
+        if deltas is not None:
+            delta = deltas[index]
+        at = _put(memory, at, delta)
+        at = _put_bytes(memory, at, key)
+        at = _put_bytes(memory, at, value)
+        at = _put(memory, at, len(cython.cast(tuple, headers)))
+        for pair in cython.cast(tuple, headers):
+            if type(pair) is not tuple or len(cython.cast(tuple, pair)) != 2:
+                pair = as_pair(pair, f"record {index}: ")
+            name, data = cython.cast(tuple, pair)
+            if cython.compiled and type(name) is str and is_ascii(name):
+                size = ascii_length(name)
+            else:
+                name = _as_key(name, index)
+                size = len(cython.cast(bytes, name))
+            needed = size + HEADER_OVERHEAD + LENGTH_GROWTH
+            if data is not None:
+                if type(data) is not bytes:
+                    data = as_bytes(data, f"record {index}: header value")
+                needed += len(cython.cast(bytes, data))
+            if room - at < needed:
+                room = _grow(out, at + needed)
+                memory = _memory(out)
+            if cython.compiled and type(name) is str:
+                at = _put(memory, at, size)
+                memcpy(memory + at, ascii_data(name), size)
+                at += size
+            else:
+                at = _put_bytes(memory, at, name)
+            at = _put_bytes(memory, at, data)
+        body, at, width = _framed(memory, body, at, width)
+        _put(memory, body - width, at - body)
+    del out[at:]
     return out, base, greatest
 
 
 @cython.cfunc
-def _fill(
-    payload: cython.uchar[::1], parts: list, shapes: list, base: cython.longlong, deltas: list | None
-) -> cython.Py_ssize_t:
-    out: cython.p_uchar
+def _memory(out: bytearray) -> cython.p_uchar:
+    """Where the bytes are, until the bytearray grows."""
     if cython.compiled:
-        out = cython.address(payload[0])
+        return cython.cast(cython.p_uchar, PyByteArray_AS_STRING(out))
     else:
-        out = payload
-    at: cython.Py_ssize_t = 0
-    part: cython.Py_ssize_t = 0
-    index: cython.Py_ssize_t
-    delta: cython.longlong
-    size: cython.Py_ssize_t
-    header: cython.Py_ssize_t
-    elapsed: cython.longlong
-    time: cython.longlong
-    headers: cython.Py_ssize_t
-    for index in range(len(shapes) // 2):
-        time = shapes[2 * index]
-        headers = shapes[2 * index + 1]
-        elapsed = _elapsed(base, time)
-        delta = index if deltas is None else deltas[index]
-        size = 1 + _size(elapsed) + _size(delta) + _size(headers)
-        for header in range(part, part + 2 + 2 * headers):
-            size += _bytes_size(parts[header])
-        at = _put(out, at, size)
-        out[at] = 0
-        at = _put(out, at + 1, elapsed)
-        at = _put(out, at, delta)
-        at = _put_bytes(out, at, parts[part])
-        at = _put_bytes(out, at, parts[part + 1])
-        at = _put(out, at, headers)
-        part += 2
-        for header in range(part, part + 2 * headers):
-            at = _put_bytes(out, at, parts[header])
-        part += 2 * headers
-    return at
+        return out
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def _grow(out: bytearray, least: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Makes `out` twice as long, or `least` bytes; its length now."""
+    size: cython.Py_ssize_t = max(2 * len(out), least)
+    if cython.compiled:
+        PyByteArray_Resize(out, size)
+    else:
+        out.extend(bytes(size - len(out)))
+    return size
 
 
 @cython.cclass
