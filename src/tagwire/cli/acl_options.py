@@ -71,7 +71,11 @@ DenyPrincipals = Annotated[
 ]
 AllowHosts = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", metavar="ADDRESS", help="From where they may; without it wherever they are."),
+    typer.Option(
+        "--allow-host",
+        metavar="ADDRESS",
+        help="From where they may, or, from Kafka 4.4 on, in which network; without it wherever they are.",
+    ),
 ]
 DenyHosts = Annotated[
     list[str] | None,

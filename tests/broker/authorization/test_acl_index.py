@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address, ip_network
 from random import Random
 
 import pytest
@@ -84,6 +85,34 @@ def test_hosts_are_compared_as_they_are_written():
     assert decide(made, "t", host="10.0.0.2") is Verdict.DENIED
 
 
+@pytest.mark.parametrize(
+    ("network", "inside", "outside"),
+    [
+        ("10.1.0.0/16", ["10.1.0.0", "10.1.255.255"], ["10.2.0.0", "11.1.0.0", "0:0:0:0:0:0:a01:0"]),
+        ("10.1.2.3/16", ["10.1.9.9"], ["10.2.2.3"]),
+        ("10.1.2.3/32", ["10.1.2.3"], ["10.1.2.4"]),
+        ("0.0.0.0/0", ["10.1.2.3"], ["0:0:0:0:0:0:0:1", "somewhere"]),
+        (
+            "2001:db8::/32",
+            ["2001:db8:0:0:0:0:0:1", "2001:db8:0:0:0:0:0:1%eth0"],
+            ["2001:db9:0:0:0:0:0:1", "32.1.13.184"],
+        ),
+    ],
+)
+def test_a_host_that_is_a_network_is_every_address_in_it(network, inside, outside):
+    made = index(acl("t", host=network), acl("u"), acl("u", READ, DENY, host=network))
+    for host in inside:
+        assert decide(made, "t", host=host) is Verdict.ALLOWED
+        assert decide(made, "u", host=host) is Verdict.DENIED
+    for host in outside:
+        assert decide(made, "t", host=host) is Verdict.DENIED
+        assert decide(made, "u", host=host) is Verdict.ALLOWED
+    made.remove(acl("t", host=network))
+    made.remove(acl("u", READ, DENY, host=network))
+    assert decide(made, "t", host=inside[0]) is Verdict.NOTHING
+    assert decide(made, "u", host=inside[0]) is Verdict.ALLOWED
+
+
 def test_what_is_taken_out_says_nothing_any_more():
     made = index(acl("t"), acl("t", READ, DENY), acl("t", pattern=PREFIXED))
     made.remove(acl("t", READ, DENY))
@@ -95,6 +124,13 @@ def test_what_is_taken_out_says_nothing_any_more():
     assert len(made) == 0
 
 
+def is_meant(written, host):
+    """Kafka's StandardAuthorizerData, with networks."""
+    if "/" in written and host[0].isdigit():
+        return ip_address(host) in ip_network(written, strict=False)
+    return written in (host, "*")
+
+
 def slowly(acls, principal, host, operation, kind, name):
     """The rules of KIP-11 and KIP-290, one ACL after another."""
     implies = {DESCRIBE: {READ, WRITE, Operation.DELETE, Operation.ALTER}}
@@ -103,7 +139,7 @@ def slowly(acls, principal, host, operation, kind, name):
         for one in acls
         if one.kind is kind and (name.startswith(one.name) if one.pattern is PREFIXED else one.name in (name, "*"))
     ]
-    mine = [one for one in about if one.principal in (principal, "User:*") and one.host in (host, "*")]
+    mine = [one for one in about if one.principal in (principal, "User:*") and is_meant(one.host, host)]
     if any(one.permission is DENY and one.operation in (operation, ALL) for one in mine):
         return Verdict.DENIED
     wanted = {operation, ALL} | implies.get(operation, set())
@@ -119,7 +155,7 @@ def slowly_any(acls, principal, host, operation, kind):
         for one in acls
         if one.kind is kind
         and one.principal in (principal, "User:*")
-        and one.host in (host, "*")
+        and is_meant(one.host, host)
         and one.operation in (operation, ALL)
     ]
     denied = {(one.pattern, one.name) for one in mine if one.permission is DENY}
@@ -136,13 +172,16 @@ def slowly_any(acls, principal, host, operation, kind):
     return Verdict.DENIED
 
 
+HOSTS = ("*", "h", "10.1.2.3", "10.0.0.0/8", "10.1.0.0/16", "10.1.2.3/16", "0.0.0.0/0", "2001:db8::/32", "::/0")
+
+
 def random_acl(random):
     return Acl(
         random.choice([TOPIC, GROUP]),
         random.choice(["*", "a", "ab", "abc", "b", "ba"]),
         random.choice([LITERAL, PREFIXED]),
         random.choice(["User:a", "User:b", "User:*"]),
-        random.choice(["*", "h"]),
+        random.choice(HOSTS),
         random.choice([ALL, READ, WRITE, DESCRIBE]),
         random.choice([ALLOW, ALLOW, DENY]),
     )
@@ -162,7 +201,7 @@ def test_every_decision_is_that_of_the_rules_read_out(seed):
             held.discard(one)
         asked = (
             random.choice(["User:a", "User:b", "User:c"]),
-            random.choice(["h", "i"]),
+            random.choice(["h", "i", "10.1.2.3", "10.9.9.9", "2001:db8:0:0:0:0:0:1"]),
             random.choice([READ, WRITE, DESCRIBE]),
             random.choice([TOPIC, GROUP]),
         )

@@ -86,6 +86,10 @@ def test_an_acl_that_cannot_be_is_refused_and_the_others_are_created(admin):
         creation(""),
         creation("t", principal="alice"),
         creation("t", host=""),
+        *(
+            creation("t", host=host)
+            for host in ("10.0.0.0/33", "10.0.0/8", "::/129", "10.0.0.0/", "here/8", "10.0.0.0/255.0.0.0")
+        ),
         creation("t", pattern=MATCH),
         creation("t", pattern=1),
         creation("t", operation=1),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Final
 
@@ -17,6 +17,7 @@ from tagwire.broker.authorization.acls import (
     Permission,
     ResourceType,
 )
+from tagwire.broker.authorization.host_networks import HostNetworks
 
 _IMPLIED_BY: Final = {
     Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
@@ -61,14 +62,15 @@ class _Pattern:
         else:
             self.grants.pop(who, None)
 
-    def of(self, principal: str, host: str) -> tuple[int, int]:
-        """The operations denied and allowed to a principal at a host, by name or as one of all."""
+    def of(self, principal: str, hosts: Iterable[str]) -> tuple[int, int]:
+        """The operations denied and allowed to a principal, by name or as one of all, at hosts as ACLs write them."""
         denied = allowed = 0
-        for who in ((principal, host), (principal, WILDCARD), (ANYBODY, host), (ANYBODY, WILDCARD)):
-            bits = self.grants.get(who)
-            if bits is not None:
-                denied |= bits[0]
-                allowed |= bits[1]
+        for host in hosts:
+            for who in ((principal, host), (ANYBODY, host)):
+                bits = self.grants.get(who)
+                if bits is not None:
+                    denied |= bits[0]
+                    allowed |= bits[1]
         return denied, allowed
 
 
@@ -104,10 +106,11 @@ class _Patterns:
 
 
 class AclIndex:
-    """ACLs, none of them twice. How long a decision takes grows with the lengths of the prefixes that there are, and
-    not with how many ACLs there are."""
+    """ACLs, none of them twice. How long a decision takes grows with the lengths of the prefixes that there are, of
+    names and of networks, and not with how many ACLs there are."""
 
     def __init__(self) -> None:
+        self._networks = HostNetworks()
         self._acls: dict[Acl, None] = {}
         self._patterns = {kind: _Patterns() for kind in ResourceType}
         self._of_any: dict[tuple[str, str, Operation, ResourceType], Verdict] = {}
@@ -126,6 +129,7 @@ class AclIndex:
         if acl not in self._acls:
             self._acls[acl] = None
             self._patterns[acl.kind].set(acl, to=True)
+            self._networks.add(acl.host)
             self._of_any.clear()
 
     def remove(self, acl: Acl) -> None:
@@ -133,6 +137,7 @@ class AclIndex:
         if acl in self._acls:
             del self._acls[acl]
             self._patterns[acl.kind].set(acl, to=False)
+            self._networks.remove(acl.host)
             self._of_any.clear()
 
     def matching(self, meant: AclFilter) -> list[Acl]:
@@ -147,8 +152,9 @@ class AclIndex:
         denies, allows = _DENIES[operation], _ALLOWS[operation]
         verdict = Verdict.NOTHING
         is_allowed = False
+        hosts = (host, WILDCARD, *self._networks.around(host))
         for pattern in self._patterns[kind].about(name):
-            denied, allowed = pattern.of(principal, host)
+            denied, allowed = pattern.of(principal, hosts)
             if denied & denies:
                 return Verdict.DENIED
             is_allowed = is_allowed or bool(allowed & allows)
@@ -169,8 +175,9 @@ class AclIndex:
     def _find_any(self, principal: str, host: str, operation: Operation, kind: ResourceType) -> Verdict:
         bits = _bits(operation, Operation.ALL)
         patterns = self._patterns[kind]
-        literal = {name: pattern.of(principal, host) for name, pattern in patterns.literal.items()}
-        prefixed = {name: pattern.of(principal, host) for name, pattern in patterns.prefixed.items()}
+        hosts = (host, WILDCARD, *self._networks.around(host))
+        literal = {name: pattern.of(principal, hosts) for name, pattern in patterns.literal.items()}
+        prefixed = {name: pattern.of(principal, hosts) for name, pattern in patterns.prefixed.items()}
         of_all = literal.get(WILDCARD, (0, 0))
         if of_all[0] & bits:
             return Verdict.DENIED

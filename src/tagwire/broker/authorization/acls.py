@@ -6,6 +6,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final, NamedTuple, Protocol, TypeVar
 
+from tagwire.broker.authorization.host_networks import network_of
 from tagwire.errors import Error, KafkaError
 
 Code = TypeVar("Code", bound=IntEnum)
@@ -200,6 +201,8 @@ def acl_of(written: WrittenAcl) -> Acl:
         raise _invalid(f"principal {written.principal[:100]!r} is not TYPE:NAME")
     if not written.host:
         raise _invalid("the host is empty; every host is *")
+    if "/" in written.host and network_of(written.host) is None:
+        raise _invalid(f"host {written.host[:100]!r} is no network, such as 10.0.0.0/8 or 2001:db8::/32")
     return Acl(kind, written.resource_name, pattern, written.principal, written.host, operation, permission)
 
 

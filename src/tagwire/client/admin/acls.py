@@ -88,7 +88,7 @@ class AccessControlEntry:
         principal: "User:alice"; "User:*" is everybody.
         operation: one of `OPERATIONS`; not "any".
         permission: "allow", or "deny", which goes before whatever is allowed.
-        host: the address that the principal comes from; "*" is any.
+        host: the address that the principal comes from, or from Kafka 4.4 on its network (KIP-1276); "*" is any.
     """
 
     principal: str
