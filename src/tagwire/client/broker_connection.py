@@ -19,10 +19,10 @@ from tagwire.client.connection_setup import ConnectionSetup
 from tagwire.client.in_flight_request import InFlightRequest, ResponseMessage
 from tagwire.client.metadata import NO_NODE
 from tagwire.client.metrics import ConnectionMetrics, Metrics
-from tagwire.client.outgoing import Outgoing
 from tagwire.client.scheduling import NEVER, Wait
 from tagwire.client.session_steps import SessionSteps
 from tagwire.client.tls import Tls
+from tagwire.client.transport import Transport
 from tagwire.codec import RequestMessage
 from tagwire.errors import (
     AuthenticationError,
@@ -131,12 +131,10 @@ class BrokerConnection:
         self._failures: list[str] = []
         self._connect_until = NEVER
         self._is_connected = False
-        self._protocol = self._new_protocol()
-        self._tls: Tls | None = None
+        self._transport = self._new_transport()
         self._begin_aside: Callable[[BrokerConnection, Aside], None] = lambda connection, aside: None
         self._session = SessionSteps(random or Random())
         self._in_flight: deque[InFlightRequest[Any]] = deque()
-        self._outgoing = Outgoing(lambda count: self._metrics.written(self.node, count))
 
     # What requests are sent by -------------------------------------------------------------------------------------
 
@@ -157,7 +155,7 @@ class BrokerConnection:
     @property
     def unwritten_bytes(self) -> int:
         """How much of what was sent the broker has not taken yet."""
-        return self._outgoing.size
+        return self._transport.size
 
     @property
     def has_room(self) -> bool:
@@ -216,8 +214,9 @@ class BrokerConnection:
             raise ConnectionLostError(f"{self.broker}: the connection is closed, or is authenticated again")
         request: InFlightRequest[ResponseMessage] = self.request(f"{api_name(message.api_key)} v{version}", version)
         with self._whole():
-            data = self._protocol.send(message, version)
-            if self._protocol.due > len(self._in_flight):
+            protocol = self._transport.protocol
+            data = protocol.send(message, version)
+            if protocol.due > len(self._in_flight):
                 self._in_flight.append(request)
             else:
                 request.has_response = False
@@ -286,14 +285,7 @@ class BrokerConnection:
         self._metrics.created()
         with self._guarded():
             self.state = ConnectionState.TLS
-            try:
-                self._tls = self._settings.security.tls(self.host)
-            except ConnectError as error:
-                raise self._no_tls(error) from None
-            if self._tls is None:
-                self._begin_setup()
-            else:
-                self._shake_hands()
+            self._shake_hands(lambda: self._transport.begin(self._settings.security.tls(self.host)))
 
     def not_connected(self, reason: str) -> None:
         """Takes why `address` could not be connected to; the next one is tried."""
@@ -306,37 +298,34 @@ class BrokerConnection:
 
     def space(self) -> memoryview:
         """Where the next bytes from the broker may be written: call `received` after it."""
-        return self._protocol.space() if self._tls is None else self._tls.space()
+        return self._transport.space()
 
     def received(self, count: int) -> None:
         """Tells that `count` bytes are in `space()`; 0 means that the broker closed its side."""
         with self._guarded():
-            tls = self._tls
-            if tls is None:
-                self._protocol.received(count)
-                self._metrics.received(self.node, count)
-            else:
-                tls.received(count)
-                if self.state is ConnectionState.TLS and not self._shake_hands():
+            transport = self._transport
+            transport.received(count)
+            if transport.tls is not None:
+                if self.state is ConnectionState.TLS and not self._shake_hands(transport.shake_hands):
                     return
-                if self._tls is tls:  # not begun again meanwhile
-                    self._decrypt(tls)
+                if self._transport is transport:  # not begun again meanwhile
+                    self._decrypt()
             self._take_events()
-            if self._tls is not None:
+            if self._transport.tls is not None:
                 self._notify(self)  # it may have had to hear something before it went on writing
 
     def output(self) -> memoryview:
         """What is to be written next; empty where that is nothing. After `written` there may be more. Of a connection
         that is closed, what TLS says last."""
         try:
-            return self._outgoing.next(self._tls, is_held=self.state is ConnectionState.TLS)
+            return self._transport.output()
         except OSError as error:
             self.lost(error.strerror or str(error))
             return memoryview(b"")
 
     def written(self, count: int) -> None:
         """Tells that the first `count` bytes of `output()` were handed to the system."""
-        self._outgoing.written(count, self._tls)
+        self._transport.written(count)
 
     def lost(self, reason: str) -> None:
         """Takes that the network failed."""
@@ -374,7 +363,7 @@ class BrokerConnection:
     @property
     def tls(self) -> Tls | None:
         """What is known of TLS, once it is connected."""
-        return self._tls
+        return self._transport.tls
 
     # Opening -------------------------------------------------------------------------------------------------------
 
@@ -394,9 +383,13 @@ class BrokerConnection:
             return self._session.request.late(self._now())
         return ConnectError(f"{self._where} ({'; '.join([*self._failures, 'timed out'])})")
 
-    def _new_protocol(self) -> Connection:
+    def _new_transport(self) -> Transport:
         told = self._settings
-        return Connection("client", LIMITS, client_id=told.client_id, header_fields=told.header_fields, apis=told.apis)
+        return Transport(
+            Connection("client", LIMITS, client_id=told.client_id, header_fields=told.header_fields, apis=told.apis),
+            received=lambda count: self._metrics.received(self.node, count),
+            written=lambda count: self._metrics.written(self.node, count),
+        )
 
     def _connect(self) -> None:
         self.attempt += 1
@@ -412,20 +405,21 @@ class BrokerConnection:
     def _no_tls(self, reason: object) -> ConnectError:
         return ConnectError(f"{self.broker}: no TLS: {reason}")
 
-    def _shake_hands(self) -> bool:
-        """Goes on with the handshake of TLS; whether it is complete, and the next step begun."""
-        assert self._tls is not None
+    def _shake_hands(self, step: Callable[[], bool]) -> bool:
+        """Begins with the handshake of TLS, or goes on; whether it is complete, and what comes behind it begun."""
         try:
-            if self._tls.shake_hands():
-                self._begin_setup()
+            is_complete = step()
         except ConnectError as error:
             raise self._no_tls(error) from None
-        self._notify(self)
+        if is_complete:
+            self._begin_setup()
+        if self.tls is not None:
+            self._notify(self)
         return self.state is not ConnectionState.TLS
 
     def _begin_setup(self) -> None:
         setup = ConnectionSetup(
-            self._protocol,
+            self._transport.protocol,
             self._settings,
             host=self.host,
             broker=self.broker,
@@ -501,9 +495,8 @@ class BrokerConnection:
             hint = "one that speaks TLS, or is older than Kafka 0.10, ends a plain connection like this"
             return error if self._settings.security.uses_tls else ConnectionLostError(f"{error}; {hint}")
         self._assumed = versions.fallback
-        self._protocol, self._tls = self._new_protocol(), None
+        self._transport = self._new_transport()
         self._session.give_up()
-        self._outgoing.clear()
         self.attempt += 1
         self.state = ConnectionState.RESOLVING
         self._disconnected()
@@ -539,17 +532,13 @@ class BrokerConnection:
                 self._fail(error)
 
     def _put(self, data: bytes, request: InFlightRequest[Any]) -> None:
-        self._outgoing.put(data, request)
+        self._transport.put(data, request)
         self._metrics.requested(self.node, len(data))
         self._notify(self)
 
-    def _decrypt(self, tls: Tls) -> None:
+    def _decrypt(self) -> None:
         try:
-            while (count := tls.decrypt(self._protocol.space())) is not None:
-                self._protocol.received(count)
-                if not count:
-                    return
-                self._metrics.received(self.node, count)
+            self._transport.decrypt()
         except OSError as error:
             self.lost(error.strerror or str(error))
 
@@ -570,7 +559,7 @@ class BrokerConnection:
 
     def _next_event(self) -> _Event | None:
         try:
-            event = self._protocol.next_event()
+            event = self._transport.protocol.next_event()
         except (ProtocolError, ConnectionLostError) as error:
             raise type(error)(f"{self.broker}: {error}") from error
         if event is CLOSED:
@@ -598,9 +587,9 @@ class BrokerConnection:
         self._disconnected()
         if isinstance(error, AuthenticationError) and self.failed_at is not ConnectionState.READY:
             self._metrics.refused()
-        lost = [*self._in_flight, *self._outgoing.without_response()]
+        lost = [*self._in_flight, *self._transport.without_response()]
         self._in_flight.clear()
-        self._outgoing.clear()
+        self._transport.clear()
         try:
             for request in lost:
                 request.settle(error=in_flight or error)
