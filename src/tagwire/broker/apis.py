@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from tagwire.broker import handlers  # noqa: F401  (registers them)
 from tagwire.broker.registry import HANDLERS, AddedHandler, Call, Registration
+from tagwire.broker.served_apis import SERVED
 from tagwire.broker.session import AnyResponse
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import ConfigError
@@ -27,7 +27,6 @@ class Apis:
         ConfigError: the table of releases has no such release.
 
     Attributes:
-        served: what handles the requests, by API key.
         versions: the versions that are let through to a handler.
         added: the messages of those that a program added.
         advertised: the versions that ApiVersions tells. Kafka from 4.0 on tells Produce 0-2 without serving it, for
@@ -35,15 +34,19 @@ class Apis:
     """
 
     def __init__(self, as_release: str | None = None) -> None:
-        able: dict[int, Range] = {key: served.versions for key, served in HANDLERS.items()}
+        able: dict[int, Range] = {int(key): versions for key, versions in SERVED.items()}
         self.versions = able
         self.advertised = able
         if as_release is not None:
             told = {key: (api.lowest, api.highest) for key, api in advertised(as_release).items()}
             self.versions = intersect(able, ranges_of(as_release))
             self.advertised = intersect(able, told)
-        self.served: dict[int, Registration] = {key: HANDLERS[key] for key in self.versions}
         self.added: dict[int, Api] = {}
+        self._of_added: dict[int, Registration] = {}
+
+    def serving(self, key: int) -> Registration:
+        """What handles the requests of an API that is in `versions`. The first time it is imported."""
+        return self._of_added.get(key) or HANDLERS[key]
 
     def add(self, api: Api, handler: AddedHandler) -> None:
         """Serve an API that has no handler here, or another one instead of one that has.
@@ -59,5 +62,7 @@ class Apis:
             return await response if isinstance(response, Awaitable) else response
 
         self.added[api.key] = api
-        self.served[api.key] = Registration(api.versions, overlaps=False, waits=True, most_bytes=None, handler=handle)
+        self._of_added[api.key] = Registration(
+            api.versions, overlaps=False, waits=True, most_bytes=None, handler=handle
+        )
         self.versions[api.key] = self.advertised[api.key] = api.versions

@@ -12,8 +12,15 @@ from contextlib import AsyncExitStack, suppress
 from tagwire.broker.cluster import Cluster
 from tagwire.broker.event_loop import run
 from tagwire.broker.network.server import Server
+from tagwire.broker.registry import load_handlers
 from tagwire.broker.settings import Settings
 from tagwire.broker.telemetry.status import serving_status
+
+IDLE_S = 1.0
+"""How long after its start a broker loads the handlers that no client has asked for yet."""
+
+BETWEEN_HANDLERS_S = 0.01
+"""To load one takes a millisecond or two, and clients are served between two of them."""
 
 
 def serve(settings: Settings, on_ready: Callable[[list[str]], None] = lambda addresses: None) -> None:
@@ -67,4 +74,13 @@ async def _until_signalled(settings: Settings, on_ready: Callable[[list[str]], N
         if settings.data_dir is not None:
             await while_running.enter_async_context(serving_status(settings.data_dir, server.stats))
         on_ready(server.addresses)
+        loading = asyncio.create_task(_load_handlers())
         await stopping.wait()
+        loading.cancel()
+
+
+async def _load_handlers() -> None:
+    """Load the rest while the broker is idle: a release that is installed over one that runs must not mix with it."""
+    await asyncio.sleep(IDLE_S)
+    for _ in load_handlers():
+        await asyncio.sleep(BETWEEN_HANDLERS_S)

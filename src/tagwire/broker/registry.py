@@ -3,20 +3,24 @@
     @handles(messages.MetadataRequest, versions="0-12")
     async def metadata(call: Call) -> MetadataResponse: ...
 
-The response to ApiVersions, and what a connection lets through, are both built from these registrations.
+`tagwire.broker.served_apis` has the same versions, from which the response to ApiVersions and what a connection lets
+through are built. A handler's module is imported when its API is first asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Generic, TypeVar
 
 from tagwire.broker.coordinated import Coordinated
 from tagwire.broker.node import Node
+from tagwire.broker.served_apis import SERVED
 from tagwire.broker.session import AnyResponse, Session
 from tagwire.codec.classes import MessageObject
 from tagwire.rpc import Range, RequestHeader
+from tagwire.spec.api_keys import ApiKey
 
 RequestT = TypeVar("RequestT", bound=MessageObject)
 RequestT_co = TypeVar("RequestT_co", bound=MessageObject, covariant=True)
@@ -72,7 +76,26 @@ class Registration:
     coordinated: Coordinated | None = None
 
 
-HANDLERS: dict[int, Registration] = {}
+class _Handlers(dict[int, Registration]):
+    """Holds what is loaded; whoever asks for another that is served has it loaded."""
+
+    def __missing__(self, key: int) -> Registration:
+        if key not in SERVED:
+            raise KeyError(key)
+        import_module(f"tagwire.broker.handlers.{ApiKey(key).name.lower()}")
+        return self[key]
+
+
+HANDLERS: dict[int, Registration] = _Handlers()
+"""The handlers by API key: `HANDLERS[key]` loads what is not loaded yet."""
+
+
+def load_handlers() -> Iterator[int]:
+    """Loads a handler at each step, and tells the key of its API: for whoever wants them before there is a request."""
+    for key in SERVED:
+        HANDLERS[key]
+        yield key
+
 
 MOST_BYTES = 1 << 20
 """The largest request that carries no records. Tens of thousands of names fit, and no more: a list is worked through

@@ -7,7 +7,7 @@ import pytest
 from tagwire import messages
 from tagwire.broker import Broker
 from tagwire.broker.authorization.rules import RULES
-from tagwire.broker.registry import HANDLERS
+from tagwire.broker.served_apis import SERVED
 from tagwire.errors import Error
 from tagwire.rpc import api_of
 
@@ -34,7 +34,7 @@ FORBIDDEN = Error.TOPIC_AUTHORIZATION_FAILED
 
 
 def test_every_api_that_is_served_has_a_rule_and_no_rule_is_of_another():
-    assert set(RULES) == set(HANDLERS)
+    assert set(RULES) == set(SERVED)
 
 
 @pytest.fixture(scope="module")

@@ -79,7 +79,10 @@ class BrokerProcess:
 
     def _run(self) -> None:
         from tagwire.broker import Broker, Cluster
+        from tagwire.broker.registry import load_handlers
 
+        for _ in load_handlers():  # here, and not in the first run of a process alone: a seed is the same in each
+            pass
         started, stopping = self.has_started, self._stopping
         try:
             broker: Any = Broker(**self.options) if self.nodes is None else Cluster(self.nodes, **self.options)

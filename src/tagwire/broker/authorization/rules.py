@@ -14,7 +14,6 @@ from tagwire.broker.authorization import refusals, special_configs, special_grou
 from tagwire.broker.authorization.access import AnyCall
 from tagwire.broker.authorization.acls import Operation, ResourceType
 from tagwire.broker.authorization.rule import Cluster, Each, Named, Open, Rule, Shown, Special, Whole, by, itself
-from tagwire.broker.handlers.offset_commit import name_of
 from tagwire.rpc.version_gates import OFFSET_COMMIT_TOPIC_IDS
 from tagwire.spec.api_keys import ApiKey
 
@@ -26,8 +25,10 @@ TOPIC, GROUP, TRANSACTIONAL_ID = ResourceType.TOPIC, ResourceType.GROUP, Resourc
 
 def _committed_topic(call: AnyCall, topic: Any) -> str | None:
     """The topic of offsets; None for an id of none, which the handler refuses."""
-    by_id = call.version >= OFFSET_COMMIT_TOPIC_IDS
-    return (name_of(call.broker, topic.topic_id) or None) if by_id else str(topic.name)
+    if call.version < OFFSET_COMMIT_TOPIC_IDS:
+        return str(topic.name)
+    found = call.broker.topics.by_id(topic.topic_id)
+    return found.name if found is not None else None
 
 
 _GROUP_READ = Named(READ, GROUP, "group_id")

@@ -1,7 +1,1 @@
-"""One module per API. Importing this package registers them all in `tagwire.broker.registry`."""
-
-from importlib import import_module
-from pkgutil import iter_modules
-
-for _module in iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
+"""One module per API, named as its `ApiKey`. The first request for an API loads it: see `tagwire.broker.registry`."""

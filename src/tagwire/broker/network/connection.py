@@ -317,13 +317,13 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _overlaps(self, request: AnyRequest) -> bool:
         return (
             isinstance(request, Request)
-            and self._apis.served[request.api_key].overlaps
+            and self._apis.serving(request.api_key).overlaps
             and not self._is_intercepted(request)
         )
 
     def _waits(self, request: AnyRequest) -> bool:
         return isinstance(request, Request) and (
-            self._apis.served[request.api_key].waits or self._is_intercepted(request)
+            self._apis.serving(request.api_key).waits or self._is_intercepted(request)
         )
 
     def _is_intercepted(self, request: AnyRequest) -> bool:

@@ -6,7 +6,6 @@ from functools import partial
 
 from tagwire.broker.apis import Apis
 from tagwire.broker.authorization.access import Access
-from tagwire.broker.authorization.rules import RULES
 from tagwire.broker.authorization.told_operations import TOLD, telling_everything
 from tagwire.broker.handlers.api_versions import unsupported_version
 from tagwire.broker.interception import Intercepted
@@ -26,13 +25,13 @@ async def respond(request: AnyRequest, session: Session, broker: Node, apis: Api
     """
     if session.gate is not None and not session.gate.admits(request.api_key):
         raise HangUp("its session has ended" if session.is_known else "it has not authenticated")
-    if isinstance(request, UnsupportedApiVersions) and request.api_key in apis.served:
+    if isinstance(request, UnsupportedApiVersions) and request.api_key in apis.versions:
         return unsupported_version(session.advertised)
     if not isinstance(request, Request):
         if broker.settings.unsupported == "empty":
             return None
         raise HangUp("it is not served")
-    served = apis.served[request.api_key]
+    served = apis.serving(request.api_key)
     if served.most_bytes is not None and len(request.body) > served.most_bytes:
         raise HangUp(f"its {len(request.body)} bytes are over {served.most_bytes}")
     call = Call(request.decode(), request.version, request.client_id, session, broker, request.header)
@@ -42,6 +41,10 @@ async def respond(request: AnyRequest, session: Session, broker: Node, apis: Api
     if request.api_key in apis.added:
         pass  # its handler asks for itself
     elif broker.authorizer is not None:
+        from tagwire.broker.authorization.rules import (
+            RULES,
+        )  # a broker that lets everybody do everything has no use for it
+
         rule = RULES[request.api_key]
         handler = partial(rule.respond, access=Access(broker.authorizer, session), handle=handler)
     elif request.api_key in TOLD:
