@@ -14,7 +14,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from tagwire.client import EARLIEST, LATEST, Admin, Client, NewTopic, Reader
 from tagwire.spark.sink import driver, exactly_once
-from tagwire.spark.sink.decisions import TOPIC, Decision
+from tagwire.spark.sink.decisions import TOPIC, Decision, TaskTransaction
 from tagwire.spark.sink.exactly_once import ExactlyOnceWriter, Written
 from tagwire.spark.sink.options import parse
 
@@ -131,19 +131,17 @@ class Query:
     # Deaths --------------------------------------------------------------------------------------------------------
 
     def dies_at_end(self, number: int) -> None:
-        """The driver dies instead of ending transaction `number`, counted from 0."""
-        calls = count()
-        end = driver._end
+        """The driver dies when `number` of the transactions that it ends beside each other are ended."""
+        end_all = driver._end_all
 
-        def dying(*arguments: Any, **options: Any) -> None:
-            if next(calls) == number:
-                raise Died
-            end(*arguments, **options)
+        def dying(client: Client, transactions: Sequence[TaskTransaction], **options: Any) -> None:
+            end_all(client, transactions[:number], **options)
+            raise Died
 
-        self.monkeypatch.setattr(driver, "_end", dying)
+        self.monkeypatch.setattr(driver, "_end_all", dying)
 
-    def lives(self, end: Any = driver._end) -> None:
-        self.monkeypatch.setattr(driver, "_end", end)
+    def lives(self, end_all: Any = driver._end_all) -> None:
+        self.monkeypatch.setattr(driver, "_end_all", end_all)
 
     def decided_only(self, batch: int, *tasks: Sequence[bytes]) -> list[Written]:
         """A micro-batch whose driver dies between the decision and the first end."""

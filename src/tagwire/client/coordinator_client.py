@@ -22,13 +22,14 @@ class CoordinatorClient:
 
     Args:
         kind: `coordinators.GROUP` or `TRANSACTION`. key: the group or the transactional id.
+        node: who coordinates it, where that was found out just now.
     """
 
-    def __init__(self, network: NetworkClient, kind: int, key: str) -> None:
+    def __init__(self, network: NetworkClient, kind: int, key: str, node: int | None = None) -> None:
         self._network = network
         self._kind = kind
         self._key = key
-        self._node: int | None = None
+        self._node = node
 
     async def connection(self, deadline: float) -> BrokerConnection:
         """The connection."""

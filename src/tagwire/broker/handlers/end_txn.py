@@ -23,7 +23,7 @@ def _refused(call: Call[Request], error: Error) -> Response:
     return Response(error_code=error)
 
 
-@handles(Request, versions="0-4", coordinated=OneKey(TRANSACTION, "transactional_id", _refused))
+@handles(Request, versions="0-4", overlaps=True, coordinated=OneKey(TRANSACTION, "transactional_id", _refused))
 async def end_txn(call: Call[Request]) -> Response:
     request = call.request
     try:

@@ -8,7 +8,7 @@ once (`idempotence`, `sequence_numbers`), in transactions (`transaction_manager`
 
 from tagwire.client.producing.batch_delivery import RecordMetadata, RowsMetadata
 from tagwire.client.producing.delivery import Delivery, RowsDelivery
-from tagwire.client.producing.end_txn import end_transaction
+from tagwire.client.producing.end_txn import OpenTransaction, end_transaction, end_transactions
 from tagwire.client.producing.partitioner import StickyPartition, murmur2, partition_of
 from tagwire.client.producing.partitioners import Partitioner
 from tagwire.client.producing.producer import Producer
@@ -19,6 +19,7 @@ from tagwire.client.producing.transaction_manager import GroupMetadata
 __all__ = [
     "Delivery",
     "GroupMetadata",
+    "OpenTransaction",
     "Partitioner",
     "Producer",
     "ProducerIdentity",
@@ -28,6 +29,7 @@ __all__ = [
     "RowsMetadata",
     "StickyPartition",
     "end_transaction",
+    "end_transactions",
     "murmur2",
     "partition_of",
 ]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Final
 
 from tagwire import messages
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.client import Client
 from tagwire.client.config import Bootstrap
 from tagwire.client.coordinator_client import CoordinatorClient
-from tagwire.client.coordinators import TRANSACTION
+from tagwire.client.coordinators import TRANSACTION, coordinators
+from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.producer_id import ProducerIdAndEpoch, ProducerIdentity
-from tagwire.errors import ConfigError, UnsupportedVersionError
+from tagwire.client.scheduling import gather
+from tagwire.errors import ConfigError, TagwireError, UnsupportedVersionError
 from tagwire.rpc.version_gates import END_TXN_TRANSACTION_V2
 from tagwire.spec.api_keys import ApiKey
 
@@ -61,6 +66,83 @@ def end_transaction(
             )
         )
     return ProducerIdentity(ended.producer_id, ended.epoch, transaction_version)
+
+
+MAX_ENDED_AT_ONCE: Final = 64
+"""EndTxn requests under way at a time, on the connections to all coordinators together."""
+
+
+@dataclass(frozen=True)
+class OpenTransaction:
+    """A transaction of another process.
+
+    Attributes:
+        transactional_id, producer_id, producer_epoch: exactly those that it was begun with.
+        transaction_version: 1 or 2: `ProducerIdentity.transaction_version`.
+    """
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    transaction_version: int = 1
+
+
+def end_transactions(
+    client: Client, transactions: Sequence[OpenTransaction], *, commit: bool, timeout: float
+) -> list[ProducerIdentity | Exception]:
+    """Ends several transactions of other processes beside each other, each as `end_transaction` would.
+
+    One request finds all their coordinators, where brokers know that one (KIP-699), and nobody waits for the end of
+    another to be requested, up to `MAX_ENDED_AT_ONCE`. What becomes of one decides nothing for the others.
+
+    Args:
+        transactions: each of another transactional id.
+        timeout: seconds to try.
+
+    Returns:
+        For each, in their order, what `end_transaction` returns, or the error that it would raise.
+
+    Raises:
+        ConfigError: one has a version of transactions that does not exist; none is ended.
+    """
+    for one in transactions:
+        check_transaction_version(one.transaction_version)
+    network = client.network
+    return network.run(_end_all(network.core, transactions, commit=commit, deadline=network.now() + timeout))
+
+
+async def _end_all(
+    network: NetworkClient, transactions: Sequence[OpenTransaction], *, commit: bool, deadline: float
+) -> list[ProducerIdentity | Exception]:
+    ids = [one.transactional_id for one in transactions]
+    try:
+        nodes = await coordinators(network, ids, TRANSACTION, min(deadline, network.deadline())) if ids else {}
+    except TagwireError:
+        nodes = {}  # of one of them, perhaps: each looks for its own
+    ended: dict[int, ProducerIdentity | Exception] = {}
+    left = iter(enumerate(transactions))
+
+    async def end_one_by_one(left: Iterator[tuple[int, OpenTransaction]]) -> None:
+        for at, one in left:
+            name = one.transactional_id
+            try:
+                now = await end(
+                    CoordinatorClient(network, TRANSACTION, name, nodes.get(name)),
+                    name,
+                    ProducerIdAndEpoch(one.producer_id, one.producer_epoch),
+                    commit=commit,
+                    transaction_version=one.transaction_version,
+                    deadline=deadline,
+                )
+                ended[at] = ProducerIdentity(now.producer_id, now.epoch, one.transaction_version)
+            except TagwireError as error:
+                ended[at] = error
+
+    works = [end_one_by_one(left) for _ in range(min(len(transactions), MAX_ENDED_AT_ONCE))]
+    for error in await gather(works, network.now):
+        if error is not None:
+            raise error
+    return [ended[at] for at in range(len(transactions))]
 
 
 def check_transaction_version(version: int) -> None:

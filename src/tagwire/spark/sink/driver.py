@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from tagwire.errors import (
     Error,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+Seen = TypeVar("Seen")
+
 DECISION_TIMEOUT: Final = 60.0
 """Seconds after which a coordinator aborts a decision whose driver has died, at most."""
 
@@ -45,6 +48,9 @@ PATIENCE: Final = 180.0
 
 DEFAULT_MAX_TIMEOUT_MS: Final = 900_000
 """transaction.max.timeout.ms, where the broker does not tell: it needs permission to describe configs."""
+
+LOOK_AGAIN_SECONDS: Final = 60.0
+"""How long a client that is kept between micro-batches is believed about what a cluster is set up as."""
 
 _MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
 _ONGOING: Final = "Ongoing"
@@ -111,8 +117,8 @@ class Driver:
         """
         at = time.monotonic()
         with self._client_of() as client:
-            ensure_topic(client)
-            timeout_ms = self._timeout_ms or _max_timeout(client)
+            _now_and_then(client, ensure_topic)
+            timeout_ms = self._timeout_ms or _now_and_then(client, _max_timeout)
             with self._driver_producer(client, timeout_ms) as producer:
                 producer.init_transactions()
                 decided = last_decisions(client, self._exactly_once_id, time.monotonic() + PATIENCE)
@@ -148,12 +154,7 @@ class Driver:
             decided = last_decisions(client, self._exactly_once_id, time.monotonic() + PATIENCE).get(query_id)
             if decided is not None and decided.batch_id >= batch_id:
                 return
-            for transaction in written:
-                try:
-                    _end(client, transaction, commit=False)
-                except KafkaError as error:
-                    if error.error not in _ENDED_OTHERWISE:
-                        raise
+            _end_all(client, tuple(written), commit=False)
 
     # Steps ---------------------------------------------------------------------------------------------------------
 
@@ -237,15 +238,10 @@ class Driver:
 
     def _carry_out(self, client: Client, producer: Producer, decision: Decision) -> None:
         """Commits all that a decision lists, each exactly as its task began it, and says that it is done."""
-        lost = []
-        for transaction in decision.transactions:
-            try:
-                _end(client, transaction, commit=True)
-            except KafkaError as error:
-                if error.error not in _ENDED_OTHERWISE:
-                    raise
-                log.error("transaction %s of micro-batch %d: %s", transaction, decision.batch_id, error)
-                lost.append(transaction)
+        ended_otherwise = _end_all(client, decision.transactions, commit=True)
+        for transaction, error in ended_otherwise.items():
+            log.error("transaction %s of micro-batch %d: %s", transaction, decision.batch_id, error)
+        lost = list(ended_otherwise)
         name = f"{decision.query_id}/{decision.batch_id}"
         if lost and name != self._settled_batch:
             raise LostTransactionError(
@@ -286,6 +282,20 @@ def _decision_timeout(timeout_ms: int) -> float:
     return min(DECISION_TIMEOUT, timeout_ms / 1000 / 4)
 
 
+_seen: WeakKeyDictionary[Client, dict[Callable[[Client], Any], tuple[float, Any]]] = WeakKeyDictionary()
+"""What each client saw of its cluster's settings last, and when."""
+
+
+def _now_and_then(client: Client, look: Callable[[Client], Seen]) -> Seen:
+    """What `look` sees, or has seen by this client within `LOOK_AGAIN_SECONDS`. What it raises is not kept."""
+    seen = _seen.setdefault(client, {})
+    now = time.monotonic()
+    if look not in seen or now - seen[look][0] >= LOOK_AGAIN_SECONDS:
+        seen[look] = now, look(client)
+    found: Seen = seen[look][1]
+    return found
+
+
 def _fence(client: Client, orphaned: list[str]) -> None:
     """Aborts the open transactions of these ids, and fences their producers."""
     from tagwire.client import Admin
@@ -295,18 +305,31 @@ def _fence(client: Client, orphaned: list[str]) -> None:
             admin.fence_producers(orphaned)
 
 
-def _end(client: Client, transaction: TaskTransaction, *, commit: bool) -> None:
-    from tagwire.client import end_transaction
+def _end_all(
+    client: Client, transactions: Sequence[TaskTransaction], *, commit: bool
+) -> dict[TaskTransaction, KafkaError]:
+    """Ends them beside each other. Those that ended otherwise, each with what its coordinator says.
 
-    end_transaction(
-        client,
-        transaction.transactional_id,
-        transaction.producer_id,
-        transaction.epoch,
-        commit=commit,
-        transaction_version=transaction.protocol,
-        timeout=PATIENCE,
-    )
+    Raises:
+        TagwireError: of one, or several, it is not known whether it is ended. All others are by then.
+    """
+    from tagwire.client.producing import OpenTransaction, end_transactions
+
+    named = [OpenTransaction(one.transactional_id, one.producer_id, one.epoch, one.protocol) for one in transactions]
+    ended_otherwise: dict[TaskTransaction, KafkaError] = {}
+    unknown: list[Exception] = []
+    for transaction, ended in zip(transactions, end_transactions(client, named, commit=commit, timeout=PATIENCE)):
+        if isinstance(ended, KafkaError) and ended.error in _ENDED_OTHERWISE:
+            ended_otherwise[transaction] = ended
+        elif isinstance(ended, Exception):
+            unknown.append(ended)
+    if unknown:
+        for transaction, error in ended_otherwise.items():
+            log.error("transaction %s: %s", transaction, error)
+        for another in unknown[1:]:
+            log.error("%s", another)
+        raise unknown[0]
+    return ended_otherwise
 
 
 def _described(

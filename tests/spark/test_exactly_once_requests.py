@@ -1,0 +1,61 @@
+"""What a micro-batch of an exactly-once query costs in requests. Each is a wait, and a small batch is mostly waits."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tagwire.broker import Broker
+from tagwire.client import Admin
+from tagwire.spark.sink import driver
+from tagwire.spark.sink.driver import LostTransactionError
+
+from .exactly_once_query import Query
+
+TASKS = 5
+
+
+def requested(broker: Broker, since: int) -> list[str]:
+    """The APIs of the requests from number `since` on."""
+    return [request.api for request in broker.requests.select()][since:]
+
+
+def test_the_transactions_of_a_micro_batch_are_ended_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Broker(fsync="never") as broker:
+        query = Query.new(broker.bootstrap, monkeypatch)
+        messages = query.tasks(0, *([b"%d" % task] for task in range(TASKS)))
+        before = len(requested(broker, 0))
+        query.commit(0, messages)
+        asked = requested(broker, before)
+        decided = asked.index("EndTxn")
+        assert asked[decided + 1 : decided + 2 + TASKS] == ["FindCoordinator", *["EndTxn"] * TASKS]
+        assert len(query.seen()) == TASKS
+
+
+def test_a_driver_looks_at_a_clusters_settings_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not for every micro-batch: two of the things it asks change seldom."""
+    with Broker(fsync="never") as broker:
+        query = Query.new(broker.bootstrap, monkeypatch)
+        query.run(0, [b"a"])
+        before = len(requested(broker, 0))
+        query.run(1, [b"b"])
+        assert Counter(requested(broker, before))["DescribeConfigs"] == 0
+        monkeypatch.setattr(driver, "LOOK_AGAIN_SECONDS", 0.0)
+        before = len(requested(broker, 0))
+        query.run(2, [b"c"])
+        assert Counter(requested(broker, before))["DescribeConfigs"] == 2
+        assert query.seen() == [b"a", b"b", b"c"]
+
+
+def test_a_lost_transaction_hides_no_other_of_its_micro_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Broker(fsync="never") as broker:
+        query = Query.new(broker.bootstrap, monkeypatch)
+        messages = query.decided_only(0, [b"a"], [b"b"], [b"c"])
+        lost = [messages[number].transaction.transactional_id for number in (0, 2)]
+        with Admin(broker.bootstrap) as admin:
+            admin.fence_producers(lost)
+        with pytest.raises(LostTransactionError, match="of its 3 transactions 2 were aborted") as raised:
+            query.planned()
+        assert all(name in str(raised.value) for name in lost)
+        assert query.seen() == [b"b"]
