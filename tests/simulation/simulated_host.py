@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tagwire.broker import scheduler
+from tagwire.broker.registry import load_handlers
 
 from .history import History
 from .outcome import Plan
@@ -26,6 +27,9 @@ START_S: Final = 5.0
 """How long nothing else is done while a broker starts: on a slow disk it takes long, until the disk is well again."""
 DEED_LOOK_S: Final = 1.0
 """How soon it is seen that the end of a cluster has cut a deed short, which then never ends."""
+
+for _ in load_handlers():  # before any world: a seed is told the same as the first of its process and as the fiftieth
+    pass
 
 
 class SimulatedHost:

@@ -81,7 +81,7 @@ class BrokerProcess:
         from tagwire.broker import Broker, Cluster
         from tagwire.broker.registry import load_handlers
 
-        for _ in load_handlers():  # here, and not in the first run of a process alone: a seed is the same in each
+        for _ in load_handlers():  # as the rest of the broker, before it begins: not in the middle of a first run alone
             pass
         started, stopping = self.has_started, self._stopping
         try:
