@@ -71,7 +71,7 @@ def test_nobody_waits_for_the_end_of_another() -> None:
                 async with asyncio.timeout(SECONDS):
                     while asked != nodes:
                         await asyncio.sleep(0.01)
-                return await call.handle()
+                return await call.proceed()
 
             return act
 
@@ -113,7 +113,7 @@ def test_coordinators_that_cannot_be_found_together_are_found_one_by_one(broker:
     refused = []
 
     async def refuses_several(call: Intercepted) -> object:
-        response = await call.handle()
+        response = await call.proceed()
         if len(call.request.coordinator_keys) > 1:
             refused.append(call)
             response.coordinators[0].error_code = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
