@@ -41,9 +41,8 @@ async def respond(request: AnyRequest, session: Session, broker: Node, apis: Api
     if request.api_key in apis.added:
         pass  # its handler asks for itself
     elif broker.authorizer is not None:
-        from tagwire.broker.authorization.rules import (
-            RULES,
-        )  # a broker that lets everybody do everything has no use for it
+        # A broker that lets everybody do everything has no use for them.
+        from tagwire.broker.authorization.rules import RULES
 
         rule = RULES[request.api_key]
         handler = partial(rule.respond, access=Access(broker.authorizer, session), handle=handler)
