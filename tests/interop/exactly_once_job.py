@@ -12,9 +12,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from tagwire.client import Client
+from tagwire.errors import KafkaError
 from tagwire.spark.sink import driver
 from tagwire.spark.sink.exactly_once import ExactlyOnceWriter
 from tagwire.spark.sink.options import parse
@@ -78,28 +79,30 @@ class FaultyWriter(ExactlyOnceWriter):
         """Fault kill: all of the job dies instead of ending this transaction of a decision. raise: an error is raised
         instead. wait: until somebody says that it may go on."""
         kill, fail, wait = (self.is_up(kind) for kind in ("kill", "raise", "wait"))
-        calls = count()
-        end = driver._end
+        end_all = driver._end_all
+        begun = 0
 
-        def faulty(*arguments: Any, **options: Any) -> None:
-            number = next(calls)
-            if number == kill:
-                self.happens()
+        def faulty(client: Client, transactions: Sequence[Any], **options: Any) -> dict[Any, KafkaError]:
+            nonlocal begun
+            first, begun = begun, begun + len(transactions)
+            at = next((n - first for n in (kill, fail, wait) if n is not None and first <= n < begun), None)
+            if at is None:
+                return end_all(client, transactions, **options)
+            ended = end_all(client, transactions[:at], **options)
+            self.happens()
+            if kill is not None:
                 kill_session()
-            if number == fail:
-                self.happens()
+            if fail is not None:
                 raise RuntimeError("the driver fails after its decision")
-            if number == wait:
-                self.happens()
-                while not Path(f"{self.given[1]}-over").exists():
-                    time.sleep(0.05)
-            end(*arguments, **options)
+            while not Path(f"{self.given[1]}-over").exists():
+                time.sleep(0.05)
+            return ended | end_all(client, transactions[at:], **options)
 
-        driver._end = faulty
+        driver._end_all = faulty
         try:
             super().commit(messages, batchId)
         finally:
-            driver._end = end
+            driver._end_all = end_all
 
 
 def kill_session() -> None:

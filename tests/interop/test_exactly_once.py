@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from tagwire.client import Client, Producer
+from tagwire.errors import KafkaError
 from tagwire.spark.sink import driver
 from tagwire.spark.sink.decisions import PARTITION, TOPIC
 from tagwire.spark.sink.transactional_ids import decisions_id
@@ -96,18 +97,18 @@ class TestSteps(ExactlyOnceStories):
         self, query: Query, cluster: Cluster
     ) -> None:
         messages = query.tasks(0, [b"a"], [b"b"], [b"c"])
-        end = driver._end
+        end_all = driver._end_all
         ended: list[Any] = []
 
-        def restarting(client: Client, transaction: Any, *, commit: bool) -> None:
-            if len(ended) == 1:
-                restarted(cluster)
-            ended.append(transaction)
-            end(client, transaction, commit=commit)
+        def restarting(client: Client, transactions: Sequence[Any], **options: Any) -> dict[Any, KafkaError]:
+            ended.extend(transactions)
+            first = end_all(client, transactions[:1], **options)
+            restarted(cluster)
+            return first | end_all(client, transactions[1:], **options)
 
-        query.monkeypatch.setattr(driver, "_end", restarting)
+        query.monkeypatch.setattr(driver, "_end_all", restarting)
         query.commit(0, messages)
-        query.lives(end)
+        query.lives(end_all)
         assert len(ended) == 3
         query.run(1, [b"d"])
         assert query.seen() == [b"a", b"b", b"c", b"d"]
