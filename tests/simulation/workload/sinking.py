@@ -26,7 +26,7 @@ ATTEMPTS = 4
 
 TASK_PATIENCE = 40.0
 
-BATCH_ROUND_TRIPS = 40
+BATCH_ROUND_TRIPS = 100
 """Of a driver and its tasks for a micro-batch, one after the other: half of its transactions' time has to be enough."""
 
 
