@@ -20,7 +20,10 @@ from .conftest import not_run_without
 from .peer import NotRunError
 
 ROOT = Path(__file__).parents[2]
-OF_TESTS = ("pytest", "pytest-timeout", "hypothesis", "dpkt", "lz4", "python-snappy", "trustme", "zstandard")
+OF_TESTS = (
+    *("pytest", "pytest-timeout", "pytest-xdist", "hypothesis"),
+    *("dpkt", "lz4", "python-snappy", "trustme", "zstandard"),
+)
 NEEDED = ("setuptools", "Cython", *OF_TESTS)
 SECONDS = 900
 
