@@ -274,6 +274,8 @@ class AdminWalks:
         topic = walk.topic()
         (leader,) = [found.partitions[0].leader for found in walk.admin.list_topics() if found.name == topic]
         replica = TopicPartitionReplica(topic, 0, leader)
+        # Kafka has created the topic before each broker has made its replicas.
+        until(lambda: walk.admin.describe_replica_log_dirs([replica])[replica].path is not None)
         found = walk.admin.describe_replica_log_dirs([replica])[replica]
         assert found.path in {one.path for one in walk.admin.describe_log_dirs(leader)[leader]}
         assert found.future_path is None
