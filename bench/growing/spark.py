@@ -19,6 +19,7 @@ from tagwire.client import Admin, NewTopic, Producer
 ROWS_EACH = 10
 CORES = 2
 BESIDE = 100  # partitions up to which the connector is beside it, which takes a third of a second for a task
+APART = 1_000  # partitions up to which they are also read by a task each
 
 
 def _fill(broker: BrokerProcess, partitions: int) -> None:
@@ -48,7 +49,7 @@ def _jars() -> list[Path]:
 
 
 def read(size: int, folder: Path, lines: Lines) -> None:
-    """A batch read and a micro-batch of so many partitions, ten records each: a task for each of them."""
+    """A batch read and a micro-batch of so many partitions, ten records each."""
     jars = _jars()
     data = str(folder / "data")
     with running(data_dir=data, fsync="never") as broker, spark_session(CORES, jars) as spark:
@@ -56,15 +57,19 @@ def read(size: int, folder: Path, lines: Lines) -> None:
         java: int = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
         options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribePattern": "t.*"}
         options |= {"startingOffsets": "earliest"}
-        for source in ("tagwire", "kafka") if jars and size <= BESIDE else ("tagwire",):
-            name = {"kafka": "connector"}.get(source, source)
+        contenders = {"tagwire": ("tagwire", options)}
+        if size <= APART:
+            contenders["a task each"] = "tagwire", {**options, "coalescePartitions": "false"}
+        if jars and size <= BESIDE:
+            contenders["connector"] = "kafka", options
+        for name, (source, options) in contenders.items():
             spark.range(10).count()
             with JavaLine(lines, f"{name}: a batch read", java, size) as line:
                 drain(spark.read.format(source).options(**options).load())
             with JavaLine(lines, f"{name}: AvailableNow", java, size) as line:
-                progress = _streamed(spark, source, options, folder / source)
+                progress = _streamed(spark, source, options, folder / name)
             line.notes |= {f"ms of {part}": took for part, took in progress["durationMs"].items()}
-            checkpoint = (folder / source / "offsets" / "0").stat().st_size
+            checkpoint = (folder / name / "offsets" / "0").stat().st_size
             line.notes["bytes of offsets in the checkpoint"] = checkpoint
             assert progress["numInputRows"] == size * ROWS_EACH, progress
 
@@ -72,8 +77,8 @@ def read(size: int, folder: Path, lines: Lines) -> None:
 class JavaLine:
     """A line about Java and the workers of Python together: their processor time, and the most that both have."""
 
-    def __init__(self, lines: Lines, name: str, java: int, tasks: int) -> None:
-        self.lines, self.name, self.java, self.tasks = lines, name, java, tasks
+    def __init__(self, lines: Lines, name: str, java: int, partitions: int) -> None:
+        self.lines, self.name, self.java, self.partitions = lines, name, java, partitions
 
     def __enter__(self) -> Line:
         self._inner = self.lines.line(self.name)
@@ -87,7 +92,7 @@ class JavaLine:
         # Workers wait for more for a minute: the most that one of them has had is still to be read.
         workers = [resident(pid, "VmHWM") for pid in _descendants(self.java)]
         self._taken.mib = max(workers, default=0.0)
-        self._taken.notes["ms of a task, two cores"] = self._taken.seconds / self.tasks * 1000
+        self._taken.notes["ms of a partition, two cores"] = self._taken.seconds / self.partitions * 1000
         self._taken.notes["MiB of Java"] = resident(self.java, "VmHWM")
 
     def _cpu(self) -> float:

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from tagwire.errors import ConfigError
 from tagwire.partitions import EARLIEST, LATEST
 from tagwire.spark.source.offsets import (
+    FEWEST_TASKS,
+    SMALL,
     OffsetRange,
     backwards,
+    coalesced,
     from_document,
     outside,
     plan,
@@ -167,3 +170,56 @@ def test_cutting_keeps_every_offset_once_and_in_order(spans, least):
         edges = [whole.start, *(part.end for part in mine)]
         assert [part.start for part in mine] == edges[:-1]
         assert edges[-1] == whole.end
+
+
+def small(count: int, size: int = 10) -> list[OffsetRange]:
+    return [OffsetRange("t", index, 5, 5 + size) for index in range(count)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(1, 2 * SMALL)), max_size=200),
+    st.none() | st.integers(1, 60),
+    st.none() | st.integers(1, 2 * SMALL),
+)
+def test_tasks_of_several_ranges_keep_every_range_once_and_in_order_within_its_partition(sizes, least, most):
+    ends: dict[int, int] = {}
+    ranges = []
+    for index, size in sizes:
+        start = ends.get(index, 0)
+        ranges.append(OffsetRange("t", index, start, start + size))
+        ends[index] = start + size
+    tasks = coalesced(ranges, least, most)
+    assert sorted(each for task in tasks for each in task) == sorted(ranges)
+    for task in tasks:
+        for index in ends:
+            pieces = [each for each in task if each.partition == index]
+            assert pieces == sorted(pieces)
+        assert len(task) == 1 or most is None or sum(each.size for each in task) <= most
+
+
+def test_partitions_with_little_share_tasks_once_there_are_more_than_a_few():
+    assert coalesced(small(FEWEST_TASKS)) == [(each,) for each in small(FEWEST_TASKS)]
+    assert len(coalesced(small(100))) >= FEWEST_TASKS
+    assert {len(task) for task in coalesced(small(100))} <= {1, 2, 3, 4}
+    assert len(coalesced(small(10_000))) <= 500
+
+
+def test_a_task_of_several_ranges_is_bounded():
+    most = max(sum(each.size for each in task) for task in coalesced(small(10_000, SMALL)))
+    assert most <= 10 * SMALL
+    assert max(map(len, coalesced(small(10_000, 1)))) <= 25
+
+
+def test_a_range_with_much_in_it_is_a_task_by_itself():
+    large = OffsetRange("u", 0, 0, SMALL + 1)
+    assert (large,) in coalesced([*small(200), large])
+
+
+def test_many_large_ranges_do_not_leave_the_small_ones_to_more_tasks_than_they_need():
+    large = [OffsetRange("u", index, 0, SMALL + 1) for index in range(100)]
+    assert len(coalesced([*large, *small(40)])) <= len(large) + 2
+
+
+def test_as_many_tasks_are_left_as_minpartitions_asks_for():
+    assert len(coalesced(small(1_000), 400)) >= 400
+    assert coalesced(small(200), 200) == [(each,) for each in small(200)]

@@ -7,9 +7,9 @@ Source: Spark's KafkaSourceOffset, KafkaOffsetRangeCalculator.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tagwire.errors import ConfigError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
@@ -17,6 +17,15 @@ from tagwire.spark.source.offset_limits import Offsets
 
 Document = dict[str, dict[str, int]]
 """Offsets as they stand in a checkpoint: topic, partition as text, next offset."""
+
+SMALL: Final = 500
+"""Offsets of a range that may share a task with others."""
+
+FEWEST_TASKS: Final = 32
+"""That many tasks are left as they are, for as many cores."""
+
+_EACH: Final = 200  # offsets that are read in the time that a range takes by itself
+_TOGETHER: Final = 5_000  # offsets, and what ranges take by themselves, of ranges that share a task
 
 
 class OffsetRange(NamedTuple):
@@ -167,6 +176,40 @@ def split(ranges: Iterable[OffsetRange], least: int | None, most: int | None = N
     least = max(least - len(small), 1)
     pieces = {piece: 1 if piece in small else _pieces(piece.size, total, least) for piece in whole}
     return [part for piece in whole for part in _cut(piece, pieces[piece])]
+
+
+def coalesced(
+    ranges: Sequence[OffsetRange], least: int | None = None, most: int | None = None
+) -> list[tuple[OffsetRange, ...]]:
+    """The ranges as tasks: of more than a few tasks, neighbours with little in them are one.
+
+    A task costs tens of milliseconds however little it reads, a range a few. So ranges of at most `SMALL` offsets go
+    together, as long as there are about `FEWEST_TASKS` tasks left, and as no task has more to do than a large one.
+    Every offset stands once, the pieces of a partition in their order.
+
+    Args:
+        least: how many tasks to leave at least, about, where that is more than `FEWEST_TASKS`.
+        most: offsets that a task may have at most; a range with more is a task by itself.
+    """
+    fewest = max(FEWEST_TASKS, least or 0)
+    if len(ranges) <= fewest:
+        return [(each,) for each in ranges]
+    weights = [_EACH + each.size if each.size <= SMALL else 0 for each in ranges]
+    left = max(1, fewest - weights.count(0))
+    bound = min(_TOGETHER, max(1, sum(weights) // left))
+    tasks: list[tuple[OffsetRange, ...]] = []
+    together: list[OffsetRange] = []
+    weight = offsets = 0
+    for each, its in zip(ranges, weights):
+        if not its:
+            tasks.append((each,))
+            continue
+        if together and (weight + its > bound or (most is not None and offsets + each.size > most)):
+            tasks.append(tuple(together))
+            together, weight, offsets = [], 0, 0
+        together.append(each)
+        weight, offsets = weight + its, offsets + each.size
+    return [*tasks, tuple(together)] if together else tasks
 
 
 def _pieces(size: int, total: int, least: int) -> int:

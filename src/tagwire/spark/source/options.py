@@ -47,6 +47,7 @@ _NAMES = (
     "maxTriggerDelay",
     "minPartitions",
     "maxRecordsPerPartition",
+    "coalescePartitions",
     "failOnDataLoss",
     "includeHeaders",
     HEADER_COLUMNS,
@@ -102,6 +103,7 @@ class TopicOptions:
         client: the properties of `Client.from_properties`.
         ending_option: what says `ending`.
         max_trigger_delay: seconds after which a micro-batch no longer waits for `min_offsets_per_trigger`.
+        coalesce_partitions: whether a task may read several partitions that have little to read.
         filter_pushdown: see `tagwire.spark.filter_pushdown`; None is as Spark allows without harm.
         dialect, register: of the records, and what names its header keys; None is Kafka's own formats.
         group: to which a stream commits its offsets; None commits nothing.
@@ -118,6 +120,7 @@ class TopicOptions:
     max_trigger_delay: float = _TRIGGER_DELAY
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
+    coalesce_partitions: bool = True
     fail_on_data_loss: bool = True
     rows: RowOptions = field(default_factory=RowOptions)
     filter_pushdown: bool | None = None
@@ -167,6 +170,7 @@ def parse(options: Mapping[str, str]) -> TopicOptions:
         max_trigger_delay=seconds("maxTriggerDelay", given, default=_TRIGGER_DELAY),
         min_partitions=count("minPartitions", given),
         max_records_per_partition=count("maxRecordsPerPartition", given),
+        coalesce_partitions=flag("coalescePartitions", given, default=True),
         fail_on_data_loss=flag("failOnDataLoss", given, default=True),
         rows=row_options(given, include_headers=flag("includeHeaders", given, default=False)),
         filter_pushdown=flag("filterPushdown", given, default=True) if "filterPushdown" in given else None,

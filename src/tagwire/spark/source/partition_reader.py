@@ -1,11 +1,11 @@
-"""The part of a read that runs in Spark's workers: a task reads one range of offsets of one topic partition.
+"""The part of a read that runs in Spark's workers: a task reads a range of offsets of a topic partition, or several.
 
 Source: Spark's KafkaBatchInputPartition, KafkaBatchPartitionReader.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
@@ -17,7 +17,7 @@ from tagwire.spark.prefetch import prefetched
 from tagwire.spark.row_converter import RowConverter
 from tagwire.spark.source.fetch import read_range
 from tagwire.spark.source.offset_reader import OffsetReader
-from tagwire.spark.source.offsets import OffsetRange
+from tagwire.spark.source.offsets import OffsetRange, coalesced, split
 from tagwire.spark.source.options import TopicOptions
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 _SMALL = 10_000  # offsets
 
 
-class OffsetRangePartition(InputPartition):
-    """One task: a range of offsets of one partition."""
+class OffsetRangesPartition(InputPartition):
+    """One task: ranges of offsets, each of one partition, which are read one after the other."""
 
-    def __init__(self, offset_range: OffsetRange) -> None:
-        super().__init__(tuple(offset_range))
+    def __init__(self, ranges: Iterable[OffsetRange]) -> None:
+        super().__init__(tuple(map(tuple, ranges)))
 
 
 @without_tracebacks
@@ -46,7 +46,27 @@ class PartitionReader:
         """The records of one task as Arrow batches of exactly the schema of the read."""
         if partition is None or partition.value is None:  # what Spark makes of a plan without tasks
             return iter(())
-        offset_range = OffsetRange(*partition.value)
+        ranges = [OffsetRange(*each) for each in partition.value]
+        rows = self._rows(ranges)
+        # What fits into a batch or two is read sooner than a thread starts.
+        return freezing_gc(prefetched(rows) if sum(each.size for each in ranges) > _SMALL else rows)
+
+    def tasks(self, ranges: Sequence[OffsetRange]) -> list[InputPartition]:
+        """The ranges as tasks, once they are cut as the options say."""
+        options = self.options
+        pieces = split(ranges, options.min_partitions, options.max_records_per_partition)
+        if not options.coalesce_partitions:
+            return [OffsetRangesPartition([piece]) for piece in pieces]
+        return [
+            OffsetRangesPartition(together)
+            for together in coalesced(pieces, options.min_partitions, options.max_records_per_partition)
+        ]
+
+    def _rows(self, ranges: Iterable[OffsetRange]) -> Iterator[pa.RecordBatch]:
+        for offset_range in ranges:
+            yield from self._rows_of(offset_range)
+
+    def _rows_of(self, offset_range: OffsetRange) -> Iterator[pa.RecordBatch]:
         records = read_range(
             offset_range,
             self.options.client,
@@ -55,6 +75,4 @@ class PartitionReader:
             dialect=self.options.dialect,
             register=self.options.register,
         )
-        rows = self.row_converter.converted(records, f"{offset_range.topic}-{offset_range.partition}")
-        # What fits into a batch or two is read sooner than a thread starts.
-        return freezing_gc(prefetched(rows) if offset_range.size > _SMALL else rows)
+        return self.row_converter.converted(records, f"{offset_range.topic}-{offset_range.partition}")

@@ -27,9 +27,9 @@ from tagwire.errors import ConfigError, TagwireError
 from tagwire.spark.failure import without_tracebacks
 from tagwire.spark.filter_pushdown import PushedFilters, accept_filters
 from tagwire.spark.sink.options import parse as parse_sink
-from tagwire.spark.source.offsets import OffsetRange, backwards, outside, plan, split
+from tagwire.spark.source.offsets import OffsetRange, backwards, outside, plan
 from tagwire.spark.source.options import TopicOptions, batch_bounds, parse
-from tagwire.spark.source.partition_reader import OffsetRangePartition, PartitionReader
+from tagwire.spark.source.partition_reader import PartitionReader
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
@@ -122,7 +122,7 @@ class TopicReader(PartitionReader, DataSourceReader):
             KafkaError, ConnectError: as the brokers respond.
         """
         try:
-            return [OffsetRangePartition(offset_range) for offset_range in self._planned()]
+            return self.tasks(self._planned())
         finally:
             self.offset_reader.close()
 
@@ -143,5 +143,4 @@ class TopicReader(PartitionReader, DataSourceReader):
             since = self.offset_reader.fetch_timestamp_offsets(dict.fromkeys(start, self.pushed_filters.since))
             start = {at: min(end[at], max(start[at], since[at])) if since[at] >= 0 else end[at] for at in start}
         held = {at: latest[at] for at in end}
-        ranges, _ = plan(start, end, earliest, held)
-        return split(ranges, self.options.min_partitions, self.options.max_records_per_partition)
+        return plan(start, end, earliest, held)[0]

@@ -18,9 +18,9 @@ from tagwire.partitions import LATEST
 from tagwire.spark.failure import without_tracebacks
 from tagwire.spark.refused_stream import RefusedStreamReader
 from tagwire.spark.source.offset_limits import Offsets
-from tagwire.spark.source.offsets import Document, from_document, outside, plan, split, to_document, went_back
+from tagwire.spark.source.offsets import Document, from_document, outside, plan, to_document, went_back
 from tagwire.spark.source.options import TopicOptions, stream_start
-from tagwire.spark.source.partition_reader import OffsetRangePartition, PartitionReader
+from tagwire.spark.source.partition_reader import PartitionReader
 
 if TYPE_CHECKING:
     pass
@@ -95,8 +95,7 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
         held = planned[1:] if planned is not None and planned[0] == end else self._available_offsets()
         ranges, lost = plan(begin, until, *held)
         self._judge(lost if self.limited else went_back(begin, until) + lost)
-        splits = split(ranges, self.options.min_partitions, self.options.max_records_per_partition)
-        return [OffsetRangePartition(offset_range) for offset_range in splits]
+        return self.tasks(ranges)
 
     def commit(self, end: Document) -> None:
         """Commits `end` to the group of option `groupId`, if there is one."""
