@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,20 +91,28 @@ class JavaLine:
         self._inner.__exit__(*error)
         self._taken.cpu += self._cpu() - self._before
         # Workers wait for more for a minute: the most that one of them has had is still to be read.
-        workers = [resident(pid, "VmHWM") for pid in _descendants(self.java)]
+        workers = []
+        for pid in _descendants(self.java):
+            with suppress(FileNotFoundError, ProcessLookupError):  # a stream's own process, which ends with it
+                workers.append(resident(pid, "VmHWM"))
         self._taken.mib = max(workers, default=0.0)
         self._taken.notes["ms of a partition, two cores"] = self._taken.seconds / self.partitions * 1000
         self._taken.notes["MiB of Java"] = resident(self.java, "VmHWM")
 
     def _cpu(self) -> float:
-        return sum(map(cpu_of_process, [self.java, *_descendants(self.java)]))
+        taken = 0.0
+        for pid in (self.java, *_descendants(self.java)):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                taken += cpu_of_process(pid)
+        return taken
 
 
 def _descendants(process: int) -> Iterator[int]:
     for task in Path(f"/proc/{process}/task").glob("*/children"):
-        for child in task.read_text().split():
-            yield int(child)
-            yield from _descendants(int(child))
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for child in task.read_text().split():
+                yield int(child)
+                yield from _descendants(int(child))
 
 
 def _streamed(spark: Any, source: str, options: dict[str, str], checkpoint: Path) -> dict[str, Any]:
