@@ -56,21 +56,27 @@ class CoordinatorLog:
     def _unreadable(self, problem: str) -> StorageError:
         return StorageError(f"{self.name} cannot be read: {problem}; {to_go_on_without(self.name)}")
 
-    async def append(self, records: Sequence[Record]) -> None:
+    async def append(self, records: Sequence[Record], *, decides: bool = False) -> None:
         """Add records in one batch; they are as safe as the broker's `fsync` promises when this returns.
+
+        Args:
+            decides: as of `Partition.append`.
 
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE: the disk refused, and nothing of them was stored.
         """
         if records:
-            await self.append_batch(write(records))
+            await self.append_batch(write(records), decides=decides)
 
-    async def append_batch(self, data: bytes, check: Callable[[], None] = lambda: None) -> None:
+    async def append_batch(
+        self, data: bytes, check: Callable[[], None] = lambda: None, *, decides: bool = False
+    ) -> None:
         """Add a batch that is already made; as `append`.
 
         Args:
             check: called in a thread when everything before the batch is stored: raises KafkaError, as this then does,
                 if it may not be added any more.
+            decides: as of `Partition.append`.
         """
         view = memoryview(data)
         batch = batch_of(next(batch_headers(view)), view, checked=False)
@@ -81,7 +87,7 @@ class CoordinatorLog:
 
         try:
             topic = self._topics.get(self.name) or await self._created()
-            await topic.partitions[0].append(make)
+            await topic.partitions[0].append(make, decides=decides)
         except StorageError as error:
             raise self._unwritable(error) from error
 

@@ -19,7 +19,7 @@ logger = logging.getLogger("tagwire.broker")
 
 MakeBatch = Callable[[], Batch]
 
-_Waiting = tuple[MakeBatch, "asyncio.Future[Appended]"]
+_Waiting = tuple[MakeBatch, bool, "asyncio.Future[Appended]"]
 
 
 class GroupCommit:
@@ -40,7 +40,7 @@ class GroupCommit:
         self._waiting: list[_Waiting] = []
         self._running: asyncio.Task[None] | None = None
 
-    def append(self, make: MakeBatch) -> asyncio.Future[Appended]:
+    def append(self, make: MakeBatch, *, sync: bool = False) -> asyncio.Future[Appended]:
         """Add a batch after all those added before. The future is done when it is as safe as `sync` asks, and can be
         read.
 
@@ -49,9 +49,10 @@ class GroupCommit:
         Args:
             make: called in a thread: gives the batch, or raises KafkaError for one that is refused, as the future then
                 does.
+            sync: this one waits for the disk, with all that stands before it, whether others do or not.
         """
         future = asyncio.get_running_loop().create_future()
-        self._waiting.append((make, future))
+        self._waiting.append((make, sync, future))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
         return future
@@ -66,14 +67,15 @@ class GroupCommit:
         try:
             while self._waiting:
                 group, self._waiting = self._waiting, []
-                makers = [make for make, _ in group]
+                makers = [make for make, _, _ in group]
+                sync = self._sync or any(wanted for _, wanted, _ in group)
                 outcome: Sequence[Appended | Exception]
                 try:
-                    outcome = await loop.run_in_executor(self._executor, self._commit, makers)
+                    outcome = await loop.run_in_executor(self._executor, self._commit, makers, sync)
                 except Exception as error:
                     logger.exception("%s: appending failed", self._log.directory.name)
                     outcome = [error] * len(group)
-                for (_, future), result in zip(group, outcome):
+                for (_, _, future), result in zip(group, outcome):
                     if future.done():  # whoever waited has gone
                         continue
                     if isinstance(result, Exception):
@@ -84,17 +86,17 @@ class GroupCommit:
         finally:
             self._running = None
 
-    def _commit(self, makers: list[MakeBatch]) -> list[Appended | TagwireError]:
+    def _commit(self, makers: list[MakeBatch], sync: bool) -> list[Appended | TagwireError]:
         made = [_made(make) for make in makers]
-        appended = iter(self._append([batch for batch in made if isinstance(batch, Batch)]))
+        appended = iter(self._append([batch for batch in made if isinstance(batch, Batch)], sync))
         return [next(appended) if isinstance(batch, Batch) else batch for batch in made]
 
-    def _append(self, batches: list[Batch]) -> Sequence[Appended | TagwireError]:
+    def _append(self, batches: list[Batch], sync: bool) -> Sequence[Appended | TagwireError]:
         outcome = self._log.append(batches)
         if not any(isinstance(result, Appended) for result in outcome):
             return outcome
         try:
-            if self._sync:
+            if sync:
                 self._log.flush()
             else:
                 self._log.publish()

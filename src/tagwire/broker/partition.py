@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Executor
 from dataclasses import replace
+from typing import Literal
 
 from tagwire.broker.group_commit import GroupCommit, MakeBatch
 from tagwire.broker.leadership import Leadership
@@ -13,6 +14,9 @@ from tagwire.broker.storage.checkpoints import OffsetCheckpoint
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.producer_state import Producer
 from tagwire.partitions import TopicPartition
+
+Fsync = Literal["batch", "interval", "never"]
+"""When what is appended is on the disk: before it is acknowledged, within a second, when the system likes."""
 
 
 class Partition:
@@ -34,7 +38,7 @@ class Partition:
         starts: OffsetCheckpoint,
         leadership: Leadership,
         *,
-        sync: bool,
+        fsync: Fsync,
     ) -> None:
         self.topic = topic
         self.index = index
@@ -43,13 +47,20 @@ class Partition:
         self.leadership = leadership
         self._commits = commits
         self._starts = starts
-        self._sync = sync
-        self._commit = GroupCommit(log, commits, sync=sync, advanced=self._wake)
+        self._fsync = fsync
+        self._commit = self._committing()
         self._watchers: dict[asyncio.Event, None] = {}  # in the order in which they came
 
-    def append(self, make: MakeBatch) -> asyncio.Future[Appended]:
-        """Add a batch; see `GroupCommit.append`."""
-        return self._commit.append(make)
+    def _committing(self) -> GroupCommit:
+        return GroupCommit(self.log, self._commits, sync=self._fsync == "batch", advanced=self._wake)
+
+    def append(self, make: MakeBatch, *, decides: bool = False) -> asyncio.Future[Appended]:
+        """Add a batch; see `GroupCommit.append`.
+
+        Args:
+            decides: other logs follow from it: it is on the disk first, with fsync="interval" too.
+        """
+        return self._commit.append(make, sync=decides and self._fsync == "interval")
 
     def check_leader(self, node_id: int, epoch: int = -1) -> None:
         """Refuse what only the leader does, and what is offline; see `Leadership.check_leader`.
@@ -80,7 +91,7 @@ class Partition:
     def reopened(self, log: PartitionLog) -> None:
         """Go on with another log of the same directory, in its leader epoch."""
         self.log = log
-        self._commit = GroupCommit(log, self._commits, sync=self._sync, advanced=self._wake)
+        self._commit = self._committing()
         self.leadership = replace(self.leadership, epoch=log.leader_epoch)
         self._wake()
 

@@ -12,8 +12,8 @@ from typing import Final, Literal, TypedDict, get_args
 from tagwire.broker.bearer_tokens import TokenValidator
 from tagwire.broker.groups.group_settings import GroupSettings, Migration
 from tagwire.broker.network.listener import Listener, is_whole
+from tagwire.broker.partition import Fsync
 from tagwire.broker.storage.data_directory import MAX_PARTITIONS
-from tagwire.broker.topic_table import Fsync
 from tagwire.errors import ConfigError
 from tagwire.records import HeaderRegister
 from tagwire.rpc import OAUTHBEARER, ranges_of
@@ -73,9 +73,9 @@ class Settings:
         allow_everyone_if_no_acl_found: whether everybody may do what no ACL is about.
         fsync: what an acknowledgement of acks=1 or all promises. "batch": the records are on the disk, one fsync serves
             every batch that waits; what a reader sees is on the disk too. "interval": they are with the operating
-            system, and on the disk within a second; a crash of the machine can lose that second. "never": they are
-            with the operating system, which decides; a crash of the machine can lose more. A crash of the broker
-            alone (kill -9) loses nothing in any of them.
+            system, and on the disk within a second; a crash of the machine can lose that second, but nothing of a
+            transaction that was ended. "never": they are with the operating system, which decides; a crash of the
+            machine can lose more. A crash of the broker alone (kill -9) loses nothing in any of them.
         num_partitions: how many partitions a topic gets that is created without saying.
         auto_create_topics: whether a request for the metadata of a missing topic creates it, when the client agrees.
         unsupported: what becomes of a request that is not served: "close" closes the connection, as Kafka does; "empty"

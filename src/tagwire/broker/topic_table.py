@@ -6,11 +6,10 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import Literal
 from uuid import UUID
 
 from tagwire.broker.cluster_image import ClusterImage
-from tagwire.broker.partition import Partition
+from tagwire.broker.partition import Fsync, Partition
 from tagwire.broker.storage.data_directory import EVERYWHERE, TOPICS_FILE, DataDirectory, StoredTopic
 from tagwire.broker.storage.files import Files, problem_of
 from tagwire.broker.storage.loading import open_log
@@ -22,8 +21,6 @@ from tagwire.errors import ConfigError, StorageError
 from tagwire.partitions import TopicPartition
 
 logger = logging.getLogger("tagwire.broker")
-
-Fsync = Literal["batch", "interval", "never"]
 
 
 class TopicTable:
@@ -51,7 +48,7 @@ class TopicTable:
         self._files = files
         self._data = data
         self._commits = commits
-        self._sync = fsync == "batch"
+        self._fsync: Fsync = fsync
         self._image = image or ClusterImage(0)
         self.partition_count = 0
         self.version = 0
@@ -157,7 +154,7 @@ class TopicTable:
 
     def _partition(self, topic: str, index: int, log: PartitionLog, replicas: Sequence[int] | None = None) -> Partition:
         leadership = self._image.place(topic, index, log.leader_epoch, replicas)
-        return Partition(topic, index, log, self._commits, self._data.start_offsets, leadership, sync=self._sync)
+        return Partition(topic, index, log, self._commits, self._data.start_offsets, leadership, fsync=self._fsync)
 
     @property
     def count(self) -> int:

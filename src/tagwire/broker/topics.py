@@ -18,7 +18,7 @@ from typing import TypeVar, TypeVarTuple, Unpack
 from uuid import uuid4
 
 from tagwire.broker.cluster_image import ClusterImage
-from tagwire.broker.partition import Partition
+from tagwire.broker.partition import Fsync, Partition
 from tagwire.broker.serial_tasks import SerialTasks
 from tagwire.broker.storage.data_directory import MAX_PARTITIONS, DataDirectory, StoredTopic
 from tagwire.broker.storage.files import Files, UnsettledError, problem_of
@@ -26,7 +26,7 @@ from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.topic import INTERNAL, NewTopic, Replicas, Topic, check_topic_name
 from tagwire.broker.topic_config import DIALECT, TopicConfig
-from tagwire.broker.topic_table import Fsync, TopicTable
+from tagwire.broker.topic_table import TopicTable
 from tagwire.errors import ConfigError, Error, KafkaError, StorageError
 from tagwire.partitions import TopicPartition
 

@@ -224,7 +224,7 @@ def test_a_marker_in_a_batch_is_read_as_one():
 
 
 @pytest.mark.parametrize("harm", ["cut", "flip", "zeros", "newer version"])
-def test_a_broken_snapshot_is_passed_over(tmp_path, harm):
+def test_a_broken_snapshot_is_passed_over_and_deleted(tmp_path, harm):
     log = create_log(Files(), tmp_path, SMALL)
     add(log, *(data_batch(number, size=200) for number in range(30)))
     log.close()
@@ -240,7 +240,39 @@ def test_a_broken_snapshot_is_passed_over(tmp_path, harm):
         data[1] = 9
     newest.write_bytes(data)
     again = open_log(Files(), tmp_path, SMALL, clean=True)
+    assert not newest.exists()
     assert add(again, data_batch(29, size=200), data_batch(30, size=200)) == [29, 30]
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_after_a_crash_no_snapshot_is_broken_wherever_it_was_and_each_segment_has_its_own(tmp_path, which):
+    log = create_log(Files(), tmp_path, SMALL)
+    add(log, *(data_batch(number, size=200) for number in range(60)))
+    log.abandon("killed")
+    snapshots = sorted(tmp_path.glob("*.snapshot"))
+    whole = {path: path.read_bytes() for path in snapshots}
+    broken = snapshots[which * (len(snapshots) - 1) // 2]
+    broken.write_bytes(b"torn")
+    again = open_log(Files(), tmp_path, SMALL, clean=False)
+    assert {path: path.read_bytes() for path in tmp_path.glob("*.snapshot")} == whole
+    assert add(again, data_batch(59, size=200), data_batch(60, size=200)) == [59, 60]
+
+
+def test_a_producer_is_known_whose_segments_go_after_a_crash_that_tore_the_snapshot(tmp_path):
+    config = TopicConfig(segment_bytes=2000, retention_bytes=0)
+    log = create_log(Files(), tmp_path, config)
+    add(log, *(data_batch(number, size=200) for number in range(6)))
+    add(log, *(data_batch(number, pid=2, size=200) for number in range(60)))
+    log.abandon("killed")
+    for path in tmp_path.glob("*.snapshot"):
+        path.write_bytes(b"torn")
+    again = open_log(Files(), tmp_path, config, clean=False)
+    again.delete_before(again.expired_before(2000), lambda start: None)
+    start = again.start_offset
+    again.abandon("killed")
+    again = open_log(Files(), tmp_path, config, clean=False, recovery_point=start, start_offset=start)
+    assert again.start_offset > 6
+    assert add(again, data_batch(5, size=200)) == [5]
 
 
 def test_snapshots_of_deleted_segments_are_deleted_with_the_next_one(tmp_path):

@@ -51,7 +51,8 @@ class Rule:
 
 RULES = (
     Rule(
-        "A record acknowledged with acks 1 or all is there after kill -9, and with fsync=batch after a power failure",
+        "A record acknowledged with acks 1 or all is there after kill -9, and with fsync=batch after a power failure;"
+        " one of a committed transaction with fsync=interval, too",
         "broker.md#what-an-acknowledgement-means",
         "`GroupCommit` syncs before it answers; recovery reads from the recovery point on",
         writes.lost_writes,
@@ -137,7 +138,7 @@ RULES = (
     Rule(
         "A transaction that nobody ends is aborted when its time is over",
         "transactions-on-the-wire.md",
-        "the coordinator's upkeep; what was decided is carried out at the next start",
+        "the coordinator's upkeep; what was decided is carried out at the next start, what hangs is aborted",
         transactions.stuck,
         ("stuck-transaction",),
     ),

@@ -215,9 +215,18 @@ class Facts:
         """Whether a loss of power may have taken an acknowledged record along, by what its fsync promises."""
         return any(
             send.began <= loss.at
-            and (loss.value["fsync"] == "never" or loss.at - send.ended <= self.bounds.interval_sync)
+            and (
+                loss.value["fsync"] == "never"
+                or (loss.at - send.ended <= self.bounds.interval_sync and not self._was_committed(send, loss.at))
+            )
             for loss in self.losses
         )
+
+    def _was_committed(self, send: Operation, at: float) -> bool:
+        """Whether a record's transaction was known to be committed by then: with that it is on the disk."""
+        transaction = self.transaction_of(send.value["name"])
+        commits = transaction.commits if transaction is not None else ()
+        return any(commit.type == "ok" and commit.ended <= at for commit in commits)
 
     def removed_by_request(self, topic: str, partition: int, offset: int) -> bool:
         """Whether DeleteRecords may have removed what stood at `offset`."""

@@ -255,9 +255,7 @@ def files(facts: Facts) -> Iterator[Anomaly]:
     for seen in facts.operations.of("files"):
         value = seen.value
         where = f"{value['topic']}-{value['partition']}"
-        # One that was torn without power is not taken by a start, which reads the batches instead, and may stay.
-        torn = ".snapshot" if facts.operations.of("power_lost") else None
-        for fault in [each for each in value["faults"] if torn is None or torn not in each][:1]:
+        for fault in value["faults"][:1]:
             yield anomaly("broken-files", f"of {where}, {fault}", seen)
         log = whole.get((value["topic"], value["partition"]))
         for producer_id, first, last, stable in value["aborted"] if log is not None else ():

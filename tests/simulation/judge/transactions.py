@@ -118,8 +118,6 @@ def intermediate_reads(facts: Facts) -> Iterator[Anomaly]:
 
 def stuck(facts: Facts) -> Iterator[Anomaly]:
     """Whoever leaves a transaction open, its coordinator ends it when its time is over."""
-    if facts.losses:
-        return  # a marker may be lost whose transaction is remembered as over: nobody writes it again
     yield from _open_too_long(facts)
     if facts.quiet is None:
         return

@@ -55,9 +55,9 @@ TRANSACTIONS = (
         (
             Edit(
                 "tagwire.broker.transactions.states:TransactionStates.store",
-                "            await self._log.append([stored.transaction_record(following, wall_ms())])",
+                "            record = stored.transaction_record(following, wall_ms())",
                 "            self._adopt(name, following)\n"
-                "            await self._log.append([stored.transaction_record(following, wall_ms())])",
+                "            record = stored.transaction_record(following, wall_ms())",
             ),
         ),
         "a step counts before it is stored, also where storing it fails: after a restart nobody ends what it began",

@@ -127,8 +127,8 @@ def _committed_records_end_before_the_others_after_a_loss_of_power(story):
     _stuck(story, power_lost="batch")
 
 
-@innocent
-def _a_marker_is_lost_with_the_power_that_nothing_was_promised_for(story):
+@planted("stuck-transaction")
+def _committed_records_end_before_the_others_after_a_loss_of_power_that_took_the_marker(story):
     _stuck(story, power_lost="never")
 
 

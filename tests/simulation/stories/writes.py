@@ -40,6 +40,21 @@ def _a_second_of_interval_is_lost_with_the_power(story):
     story.final()
 
 
+@planted("lost-write")
+def _a_committed_transaction_is_lost_within_the_second_of_interval(story):
+    story.transaction("t1", ("a", 0), commit="ok")
+    story.note("world", "power_lost", node=1, fsync="interval")
+    story.final()
+
+
+@innocent
+def _a_transaction_that_is_not_committed_is_lost_within_the_second_of_interval(story):
+    story.transaction("t1", ("a", 0))
+    story.note("world", "power_lost", node=1, fsync="interval")
+    story.call("p", "commit_transaction", transaction="t1", transactional_id="id")
+    story.final()
+
+
 @innocent
 def _all_of_never_may_be_lost_with_the_power(story):
     story.send("a", 0)

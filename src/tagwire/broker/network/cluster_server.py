@@ -63,6 +63,7 @@ class ClusterServer:
         self._started = time.time()
         self.nodes: dict[int, Node] = {}
         self.sockets: dict[int, SocketServer] = {}
+        self.store.start_scheduler()  # what transactions have left goes before the first request
         try:
             for node_id, listeners, hooks in zip(self.image.node_ids, self._listeners, self._hooks):
                 node = Node(self.store, node_id, hooks)
@@ -72,7 +73,6 @@ class ClusterServer:
         except ConfigError:
             await self._stop_all()
             raise
-        self.store.start_scheduler()
         return self
 
     def _image(self, _: int) -> ClusterImage:

@@ -54,12 +54,12 @@ class Server:
         self._store = Store(self._settings, self._hooks.files)
         self._node = Node(self._store, self._store.node_id, self._hooks)
         self._sockets = SocketServer(self._node, self._apis, self._settings.listeners)
+        self._store.start_scheduler()  # what transactions have left goes before the first request
         try:
             await self._sockets.start()
         except ConfigError:
             await self._store.close()
             raise
-        self._store.start_scheduler()
         return self
 
     async def __aexit__(

@@ -18,7 +18,13 @@ from tagwire.broker.storage.checkpoints import read_epochs, write_epochs
 from tagwire.broker.storage.files import Files, problem_of
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.log import PartitionLog
-from tagwire.broker.storage.producer_snapshots import drop_snapshots, newest_snapshot
+from tagwire.broker.storage.producer_snapshots import (
+    drop_broken_snapshots,
+    drop_snapshots,
+    newest_snapshot,
+    save_snapshot,
+    sync_snapshot,
+)
 from tagwire.broker.storage.producer_state import ProducerState
 from tagwire.broker.storage.segment import LogSegment
 from tagwire.broker.storage.swap_recovery import recover_swap_files
@@ -127,15 +133,22 @@ def _recover(
 
 
 def _producers(files: Files, directory: Path, segments: list[LogSegment], recovered_from: int | None) -> ProducerState:
-    """What the batches in `segments` say of their producers, and, noted in each, the transactions aborted there."""
+    """What the batches in `segments` say of their producers, and, noted in each, the transactions aborted there.
+
+    After a crash the snapshots of segments that were checked are written anew, as Kafka's LogSegment.recover has it:
+    once the segments before them are deleted, only they tell of the producers there.
+    """
     producers = ProducerState()
     end = segments[-1].next_offset
+    if recovered_from is not None:
+        drop_broken_snapshots(files, directory)
     snapshot = newest_snapshot(files, directory, end if recovered_from is None else recovered_from)
     start = segments[0].base_offset
     if snapshot is not None and snapshot[0] >= start:
         start = snapshot[0]
         producers.restore(snapshot[1].producer_entries)
     drop_snapshots(files, directory, keep={start, *(segment.base_offset for segment in segments)}, after=end)
+    saved = False
     for segment in segments:
         if segment.next_offset <= start:
             continue
@@ -147,6 +160,12 @@ def _producers(files: Files, directory: Path, segments: list[LogSegment], recove
                 segment.aborted.append(ended)
         if segment.aborted and segment is not segments[-1]:
             segment.save_indexes(sync=True)
+        if recovered_from is not None and producers and segment is not segments[-1]:
+            save_snapshot(files, directory, segment.next_offset, producers.snapshot())
+            sync_snapshot(files, directory, segment.next_offset)
+            saved = True
+    if saved:
+        files.sync_directory(directory)
     producers.keep()
     return producers
 

@@ -1,7 +1,7 @@
 """`<offset>.snapshot` files: what was known of a partition's producers before an offset, so that opening a log need not
-read all of it. A file that is broken is as good as none: an older one is taken, or the log's start.
+read all of it. A file that is broken is as good as none, and deleted: an older one is taken, or the log's start.
 
-Source: docs/log-files.md#producer-snapshots.
+Source: docs/log-files.md#producer-snapshots; Kafka's ProducerStateManager.loadFromSnapshot.
 """
 
 from __future__ import annotations
@@ -49,14 +49,30 @@ def sync_snapshot(files: Files, directory: Path, offset: int) -> None:
 
 
 def newest_snapshot(files: Files, directory: Path, most: int) -> tuple[int, ProducerSnapshot] | None:
-    """The newest snapshot that can be read and is of no later offset than `most`: its offset and its message."""
+    """The newest snapshot that can be read and is of no later offset than `most`: its offset and its message. Broken
+    ones that are met are deleted."""
     for offset in reversed(_offsets(files, directory)):
-        if offset > most:
-            continue
-        try:
-            return offset, read_producer_snapshot(read_file(files, snapshot_path(directory, offset)))
-        except (DecodeError, UnsupportedVersionError, OSError) as error:
-            logger.warning("%s: snapshot %d is not taken: %s", directory.name, offset, error)
+        if offset <= most and (found := _read(files, directory, offset)) is not None:
+            return offset, found
+    return None
+
+
+def drop_broken_snapshots(files: Files, directory: Path) -> None:
+    """Delete those that a crash has left unfinished, wherever they are."""
+    for offset in _offsets(files, directory):
+        _read(files, directory, offset)
+
+
+def _read(files: Files, directory: Path, offset: int) -> ProducerSnapshot | None:
+    """What stands in a snapshot; None for one that cannot be read, which is deleted if it is broken."""
+    path = snapshot_path(directory, offset)
+    try:
+        return read_producer_snapshot(read_file(files, path))
+    except OSError as error:
+        logger.warning("%s: snapshot %d is not taken: %s", directory.name, offset, error)
+    except (DecodeError, UnsupportedVersionError) as error:
+        logger.warning("%s: snapshot %d is deleted: %s", directory.name, offset, error)
+        files.remove(path)
     return None
 
 

@@ -2,7 +2,7 @@
 
 Everything runs on the event loop, one step at a time for each id: requests that come meanwhile wait. Each step is
 stored before the response, and before a step that follows from it is taken. A transaction that was ending when the
-broker stopped is brought to its end when it starts again.
+broker stopped is brought to its end when it starts again, and one that hangs in a partition is aborted there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.serial_tasks import SerialTasks
 from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.topics import Topics
+from tagwire.broker.transactions.hanging import Hanging, hanging_transactions
 from tagwire.broker.transactions.states import TransactionStates
 from tagwire.broker.transactions.transaction import LAST_EPOCH, State, Transaction
 from tagwire.errors import Error, KafkaError, StorageError
@@ -63,6 +64,8 @@ class Transactions:
         self._serial = SerialTasks()
         # Of transactions that are ending: the partitions that have their marker, as long as others have not.
         self._marked: dict[str, set[TopicPartition]] = {}
+        # What hung when the broker was started, and is not ended yet, by its producer id.
+        self._hanging: dict[int, Hanging] = {}
         # Of what is tried again and again: what was logged of it last.
         self._problems: dict[str, str] = {}
 
@@ -79,9 +82,15 @@ class Transactions:
             StorageError: it cannot be read.
         """
         self._states.load()
+        self._hanging = hanging_transactions(self._topics.partitions(), self._by_producer())
 
     def start(self) -> None:
-        """Bring to their end the transactions that were ending when the broker stopped."""
+        """Abort what hangs, and bring to their end the transactions that were ending when the broker stopped.
+
+        No request may come before: what hangs could be taken for part of the transaction that it begins.
+        """
+        for name, work in self._ends_of_hanging():
+            self._serial.submit(name, work)
         for transaction in self:
             if transaction.is_ending:
                 name = transaction.transactional_id
@@ -195,6 +204,8 @@ class Transactions:
     async def expire(self) -> None:
         """Abort what has been open for too long, finish what could not be finished, forget what nobody uses."""
         now = self._clock()
+        for name, work in self._ends_of_hanging():
+            await self._serial.run(name, work)
         for transaction in self:
             name = transaction.transactional_id
             if self._serial.is_busy(name):
@@ -226,6 +237,42 @@ class Transactions:
     def _is_unused(self, transaction: Transaction) -> bool:
         is_over = transaction.state is not State.ONGOING and not transaction.is_ending
         return is_over and transaction.updated_ms < self._clock() - IDS_EXPIRE_AFTER_MS
+
+    # Hanging transactions ------------------------------------------------------------------------------------------
+
+    def _by_producer(self) -> dict[int, Transaction]:
+        return {transaction.producer_id: transaction for transaction in self}
+
+    def _ends_of_hanging(self) -> Iterator[tuple[str, Coroutine[object, None, None]]]:
+        """What ends each, and the transactional id in whose turn; nobody's is that without a name."""
+        owners = self._by_producer() if self._hanging else {}
+        for producer_id, hanging in list(self._hanging.items()):
+            name = owners[producer_id].transactional_id if producer_id in owners else ""
+            yield name, self._logged(name, self._end_hanging(name, producer_id, hanging))
+
+    async def _end_hanging(self, name: str, producer_id: int, hanging: Hanging) -> None:
+        if producer_id not in self._hanging:
+            return
+        owner = self._states.get(name)
+        if owner is not None and owner.producer_id == producer_id and owner.epoch <= hanging.epoch:
+            await self._take_back(owner, hanging)
+        else:
+            for where, producer in sorted(hanging.open.items()):
+                coordinator_epoch = max(producer.coordinator_epoch, COORDINATOR_EPOCH)
+                await self.mark(where, producer_id, producer.epoch, commit=False, coordinator_epoch=coordinator_epoch)
+        del self._hanging[producer_id]
+        for topic, index in sorted(hanging.open):
+            problem = "a transaction is aborted that was open here, and of which its coordinator knew nothing"
+            logger.warning("%s-%d: producer %d: %s", topic, index, producer_id, problem)
+
+    async def _take_back(self, owner: Transaction, hanging: Hanging) -> None:
+        """Abort what hangs of a producer that may be alive, in the name of an epoch that it does not have."""
+        if owner.is_ending and owner.epoch == hanging.epoch:
+            owner = await self._finish(owner)
+        await self._states.store(owner.taken_back(hanging.epoch, hanging.open, self._clock()))
+        name = owner.transactional_id
+        self._marked.pop(name, None)
+        self._serial.submit(name, self._logged(name, self._finish_if_ending(name)))
 
     # Steps ---------------------------------------------------------------------------------------------------------
 
@@ -286,7 +333,7 @@ class Transactions:
             )
             batch = batch_of(next(batch_headers(data)), data)
             try:
-                await partition.append(lambda: batch)
+                await partition.append(lambda: batch, decides=True)
             except StorageError as error:
                 raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, str(error)) from error
         if where[0] == OFFSETS:

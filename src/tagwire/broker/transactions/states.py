@@ -70,6 +70,9 @@ class TransactionStates:
     async def store(self, following: Transaction) -> Transaction:
         """Make `following` the state of its id; it is stored when this returns.
 
+        Partitions follow from it: it is on the disk before they have anything of it, with fsync="interval" too. That
+        all of them have their markers may be forgotten: they get them once more.
+
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE: it could not be stored, or there are too many; nothing has changed.
         """
@@ -77,7 +80,8 @@ class TransactionStates:
         self._check_room(following)
         self._coming[name] = following
         try:
-            await self._log.append([stored.transaction_record(following, wall_ms())])
+            record = stored.transaction_record(following, wall_ms())
+            await self._log.append([record], decides=not following.is_complete)
         finally:
             del self._coming[name]
         self._adopt(name, following)

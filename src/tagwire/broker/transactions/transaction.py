@@ -80,6 +80,11 @@ class Transaction:
         return self.state in _COMPLETED
 
     @property
+    def is_complete(self) -> bool:
+        """Whether its outcome is decided, and told to every partition."""
+        return self.state in _COMPLETED.values()
+
+    @property
     def commits(self) -> bool:
         """Of one that is ending: whether it commits."""
         return self.state is State.PREPARE_COMMIT
@@ -155,6 +160,19 @@ class Transaction:
             problem = f"{self.transactional_id} is {self.state.label}: there is no transaction to end"
             raise KafkaError(Error.INVALID_TXN_STATE, problem)
         return replace(self, state=State.PREPARE_COMMIT if commit else State.PREPARE_ABORT, updated_ms=now_ms)
+
+    def taken_back(self, epoch: int, partitions: Iterable[TopicPartition], now_ms: int) -> Transaction:
+        """Abort what partitions hold open in an epoch, up to `epoch`, which its coordinator has forgotten, and with it
+        what may be of the same transaction; whoever wrote it is fenced."""
+        return replace(
+            self,
+            state=State.PREPARE_ABORT,
+            epoch=min(epoch, LAST_EPOCH) + 1,
+            partitions=self.partitions | frozenset(partitions),
+            started_ms=now_ms if self.started_ms < 0 else self.started_ms,
+            updated_ms=now_ms,
+            renewed=None,
+        )
 
     def fenced(self, now_ms: int, renewed: tuple[int, int] | None = None) -> Transaction:
         """Abort the open transaction in the name of a higher epoch, which takes it out of its producer's hands."""
