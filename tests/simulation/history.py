@@ -84,6 +84,8 @@ FIELDS: dict[str, tuple[str, str]] = {
         "",
     ),
     "resources": ("node phase memory tasks threads descriptors", ""),
+    # When everything is over: `more`: {class and attribute: [how many things it held, and how many after a restart]}.
+    "kept": ("node more", ""),
     "logged": ("node logger level message error", ""),
     # A whole partition after `quiet`, from its log start to its end by `isolation`; `records`: [[offset, name], ...].
     # `sought`: from an offset, up to another, the records that were given; `timed`: a time, the offset that was told

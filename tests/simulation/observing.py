@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from .disk_auditing import note_files
 from .history import History
+from .keeping import kept_by, note_kept
 
 if TYPE_CHECKING:
     from threading import RLock
@@ -21,6 +22,9 @@ EVERY_S: Final = 1.0
 _POOLED: Final = re.compile(r"(tagwire-commit|tagwire-disk|asyncio)_\d+$")
 LEAVING_S: Final = 25.0
 """Within this time after the last client, nothing of them is left: not even the longest fetch of any plan."""
+
+STARTED_S: Final = 5.0
+"""Within this time after a start, a broker has done what it does by itself."""
 
 LOGGERS: Final = ("tagwire", "asyncio", "tests.simulation")
 
@@ -46,6 +50,7 @@ class Observer:
         self._is_over = True
         self._partitions()
         self._resources("end")
+        self._kept()
         note_files(self._world, "broker", self._history)
 
     def _look(self) -> None:
@@ -79,6 +84,19 @@ class Observer:
                 open=[[each.producer_id, each.epoch, each.transaction_start, since] for each in producers],
             )
 
+    def _kept(self) -> None:
+        """Compares what is in memory with what a restart finds on the disk: all else is of clients that have gone."""
+        server = self._server
+        if server is None:
+            return
+        before = kept_by(server)
+        start = self._host.faults.begin("broker_stop")
+        if start is not None:
+            start()
+        time.sleep(STARTED_S)
+        if self._server is not None:
+            note_kept(self._history, "broker", before, kept_by(self._server))
+
     def _resources(self, phase: str) -> None:
         process = self._host.brokers.process
         if process is None or process.is_dead:
@@ -105,12 +123,16 @@ class Observer:
         )
 
     @property
-    def _store(self) -> Any:
+    def _server(self) -> Any:
         broker = self._host.brokers.broker
         running = None if broker is None else broker._running
-        if running is None:
+        return None if running is None else running[1]
+
+    @property
+    def _store(self) -> Any:
+        server = self._server
+        if server is None:
             return None
-        server = running[1]
         return server.store if hasattr(server, "store") else server._store
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.topic_config import TopicConfig
-from tagwire.errors import Error
+from tagwire.errors import Error, StorageError
 
-from ...simulation.world.disk import SimulatedDisk, path_on_disk
+from ...simulation.world.disk import DiskFault, SimulatedDisk, path_on_disk
 from .test_producer_state import add, data_batch, marker
 
 SMALL = TopicConfig(segment_bytes=600, index_interval_bytes=150)
@@ -53,6 +53,17 @@ def fill(log):
     add(log, data_batch(0, transactional=True), marker(False))
     add(log, *(data_batch(number, size=200) for number in range(1, 6)))
     add(log, data_batch(6, transactional=True), marker(False))
+
+
+def test_no_file_of_a_log_is_open_that_went_offline_between_two_segments(disk, log):
+    add(log, data_batch(0, size=200))
+    log.flush()
+    log.append([data_batch(number, size=200) for number in range(1, 8)])
+    disk.inject(DiskFault({"sync_directory"}))
+    with pytest.raises(StorageError, match="fsync failed"):
+        log.flush()
+    assert log.is_offline
+    assert disk.descriptors(None) == []
 
 
 def test_every_file_of_a_closed_log_is_on_the_disk(disk, log):

@@ -1,4 +1,8 @@
-"""Memory, tasks, threads and descriptors: what a run has taken is given back when its clients have closed."""
+"""Memory, tasks, threads and descriptors: what a run has taken is given back when its clients have closed.
+
+Of a broker's memory that is what it would find on the disk: whatever it has when everybody is gone, and would not have
+after a restart, was of somebody who is gone.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,9 @@ from tests.simulation.judge.facts import Facts
 ALLOWED = {"tasks": 0, "threads": 0, "descriptors": 0}
 MEMORY = 32 << 20
 """Bytes more at the end than at the beginning: what caches and the interpreter itself take."""
+
+BOUNDED = ("RequestLog._latest", "RequestLog._totals")
+"""What is kept for who looks at the broker: the last requests, and numbers of each kind, so many at most."""
 
 
 def leaks(facts: Facts) -> Iterator[Anomaly]:
@@ -27,3 +34,10 @@ def leaks(facts: Facts) -> Iterator[Anomaly]:
                     continue
                 told = f"{value['node']} began with {before[what]} {what}, and ends with {value[what]}"
                 yield anomaly(f"leaked-{what}", told, begun, sample)
+    for sample in facts.operations.of("kept"):
+        value = sample.invoked.value
+        for where, (count, after) in value["more"].items():
+            if where not in BOUNDED:
+                told = f"{value['node']} holds {count} things in {where} when all are gone, and {after} after a restart"
+                yield anomaly("leaked-memory", told, sample)
+                break

@@ -93,6 +93,20 @@ NETWORK = (
         "",
     ),
     Defect(
+        "turns-left-behind",
+        (
+            Edit(
+                "tagwire.broker.serial_tasks:SerialTasks._leave",
+                "            del self._under_way[key], self._locks[key]",
+                "            del self._under_way[key]",
+            ),
+        ),
+        "who waits for whom is remembered of every transactional id and group for ever",
+        ("leaked-memory",),
+        20,
+        "",
+    ),
+    Defect(
         "fetch-sleeps-on",
         (
             Edit(

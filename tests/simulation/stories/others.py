@@ -107,6 +107,16 @@ for _what in ("tasks", "threads", "descriptors", "memory"):
         story.note("broker-1", "resources", node=1, phase="end", **{what: 10 + (64 << 20)})
 
 
+@planted("leaked-memory")
+def _a_broker_holds_more_than_a_restart_finds(story):
+    story.note("broker", "kept", node="broker", more={"FetchSessions._sessions": [4, 0]})
+
+
+@innocent
+def _a_broker_holds_the_last_requests(story):
+    story.note("broker", "kept", node="broker", more={"RequestLog._latest": [100, 0]})
+
+
 @innocent
 def _what_was_taken_is_given_back(story):
     for phase, tasks in (("start", 3), ("run", 90), ("end", 3)):

@@ -387,7 +387,7 @@ class PartitionLog(ReadableLog):
         self._release()
 
     def _release(self) -> None:
-        for segment in (*self._unsynced.values(), self._active):
+        for segment in self._segments:  # also one that is not written to any more: what was unsafe may be cut off it
             segment.close()
 
     def _write(self, run: Sequence[PositionedBatch], aborted: Sequence[AbortedTransaction]) -> None:

@@ -1,0 +1,68 @@
+"""What a broker keeps in memory: how much is in each collection of its objects.
+
+It is counted by walking from its server along the attributes of tagwire's own objects, so that it depends on nothing
+but what happened: on no garbage that is still there, no release of Python, and no time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+from .history import History
+
+_OWN: Final = "tagwire."
+_COMPILED: Final = "tagwire.kernel."
+_GROWING: Final = (dict, list, set, deque, bytearray)
+_HOLDING: Final = (dict, list, set, deque, tuple, frozenset)
+
+
+def kept_by(root: object) -> dict[str, int]:
+    """By class and attribute, how many things the collections there hold, in all objects that `root` leads to."""
+    kept: Counter[str] = Counter()
+    seen = {id(root)}
+    left: list[tuple[str, object]] = [("", root)]
+    while left:
+        where, thing = left.pop()
+        if isinstance(thing, _GROWING):
+            kept[where] += len(thing)
+        for path, value in _parts(where, thing):
+            if id(value) not in seen and (isinstance(value, (*_GROWING, *_HOLDING)) or _is_own(value)):
+                seen.add(id(value))
+                left.append((path, value))
+    return {where: count for where, count in sorted(kept.items()) if count}
+
+
+def _is_own(thing: object) -> bool:
+    module = type(thing).__module__
+    return module.startswith(_OWN) and not module.startswith(_COMPILED)
+
+
+def _parts(where: str, thing: Any) -> Iterator[tuple[str, object]]:
+    if isinstance(thing, dict):
+        for key, value in thing.items():
+            yield where, key
+            yield where, value
+    elif isinstance(thing, _HOLDING):
+        for value in thing:
+            yield where, value
+    elif _is_own(thing):
+        for name, value in _attributes(thing):
+            yield f"{type(thing).__name__}.{name}", value
+
+
+def _attributes(thing: object) -> Iterator[tuple[str, object]]:
+    yield from getattr(thing, "__dict__", {}).items()
+    for kind in type(thing).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            mangled = f"_{kind.__name__.lstrip('_')}{name}" if name.startswith("__") else name
+            if hasattr(thing, mangled):
+                yield name, getattr(thing, mangled)
+
+
+def note_kept(history: History, machine: str, before: dict[str, int], after: dict[str, int]) -> None:
+    """Notes of which collections a broker had more than it has after a restart, when nobody has been there since."""
+    grown = {where: [count, after.get(where, 0)] for where, count in before.items() if count > after.get(where, 0)}
+    history.note(machine, "kept", node=machine, more=grown)
