@@ -50,8 +50,8 @@ class Observer:
         self._is_over = True
         self._partitions()
         self._resources("end")
+        note_files(self._world, "broker", self._history)  # as they are while it runs
         self._kept()
-        note_files(self._world, "broker", self._history)
 
     def _look(self) -> None:
         if not self._is_over:

@@ -141,6 +141,17 @@ def test_offsets_of_a_transaction_that_was_forgotten_are_not_pending_for_ever(wi
     wait_until(lambda: committed(wire, "g") == 3)
 
 
+def refuses_at_the_start(files, monkeypatch, times):
+    """Lets the first writes fail of what a broker does by itself."""
+    really = Transactions.start
+
+    def start(self):
+        files.started[-1].disk.fail("write", times=times)
+        really(self)
+
+    monkeypatch.setattr(Transactions, "start", start)
+
+
 @pytest.mark.parametrize("before", ["the id", "the transaction"])
 def test_what_the_disk_refuses_at_the_start_is_aborted_in_the_end(wire, files, connect, monkeypatch, before):
     files.keep("the id")
@@ -149,16 +160,23 @@ def test_what_the_disk_refuses_at_the_start_is_aborted_in_the_end(wire, files, c
     assert add(wire, who, 0) is Error.NONE
     assert send(wire, who, 0, b"a") is Error.NONE
     monkeypatch.setattr(scheduler, "TRANSACTIONS_EVERY_S", 0.05)
-    really = Transactions.start
-
-    def start(self):
-        files.started[-1].disk.fail("write", times=2)
-        really(self)
-
-    monkeypatch.setattr(Transactions, "start", start)
+    refuses_at_the_start(files, monkeypatch, 2)
     wire = files.start(connect, **{STATES: before})
     wait_until(lambda: is_stable(wire))
     assert committed_values(wire, "t", 0) == []
+
+
+def test_nothing_is_added_to_a_transaction_before_what_hangs_is_aborted(wire, files, connect, monkeypatch):
+    who = initialize(wire)
+    files.keep("the transaction")
+    assert add(wire, who, 0) is Error.NONE
+    assert send(wire, who, 0, b"a") is Error.NONE
+    monkeypatch.setattr(scheduler, "TRANSACTIONS_EVERY_S", 600.0)
+    refuses_at_the_start(files, monkeypatch, 1)
+    wire = files.start(connect, **{STATES: "the transaction"})
+    who = initialize(wire)
+    assert add(wire, who, 0) is Error.CONCURRENT_TRANSACTIONS
+    assert not is_stable(wire)
 
 
 @pytest.mark.parametrize("commit", [True, False])

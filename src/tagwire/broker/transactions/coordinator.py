@@ -151,13 +151,17 @@ class Transactions:
         """Let a transaction write to partitions.
 
         Raises:
-            KafkaError: as `Transaction.check_producer` and `add`; COORDINATOR_NOT_AVAILABLE.
+            KafkaError: as `Transaction.check_producer` and `added`; CONCURRENT_TRANSACTIONS while something of the
+                producer hangs; COORDINATOR_NOT_AVAILABLE.
         """
         added = list(partitions)
         await self._serial.run(transactional_id, self._add(transactional_id, producer_id, epoch, added))
 
     async def _add(self, transactional_id: str, producer_id: int, epoch: int, partitions: list[TopicPartition]) -> None:
         transaction = self._owned(transactional_id, producer_id, epoch)
+        if producer_id in self._hanging:
+            problem = f"what producer {producer_id} left open is not aborted yet"
+            raise KafkaError(Error.CONCURRENT_TRANSACTIONS, problem)
         following = transaction.added(partitions, self._clock())
         if following is not transaction:
             await self._states.store(following)
