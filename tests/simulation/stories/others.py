@@ -109,7 +109,7 @@ for _what in ("tasks", "threads", "descriptors", "memory"):
 
 @planted("leaked-memory")
 def _a_broker_holds_more_than_a_restart_finds(story):
-    story.note("broker", "kept", node="broker", more={"FetchSessions._sessions": [4, 0]})
+    story.note("broker", "kept", node="broker", more={"Partition._watchers": [4, 0]})
 
 
 @innocent
