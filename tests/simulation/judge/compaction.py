@@ -82,7 +82,7 @@ def _unknown_tombstone(facts: Facts, read: Read, key: str) -> bool:
     """Whether a tombstone that nobody saw acknowledged may have deleted the key, and have gone itself."""
     return any(
         send.value.get("tombstone") and send.value.get("key") == key and send.value["topic"] == read.topic
-        and send.type == "info"
+        and (send.type == "info" or str(send.value.get("acks", "all")) == "0")
         for send in facts.sends.values()
     ) or any(
         transaction.may_be_committed and not transaction.committed

@@ -55,6 +55,8 @@ def _a_key_and_its_tombstone_go(story):
     story.send("c", 2, key="l")
     story.send("d", 3, key="m")
     story.send("e", end="info", key="m", tombstone=True)
+    story.send("f", 5, key="n")
+    story.send("g", -1, key="n", tombstone=True, acks="0", kind="plain")
     story.wait(10)
     story.final((2, "c"))
 
