@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from types import SimpleNamespace
 
 import pytest
 
 from tagwire import messages
+from tagwire.broker.storage import data_directory
 from tagwire.broker.storage.data_directory import TOPICS_FILE, DataDirectory
 from tagwire.broker.storage.files import Files
 from tagwire.broker.topic import NewTopic
-from tagwire.broker.topics import Topics
+from tagwire.broker.topics import SHARE, SIDE_BY_SIDE, Topics
 from tagwire.errors import Error
 
 Create, Delete, Grow = messages.CreateTopicsRequest, messages.DeleteTopicsRequest, messages.CreatePartitionsRequest
@@ -137,16 +141,67 @@ class CountingFiles(Files):
 
 
 def test_topics_that_are_created_or_deleted_together_are_listed_once(tmp_path):
-    async def main():
-        files = CountingFiles()
-        data = DataDirectory(files, tmp_path / "data")
-        topics = Topics(files, data, pool, pool, "never")
+    files = CountingFiles()
+
+    async def story(topics):
         files.taken.clear()
         made = await topics.create_all([NewTopic(name, 1, {}) for name in MANY[:50]])
         assert (len(made), files.taken[TOPICS_FILE]) == (50, 1)
         gone = await topics.delete_all(made)
         assert (gone, files.taken[TOPICS_FILE], topics.count) == (made, 2, 0)
+
+    on_topics(tmp_path, files, story)
+
+
+def on_topics(tmp_path, files, story):
+    """Runs `story` with the topics of a new data directory."""
+
+    async def main():
+        data = DataDirectory(files, tmp_path / "data")
+        await story(Topics(files, data, pool, pool, "never"))
         data.close(clean=False)
 
     with ThreadPoolExecutor(8) as pool:
         asyncio.run(main())
+
+
+def test_of_the_list_of_topics_only_what_has_changed_is_made_anew(tmp_path, monkeypatch):
+    made = []
+
+    def dumps(*arguments, **options):
+        made.append(arguments)
+        return json.dumps(*arguments, **options)
+
+    async def story(topics):
+        await topics.create_all([NewTopic(name, 1, {}) for name in MANY[:50]])
+        monkeypatch.setattr(data_directory, "json", SimpleNamespace(dumps=dumps))
+        await topics.create("one-more", 2, {"retention.ms": "1"})
+        await topics.alter(MANY[0], {"retention.ms": "2"})
+        await topics.add_partitions(MANY[1], 3)
+        await topics.delete(topics.get(MANY[2]))
+
+    on_topics(tmp_path, Files(), story)
+    assert [line["name"] for (line,) in made] == ["one-more", MANY[0], MANY[1]]
+    listed = {one["name"]: one for one in json.loads((tmp_path / "data" / TOPICS_FILE).read_text())["topics"]}
+    assert set(listed) == {*MANY[:50], "one-more"} - {MANY[2]}
+    assert listed[MANY[0]]["configs"] == {"retention.ms": "2"}
+    assert (listed["one-more"]["partitions"], listed[MANY[1]]["partitions"], listed[MANY[3]]["partitions"]) == (2, 3, 1)
+
+
+class TogetherFiles(Files):
+    """Real files whose directories are made by so many threads at a time, or not at all."""
+
+    def __init__(self):
+        self.threads = Barrier(SIDE_BY_SIDE, timeout=10)
+
+    def make_directory(self, path):
+        self.threads.wait()
+        super().make_directory(path)
+
+
+def test_the_partitions_of_one_topic_are_made_side_by_side(tmp_path):
+    async def story(topics):
+        topic = await topics.create("wide", SIDE_BY_SIDE * SHARE, {})
+        assert [partition.index for partition in topic.partitions] == list(range(SIDE_BY_SIDE * SHARE))
+
+    on_topics(tmp_path, TogetherFiles(), story)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from tagwire.broker.partition import Partition
@@ -31,15 +31,15 @@ class Topic:
     configs: Mapping[str, str | None]
     config: TopicConfig
     partitions: tuple[Partition, ...]
+    stored: StoredTopic = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stored", StoredTopic(self.name, self.topic_id, len(self.partitions), self.configs))
 
     @property
     def is_internal(self) -> bool:
         """Whether the broker keeps its own state in it."""
         return self.name in INTERNAL
-
-    @property
-    def stored(self) -> StoredTopic:
-        return StoredTopic(self.name, self.topic_id, len(self.partitions), self.configs)
 
 
 def to_go_on_without(name: str) -> str:

@@ -42,7 +42,11 @@ Outcome = Topic | KafkaError
 """A topic, or why it is not the requested one."""
 
 SIDE_BY_SIDE = 4
-"""How many topics are made or discarded at once: they wait for the disk, and leave threads for appends."""
+"""How many topics, or shares of their partitions, are made or discarded at once: they wait for the disk, which then
+syncs some together, and leave threads for appends."""
+
+SHARE = 32
+"""Partitions of one topic that are made one after the other."""
 
 
 class Topics(TopicTable):
@@ -147,20 +151,33 @@ class Topics(TopicTable):
         whole is refused."""
         loop = asyncio.get_running_loop()
 
-        async def make(growing: _Growing) -> Outcome:
-            return await loop.run_in_executor(self._commits, self._make, growing, until)
+        async def make(growing: _Growing, share: range) -> list[Partition] | KafkaError:
+            return await loop.run_in_executor(self._commits, self._make, growing, share, until)
 
         fresh = {topic.name for topic, _, _ in wanted if not topic.partitions}
         try:
             await loop.run_in_executor(self._disk, self._data.forget_offsets, fresh)
         except OSError as error:
             return {topic.name: _not_created(topic, count, error) for topic, count, _ in wanted}
-        made = await self._side_by_side(map(make, wanted))
-        outcomes = {topic.name: outcome for (topic, _, _), outcome in zip(wanted, made)}
-        whole = [(before, grown) for (before, _, _), grown in zip(wanted, made) if isinstance(grown, Topic)]
+        shares = [(growing, share) for growing in wanted for share in _shares(growing)]
+        made = await self._side_by_side(make(*share) for share in shares)
+        new: dict[str, list[Partition]] = {topic.name: [] for topic, _, _ in wanted}
+        outcomes: dict[str, Outcome] = {}
+        for ((topic, _, _), _), found in zip(shares, made):
+            if isinstance(found, KafkaError):
+                outcomes.setdefault(topic.name, found)
+            else:
+                new[topic.name] += found
+        for topic, count, _ in wanted:
+            if topic.name in outcomes:
+                await loop.run_in_executor(self._commits, self._discard, topic.name, _new(topic, count))
+            else:
+                outcomes[topic.name] = replace(topic, partitions=(*topic.partitions, *new[topic.name]))
+        grown = ((before, outcomes[before.name]) for before, _, _ in wanted)
+        whole = [(before, topic) for before, topic in grown if isinstance(topic, Topic)]
         if whole:
             names = {topic.name for _, topic in whole}
-            others = [topic.stored for topic in self if topic.name not in names]
+            others = [topic.stored for topic in self._by_name.values() if topic.name not in names]
             outcomes.update(await loop.run_in_executor(self._disk, self._list, whole, others))
         for outcome in outcomes.values():
             if isinstance(outcome, Topic):
@@ -177,24 +194,22 @@ class Topics(TopicTable):
 
         return list(await asyncio.gather(*map(step, steps)))
 
-    def _make(self, growing: _Growing, until: float) -> Outcome:
-        """A topic with as many partitions as is said, which are on the disk, but in no list yet."""
+    def _make(self, growing: _Growing, share: range, until: float) -> list[Partition] | KafkaError:
+        """Some of a topic's new partitions, which are on the disk, but in no list yet. What is made of them stays where
+        one is not."""
         topic, count, replicas = growing
-        new = range(len(topic.partitions), count)
         made: list[Partition] = []
         try:
-            for index in new:
+            for index in share:
                 if time.monotonic() >= until:
-                    self._discard(topic.name, new)
                     return KafkaError(Error.REQUEST_TIMED_OUT, f"topic {topic.name}: there was no time to create it")
                 path = self._data.create_partition(topic.name, index, topic.topic_id, topic.config.dialect)
                 log = create_log(self._files, path, topic.config)
                 held_by = None if replicas is None else replicas(index)
                 made.append(self._partition(topic.name, index, log, held_by))
         except OSError as error:
-            self._discard(topic.name, new)
             return _not_created(topic, count, error)
-        return replace(topic, partitions=(*topic.partitions, *made))
+        return made
 
     def _list(self, whole: Sequence[tuple[Topic, Topic]], others: list[StoredTopic]) -> dict[str, Outcome]:
         """Make topics, each as it was and as it is now, some of those that exist."""
@@ -203,7 +218,7 @@ class Topics(TopicTable):
             self._save([*others, *(topic.stored for _, topic in whole)])
         except OSError as error:
             for before, topic in whole:
-                new = range(len(before.partitions), len(topic.partitions))
+                new = _new(before, len(topic.partitions))
                 if self._unsettled:  # they may be listed, and a start would need them then
                     self._left.append((topic.name, new))
                 else:
@@ -323,7 +338,7 @@ class Topics(TopicTable):
             self._discard(*self._left.pop())
 
     def _others(self, topic: Topic) -> list[StoredTopic]:
-        return [other.stored for other in self if other.name != topic.name]
+        return [other.stored for other in self._by_name.values() if other.name != topic.name]
 
     def _changeable(self, name: str) -> Topic:
         topic = self._by_name.get(name)
@@ -456,6 +471,17 @@ def _or_raise(outcome: Outcome) -> Topic:
     if isinstance(outcome, KafkaError):
         raise outcome
     return outcome
+
+
+def _new(topic: Topic, count: int) -> range:
+    """The partitions that a topic gets when it is to have `count`."""
+    return range(len(topic.partitions), count)
+
+
+def _shares(growing: _Growing) -> list[range]:
+    topic, count, _ = growing
+    new = _new(topic, count)
+    return [new[at : at + SHARE] for at in range(0, len(new), SHARE)]
 
 
 def _not_created(topic: Topic, count: int, error: OSError) -> KafkaError:
