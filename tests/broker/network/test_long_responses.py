@@ -9,6 +9,7 @@ import ssl
 import struct
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,9 @@ from ...limits import wait_until
 
 MIB = 1 << 20
 PARTITIONS = 4
+MANY = 50
+FETCHES = 5
+IO = Path("/proc/self/io")
 FETCH = messages.FetchRequest
 DELETE = messages.DeleteTopicsRequest
 
@@ -28,6 +32,7 @@ DELETE = messages.DeleteTopicsRequest
 def event_loop_of_the_broker(request, monkeypatch):
     if request.param == "asyncio":
         monkeypatch.setitem(sys.modules, "uvloop", None)
+    return request.param
 
 
 @pytest.fixture
@@ -50,10 +55,9 @@ def fill(wire, make):
     return kept
 
 
-def whole_request():
+def whole_request(count=PARTITIONS):
     partitions = [
-        FETCH.FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=8 * MIB)
-        for number in range(PARTITIONS)
+        FETCH.FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=8 * MIB) for number in range(count)
     ]
     topics = [FETCH.FetchTopic(topic="t", partitions=partitions)]
     return FETCH(max_wait_ms=0, min_bytes=1, max_bytes=100 * MIB, topics=topics)
@@ -127,6 +131,24 @@ def test_a_response_under_way_is_not_touched_by_what_happens_to_the_files(
     assert len(log_files) == PARTITIONS
     change(wire, log_files)
     assert records_by_partition(receive(slow.rpc, slow.socket.recv, 1 << 16)) == as_kept(kept)
+
+
+@pytest.mark.skipif(not IO.exists(), reason="this system does not tell how often a process writes")
+def test_with_uvloop_the_pieces_of_a_response_are_written_together(broker, wire, make, event_loop_of_the_broker):
+    wire.create("t", MANY)
+    for number in range(MANY):
+        assert wire.produce("t", make.records(os.urandom(20_000)), number).error_code == 0
+    before = writes()
+    for _ in range(FETCHES):
+        wire.send(whole_request(MANY), 11)
+        assert len(records_by_partition(receive(wire.rpc, wire.socket.recv, 1 << 16))) == MANY
+    # A socket's sends are not counted by the system, and those of a pipe that wakes a loop are.
+    assert event_loop_of_the_broker == "asyncio" or writes() - before < MANY * FETCHES
+
+
+def writes():
+    """How often this process has called write or writev."""
+    return int(IO.read_text().partition("syscw: ")[2].split()[0])
 
 
 def test_responses_that_were_asked_for_together_come_in_order(broker, wire, make):

@@ -119,6 +119,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=MAX_UNREAD_BYTES)
+        self._writes_at_once = self._listener.tls is not None or _is_uvloop(transport)
         reached = self._transport.get_extra_info("sockname")[:2]
         host, port = self._listener.advertise or reached
         self.session = Session(
@@ -366,8 +367,9 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _write(self, pieces: Sequence[bytes | memoryview]) -> None:
         try:
-            if self._listener.tls is not None:
-                # At once: between two pieces TLS may find that the client reads again, and then it could be closed.
+            if self._writes_at_once:
+                # With TLS, since between two pieces it may find that the client reads again, and then it could be
+                # closed. With uvloop, since it hands all of them to the system in one call, and copies none.
                 self._transport.writelines(pieces)
                 return
             # One by one: `writelines` would join them, or in some releases of asyncio never say that a client is slow.
@@ -385,6 +387,10 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._waiting.clear()
         elif self.session.is_known:
             self._rpc.max_frame_bytes = self._broker.settings.max_frame_bytes
+
+
+def _is_uvloop(transport: asyncio.BaseTransport) -> bool:
+    return type(transport).__module__.partition(".")[0] == "uvloop"
 
 
 def _size(request: AnyRequest) -> int:
