@@ -2,6 +2,7 @@
 
     make bench WHAT=guard
     python bench/guard.py --record      # after a change that is meant: keeps what it finds as the figures to come
+    python bench/guard.py --widen       # then, once or twice: other runs of the same code belong to its spread
 
 A ratio is how many times as fast a row is as its peer, or as what the machine does at least for the same work; both
 take turns, so that what else the machine does meets both. Kept are the median of the rounds, and their quarters. A row
@@ -188,6 +189,16 @@ def spread(figures: list[float]) -> dict[str, float]:
     return {"low": round(low, 3), "median": round(middle, 3), "high": round(high, 3), "rounds": len(figures)}
 
 
+def widened(before: dict[str, float] | None, now: dict[str, float]) -> dict[str, float]:
+    """What two runs of the same code showed: quarters of rounds tell less than runs do of how far apart runs are."""
+    if before is None:
+        return now
+    rounds = before["rounds"] + now["rounds"]
+    median = (before["median"] * before["rounds"] + now["median"] * now["rounds"]) / rounds
+    low, high = min(before["low"], now["low"]), max(before["high"], now["high"])
+    return {"low": low, "median": round(median, 3), "high": high, "rounds": rounds}
+
+
 def compare(now: dict[str, dict[str, float]], kept: dict[str, dict[str, float]]) -> list[str]:
     """Prints each row beside what is kept of it; those that have fallen, each with by how much."""
     fallen = []
@@ -211,6 +222,7 @@ def compare(now: dict[str, dict[str, float]], kept: dict[str, dict[str, float]])
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--record", action="store_true", help="keep what is found")
+    parser.add_argument("--widen", action="store_true", help="add what is found to what is kept")
     parser.add_argument("--strict", action="store_true", help="end with status 1 where a row has fallen")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     given = parser.parse_args()
@@ -219,7 +231,9 @@ def main() -> None:
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     fallen = compare(now, kept)
     print(f"{len(fallen)} of {len(now)} rows have fallen" + "".join(f"\n  {each}" for each in fallen))
-    if given.record:
+    if given.widen:
+        now = {name: widened(kept.get(name), figures) for name, figures in now.items()}
+    if given.record or given.widen:
         KEPT.write_text(json.dumps(now, indent=1) + "\n")
     if fallen and given.strict:
         sys.exit(1)

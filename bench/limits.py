@@ -40,6 +40,7 @@ SENT = sized(512 * MIB, 4 * MIB)
 SPARK_ROWS = sized(2_000_000, 20_000)
 SPARK_ROUNDS = sized(3, 1)
 TOPIC = sized(64 * MIB, MIB)
+HEADER_SIZE = 61  # of a record batch
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
@@ -112,17 +113,19 @@ def measured_machine() -> Machine:
         for _ in range(times):
             crc32c(block)
 
-    plain = batch_of(0)
-    lz4, zstd = bytes(cramjam.lz4.compress(plain)), bytes(cramjam.zstd.compress(plain))
+    plain = bytearray(batch_of(0)[HEADER_SIZE:])
 
-    def unpack(how: Callable[[bytes], object], packed: bytes) -> float:
-        return len(plain) / (seconds(lambda: [how(packed) for _ in range(10)]) / 10)
+    def unpack(codec: str, how: Callable[[bytes, bytearray], int]) -> float:
+        """Of the same frame that the row reads, into room that is there: nothing is faster with this codec."""
+        packed = batch_of(0, codec)[HEADER_SIZE:]
+        assert how(packed, plain) == len(plain)
+        return len(plain) / (seconds(lambda: [how(packed, plain) for _ in range(10)]) / 10)
 
     return Machine(
         BLOCK / seconds(copy),
         BLOCK / seconds(check),
-        unpack(cramjam.lz4.decompress, lz4),
-        unpack(cramjam.zstd.decompress, zstd),
+        unpack("lz4", cramjam.lz4.decompress_into),
+        unpack("zstd", cramjam.zstd.decompress_into),
         loopback(),
         fsync(),
     )
@@ -266,7 +269,7 @@ def through_a_broker(machine: Machine) -> list[Row]:
         rows.append(Row("Reader as Arrow", took, limit, "through loopback once, checksummed, copied into columns"))
 
         def durable() -> None:
-            with running() as synced, Producer(synced.bootstrap) as producer:
+            with running() as synced, Producer(synced.bootstrap, linger=0) as producer:
                 producer.send("t", b"first").result()
                 started = time.perf_counter()
                 for _ in range(SYNCS):
