@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,19 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return wheel
 
 
-@pytest.fixture(scope="session", params=RELEASES)
+def ends_of(names: Sequence[str]) -> list[Any]:
+    """The first and the last of these names; those between for `make nightly` alone."""
+    return [pytest.param(name, marks=() if name in (names[0], names[-1]) else pytest.mark.nightly) for name in names]
+
+
+_SHORT_HEARTBEATS = """
+group.consumer.min.heartbeat.interval.ms=300
+group.consumer.heartbeat.interval.ms=300
+"""
+"""Members of KIP-848 learn of what has changed by them: by Kafka's own every five seconds."""
+
+
+@pytest.fixture(scope="session", params=ends_of(RELEASES))
 def node(
     request: pytest.FixtureRequest,
     programs: Programs,
@@ -124,6 +136,7 @@ def node(
     """A broker of one release after the other."""
     jars = programs(request.param).jars
     node = RealNode.alone(tmp_path_factory.mktemp(f"kafka-{request.param}"), certificates)
+    node.settings = _SHORT_HEARTBEATS
     node.format(jars)
     with node.running(jars):
         with Client(node.address()) as client:

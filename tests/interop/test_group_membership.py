@@ -8,7 +8,7 @@ import pytest
 
 from ..client.membership_walks import SESSION, MembershipWalks
 from ..client.walks import Kind
-from .conftest import Programs
+from .conftest import Programs, ends_of
 from .real_broker import RELEASES
 from .real_node import RealNode
 
@@ -23,7 +23,7 @@ group.consumer.session.timeout.ms={SESSION * 1000:.0f}
 
 
 class TestKafka(MembershipWalks):
-    @pytest.fixture(scope="class", params=RELEASES)
+    @pytest.fixture(scope="class", params=ends_of(RELEASES))
     @classmethod
     def kind(
         cls, request: pytest.FixtureRequest, programs: Programs, tmp_path_factory: pytest.TempPathFactory

@@ -12,12 +12,15 @@ from ..kernel.differential.compared import compare
 from ..kernel.differential.seed import SEED, seed_of_environment
 from .conftest import Count
 
-CASES = 200_000
+CASES = 50_000
 
 
 @pytest.mark.timeout(1800)
-def test_compiled_and_uncompiled_kernels_do_the_same_with_any_mutated_bytes_and_values(count: Count) -> None:
+@pytest.mark.parametrize("cases", [CASES, pytest.param(4 * CASES, marks=pytest.mark.nightly)])
+def test_compiled_and_uncompiled_kernels_do_the_same_with_any_mutated_bytes_and_values(
+    cases: int, count: Count
+) -> None:
     seed = seed_of_environment() if SEED in os.environ else random.randrange(1 << 32)
-    count(f"Compiled and uncompiled kernels: {CASES} mutated cases, {SEED}={seed}")
-    found = compare(seed, CASES, processes=2)
+    count(f"Compiled and uncompiled kernels: {cases} mutated cases, {SEED}={seed}")
+    found = compare(seed, cases, processes=2)
     assert found.problems == [], found.report()

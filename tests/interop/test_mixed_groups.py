@@ -44,7 +44,10 @@ group.consumer.heartbeat.interval.ms=300
 """
 
 
-@pytest.fixture(scope="module", params=["tagwire", f"Kafka {RELEASE}"])
+KAFKA = f"Kafka {RELEASE}"
+
+
+@pytest.fixture(scope="module", params=["tagwire", KAFKA])
 def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A broker of ours, then Kafka's own, on which sessions are short."""
     folder = tmp_path_factory.mktemp("broker")
@@ -127,10 +130,25 @@ def come_and_go(group: Group, clients: tuple[str, ...]) -> None:
     group.kill(members[-1])
 
 
-@pytest.mark.parametrize("assignor", SHARED)
+@pytest.mark.parametrize("assignor", ["cooperative-sticky", "consumer"])
 def test_every_record_is_processed_whoever_joins_leaves_or_is_killed(
     bootstrap: str, assignor: str, tmp_path: Path
 ) -> None:
+    _whoever_comes_and_goes(bootstrap, assignor, tmp_path)
+
+
+# A broker does not look into what the members of a classic group agree on: Kafka's has less to show here.
+@pytest.mark.parametrize(
+    "bootstrap", ["tagwire", pytest.param(KAFKA, marks=pytest.mark.nightly)], indirect=True, scope="module"
+)
+@pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky"])
+def test_every_record_is_processed_where_members_stop_before_each_assignment(
+    bootstrap: str, assignor: str, tmp_path: Path
+) -> None:
+    _whoever_comes_and_goes(bootstrap, assignor, tmp_path)
+
+
+def _whoever_comes_and_goes(bootstrap: str, assignor: str, tmp_path: Path) -> None:
     with mixed_group(bootstrap, assignor, tmp_path) as (group, flow):
         come_and_go(group, SHARED[assignor])
         sent = flow.end()

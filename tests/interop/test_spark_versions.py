@@ -50,6 +50,8 @@ LACKING: dict[str, dict[str, str]] = {
 }
 """What does not work, and what is said of it."""
 
+OLDEST, BETWEEN = "4.0.5", ("4.2.1", "4.1.4")
+
 TYPED = """{"type": "record", "name": "Typed", "fields": [
   {"name": "n", "type": "long"}, {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}}]}"""
 
@@ -114,7 +116,7 @@ def as_expected(found: dict[str, str | None], lacking: dict[str, str]) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("version", [name for name in LACKING if name[0] == "4"])
+@pytest.mark.parametrize("version", [*(pytest.param(name, marks=pytest.mark.nightly) for name in BETWEEN), OLDEST])
 def test_a_pyspark_does_all_but_what_it_is_known_to_lack(version: str, topics: Topics, count: Count) -> None:
     with not_run_without():
         packages = [fetched(f"pyspark-{version}", [f"pyspark=={version}", "py4j==0.10.9.9"], alone=True)]
