@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .preloaded import environment
+
 # Every job lands into a table of its own, and stands still when it is at its step. When all stand, the process dies
 # with its Spark: each table is as a kill at that step leaves it.
 _STANDING = """
@@ -90,14 +92,14 @@ class Standing:
 def land_and_die(bootstrap: str, topic: str, log: Path, jobs: Sequence[Standing]) -> None:
     """One process lands tables as far as is wanted of each, and is killed with its Spark."""
     command = [sys.executable, "-c", _STANDING, bootstrap, topic, str(log), json.dumps([asdict(job) for job in jobs])]
-    killed = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
+    killed = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
 
 
 def reports_of(log: Path, commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     """Runs `tagwire land ... --json` in one process with one Spark; the report of each."""
     command = [sys.executable, "-c", _COMMANDS, str(log), json.dumps([["land", *each, "--json"] for each in commands])]
-    done = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(json.loads(line).splitlines()[-1]) for line in done.stdout.splitlines()]
 

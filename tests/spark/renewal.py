@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 from _pytest.runner import runtestprotocol
 
+from .preloaded import python_path
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -32,11 +34,15 @@ class RunningSpark:
     def session(self) -> SparkSession:
         from pyspark import SparkContext
 
-        from tagwire.spark.session import session
+        from tagwire.spark.session import SETTINGS, session
+
+        SETTINGS["spark.sql.shuffle.partitions"] = "4"  # rows are few here, and each task of a shuffle takes a worker
 
         if self._session is None or SparkContext._active_spark_context is not self._session.sparkContext:
             self.stop()
-            self._session = self._stack.enter_context(session(self._folder / "spark.log"))
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setenv("PYTHONPATH", python_path())
+                self._session = self._stack.enter_context(session(self._folder / "spark.log"))
         return self._session
 
     def stop(self) -> None:
