@@ -72,11 +72,13 @@ def test_a_bench_says_what_it_claims_when_asked_for_help(name: str, helped: dict
 
 
 SMALLEST = [name for name in NAMES if name not in NEED and name != "client_producing"]
-LONGER = {"client": pytest.mark.long, "consumer": pytest.mark.long}
-LONGER |= dict.fromkeys(("growth", "guard", "limits"), pytest.mark.nightly)
+NIGHTLY = ("growth", "guard", "limits")
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=LONGER.get(name, ())) for name in SMALLEST])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.nightly if name in NIGHTLY else ()) for name in SMALLEST]
+)
 def test_a_bench_runs_at_its_smallest_size(name: str) -> None:
     # client runs client_producing, too
     done = ran(name, "--smallest")

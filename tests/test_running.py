@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +15,9 @@ def run(directory: Path, tests: str, *options: str) -> tuple[int, str]:
     for name in ("test_it.py", "test_its_like.py", "test_more.py"):
         (directory / name).write_text(tests)
     ran = subprocess.run(
-        [sys.executable, str(SCRIPT), "-q", "-p", "no:tagwire", *options],
+        [sys.executable, str(SCRIPT), "-q", "-p", "xdist.plugin", *options],
         cwd=directory,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=120,

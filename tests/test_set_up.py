@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -35,7 +34,9 @@ class Project:
             (package / "__init__.py").touch()
         self.kernel.write_text(KERNEL)
         self.types.write_text("cdef long long _seen\n")
-        shutil.copy(ROOT / "setup.py", root)
+        setup = (ROOT / "setup.py").read_text(encoding="utf-8")
+        assert '"-O3"' in setup
+        (root / "setup.py").write_text(setup.replace('"-O3"', '"-O0"'), encoding="utf-8")  # what it computes is not run
         (root / "pyproject.toml").write_text(
             '[project]\nname = "tagwire"\nversion = "0"\n[tool.setuptools.packages.find]\nwhere = ["src"]\n'
         )

@@ -30,7 +30,8 @@ def bootstrap() -> Iterator[str]:
         yield broker.bootstrap
 
 
-@pytest.fixture(params=["asyncio", "uvloop"])
+# The cluster's walks of test_walks.py are on uvloop in every run.
+@pytest.fixture(params=["asyncio", pytest.param("uvloop", marks=pytest.mark.nightly)])
 def run(request: pytest.FixtureRequest) -> Main:
     """Runs `main` in an event loop; what loops say of tasks and callbacks that went wrong is an error."""
     factory = uvloop.new_event_loop if request.param == "uvloop" else None

@@ -1,4 +1,7 @@
-"""The client walks through the embedded broker and cluster as it does through all others (tests/interop has those)."""
+"""The client walks through the embedded broker and cluster as it does through all others (tests/interop has those).
+
+Threads walk through the broker and tasks through the cluster; the other two pairs are for `make nightly`.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,7 @@ class TestEmbedded(Walks, AdminWalks, TransactionWalks, ConsumerWalks):
         return broker
 
 
+@pytest.mark.nightly
 class TestCluster(Walks, AdminWalks, TransactionWalks, ConsumerWalks):
     @pytest.fixture
     def kind(self, cluster: Kind) -> Kind:
@@ -52,6 +56,7 @@ class OfTasks(Walks, AdminWalks, TransactionWalks, ConsumerWalks):
         return of_tasks
 
 
+@pytest.mark.nightly
 class TestEmbeddedByTasks(OfTasks):
     @pytest.fixture(scope="class")
     @classmethod

@@ -110,13 +110,12 @@ def test_what_tasks_cannot_share_is_told_in_one_line(capsys):
 
 
 def test_large_logs_are_read_by_many_tasks_and_every_line_once(spark, evidence):
-    reader = spark.read.format("tagwire-capture").option("maxPartitionBytes", "5000")
+    reader = spark.read.format("tagwire-capture").option("maxPartitionBytes", "20000")
     frame = reader.load(str(evidence / "request.log"))
-    assert frame.rdd.getNumPartitions() > 20
-    assert frame.count() == 600
-    positions = [row.position for row in frame.select("position").orderBy("position").collect()]
-    assert len(set(positions)) == 600
-    row = frame.orderBy("position").first()
+    assert frame.rdd.getNumPartitions() > 5
+    rows = sorted(frame.collect(), key=lambda row: row.position)
+    assert len(rows) == len({row.position for row in rows}) == 600
+    row = rows[0]
     assert (row.client_address, row.api, row.api_version, row.error_codes) == ("10.0.0.8", "JoinGroup", 0, [])
 
 

@@ -16,6 +16,7 @@ from tagwire.client import Admin, NewTopic
 from ..limits import stretch
 from .killing import kill
 from .log_files import LogDirectory
+from .preloaded import environment
 
 pytestmark = pytest.mark.spark
 
@@ -60,6 +61,7 @@ def command(broker, topic, tmp_path) -> Iterator[subprocess.Popen[str]]:
     arguments = ["--files", str(tmp_path), "--of", "flights", "--rate", "1", "--bootstrap", broker.bootstrap]
     running = subprocess.Popen(
         [sys.executable, "-m", "tagwire", "replay", f"{topic}-again", *arguments],
+        env=environment(),
         start_new_session=True,
         preexec_fn=_heeds_signals,
         stdout=subprocess.PIPE,
@@ -79,7 +81,9 @@ def _wait(what: str, come: Callable[[], bool]) -> None:
 
 
 @pytest.mark.timeout(3 * LIMIT)
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "moment", [pytest.param(name, marks=pytest.mark.long if name == "a job runs" else ()) for name in MOMENTS]
+)
 def test_ctrl_c_ends_a_command_and_all_that_it_has_started(command, moment):
     _wait(moment, lambda: MOMENTS[moment](_processes(command.pid)))
     os.killpg(command.pid, signal.SIGINT)  # as a terminal does

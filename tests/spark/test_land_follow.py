@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -22,6 +21,7 @@ from tagwire.spark.jobs.land_run import _committed_ends
 from tagwire.spark.jobs.land_topics import land_topics
 from tagwire.spark.jobs.landed import LandReport
 
+from .preloaded import environment
 from .test_land_killed import offsets_of
 
 pytestmark = pytest.mark.spark
@@ -202,12 +202,9 @@ def rows_told(job: subprocess.Popen[str]) -> int:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "signals", [[signal.SIGTERM], pytest.param([signal.SIGTERM, signal.SIGINT], marks=pytest.mark.long)], ids=len
-)
-def test_sigterm_and_ctrl_c_end_the_command_cleanly_with_nothing_lost_or_twice(
-    broker, topic, produce, tmp_path, signals
-):
+@pytest.mark.long
+def test_sigterm_and_ctrl_c_end_the_command_cleanly_with_nothing_lost_or_twice(broker, topic, produce, tmp_path):
+    signals = (signal.SIGTERM, signal.SIGINT)
     out = tmp_path / "t"
     command = [sys.executable, "-m", "tagwire", "land", topic, "--bootstrap", broker.bootstrap, "--to", str(out)]
     at, before = 0, 0
@@ -218,7 +215,7 @@ def test_sigterm_and_ctrl_c_end_the_command_cleanly_with_nothing_lost_or_twice(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ,
+            env=environment(),
         ) as job:
             landed = 0
             while landed < before + 6:

@@ -16,7 +16,7 @@ from tagwire.records import Record
 from tagwire.spark.jobs.land import TableSettings, land
 from tagwire.spark.jobs.replay import landed_rows
 
-from .test_land_killed import FORMATS, NOON, rows_of
+from .test_land_killed import BY_FORMAT, NOON, rows_of
 
 pytestmark = pytest.mark.spark
 
@@ -27,7 +27,7 @@ def keys_of(out: Path) -> list:
     return rows_of(out).sort_by("offset")["key"].to_pylist()
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", BY_FORMAT)
 def test_keys_land_as_bytes_null_or_no_utf_8_and_times_in_no_year_of_four_digits_as_they_are(
     spark, broker, topic, produce, tmp_path, format
 ):

@@ -23,7 +23,7 @@ from tagwire.spark.tables.data_files import FileWriter, LocalDestination
 from tagwire.spark.tables.partition_runs import folder_of, values_of
 
 from .test_iceberg_table import table_of
-from .test_land_killed import DAY, FORMATS, NOON, rows_of
+from .test_land_killed import BY_FORMAT, DAY, NOON, rows_of
 
 TENANTS = ["a/b", "", None, "é", "0012", "x=1 %"]
 FAR = 253_402_300_800_000  # the first moment of the year 10000
@@ -55,7 +55,7 @@ def tenants_of(out: Path, format: str) -> Mapping[int, str | None]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", BY_FORMAT)
 def test_a_table_by_day_and_header_is_read_whole_and_in_part(spark, broker, topic, produce, tmp_path, format):
     topic, anything = f"{topic}-far", {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
     with Admin(broker.bootstrap) as admin:
@@ -86,7 +86,7 @@ def test_a_table_by_day_and_header_is_read_whole_and_in_part(spark, broker, topi
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", BY_FORMAT)
 def test_a_table_by_hour_and_partition_goes_back_into_a_topic(spark, broker, topic, produce, tmp_path, format):
     produce(topic, {part: [Record(b"k", b"%d" % n, (), NOON + n * DAY // 24) for n in range(3)] for part in (0, 1)})
     settings = TableSettings(partition_by="hour,partition")

@@ -47,8 +47,15 @@ def holds(text: str, heading: str) -> bool:
     return re.search(".*".join(map(re.escape, heading.split("..."))), text, re.DOTALL) is not None
 
 
+NOT_FOUND = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: tagwire."
+NO_PYARROW = "ModuleNotFoundError: No module named 'pyarrow'"
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("heading", HEADINGS)
+@pytest.mark.parametrize(
+    "heading",
+    [pytest.param(name, marks=pytest.mark.long if name in (NOT_FOUND, NO_PYARROW) else ()) for name in HEADINGS],
+)
 def test_a_heading_is_what_is_printed(heading, request):
     assert heading in PRODUCED, "nobody produces this error"
     text = PRODUCED[heading](request.getfixturevalue)
@@ -83,7 +90,7 @@ def bare_python(folder: Path) -> str:
     return str(folder / "bare" / "bin" / "python")
 
 
-@printed("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: tagwire.")
+@printed(NOT_FOUND)
 def not_found(have: Have) -> str:
     folder = have("tmp_path")
     return started(folder, "spark.read.format('tagwire').load()", PYSPARK_PYTHON=bare_python(folder))
@@ -97,7 +104,7 @@ def no_java(have: Have) -> str:
     return said
 
 
-@printed("ModuleNotFoundError: No module named 'pyarrow'")
+@printed(NO_PYARROW)
 def no_pyarrow(have: Have) -> str:
     python, sources = bare_python(have("tmp_path")), str(Path(__file__).parents[2] / "src")
     options = {"kafka.bootstrap.servers": have("broker").bootstrap, "subscribe": have("topic")}
