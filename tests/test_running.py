@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[1] / "scripts" / "run_tests.py"
 
 
@@ -40,6 +42,7 @@ def test_passes():
 """
 
 
+@pytest.mark.long
 def test_what_failed_beside_others_runs_once_more_alone_and_is_told_as_unstable(tmp_path):
     status, said = run(tmp_path, PASSES_THE_SECOND_TIME, "-n", "2", "test_it.py")
     assert status == 0, said

@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from .scheduling import FilesTogether, shares_spark, turn
 
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.long
 def test_a_files_tests_run_in_one_process() -> None:
     files = ["tests/rpc/test_frames.py", "tests/rpc/test_scram.py", "tests/spec/test_names.py"]
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

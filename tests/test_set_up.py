@@ -77,6 +77,7 @@ def project(tmp_path: Path) -> Project:
     return made
 
 
+@pytest.mark.long
 def test_a_kernel_is_compiled_when_something_of_it_changed_and_at_no_other_time(project: Project) -> None:
     before = project.made()
     assert project.build() == "kernel 1 of 1: tagwire.kernel.small\n"

@@ -112,10 +112,12 @@ def checked(folder: Path, source: str) -> list[str]:
     return [line.removeprefix("program.py:") for line in done.stdout.splitlines() if ": note: " not in line]
 
 
+@pytest.mark.long
 def test_what_is_right_passes_strictly_and_values_have_types(tmp_path: Path) -> None:
     assert checked(tmp_path, RIGHT) == []
 
 
+@pytest.mark.long
 def test_what_is_wrong_is_told_where_it_is(tmp_path: Path) -> None:
     imports = "from tagwire import messages\nfrom tagwire.broker import Broker\nfrom tagwire.client import *\n"
     said = checked(tmp_path, imports + "".join(line + "\n" for line, _ in WRONG))
