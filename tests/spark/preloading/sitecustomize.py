@@ -17,9 +17,13 @@ def _load(module: str) -> None:
     from contextlib import suppress
 
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy starts no threads then, which a fork would lose
-    for name in (module, "pyarrow", "tagwire.client", "tagwire.records.arrow", "tagwire.spark.source.topic"):
+    for name in (module, "pyarrow", "tagwire.records.arrow", "tagwire.spark.source.topic"):
         with suppress(ImportError):
             importlib.import_module(name)
+    with suppress(ImportError):
+        client = importlib.import_module("tagwire.client")
+        for name in ("Admin", "Client", "Producer", "Reader"):  # which are imported when they are used
+            getattr(client, name)
     gc.collect()
     gc.freeze()
 
