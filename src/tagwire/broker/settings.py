@@ -25,6 +25,9 @@ from tagwire.spec.api_keys import ApiKey
 OLDER_EPOCHS_SINCE: Final = "4.3"
 """The first release that takes commits of members of KIP-848 in an older epoch (KIP-1251)."""
 
+NETWORK_ACLS_SINCE: Final = "4.4"
+"""The first release to which the host of an ACL may be a network (KIP-1276); to older ones it is a text like any."""
+
 Unsupported = Literal["close", "empty"]
 AuthorizerName = Literal["StandardAuthorizer"]
 
@@ -205,6 +208,11 @@ class Settings:
             return True
         _, highest = ranges_of(self.as_release).get(ApiKey.CONSUMER_GROUP_HEARTBEAT, (0, 0))
         return highest >= CONSUMER_GROUP_HEARTBEAT_MEMBER_ID
+
+    @property
+    def has_network_acls(self) -> bool:
+        """Whether the host of an ACL may be a network (KIP-1276)."""
+        return self._is_since(NETWORK_ACLS_SINCE)
 
     def _is_since(self, release: str) -> bool:
         """Whether it acts as a release of Kafka, or a newer one."""

@@ -130,6 +130,7 @@ class Store:
             self.disk,
             settings.super_user_set,
             allow_if_none=settings.allow_everyone_if_no_acl_found,
+            with_networks=settings.has_network_acls,
         )
 
     @contextmanager

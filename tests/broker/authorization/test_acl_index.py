@@ -92,6 +92,7 @@ def test_hosts_are_compared_as_they_are_written():
         ("10.1.2.3/16", ["10.1.9.9"], ["10.2.2.3"]),
         ("10.1.2.3/32", ["10.1.2.3"], ["10.1.2.4"]),
         ("0.0.0.0/0", ["10.1.2.3"], ["0:0:0:0:0:0:0:1", "somewhere"]),
+        ("010.001.02.3/08", ["10.9.9.9"], ["8.1.2.3"]),
         (
             "2001:db8::/32",
             ["2001:db8:0:0:0:0:0:1", "2001:db8:0:0:0:0:0:1%eth0"],
@@ -111,6 +112,22 @@ def test_a_host_that_is_a_network_is_every_address_in_it(network, inside, outsid
     made.remove(acl("u", READ, DENY, host=network))
     assert decide(made, "t", host=inside[0]) is Verdict.NOTHING
     assert decide(made, "u", host=inside[0]) is Verdict.ALLOWED
+
+
+@pytest.mark.parametrize("host", ["::ffff:10.1.2.0/120", "10.1.2.3/024", "10.1.2.3"])
+def test_what_kafka_takes_for_no_network_is_the_text_of_one_host(host):
+    made = index(acl("t", host=host))
+    assert decide(made, "t", host=host) is Verdict.ALLOWED
+    assert decide(made, "t", host="10.1.2.4") is Verdict.DENIED
+
+
+def test_where_networks_are_not_known_one_is_the_text_of_a_host():
+    made = AclIndex(with_networks=False)
+    made.add(acl("t", host="10.0.0.0/8"))
+    assert decide(made, "t", host="10.1.2.3") is Verdict.DENIED
+    assert made.decide_any("User:alice", "10.1.2.3", READ, TOPIC) is Verdict.DENIED
+    made.remove(acl("t", host="10.0.0.0/8"))
+    assert decide(made, "t", host="10.1.2.3") is Verdict.NOTHING
 
 
 def test_what_is_taken_out_says_nothing_any_more():

@@ -88,7 +88,16 @@ def test_an_acl_that_cannot_be_is_refused_and_the_others_are_created(admin):
         creation("t", host=""),
         *(
             creation("t", host=host)
-            for host in ("10.0.0.0/33", "10.0.0/8", "::/129", "10.0.0.0/", "here/8", "10.0.0.0/255.0.0.0")
+            for host in (
+                "10.0.0.0/33",
+                "10.0.0.0/008",
+                "10.0.0/8",
+                "::/129",
+                "::ffff:10.0.0.0/104",
+                "10.0.0.0/",
+                "here/8",
+                "10.0.0.0/255.0.0.0",
+            )
         ),
         creation("t", pattern=MATCH),
         creation("t", pattern=1),
@@ -241,6 +250,18 @@ def test_every_node_of_a_cluster_decides_by_the_same_acls(connect):
         grant(wires[0], creation("t"))
         assert [topic.name for topic in alice.metadata().topics] == ["t"]
         assert len(describe(wires[1]).resources) == 1
+
+
+@pytest.mark.parametrize(("release", "seen"), [("4.3", []), ("4.4", ["t"])])
+def test_as_a_release_before_kip_1276_a_network_is_the_text_of_nobodys_host(connect, release, seen):
+    with Broker(as_release=release, **OPTIONS) as broker:
+        admin = login(connect(broker.bootstrap), SUPER)
+        assert admin.create("t").error_code == 0
+        grant(admin, creation("t", host="127.0.0.0/8"))
+        (result,) = create(admin, creation("t", host="127.0.0.0/33"))
+        assert result.error_code == (Error.INVALID_REQUEST if seen else 0)
+        alice = login(connect(broker.bootstrap), "alice")
+        assert [topic.name for topic in alice.metadata().topics] == seen
 
 
 @pytest.mark.parametrize(

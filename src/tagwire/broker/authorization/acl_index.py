@@ -107,10 +107,14 @@ class _Patterns:
 
 class AclIndex:
     """ACLs, none of them twice. How long a decision takes grows with the lengths of the prefixes that there are, of
-    names and of networks, and not with how many ACLs there are."""
+    names and of networks, and not with how many ACLs there are.
 
-    def __init__(self) -> None:
-        self._networks = HostNetworks()
+    Args:
+        with_networks: whether a host may be a network; else all are compared as text.
+    """
+
+    def __init__(self, *, with_networks: bool = True) -> None:
+        self._networks = HostNetworks() if with_networks else None
         self._acls: dict[Acl, None] = {}
         self._patterns = {kind: _Patterns() for kind in ResourceType}
         self._of_any: dict[tuple[str, str, Operation, ResourceType], Verdict] = {}
@@ -129,7 +133,8 @@ class AclIndex:
         if acl not in self._acls:
             self._acls[acl] = None
             self._patterns[acl.kind].set(acl, to=True)
-            self._networks.add(acl.host)
+            if self._networks is not None:
+                self._networks.add(acl.host)
             self._of_any.clear()
 
     def remove(self, acl: Acl) -> None:
@@ -137,7 +142,8 @@ class AclIndex:
         if acl in self._acls:
             del self._acls[acl]
             self._patterns[acl.kind].set(acl, to=False)
-            self._networks.remove(acl.host)
+            if self._networks is not None:
+                self._networks.remove(acl.host)
             self._of_any.clear()
 
     def matching(self, meant: AclFilter) -> list[Acl]:
@@ -152,7 +158,7 @@ class AclIndex:
         denies, allows = _DENIES[operation], _ALLOWS[operation]
         verdict = Verdict.NOTHING
         is_allowed = False
-        hosts = (host, WILDCARD, *self._networks.around(host))
+        hosts = self._hosts(host)
         for pattern in self._patterns[kind].about(name):
             denied, allowed = pattern.of(principal, hosts)
             if denied & denies:
@@ -160,6 +166,10 @@ class AclIndex:
             is_allowed = is_allowed or bool(allowed & allows)
             verdict = Verdict.DENIED
         return Verdict.ALLOWED if is_allowed else verdict
+
+    def _hosts(self, host: str) -> tuple[str, ...]:
+        """An address as ACLs may write it."""
+        return (host, WILDCARD) if self._networks is None else (host, WILDCARD, *self._networks.around(host))
 
     def decide_any(self, principal: str, host: str, operation: Operation, kind: ResourceType) -> Verdict:
         """Whether an operation is allowed on any resource of a type; none is taken to imply another. Source: Kafka's
@@ -175,7 +185,7 @@ class AclIndex:
     def _find_any(self, principal: str, host: str, operation: Operation, kind: ResourceType) -> Verdict:
         bits = _bits(operation, Operation.ALL)
         patterns = self._patterns[kind]
-        hosts = (host, WILDCARD, *self._networks.around(host))
+        hosts = self._hosts(host)
         literal = {name: pattern.of(principal, hosts) for name, pattern in patterns.literal.items()}
         prefixed = {name: pattern.of(principal, hosts) for name, pattern in patterns.prefixed.items()}
         of_all = literal.get(WILDCARD, (0, 0))

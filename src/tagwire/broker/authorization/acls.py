@@ -183,8 +183,11 @@ class WrittenFilter(Protocol):
     permission_type: int
 
 
-def acl_of(written: WrittenAcl) -> Acl:
+def acl_of(written: WrittenAcl, *, with_networks: bool = True) -> Acl:
     """The ACL of a request.
+
+    Args:
+        with_networks: whether a host may be a network; else it is any text, as before Kafka 4.4.
 
     Raises:
         KafkaError: INVALID_REQUEST: no such ACL can be. Source: Kafka's AclApis and AclControlManager.
@@ -201,7 +204,7 @@ def acl_of(written: WrittenAcl) -> Acl:
         raise _invalid(f"principal {written.principal[:100]!r} is not TYPE:NAME")
     if not written.host:
         raise _invalid("the host is empty; every host is *")
-    if "/" in written.host and network_of(written.host) is None:
+    if with_networks and "/" in written.host and network_of(written.host) is None:
         raise _invalid(f"host {written.host[:100]!r} is no network, such as 10.0.0.0/8 or 2001:db8::/32")
     return Acl(kind, written.resource_name, pattern, written.principal, written.host, operation, permission)
 

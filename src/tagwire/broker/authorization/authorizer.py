@@ -38,19 +38,29 @@ class Authorizer:
         executor: whose thread writes them.
         super_users: principals that may do everything, whatever ACLs say.
         allow_if_none: whether everybody may do what no ACL is about (`allow.everyone.if.no.acl.found`).
+        with_networks: whether the host of an ACL may be a network (KIP-1276).
 
     Attributes:
         version: another one whenever the ACLs are others.
+        with_networks: as given.
     """
 
     def __init__(
-        self, files: Files, directory: Path, executor: Executor, super_users: Iterable[str], *, allow_if_none: bool
+        self,
+        files: Files,
+        directory: Path,
+        executor: Executor,
+        super_users: Iterable[str],
+        *,
+        allow_if_none: bool,
+        with_networks: bool,
     ) -> None:
         self._file = AclFile(files, directory)
         self._executor = executor
         self._super_users = frozenset(super_users)
         self._allow_if_none = allow_if_none
-        self._acls = AclIndex()
+        self.with_networks = with_networks
+        self._acls = AclIndex(with_networks=with_networks)
         self._bytes = 0
         self.version = 0
         self._serial = SerialTasks()

@@ -7,10 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
-_NETWORK: Final = re.compile(r"[0-9A-Fa-f.:]+/[0-9]{1,3}", re.ASCII)
+_IPV4: Final = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})/([0-9]{1,2})", re.ASCII)
+_IPV6: Final = re.compile(r"[0-9A-Fa-f.:]+/[0-9]{1,3}", re.ASCII)
 
 MOST_REMEMBERED: Final = 1000
 
@@ -19,11 +20,20 @@ Network = IPv4Network | IPv6Network
 
 @lru_cache(1024)
 def network_of(host: str) -> Network | None:
-    """The network that a host of an ACL is; bits behind its length do not matter. None for what is no network."""
-    if _NETWORK.fullmatch(host) is None:
-        return None
+    """The network that a host of an ACL is; bits behind its length do not matter. None for what is no network.
+
+    As to Kafka, numbers of IPv4 may begin with zeros and are decimal, and an IPv4 address written as one of IPv6 is
+    none: clients' addresses are never written so.
+    """
     try:
-        return ip_network(host, strict=False)
+        if (found := _IPV4.fullmatch(host)) is not None:
+            *numbers, length = map(int, found.groups())
+            return IPv4Network((bytes(numbers), length), strict=False)
+        if ":" not in host or _IPV6.fullmatch(host) is None:
+            return None
+        if IPv6Address(host.partition("/")[0]).ipv4_mapped is not None:
+            return None
+        return IPv6Network(host, strict=False)
     except ValueError:
         return None
 

@@ -22,7 +22,7 @@ async def create_acls(call: Call[Request]) -> Response:
     if authorizer is None:
         refused = Response.AclCreationResult(error_code=Error.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
         return Response(results=[refused] * len(call.request.creations))
-    outcomes = [_acl(written) for written in call.request.creations]
+    outcomes = [_acl(written, authorizer.with_networks) for written in call.request.creations]
     refusal: KafkaError | None = None
     try:
         await authorizer.create([acl for acl in outcomes if isinstance(acl, Acl)])
@@ -33,9 +33,9 @@ async def create_acls(call: Call[Request]) -> Response:
     return Response(results=[_result(refusal if isinstance(outcome, Acl) else outcome) for outcome in outcomes])
 
 
-def _acl(written: Request.AclCreation) -> Acl | KafkaError:
+def _acl(written: Request.AclCreation, with_networks: bool) -> Acl | KafkaError:
     try:
-        return acl_of(written)
+        return acl_of(written, with_networks=with_networks)
     except KafkaError as error:
         return error
 
