@@ -309,6 +309,24 @@ def test_requests_go_on_while_a_token_is_had_for_the_renewal() -> None:
     assert tokens.asked == 2
 
 
+def test_in_the_last_half_second_of_a_session_nothing_is_asked_that_could_be_read_after_its_end() -> None:
+    cluster, driver, client, tokens = with_tokens(token=9.0)
+    connection = driver.run(requested(client, 1, 0))
+    tokens.late = 3.0
+
+    async def work() -> None:
+        begins = connection.deadline  # a second before the end
+        await sleep(begins + 0.4)
+        assert connection.has_room
+        await sleep(begins + 0.6)
+        assert not connection.has_room
+        await client.request(connection, messages.MetadataRequest(), client.deadline())
+
+    driver.run(work())
+    assert cluster.brokers[0].connections == 1
+    assert [api for _, api, _, _ in cluster.seen][-3:] == ["SaslHandshake", "SaslAuthenticate", "Metadata"]
+
+
 def test_after_the_sessions_end_requests_wait_for_the_token() -> None:
     cluster, driver, client, tokens = with_tokens(token=9.0)
     connection = driver.run(requested(client, 1, 0))

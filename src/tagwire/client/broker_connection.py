@@ -210,7 +210,7 @@ class BrokerConnection:
         """
         if version is None:
             version = self.version(message.api_key)
-        if not self.is_ready or self._is_renewing:
+        if not self.is_ready or (self._session.ends and self._session.takes_nothing_else(self._now())):
             raise ConnectionLostError(f"{self.broker}: the connection is closed, or is authenticated again")
         request: InFlightRequest[ResponseMessage] = self.request(f"{api_name(message.api_key)} v{version}", version)
         with self._whole():

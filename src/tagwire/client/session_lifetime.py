@@ -16,6 +16,10 @@ JITTER: Final = 0.10
 # was sent behind it counts when it is read.
 MARGIN: Final = 1.0
 
+# So many seconds before the end nothing else is asked any more, where what the renewal needs is still to be had: it
+# would be read behind a fetch that is held, after the end, and the connection closed for it.
+QUIET: Final = 0.5
+
 # Brokers refuse more than one authentication a second on a connection. Source: Kafka's KafkaChannel.
 _SHORTEST: Final = 1.0
 
@@ -29,6 +33,7 @@ class SessionLifetime:
 
     Attributes:
         renewal_at: when to authenticate again; infinity for a session without an end.
+        quiet_at: when nothing but that is asked any more, begun or not.
         ends_at: when the broker takes nothing but that any more.
         renewal_began: when the last renewal began.
         asked_at: when the last request of SASL was sent. The session counts from there: the broker's began after that,
@@ -40,6 +45,7 @@ class SessionLifetime:
 
     def __init__(self, random: Random) -> None:
         self.renewal_at = NEVER
+        self.quiet_at = NEVER
         self.ends_at = NEVER
         self.renewal_began = 0.0
         self.asked_at = 0.0
@@ -47,9 +53,10 @@ class SessionLifetime:
 
     def begin(self, lifetime_ms: int) -> None:
         """Takes what the broker told; 0 is a session without an end."""
-        self.renewal_at = self.ends_at = NEVER
+        self.renewal_at = self.quiet_at = self.ends_at = NEVER
         if lifetime_ms:
             lifetime = lifetime_ms / 1000
             share = FACTOR + JITTER * self._random.random()
             begins = max(min(lifetime * share, lifetime - MARGIN), _SHORTEST)
             self.renewal_at, self.ends_at = self.asked_at + begins, self.asked_at + lifetime
+            self.quiet_at = min(max(self.renewal_at, self.ends_at - QUIET), self.ends_at)

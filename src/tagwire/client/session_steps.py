@@ -57,7 +57,11 @@ class SessionSteps:
 
     def is_renewing(self, now: float) -> bool:
         """Whether the exchange is on its way, or overdue, of a session that ends. While a token is had for it, requests
-        go on."""
+        go on, but for the last moments."""
+        return self.request is not None or now >= self._lifetime.quiet_at
+
+    def takes_nothing_else(self, now: float) -> bool:
+        """Whether the broker would end the connection for another request, of a session that ends."""
         return self.request is not None or now >= self._lifetime.ends_at
 
     def deadline(self, oldest: InFlightRequest[Any] | None, throttled_until: float) -> float:
