@@ -180,6 +180,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"client_id": "a:hunter"}, "client_id: has a colon"),
     ({"client_secret": ""}, "client_secret: needs text"),
     ({"client_secret": 5}, "client_secret: needs text"),
+    ({"client_secret": "hunter\ud800"}, "client_secret: has half of a character"),
     ({"scope": 5}, "scope: needs text"),
     ({"extensions": {"auth": "hunter"}}, "extensions: no extension may be named 'auth'"),
     ({"read_timeout": 0}, "read_timeout=0: allowed is"),

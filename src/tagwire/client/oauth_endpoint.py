@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from tagwire.client.oauth_token import DEFAULT_CLOCK_SKEW, OAuthToken, UsableToken, usable
-from tagwire.client.option_types import of_type
+from tagwire.client.option_types import credential_fault, of_type
 from tagwire.errors import ConfigError, ConnectError, TokenError
 from tagwire.escaping import told
 from tagwire.rpc.addresses import address_text
@@ -87,6 +87,8 @@ class ClientCredentials:
             value = getattr(self, name)
             if not isinstance(value, str) or not value:
                 raise ConfigError(f"{name}: needs text")
+            if (problem := credential_fault(value)) is not None:
+                raise ConfigError(f"{name}: {problem}")
         for name in ("scope", "expected_audience"):
             of_type(name, getattr(self, name), str, "text")
         of_type("cafile", self.cafile, (str, PathLike), "a path")

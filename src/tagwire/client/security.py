@@ -15,7 +15,7 @@ from tagwire.client.certificate_files import CertificateFiles
 from tagwire.client.kerberos import Kerberos
 from tagwire.client.oauth_endpoint import ClientCredentials
 from tagwire.client.oauth_login import TokenCallback, TokenLogin, TokenRefresh
-from tagwire.client.option_types import of_type
+from tagwire.client.option_types import credential_fault, of_type
 from tagwire.client.pem import PemTexts
 from tagwire.client.tls import Tls
 from tagwire.errors import ConfigError, no_such_option
@@ -178,6 +178,9 @@ class Security:
         missing = [name for name in needed if not getattr(self, name)]
         if missing:
             raise ConfigError(f"{missing[0]}: missing; {self.sasl_mechanism} needs it")
+        for name in ("sasl_plain_username", "sasl_plain_password"):
+            if (problem := credential_fault(getattr(self, name))) is not None:
+                raise ConfigError(f"{name}: {problem}")
         effective = (*needed, *_OPTIONAL.get(self.mechanism_name, ()))
         unused = [name for name in _SASL[1:] if name not in effective and getattr(self, name) is not None]
         if unused:
