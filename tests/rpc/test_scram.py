@@ -161,6 +161,8 @@ HOSTILE_CLIENTS = [
     ("a megabyte", b"n,,n=user,r=" + b"a" * 2**20, "are the most"),
     ("no name", b"n,,r=a", "lacks a name or a nonce"),
     ("no nonce", b"n,,n=user,r=", "lacks a name or a nonce"),
+    ("somebody else", b"n,a=admin,n=user,r=a", "asks to be somebody else"),
+    ("what is no authorization id", b"n,user,n=user,r=a", "asks to be somebody else"),
     ("an extension that must be understood", b"n,,n=user,r=a,m=x", "holds 'm'"),
 ]
 
@@ -169,6 +171,12 @@ HOSTILE_CLIENTS = [
 def test_a_first_message_of_a_hostile_client_is_refused(name: str, token: bytes, says: str) -> None:
     with pytest.raises(AuthenticationError, match=says):
         ScramServer("SCRAM-SHA-256", lambda _: None).respond(token)
+
+
+@pytest.mark.parametrize("header", [b"n,,", b"y,,", b"n,a=us=2Cer,"])
+def test_a_client_may_ask_to_be_the_user_that_it_is(header: bytes) -> None:
+    server = ScramServer("SCRAM-SHA-256", lambda _: None)
+    assert server.respond(header + b"n=us=2Cer,r=abc").startswith(b"r=abc")
 
 
 @pytest.mark.parametrize(

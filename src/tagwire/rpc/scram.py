@@ -191,6 +191,9 @@ class ScramServer:
         fields = _fields(bare.encode(), what, allowed="nr", extensions=True)
         if "n" not in fields or not fields.get("r"):
             raise AuthenticationError(f"{what} lacks a name or a nonce")
+        # As Kafka: nobody acts for somebody else.
+        if parts[1] not in ("", f"a={fields['n']}"):
+            raise AuthenticationError(f"{what} asks to be somebody else than its user")
         self._claimed = fields["n"].replace("=2C", ",").replace("=3D", "=")
         self._gs2 = f"{parts[0]},{parts[1]},"
         found = self._credentials(self._claimed)
