@@ -10,9 +10,10 @@ import stat
 import pytest
 
 from tagwire import messages
-from tagwire.broker import Broker, Cluster, Listener
+from tagwire.broker import Broker, Cluster, Listener, clock
 from tagwire.client import Client
 from tagwire.errors import AuthenticationError, Error, StorageError
+from tagwire.rpc import ScramClient
 
 USERS = {"alice": "wonderland", "bob": "builder"}
 LISTENERS = [Listener(), Listener(sasl=("SCRAM-SHA-512", "PLAIN"))]
@@ -55,6 +56,19 @@ def comes_in(bootstrap, user, password, mechanism="SCRAM-SHA-512"):
     except AuthenticationError:
         return False
     return True
+
+
+def logged_in(wire, user, password, mechanism="SCRAM-SHA-512"):
+    """The error code of a login on a connection; 0 for one that succeeds."""
+    client = ScramClient(mechanism, user, password)
+    assert wire.ask(messages.SaslHandshakeRequest(mechanism=mechanism), 1).error_code == 0
+    token = client.respond(b"")
+    while token is not None:
+        answer = wire.ask(messages.SaslAuthenticateRequest(auth_bytes=token), 2)
+        if answer.error_code:
+            return answer.error_code
+        token = client.respond(answer.auth_bytes)
+    return 0
 
 
 @pytest.fixture
@@ -116,6 +130,39 @@ def test_a_user_that_is_deleted_does_not_come_in_also_after_a_restart(broker, wi
     again = connect(broker.bootstrap)
     assert altered(again, [], [("alice", 2, 4096, "back")]) == {"alice": 0}
     assert comes_in(broker.addresses[1], "alice", "back")
+
+
+def test_a_user_that_is_deleted_or_has_another_password_stays_until_the_session_ends(tmp_path, connect, monkeypatch):
+    since, read = [0], clock.monotonic_ms
+    monkeypatch.setattr(clock, "monotonic_ms", lambda: read() + sum(since))
+    with Broker(tmp_path / "data", listeners=LISTENERS, users=USERS, max_reauth_s=600) as broker:
+        admin = connect(broker.bootstrap)
+        altered(admin, [], [("eve", 2, 4096, "apple"), ("eva", 2, 4096, "apple"), ("evi", 2, 4096, "apple")])
+        wires = {name: connect(broker.addresses[1]) for name in ("eve", "eva", "evi")}
+        assert [logged_in(wire, name, "apple") for name, wire in wires.items()] == [0, 0, 0]
+        assert altered(admin, [("eve", 2)], [("eva", 2, 4096, "pear")]) == {"eve": 0, "eva": 0}
+        assert [wire.metadata().topics for wire in wires.values()] == [[], [], []]
+        since.append(601_000)
+        refused = Error.SASL_AUTHENTICATION_FAILED
+        assert {name: logged_in(wire, name, "apple") for name, wire in wires.items()} == {
+            "eve": refused,
+            "eva": refused,
+            "evi": 0,
+        }
+        assert [wires[name].is_closed() for name in ("eve", "eva")] == [True, True]
+        assert wires["evi"].metadata().topics == []
+
+
+def test_a_user_that_is_deleted_in_the_midst_of_a_login_does_not_come_in_with_the_next(broker, wire, connect):
+    altered(wire, [], [("eve", 2, 4096, "apple")])
+    other = connect(broker.addresses[1])
+    client = ScramClient("SCRAM-SHA-512", "eve", "apple")
+    assert other.ask(messages.SaslHandshakeRequest(mechanism="SCRAM-SHA-512"), 1).error_code == 0
+    challenge = other.ask(messages.SaslAuthenticateRequest(auth_bytes=client.respond(b"")), 2)
+    assert altered(wire, [("eve", 2)]) == {"eve": 0}
+    last = other.ask(messages.SaslAuthenticateRequest(auth_bytes=client.respond(challenge.auth_bytes)), 2)
+    assert last.error_code == 0  # the exchange goes on with the credential that it began with, as in Kafka
+    assert logged_in(connect(broker.addresses[1]), "eve", "apple") == Error.SASL_AUTHENTICATION_FAILED
 
 
 def test_every_node_of_a_cluster_lets_a_new_user_in(connect):
