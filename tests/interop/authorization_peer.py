@@ -52,16 +52,21 @@ Told = Any
 
 
 class Wire:
-    """A connection of a principal that has logged in; a new one where the last was closed."""
+    """A connection of a principal that has logged in; a new one where the last was closed.
 
-    def __init__(self, bootstrap: str, name: str) -> None:
+    Args:
+        source: the address that it comes from; empty for any.
+    """
+
+    def __init__(self, bootstrap: str, name: str, source: str = "") -> None:
         self._address = bootstrap.rpartition(":")
+        self._source = source
         self._name = name
         self._open()
 
     def _open(self) -> None:
         host, _, port = self._address
-        self._socket = socket.create_connection((host, int(port)), timeout=SECONDS)
+        self._socket = socket.create_connection((host, int(port)), SECONDS, (self._source, 0))
         self._rpc = Connection("client", client_id="matrix")
         assert self.ask(messages.SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0
         token = f"\0{self._name}\0{PASSWORDS[self._name]}".encode()
