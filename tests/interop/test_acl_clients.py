@@ -1,4 +1,4 @@
-"""What librdkafka and franz-go are told by our broker's ACLs: a topic, a group and a transactional id that are denied.
+"""What Java's clients, librdkafka and franz-go are told by our broker's ACLs: denied topic, group, transactional id.
 
 Each program's arguments are: where the broker listens, a user and a password. It does what `TOLD` names, in that order,
 and prints a line for each: its name, and Kafka's name of the error, as its client calls that, or NONE.
@@ -23,12 +23,24 @@ from tagwire.client import (
     ResourcePattern,
 )
 
-from .conftest import not_run_without
+from .conftest import MODULES, NEW, not_run_without
 from .group_members import HERE, SECONDS, franz_go
+from .java_process import SMALL
+from .peer import Peer, compiled
 
 USERS = {"admin": "secret", "alice": "wonderland"}
 TOPICS = ("shop.orders", "shop.secret", "other")
+
+
+def java() -> tuple[str, ...]:
+    """Java's newest clients, to be told their login on the command line."""
+    peer = Peer.fetch(NEW, MODULES[NEW])
+    path = ":".join(map(str, (compiled(peer, "AclClient"), *peer.jars)))
+    return ("java", *SMALL, "-cp", path, "AclClient")
+
+
 PROGRAMS: dict[str, Callable[[], tuple[str, ...]]] = {
+    "Java": java,
     "librdkafka": lambda: (sys.executable, str(HERE / "members" / "acls_librdkafka.py")),
     "franz-go": lambda: franz_go("acls"),
 }
