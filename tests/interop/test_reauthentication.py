@@ -6,11 +6,12 @@ import asyncio
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tagwire.client import Admin, Client, ClientCredentials, Consumer, NewTopic, OAuthToken, Producer
+from tagwire.client import Admin, Client, ClientCredentials, Consumer, NewTopic, OAuthToken, Producer, Reader
 from tagwire.client.aio import AsyncClient, AsyncConsumer, AsyncProducer
 from tagwire.errors import AuthenticationError
 from tagwire.rpc import OAuthBearerClient
@@ -210,3 +211,47 @@ def test_somebody_else_is_refused_on_a_connection_in_use(forgetful: RealNode, en
         values = client.metrics()["client-metrics"]
     assert values["failed-reauthentication-total"] == 1
     assert values["connection-close-total"] == 1
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+def test_a_spark_stream_goes_on_through_ten_sessions(forgetful: RealNode, tmp_path: Path, count: Count) -> None:
+    pytest.importorskip("pyspark")
+    from tagwire.spark.session import session
+
+    login = {
+        "bootstrap.servers": forgetful.address("LOGIN"),
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": USER,
+        "sasl.password": PASSWORD,
+    }
+    options = {f"kafka.{name}": value for name, value in login.items()}
+    sent = 0
+    with Admin(login) as admin:
+        admin.create_topics([NewTopic("spark-from", num_partitions=2), NewTopic("spark-to")])
+    with session(tmp_path / "spark.log") as spark, Producer(login) as producer:
+        source = spark.readStream.format("tagwire").options(**options, startingOffsets="earliest")
+        query = (
+            source.option("subscribe", "spark-from")
+            .load()
+            .select("key", "value")
+            .writeStream.format("tagwire")
+            .options(**options, topic="spark-to", checkpointLocation=str(tmp_path / "checkpoint"))
+            .trigger(processingTime="300 milliseconds")
+            .start()
+        )
+        try:
+            until = time.monotonic() + (RENEWALS + 1) * SESSION_MS / 1000
+            while query.isActive and (time.monotonic() < until or not query.recentProgress):
+                producer.send("spark-from", b"%d" % sent).result(20)
+                sent += 1
+                time.sleep(0.05)  # the sessions' ends are real
+            query.processAllAvailable()
+            batches = query.lastProgress["batchId"]
+        finally:
+            query.stop()
+        assert query.exception() is None
+    with Reader(login, "spark-to", stop_at_end=True) as reader:
+        assert sorted(int(record.value) for record in reader.records()) == list(range(sent))
+    count(f"a Spark stream through {RENEWALS} sessions: {sent} records in {batches} micro-batches")
