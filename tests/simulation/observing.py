@@ -52,6 +52,9 @@ class Observer:
         self._resources("end")
         note_files(self._world, "broker", self._history)  # as they are while it runs
         self._kept()
+        if self._host.brokers.is_running:
+            self._host.brokers.stop()
+            note_files(self._world, "broker", self._history)  # with what is only then written of what is appended to
 
     def _look(self) -> None:
         if not self._is_over:

@@ -23,6 +23,8 @@ from .world.world import World
 BROKER: Final = "broker"
 DEED_S: Final = 60.0
 """How long a deed of a running cluster may take."""
+UPON_S: Final = 3.0
+"""For so long an operation of the disk is waited for, at which a broker is to end."""
 START_S: Final = 5.0
 """How long nothing else is done while a broker starts: on a slow disk it takes long, until the disk is well again."""
 DEED_LOOK_S: Final = 1.0
@@ -123,27 +125,35 @@ class SimulatedFaults:
         if not self._host.start_broker(START_S):
             raise TimeoutError("the broker is still starting")
 
-    def _broker_kill(self, steps: int = 0, **_: Any) -> End | None:
+    def _broker_kill(self, steps: int = 0, upon: str | None = None, **_: Any) -> End | None:
         process = self._host.brokers.process
         if process is None or process.is_dead:
             return None
-        if steps and not process.is_paused:  # one that is paused takes none
-            process.kill_after(steps)
-            process.join(DEED_S)
+        self._wait_for(process, steps, upon, process.kill_after)
         process.kill()
         self._history.note(BROKER, "broker_killed", node=BROKER)
         return self._restart
 
-    def _broker_power(self, steps: int = 0, **_: Any) -> End | None:
+    def _broker_power(self, steps: int = 0, upon: str | None = None, **_: Any) -> End | None:
         process = self._host.brokers.process
         if not self._host.brokers.is_running or process is None or process.is_dead:
             return None
-        if steps and not process.is_paused:
-            process.lose_power_after(steps)
-            process.join(DEED_S)
+        self._wait_for(process, steps, upon, process.lose_power_after)
         process.lose_power()
         self._history.note(BROKER, "power_lost", node=BROKER, fsync=self._host.fsync)
         return self._restart
+
+    def _wait_for(self, process: Process, steps: int, upon: str | None, dies_after: Callable[[int], None]) -> None:
+        """Lets a process run up to the moment at which it is to end, if that comes."""
+        if process.is_paused:  # it takes no step
+            return
+        if upon is not None:
+            take_back = self._disk.upon(upon, lambda: dies_after(steps))
+            process.join(UPON_S)
+            take_back()
+        elif steps:
+            dies_after(steps)
+            process.join(DEED_S)
 
     def _broker_stop(self, release: str | None = None, **_: Any) -> End | None:
         process = self._host.brokers.process

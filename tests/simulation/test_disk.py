@@ -288,3 +288,15 @@ def test_what_stands_in_the_place_of_another_kind_is_refused_as_by_a_system():
     put(disk, b"x", PLACE / "directory" / "below")
     disk.remove_tree(PLACE)
     assert disk.names(Path("/")) == []
+
+
+def test_what_is_to_be_done_at_an_operation_is_done_once_before_it_and_can_be_taken_back():
+    disk, seen = disk_of(), []
+    fd = put(disk, b"abc")
+    disk.upon("sync", lambda: seen.append("once"))
+    disk.upon("sync", lambda: seen.append("never"))()
+    disk.write(fd, [b"d"], 3)
+    assert seen == []
+    disk.sync(fd)
+    disk.sync(fd)
+    assert seen == ["once"]

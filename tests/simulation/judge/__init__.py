@@ -15,6 +15,7 @@ from tests.simulation.history import History
 from tests.simulation.judge import (
     compaction,
     errors,
+    fencing,
     groups,
     liveness,
     log_audits,
@@ -155,6 +156,13 @@ RULES = (
         "epochs fence; EndTxn is answered when the markers are written",
         transactions.cycles,
         ("G0", "G1c"),
+    ),
+    Rule(
+        "Who has a transactional id is fenced by the next one who takes it, or for its age, and by nobody else",
+        "transactions-on-the-wire.md",
+        "InitProducerId that is sent again is answered as the first was (KIP-360)",
+        fencing.fenced_by_nobody,
+        ("fenced-by-nobody",),
     ),
     Rule(
         "Consume, transform, produce: each record is consumed into one committed result",
@@ -329,7 +337,14 @@ RULES = (
         "reading.md#committed-records-alone",
         "`ProducerState`; the transaction index of each segment",
         log_audits.transactions,
-        ("stable-passes-open", "stable-stands-still", "abort-untold"),
+        ("stable-passes-open", "stable-stands-still", "abort-untold", "log-start-past-stable"),
+    ),
+    Rule(
+        "A batch that compaction empties is of its transaction still",
+        "storage.md#configurations-of-a-topic",
+        "`rewrite` keeps producer, numbers and attributes",
+        log_audits.attributes,
+        ("transaction-forgotten",),
     ),
     Rule(
         "A partition knows of its producers what its batches say",

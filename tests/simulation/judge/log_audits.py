@@ -65,7 +65,7 @@ class Worked:
     stable: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def take(self, batch: Batch) -> None:
-        if batch.producer_id < 0:
+        if batch.producer_id < 0 or batch.what == "emptied":
             return
         known = self.producers.get(batch.producer_id)
         if known is None or batch.epoch > known.epoch:
@@ -150,7 +150,7 @@ def sequences(facts: Facts) -> Iterator[Anomaly]:
         old = {batch.producer_id for batch in log.batches if batch.age > FORGOTTEN_S}
         for batch in log.batches:
             before = latest.get(batch.producer_id)
-            if batch.producer_id < 0:
+            if batch.producer_id < 0 or batch.what == "emptied":
                 continue
             if before is not None and batch.epoch < before.epoch:
                 what = f"{log.where} has a batch {batch}, after one in epoch {before.epoch}"
@@ -187,7 +187,10 @@ def transactions(facts: Facts) -> Iterator[Anomaly]:
         first, end = log.worked.first_open, log.value["end"]
         due = end if first is None else max(first, log.value["log_start"])
         for told in {log.value["stable"], log.value["listed"]}:
-            if told > due:
+            if told < log.value["log_start"]:
+                what = f"{log.where} is told to be stable up to {told}, and starts at {log.value['log_start']}"
+                yield anomaly("log-start-past-stable", what, log.shown())
+            elif told > due:
                 what = f"{log.where} is told to be stable up to {told}, and a transaction is open from {due} on"
                 yield anomaly("stable-passes-open", what, log.shown(*[b for b in log.batches if b.base == due]))
             elif told < due and log.is_whole:
@@ -217,6 +220,21 @@ def _aborted(log: Log) -> Iterator[Anomaly]:
             what += f" from @{more[0][1]} on, which it has not"
             yield anomaly("abort-untold", what, log.shown(*[b for b in log.batches if b.base == more[0][1]]))
             return
+
+
+def attributes(facts: Facts) -> Iterator[Anomaly]:
+    """A producer with a transactional id writes in transactions alone, and a batch stays what it was."""
+    ids = {
+        each.value.get("producer_id")
+        for each in facts.operations.of("init_producer")
+        if each.type == "ok" and each.value.get("transactional_id") and not facts.losses
+    } - {None}
+    for log in logs(facts):
+        for batch in log.batches:
+            if batch.producer_id in ids and not batch.what:
+                what = f"{log.where} has a batch {batch} that is of no transaction, as none of this producer's was"
+                yield anomaly("transaction-forgotten", what, log.shown(batch))
+                return
 
 
 def producers(facts: Facts) -> Iterator[Anomaly]:

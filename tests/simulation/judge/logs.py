@@ -151,6 +151,34 @@ def removed_too_much(facts: Facts) -> Iterator[Anomaly]:
             what = f"{send.value['name']} stood at {topic}-{partition}@{offset}, and nothing was to remove it"
             yield anomaly("removed-too-much", what, send, *requests, excerpt(read.operation, topic, partition, offset))
     yield from _less_than_retained(facts)
+    yield from _gone_too_early(facts)
+
+
+def _gone_too_early(facts: Facts) -> Iterator[Anomaly]:
+    """By time alone a record goes when it has been there for as long as it is to be kept, and not before."""
+    by_place: dict[tuple[str, int], list[Operation]] = defaultdict(list)
+    for send in kept(facts):
+        topic = facts.topic(send.value["topic"])
+        by_time_alone = topic.retention_ms and not topic.retention_bytes and not topic.deletes
+        if by_time_alone and send.value.get("offset") is not None and not facts.clock_jumped:
+            by_place[send.value["topic"], send.value["partition"]].append(send)
+    asked = {(each.value["topic"], each.value["partition"]) for each in facts.operations.of("delete_records")}
+    told = set()
+    for sample in facts.operations.of("partition_state"):
+        value = sample.invoked.value
+        place = value["topic"], value["partition"]
+        start = value.get("log_start")
+        if not start or place in told or place in asked:
+            continue
+        for send in by_place.get(place, ()):
+            age = sample.began - send.began
+            is_gone = send.ended <= sample.began and send.value["offset"] < start
+            if is_gone and age * 1000 < min(facts.topic(place[0]).retention_ms):
+                told.add(place)
+                where = f"{place[0]}-{place[1]}@{send.value['offset']}"
+                what = f"{send.value['name']} stood at {where}, and was gone after {age:g} s"
+                yield anomaly("removed-too-much", what, *facts.topic(place[0]).creates, send, sample)
+                break
 
 
 def _less_than_retained(facts: Facts) -> Iterator[Anomaly]:
@@ -285,8 +313,7 @@ def looked_up(facts: Facts) -> Iterator[Anomaly]:
             if [list(each) for each in found] != due:
                 what = f"{where} was read from {begin} to {last}, which gave {found}, and {due} is there"
                 yield anomaly("wrong-lookup", what, excerpt(read.operation, *read.place, begin, last))
-        if (timed := value.get("timed")) is not None:
-            moment, told, due = timed
+        for moment, told, due in value.get("timed") or ():
             if not 0 <= told <= due:
                 what = f"the first record of {where} at {moment} or later is @{due}, and @{told} was told"
                 yield anomaly("wrong-lookup", what, excerpt(read.operation, *read.place, due))

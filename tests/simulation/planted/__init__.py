@@ -16,6 +16,7 @@ from .client_producing import PRODUCING
 from .defect import Defect, Edit, PlantError, plant, planted
 from .leaders_and_coordinators import LEADERS_AND_COORDINATORS
 from .records_and_rpc import RECORDS_AND_RPC
+from .second_thoughts import SECOND_THOUGHTS
 from .spark_sink import SPARK_SINK
 
 _ROOMS = (
@@ -28,6 +29,7 @@ _ROOMS = (
     LEADERS_AND_COORDINATORS,
     RECORDS_AND_RPC,
     SPARK_SINK,
+    SECOND_THOUGHTS,
 )
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for room in _ROOMS for defect in room}

@@ -24,8 +24,8 @@ NETWORK = (
         (
             Edit(
                 "tagwire.broker.fetch_sessions:FetchPartition.tell",
-                '            len(result.records or b"")\n            or result.error_code\n',
-                '            len(result.records or b"")\n',
+                "is_news = bool(",
+                "is_news = not result.error_code and bool(",
             ),
         ),
         "a fetch session does not tell of errors: a reader waits for a partition that another broker leads",

@@ -53,7 +53,7 @@ RECORDS_AND_RPC = (
             ),
         ),
         "a batch that compaction empties is not transactional any more: its transaction's marker ends nothing",
-        ("stuck-transaction", "aborted-read"),
+        ("stuck-transaction", "aborted-read", "transaction-forgotten"),
         1000,
         "",
     ),

@@ -14,11 +14,11 @@ def marker(base, what, epoch=0, producer=P, leader=0):
     return batch(base, producer=producer, epoch=epoch, sequence=-1, what=what, leader=leader)
 
 
-def log(story, *batches, end=None, stable=None, listed=None, producers=None, aborted=(), epochs=()):
+def log(story, *batches, start=0, end=None, stable=None, listed=None, producers=None, aborted=(), epochs=()):
     end = (batches[-1][1] + 1 if batches else 0) if end is None else end
     stable = end if stable is None else stable
     answer = {
-        "log_start": 0,
+        "log_start": start,
         "batches": batches,
         "end": end,
         "stable": stable,
@@ -199,3 +199,21 @@ def _a_restart_forgets_an_owner(story):
 def _a_pending_transaction_ends_after_a_restart(story):
     remembered(story, "before", 5, state="Ongoing")
     remembered(story, "after", 8, epoch=1, state="CompleteCommit")
+
+
+@planted("log-start-past-stable")
+def _readers_of_committed_records_are_sent_before_the_start(story):
+    story.call("admin", "delete_records", "ok", {"log_start": 2}, topic="t", partition=0, before=2)
+    log(story, batch(2, what="t", sequence=2), start=2, stable=0)
+
+
+@planted("transaction-forgotten")
+def _an_emptied_batch_is_of_no_transaction(story):
+    asked = {"kind": "transactional", "acks": -1, "transactional_id": "tx", "transaction_timeout": 10.0}
+    story.call("tx", "init_producer", "ok", {"producer_id": P, "epoch": 0}, **asked)
+    log(story, batch(0), marker(1, "commit"))
+
+
+@innocent
+def a_marker_that_was_emptied_ends_nothing(story):
+    log(story, batch(0, what="t"), marker(1, "emptied"), stable=0)

@@ -148,6 +148,24 @@ def _retention_by_size_leaves_less_than_it_is_to_keep(story):
     story.state(log_start=9, size=100)
 
 
+@planted("removed-too-much")
+def _retention_by_time_takes_what_is_not_old_yet(story):
+    story.create(retention_ms="6000")
+    story.send("a", 0)
+    story.state(log_start=1)
+    story.wait(100)
+    story.final(start=1)
+
+
+@innocent
+def _retention_by_time_takes_what_is_old_when_it_is_seen(story):
+    story.create(retention_ms="6000")
+    story.send("a", 0)
+    story.wait(10)
+    story.state(log_start=1)
+    story.final(start=1)
+
+
 @innocent
 def _retention_by_size_leaves_what_it_is_to_keep(story):
     story.create(retention_bytes="1000")
@@ -220,17 +238,17 @@ def _reading_from_an_offset_begins_before_it(story):
 
 @planted("wrong-lookup")
 def _a_time_is_found_behind_its_first_record(story):
-    _looked_up(story, timed=[1000, 2, 0])
+    _looked_up(story, timed=[[1000, 2, 0]])
 
 
 @planted("wrong-lookup")
 def _a_time_is_not_found(story):
-    _looked_up(story, timed=[1000, -1, 0])
+    _looked_up(story, timed=[[900, 0, 0], [1000, -1, 0]])
 
 
 @innocent
 def _offsets_and_times_are_found(story):
-    _looked_up(story, sought=[1, 2, [[2, "b"]]], timed=[1000, 1, 2])
+    _looked_up(story, sought=[1, 2, [[2, "b"]]], timed=[[1000, 1, 2]])
 
 
 def _end(story, offset, isolation="read_committed"):

@@ -129,6 +129,13 @@ def _a_row_of_a_batch_is_not_there(story):
     story.final((0, "r1"), topic="u")
 
 
+@innocent
+def a_row_stands_behind_what_a_late_attempt_has_open(story):
+    story.call("d", "sink_batch", sink="s", batch=1, topic="u", rows=["r1", "r2"])
+    story.final((0, "r1"), (1, "r2"), (2, "r2"), topic="u", isolations=("read_uncommitted",))
+    story.final((0, "r1"), topic="u", end=1, isolations=("read_committed",))
+
+
 @planted("sink-row-lost")
 def _a_batch_is_decided_too_late(story):
     of = {"sink": "s", "query": "q", "batch": 1}

@@ -281,3 +281,34 @@ def _a_source_is_made_again_after_an_abort(story):
         story.call("p", "send_offsets", transaction=name, group="g", offsets=[["t", 0, 1]])
         story.call("p", end, transaction=name)
     story.final((2, "out1"), topic="u", isolations=BOTH[1:], end=4)
+
+
+def _owned(story, process="p"):
+    asked = {"kind": "transactional", "acks": -1, "transactional_id": "id", "transaction_timeout": 60.0}
+    story.call(process, "init_producer", "ok", {"producer_id": 1, "epoch": 0}, **asked)
+
+
+def _refused(story, code="PRODUCER_FENCED"):
+    error = {"type": "tagwire.errors.KafkaError", "code": code, "message": "another one has it"}
+    story.call("p", "begin", transaction="t1", transactional_id="id")
+    story.wait(1)
+    story.call("p", "commit_transaction", "info", {"error": error}, transaction="t1", transactional_id="id")
+
+
+@planted("fenced-by-nobody")
+def _who_is_alone_is_fenced(story):
+    _owned(story)
+    _refused(story)
+
+
+@innocent
+def who_was_followed_is_fenced(story):
+    _owned(story)
+    _owned(story, "q")
+    _refused(story)
+
+
+@innocent
+def who_is_alone_is_told_something_else(story):
+    _owned(story)
+    _refused(story, "COORDINATOR_NOT_AVAILABLE")

@@ -10,6 +10,7 @@ import errno
 from collections.abc import Callable
 from random import Random
 
+from tests.simulation.workload.fault_draws import UPON
 from tests.simulation.workload.planned_actors import group, movers, producer, sinks, transactions
 from tests.simulation.workload.scenes import (
     after,
@@ -24,7 +25,7 @@ from tests.simulation.workload.scenes import (
 )
 from tests.simulation.workload.stage import Spec
 
-SHARE = 0.5
+SHARE = 0.6
 """Of all seeds."""
 
 
@@ -116,6 +117,8 @@ def _endings(random: Random, duration: float) -> Spec:
     if "clients" in troubles:
         steps += [_client(random, duration, actors) for _ in range(random.randint(1, 4))]
     cluster = _cluster(random) | {"nodes": nodes, "as_release": random.choice([None, None, "3.9"])}
+    if random.random() < 0.3:  # also of what is open
+        actors.append(_admin(topics, duration, {"delete_records": 1.0}))
     return {"topics": topics, "actors": actors, "nemesis": steps, "cluster": cluster}
 
 
@@ -139,7 +142,8 @@ def _cleaning(random: Random, duration: float) -> Spec:
     if random.random() < 0.4:  # most of the time it is in the middle of a compaction then
         steps.append(_slow_disk(duration, random.choice([0.05, 0.2]), 1.0))
         for step in steps:
-            step.pop("steps", None)
+            if "upon" not in step:
+                step.pop("steps", None)
     return {"topics": topics, "actors": actors, "nemesis": steps}
 
 
@@ -147,8 +151,8 @@ def _writing(random: Random, duration: float) -> Spec:
     """Segments that roll with every few batches, and no power, or a disk that refuses, in the middle of it."""
     topics = [_topic(1, random.choice([1, 3]), "steady", {"segment.bytes": random.choice([1024, 2048])})]
     actors = [_steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
-    if random.random() < 0.4:
-        actors[0] |= {"value_size": random.choice([3000, 100_000]), "compression": "none", "records": 40}
+    if random.random() < 0.6:  # a batch of many sectors may be torn
+        actors[0] |= {"value_size": random.choice([3000, 3000, 100_000]), "compression": "none", "records": 40}
     steps = _crashes(random, duration, random.choice([0.7, 2.0]))
     if random.random() < 0.5:
         for _ in range(random.randint(1, 3)):
@@ -160,8 +164,10 @@ def _writing(random: Random, duration: float) -> Spec:
 
 
 def _expiring(random: Random, duration: float) -> Spec:
-    """What is written goes soon, by its size, and the broker is killed meanwhile."""
-    configs = {"retention.bytes": random.choice([500, 2500]), "segment.bytes": 1024}
+    """What is written goes soon, by its size or its age, and the broker is killed meanwhile."""
+    by_size: Spec = {"retention.bytes": random.choice([500, 2500]), "segment.bytes": 1024}
+    by_time: Spec = {"retention.ms": random.choice([1500, 4000]), "segment.ms": random.choice([500, 1000, 3000])}
+    configs = random.choice([by_size, by_size, by_time | {"segment.bytes": random.choice([1024, 100_000])}])
     topics = [_topic(1, random.choice([1, 2]), "retained", configs)]
     actors = [_steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
     steps = [] if random.random() < 0.5 else _crashes(random, duration, 2.0, ["broker_kill", "broker_stop"])
@@ -230,12 +236,19 @@ def _retrying(random: Random, duration: float) -> Spec:
         steps += after(random.uniform(0, duration / 2), moved_under_load(random, plan))
     if random.random() < 0.3:
         steps += [_write_error(random, duration, "topic-") for _ in range(random.randint(1, 4))]
-    if random.random() < 0.3:  # what was taken is too large when it is sent again
-        actors.append(
-            _admin(topics, duration, {"configure": 1.0}) | {"configs": {"max.message.bytes": ["1048588", "300"]}}
-        )
+    if random.random() < 0.3:  # of a producer that no broker knows yet, the first batch is refused, and no other
+        for actor in actors:
+            actor |= {"at": round(random.uniform(0.2, 0.5 * duration), 3), "renew": 0.1, "burst": 5, "linger": 0.0}
+            actor |= {"batch_bytes": 200, "given_partition": 1.0}
+            first = _write_error(random, duration, "topic-") | {"at": actor["at"], "after": random.choice([0, 0, 1])}
+            steps.append(first | {"count": 1, "seconds": 2.0})
+        steps += [_write_error(random, duration, "topic-") | {"count": 1} for _ in range(random.randint(2, 6))]
+    if random.random() < 0.35:  # what was taken is too large when it is sent again
+        often = {"count": 40, "pace": 0.25, "configs": {"max.message.bytes": ["1048588", "300"]}}
+        actors.append(_admin(topics, duration, {"configure": 1.0}) | often)
         for actor in actors[:-1]:
-            actor |= {"linger": 0.05, "burst": 10, "batch_bytes": 1000}
+            actor |= {"linger": 0.05, "burst": 10, "batch_bytes": 1000, "value_size": 40}
+            actor |= {"timeout": 8.0, "request_timeout": 0.6}
     return {"topics": topics, "actors": actors, "nemesis": steps, "cluster": _cluster(random) | {"nodes": nodes}}
 
 
@@ -249,15 +262,31 @@ def _rebalancing(random: Random, duration: float) -> Spec:
     members = _members(random, topics)
     plan = {"actors": actors + members, "topics": topics, "cluster": {"nodes": nodes}}
     steps: list[Spec] = []
-    if nodes > 1 and random.random() < 0.5:  # who hears nobody of them may still read from the others
+    is_cut_off = nodes > 1 and random.random() < 0.6
+    if is_cut_off:  # who hears nothing of its coordinator may still read from the others
         node = random.randint(1, nodes)
         steps.append({"at": 0.3, "kind": "move_coordinator", "seconds": 0.0, "node": node, "group": "group-1"})
-        cut_off = random.choice(members)["name"]
-        far = {"kind": "partition", "a": cut_off, "b": f"broker/{node}", "one_way": random.random() < 0.3}
-        steps.append({"at": round(random.uniform(3, 6), 3), "seconds": random.uniform(9, 15), **far})
-    for _ in range(random.randint(0 if steps else 1, 3)):
-        scene = random.choice([zombie, zombie, out_of_reach, dead_for_good, crowd, moved_under_load])
+        duration += 10.0
+        actors[0]["pace"] = round(0.8 * duration / actors[0]["records"], 4)
+        cut_off = random.choice(members)
+        far = {"kind": "partition", "a": cut_off["name"], "b": f"broker/{node}", "one_way": random.random() < 0.3}
+        steps.append({"at": round(random.uniform(3, 5), 3), "seconds": random.uniform(9, 22), **far})
+        for topic in topics:  # all that it reads is led by those that it hears
+            for partition in range(topic["partitions"]):
+                led = {"topic": topic["name"], "partition": partition, "node": node % nodes + 1}
+                steps.append({"at": 0.4, "kind": "move_leader", "seconds": 0.0, **led})
+        if random.random() < 0.5:  # its commits wait until it is a member again
+            for actor in members:
+                actor |= {"auto_commit": False, "steps": {"nothing": 2.0, "commit_async": 1.0, "committed": 1.0}}
+    kinds = [zombie, zombie, out_of_reach, dead_for_good, crowd, moved_under_load]
+    for _ in range(random.randint(0, 1) if is_cut_off else random.randint(1, 3)):
+        scene = crowd if is_cut_off else random.choice(kinds)
         steps += after(random.uniform(1, 0.6 * duration), scene(random, plan))
+    if not is_cut_off and random.random() < 0.4:  # they miss rebalances, and come back with what they had
+        late = random.sample(members, min(len(members) - 1, random.choice([1, 2])))
+        for actor in late:
+            pause = {"kind": "client_pause", "target": actor["name"], "seconds": round(random.uniform(6.5, 9.0), 3)}
+            steps += [{"at": round(random.uniform(2, 5), 3), **pause}]
     if random.random() < 0.4:
         steps += _crashes(random, duration, 4.0)
     if random.random() < 0.4:
@@ -342,10 +371,10 @@ def _sinking(random: Random, duration: float) -> Spec:
     actors = sinks(random, "sunk", 1.0)
     shared = {
         "tasks": random.choice([2, 3]),
-        "timeout_ms": random.choice([6_000, 12_000, 30_000]),
+        "timeout_ms": random.choice([6_000, 12_000, 30_000, 60_000]),
         "workers": random.choice([1, 1, 3]),
         "pace": 0.1,
-        "interrupt": random.choice([0.0, 0.1, 0.3]),
+        "interrupt": random.choice([0.0, 0.2, 0.4]),
         "die": random.choice([0.0, 0.1]),
         "doze": random.choice([0.0, 0.0, 0.3]),
     }
@@ -360,22 +389,16 @@ def _sinking(random: Random, duration: float) -> Spec:
 
 
 _ROOMS: tuple[Callable[[Random, float], Spec], ...] = (
-    _endings,
-    _endings,
-    _cleaning,
-    _writing,
-    _expiring,
+    *[_endings] * 3,
+    *[_cleaning] * 2,
+    *[_writing] * 2,
+    *[_expiring] * 2,
     _changing,
-    _sessions,
-    _sessions,
-    _retrying,
-    _retrying,
-    _rebalancing,
-    _rebalancing,
-    _rebalancing,
+    *[_sessions] * 2,
+    *[_retrying] * 3,
+    *[_rebalancing] * 4,
     _looping,
-    _sinking,
-    _sinking,
+    *[_sinking] * 3,
 )
 
 
@@ -445,7 +468,11 @@ def _crashes(random: Random, duration: float, every: float, kinds: list[str] | N
 
 def _crash(random: Random, at: float, kind: str) -> Spec:
     step: Spec = {"at": round(at, 3), "kind": kind, "seconds": round(random.uniform(0.05, 0.5), 3)}
-    return step if kind == "broker_stop" else step | {"steps": int(3 ** random.uniform(0, 6))}
+    if kind == "broker_stop":
+        return step
+    if random.random() < 0.4:
+        return step | {"upon": random.choice(UPON), "steps": int(3 ** random.uniform(0, 3))}
+    return step | {"steps": int(3 ** random.uniform(0, 6))}
 
 
 def _slow_disk(duration: float, latency: float, chance: float) -> Spec:

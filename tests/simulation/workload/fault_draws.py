@@ -31,6 +31,17 @@ NAMED: Final = (
 """Parts of the paths of files that fail where others do not; the last is of all."""
 
 
+UPON: Final = ("sync", "sync_directory", "rename", "remove", "create", "truncate")
+"""Operations of a disk near which a broker ends: what is in memory or under a name alone is so then."""
+
+
+def crash_moment(random: Random, most: int = 300) -> Spec:
+    """When exactly a broker ends: at once, so many switch points later, or as many from an operation of its disk on."""
+    if random.random() < 0.35:
+        return {"upon": random.choice(UPON), "steps": int(3 ** random.uniform(0, 4))}
+    return {"steps": random.choice([0, random.randint(1, most)])}
+
+
 def network_steps(random: Random, actors: list[str], duration: float, nodes: int = 1) -> list[Spec]:
     """Steps of kinds that befall the network, between the broker or its nodes and the actors."""
     kinds = random.sample(sorted(_NETWORK), random.randint(1, 3))

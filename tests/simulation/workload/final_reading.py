@@ -18,6 +18,9 @@ from tests.simulation.workload.probing import PATIENCE, Probing
 from tests.simulation.workload.records import name_of
 from tests.simulation.workload.stage import always
 
+MOMENTS = 4
+"""Times at which a record is looked for in each partition."""
+
 
 class FinalReading(Probing):
     """Reads every partition of every topic, as its records and as its log, and asks for transactions, groups and
@@ -135,12 +138,13 @@ class FinalReading(Probing):
     async def _looked_up(
         self, client: AsyncClient, at: TopicPartition, records: list[Record], of: tuple[int, int], isolation: str
     ) -> dict[str, Any]:
-        """What is found from an offset on, up to the next record, and at a time: indexes say where to look for it."""
+        """What is found from an offset on, up to the next record, and at some times: indexes say where to look."""
         begin = self.random.randrange(*of)
         following = next((record.offset for record in records if record.offset >= begin), of[1] - 1)
         found = await self._between(client, at, begin, following + 1, isolation)
-        moment = self.random.choice(records).timestamp
-        (timed,) = (await client.list_offsets({at: moment}, isolation=isolation)).values()
-        due = next(record.offset for record in records if record.timestamp >= moment)
+        timed = []
+        for moment in sorted({self.random.choice(records).timestamp for _ in range(MOMENTS)}):
+            (told,) = (await client.list_offsets({at: moment}, isolation=isolation)).values()
+            timed.append([moment, told, next(record.offset for record in records if record.timestamp >= moment)])
         sought = [begin, following, [[record.offset, name_of(record)] for record in found]]
-        return {"sought": sought, "timed": [moment, timed, due]}
+        return {"sought": sought, "timed": timed}

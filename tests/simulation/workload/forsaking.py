@@ -11,10 +11,11 @@ from typing import Any, Final
 from tagwire.client.aio import AsyncAdmin, AsyncClient, AsyncConsumer
 from tagwire.client.metadata import TopicMetadata
 from tagwire.errors import Error
+from tagwire.partitions import LATEST, TopicPartition
 from tests.simulation.workload.log_auditing import LogAudit
 from tests.simulation.workload.owning import Owner
 from tests.simulation.workload.probing import PATIENCE, REFUSED, Probing
-from tests.simulation.workload.stage import always
+from tests.simulation.workload.stage import always, is_refusal
 
 TIMEOUT_MS: Final = 4000
 ENDED_S: Final = 10.0
@@ -29,6 +30,9 @@ NEAR_S: Final = 0.05
 """A round trip of who is near enough to send so much within a request's time, whatever the network's buffers are."""
 
 REQUEST_S: Final = 55.0
+
+OLD_S: Final = 100_000.0
+"""A producer whose records say to be so old is forgotten soon, unless it has a transaction open."""
 
 RACES_S: Final = (0.0, 0.02, 0.1, 0.3)
 """When it is written to, after its end was asked for."""
@@ -74,21 +78,46 @@ class Ending(Probing):
 
 
 class Forsaking(Ending):
-    """Leaves a transaction open: nothing of it is stable, nor do its offsets count; then its coordinator aborts it."""
+    """Leaves a transaction open: nothing of it is stable, nor do its offsets count; then its coordinator aborts it. A
+    later one ends before it, and its records may be deleted while it is open.
+
+    Its spec: ages: whether records may say to be old.
+    """
 
     async def end(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata, index: int) -> None:
         began = time.monotonic()
         owner = await Owner.begun(client, "forsaken", topic, index, TIMEOUT_MS)
-        if await owner.produce() != "NONE":
+        age = self.random.choice([0.0, OLD_S]) if self.spec["ages"] else 0.0
+        if await owner.produce(age=age) != "NONE":
             return
         await owner.commit_offset(GROUP, 0)
+        with suppress(*REFUSED):
+            later = await Owner.begun(client, "begun-later", topic, index, int(2000 * PATIENCE))
+            await later.produce()
+            await later.end(commit=self.random.random() < 0.3)
         await self.audit(client, admin, topic, index)
         await self._pending(topic, index, owner.coordinator, began + TIMEOUT_MS / 1000)
+        if self.random.random() < 0.5:
+            await self._delete(client, admin, topic, index)
         await asyncio.sleep(ENDED_S)
         with suppress(*REFUSED):
             found = (await admin.describe_transactions([owner.name]))[owner.name]
             about = f"a transaction that {owner.name} left open"
             await self.tell(owner.coordinator, "DescribeTransactions", about, ["CompleteAbort"], str(found.state))
+        await self.audit(client, admin, topic, index)
+
+    async def _delete(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata, index: int) -> None:
+        """Deletes all that there is, what is open as well."""
+        at = TopicPartition(topic.name, index)
+        (end,) = (await client.list_offsets({at: LATEST})).values()
+        asked = {"topic": topic.name, "partition": index, "before": end}
+        await self.noted(
+            "delete_records",
+            asked,
+            lambda: admin.delete_records({at: end}),
+            lambda found: {"log_start": found[at]},
+            has_no_effect=is_refusal,
+        )
         await self.audit(client, admin, topic, index)
 
     async def _pending(self, topic: TopicMetadata, index: int, node: int, until: float) -> None:

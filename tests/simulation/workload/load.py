@@ -136,7 +136,8 @@ def run(plan: Spec, host: Host, history: History) -> None:
         time.sleep(UPKEEP_S)
         done("remembering-later", Remembering, moment="later")
         host.faults.begin("clock", target="broker", offset=-SET_BACK_S, stays=True)
-        done("forsaking", Forsaking)
+        configs = [spec.get("configs", {}) for spec in (*plan["actors"], *plan["topics"])]
+        done("forsaking", Forsaking, ages=not any("retention.ms" in each for each in configs))
         end = host.faults.begin("disk_slow", latency=SLOW_S, chance=1.0)
         done("racing", Racing)
         if end is not None:

@@ -25,6 +25,9 @@ LOOKS = 4
 
 FETCH_BYTES = 1 << 20
 
+SIZES = (1, 1000, FETCH_BYTES)
+"""Of what they look at: a batch, some, all there is."""
+
 KNOWN = 5
 """Batches of a producer that a broker recognizes when they come again, as Kafka's does."""
 
@@ -98,11 +101,11 @@ class LogAudit:
                 return told
         return {}
 
-    async def _fetch(self, offset: int, isolation: int = 0) -> Any:
+    async def _fetch(self, offset: int, isolation: int = 0, size: int = FETCH_BYTES) -> Any:
         kind = messages.FetchRequest
-        wanted = kind.FetchPartition(partition=self._at.partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
+        wanted = kind.FetchPartition(partition=self._at.partition, fetch_offset=offset, partition_max_bytes=size)
         topic = kind.FetchTopic(topic=self._at.topic, topic_id=self._topic.topic_id, partitions=[wanted])
-        request = kind(max_wait_ms=0, min_bytes=0, max_bytes=FETCH_BYTES, isolation_level=isolation, topics=[topic])
+        request = kind(max_wait_ms=0, min_bytes=0, max_bytes=size, isolation_level=isolation, topics=[topic])
         response = await self._client.request(request, node=self._leader)
         found = response.responses[0].partitions[0] if response.responses else response
         if found.error_code:
@@ -125,7 +128,7 @@ class LogAudit:
 
     async def _batches(self, offset: int) -> tuple[list[list[Any]], Any]:
         """[first offset, last, leader epoch, producer id, its epoch, first sequence, how many, what, age in seconds]
-        of each batch; what: "", "t" in a transaction, "commit", "abort"."""
+        of each batch; what: "", "t" in a transaction, "commit", "abort", "emptied" for a marker without its record."""
         found: list[list[Any]] = []
         self._newest.clear()
         while True:
@@ -135,7 +138,8 @@ class LogAudit:
                 came, offset = True, batch.next_offset
                 what = "t" if batch.is_transactional else ""
                 if batch.is_control:
-                    what = control_type(next(iter(batch.records())).key).lower()
+                    marker = next(iter(batch.records()), None)  # compaction may have emptied it
+                    what = "emptied" if marker is None else control_type(marker.key).lower()
                 age = round(time.time() - batch.max_timestamp / 1000)
                 self._note(batch, age)
                 found.append(
@@ -170,7 +174,7 @@ class LogAudit:
         looks = {start, *(self._random.randrange(start, end) for _ in range(LOOKS - 1))} if end > start else ()
         told = []
         for offset in sorted(looks):
-            found = await self._fetch(offset, isolation=1)
+            found = await self._fetch(offset, isolation=1, size=self._random.choice(SIZES))
             upto = max((batch.next_offset for batch in read(memoryview(found.records or b""))), default=offset)
             aborted = sorted([each.producer_id, each.first_offset] for each in found.aborted_transactions or ())
             told.append([offset, upto, aborted])

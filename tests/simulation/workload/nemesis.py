@@ -28,7 +28,8 @@ class Faults(Protocol):
         """Does what a step says. It may take time. Gives what ends it, or None where nothing is to be ended.
 
         Kinds, and what they take:
-            broker_kill, broker_power (steps: how many switch points later), broker_stop (release: as which it is
+            broker_kill, broker_power (steps: how many switch points later; upon: counted from the next operation of
+                its disk of this kind on, if one comes soon), broker_stop (release: as which it is
                 started again, at the end), broker_pause: the broker's process. With fsync=batch none of them loses
                 what was acknowledged.
             client_kill, client_pause (target: an actor): begins another life at the end.

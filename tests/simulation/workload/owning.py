@@ -53,10 +53,11 @@ class Owner:
         _check(added)
         return cls(client, name, topic, partition, coordinator, found.producer_id, found.producer_epoch)
 
-    async def produce(self, sequence: int = 0, size: int = 0) -> str:
-        """Sends one record, whose value has so many bytes at least; what was answered."""
+    async def produce(self, sequence: int = 0, size: int = 0, age: float = 0.0) -> str:
+        """Sends one record, whose value has so many bytes at least, and which says to be so many seconds old; what was
+        answered."""
         kind = messages.ProduceRequest
-        data = batch(self.name, self.producer_id, self.epoch, sequence, size)
+        data = batch(self.name, self.producer_id, self.epoch, sequence, size, age)
         part = kind.PartitionProduceData(index=self.partition, records=data)
         topic = kind.TopicProduceData(name=self.topic.name, topic_id=self.topic.topic_id, partition_data=[part])
         request = kind(transactional_id=self.name, acks=-1, timeout_ms=5000, topic_data=[topic])
@@ -87,10 +88,10 @@ class Owner:
         return error_of(await self.client.request(request, node=self.coordinator))
 
 
-def batch(name: str, producer_id: int, epoch: int, sequence: int = 0, size: int = 0) -> bytes:
+def batch(name: str, producer_id: int, epoch: int, sequence: int = 0, size: int = 0, age: float = 0.0) -> bytes:
     """A batch of one record of a transaction."""
     return write(
-        [Record(b"key", name.encode().ljust(size), timestamp=int(time.time() * 1000))],
+        [Record(b"key", name.encode().ljust(size), timestamp=int((time.time() - age) * 1000))],
         producer_id=producer_id,
         producer_epoch=epoch,
         base_sequence=sequence,

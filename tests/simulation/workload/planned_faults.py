@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from tests.simulation.workload.fault_draws import BROKER, disk_steps, network_steps
+from tests.simulation.workload.fault_draws import BROKER, crash_moment, disk_steps, network_steps
 from tests.simulation.workload.scenes import far_away, scenes
 from tests.simulation.workload.stage import Spec
 
@@ -63,11 +63,11 @@ def _seconds(random: Random, most: float) -> float:
 
 
 def _broker_kill(random: Random, plan: Spec) -> Spec:
-    return {"seconds": _seconds(random, 4), "steps": random.choice([0, random.randint(1, 300)])}
+    return {"seconds": _seconds(random, 4)} | crash_moment(random)
 
 
 def _broker_power(random: Random, plan: Spec) -> Spec:
-    return {"seconds": _seconds(random, 4), "steps": random.choice([0, random.randint(1, 300)])}
+    return {"seconds": _seconds(random, 4)} | crash_moment(random)
 
 
 def _broker_stop(random: Random, plan: Spec) -> Spec:

@@ -128,6 +128,7 @@ class SimulatedDisk(Files):
         self.is_dead = False
         self.faults: dict[DiskFault | SlowDisk, None] = {}
         self.capacity: int | None = None
+        self._upon: dict[str, list[Callable[[], None]]] = {}
 
     # What befalls it -----------------------------------------------------------------------------------------------
 
@@ -165,6 +166,17 @@ class SimulatedDisk(Files):
         """Have operations take longer: see `SlowDisk`."""
         return self.inject(SlowDisk(most_s, chance))
 
+    def upon(self, operation: str, act: Callable[[], None]) -> Callable[[], None]:
+        """Have something done when the next operation of a kind begins, once; what this gives takes it back."""
+        waiting = self._upon.setdefault(operation, [])
+        waiting.append(act)
+
+        def take_back() -> None:
+            if act in waiting:
+                waiting.remove(act)
+
+        return take_back
+
     def heal(self) -> None:
         """Nothing fails or takes longer any more. What failed has failed."""
         self.faults.clear()
@@ -188,6 +200,8 @@ class SimulatedDisk(Files):
     # Steps ---------------------------------------------------------------------------------------------------------
 
     def _take_time(self, operation: str) -> None:
+        for act in self._upon.pop(operation, ()):
+            act()
         if self._pause is None:
             return
         takes = self._sync_s * self._random.random() if operation in ("sync", "sync_directory") else 0.0

@@ -1,0 +1,44 @@
+"""Transactional ids: who owns one is fenced by whoever takes it over, or for its age, and by nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from tests.simulation.history import Operation
+from tests.simulation.judge.anomaly import Anomaly, anomaly
+from tests.simulation.judge.facts import Facts
+
+FENCED: Final = ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
+
+CALLS: Final = ("send_offsets", "commit_transaction", "abort_transaction")
+"""What is asked of a coordinator: a batch may be late, and of an epoch that its producer has left by itself."""
+
+
+def fenced_by_nobody(facts: Facts) -> Iterator[Anomaly]:
+    """The one owner of a transactional id, all of whose transactions were short, is not told that it is fenced."""
+    if facts.losses or facts.clock_jumped:
+        return
+    if any(fault.value.get("fault") == "fence_producers" for fault in facts.operations.of("fault")):
+        return
+    owners: dict[str, list[Operation]] = {}
+    for init in facts.operations.of("init_producer"):
+        if init.value.get("transactional_id"):
+            owners.setdefault(init.value["transactional_id"], []).append(init)
+    for name, inits in owners.items():
+        if any(init.type == "info" for init in inits):
+            continue  # it may be late, and fence whoever came meanwhile
+        for call in facts.operations.of(*CALLS):
+            transaction = facts.transactions.get(call.value.get("transaction") or "")
+            if transaction is None or transaction.transactional_id != name or transaction.begin is None:
+                continue
+            if (call.value.get("error") or {}).get("code") not in FENCED:
+                continue
+            own = [init for init in inits if init.process == call.process and init.type == "ok"]
+            others = [init for init in inits if init.process != call.process]
+            timeout = min(float(init.value["transaction_timeout"]) for init in inits)
+            is_alone = own and not any(other.ended >= own[-1].began for other in others)
+            if is_alone and call.ended - transaction.begin.began < timeout:
+                what = f"{call.process} has {name} alone, and is told that it is fenced"
+                yield anomaly("fenced-by-nobody", what, own[-1], transaction.begin, call)
+                break
