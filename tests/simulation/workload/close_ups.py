@@ -262,32 +262,21 @@ def _rebalancing(random: Random, duration: float) -> Spec:
     members = _members(random, topics)
     plan = {"actors": actors + members, "topics": topics, "cluster": {"nodes": nodes}}
     steps: list[Spec] = []
-    is_cut_off = nodes > 1 and random.random() < 0.6
-    if is_cut_off:  # who hears nothing of its coordinator may still read from the others
+    if nodes > 1 and random.random() < 0.5:  # who hears nobody of them may still read from the others
         node = random.randint(1, nodes)
         steps.append({"at": 0.3, "kind": "move_coordinator", "seconds": 0.0, "node": node, "group": "group-1"})
-        duration += 10.0
-        actors[0]["pace"] = round(0.8 * duration / actors[0]["records"], 4)
-        cut_off = random.choice(members)
-        far = {"kind": "partition", "a": cut_off["name"], "b": f"broker/{node}", "one_way": random.random() < 0.3}
-        steps.append({"at": round(random.uniform(3, 5), 3), "seconds": random.uniform(9, 22), **far})
-        for topic in topics:  # all that it reads is led by those that it hears
-            for partition in range(topic["partitions"]):
-                led = {"topic": topic["name"], "partition": partition, "node": node % nodes + 1}
-                steps.append({"at": 0.4, "kind": "move_leader", "seconds": 0.0, **led})
-        if random.random() < 0.5:  # its commits wait until it is a member again
-            for actor in members:
-                actor |= {"auto_commit": False, "steps": {"nothing": 2.0, "commit_async": 1.0, "committed": 1.0}}
-    kinds = [zombie, zombie, out_of_reach, dead_for_good, crowd, moved_under_load]
-    for _ in range(random.randint(0, 1) if is_cut_off else random.randint(1, 3)):
-        scene = crowd if is_cut_off else random.choice(kinds)
+        cut_off = random.choice(members)["name"]
+        far = {"kind": "partition", "a": cut_off, "b": f"broker/{node}", "one_way": random.random() < 0.3}
+        steps.append({"at": round(random.uniform(3, 6), 3), "seconds": random.uniform(9, 15), **far})
+    is_cut_off = bool(steps)
+    for _ in range(random.randint(0 if is_cut_off else 1, 3)):
+        scene = random.choice([zombie, zombie, out_of_reach, dead_for_good, crowd, moved_under_load])
         steps += after(random.uniform(1, 0.6 * duration), scene(random, plan))
     if not is_cut_off and random.random() < 0.4:  # they miss rebalances, and come back with what they had
-        late = random.sample(members, min(len(members) - 1, random.choice([1, 2])))
-        for actor in late:
+        for actor in random.sample(members, random.randint(1, len(members) - 1)):
             pause = {"kind": "client_pause", "target": actor["name"], "seconds": round(random.uniform(6.5, 9.0), 3)}
-            steps += [{"at": round(random.uniform(2, 5), 3), **pause}]
-    if random.random() < 0.4:
+            steps.append({"at": round(random.uniform(2, 5), 3), **pause})
+    if random.random() < 0.4 and not is_cut_off:  # who starts anew leads and coordinates what it did at first
         steps += _crashes(random, duration, 4.0)
     if random.random() < 0.4:
         steps += [_write_error(random, duration, "__consumer_offsets") for _ in range(random.randint(1, 4))]
