@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from random import Random
 
-from .workload.fault_draws import disk_steps, network_steps
+from .workload.fault_draws import UPON, crash_moment, disk_steps, network_steps
 from .workload.plans import plan
 from .workload.scenes import scenes
+from .world.disk import OPERATIONS
 
 ACTORS = ["producer-1", "member-1"]
 
@@ -59,3 +60,11 @@ def test_scenes_befall_those_that_a_plan_has_and_every_scene_is_in_some_plan():
         "move_leader",
         "disk_error",
     }
+
+
+def test_brokers_end_at_once_after_some_steps_and_near_every_operation_that_a_crash_may_undo():
+    moments = [crash_moment(Random(seed)) for seed in range(300)]
+    assert {moment.get("upon") for moment in moments} == {None, *UPON}
+    assert set(UPON) <= set(OPERATIONS)
+    steps = [step for seed in range(300) for step in plan(seed)["nemesis"] if step["kind"] == "broker_power"]
+    assert {step.get("upon") for step in steps} == {None, *UPON}

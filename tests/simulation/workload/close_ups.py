@@ -166,7 +166,7 @@ def _writing(random: Random, duration: float) -> Spec:
 def _expiring(random: Random, duration: float) -> Spec:
     """What is written goes soon, by its size or its age, and the broker is killed meanwhile."""
     by_size: Spec = {"retention.bytes": random.choice([500, 2500]), "segment.bytes": 1024}
-    by_time: Spec = {"retention.ms": random.choice([1500, 4000]), "segment.ms": random.choice([500, 1000, 3000])}
+    by_time: Spec = {"retention.ms": random.choice([2500, 4000]), "segment.ms": random.choice([500, 2500, 604_800_000])}
     configs = random.choice([by_size, by_size, by_time | {"segment.bytes": random.choice([1024, 100_000])}])
     topics = [_topic(1, random.choice([1, 2]), "retained", configs)]
     actors = [_steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
@@ -360,12 +360,12 @@ def _sinking(random: Random, duration: float) -> Spec:
     actors = sinks(random, "sunk", 1.0)
     shared = {
         "tasks": random.choice([2, 3]),
-        "timeout_ms": random.choice([6_000, 12_000, 30_000, 60_000]),
+        "timeout_ms": random.choice([6_000, 6_000, 12_000, 30_000, 60_000]),
         "workers": random.choice([1, 1, 3]),
         "pace": 0.1,
         "interrupt": random.choice([0.0, 0.2, 0.4]),
         "die": random.choice([0.0, 0.1]),
-        "doze": random.choice([0.0, 0.0, 0.3]),
+        "doze": random.choice([0.0, 0.0, 0.5]),
     }
     for actor in actors:
         actor |= shared
