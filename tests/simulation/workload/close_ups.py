@@ -197,7 +197,12 @@ def _sessions(random: Random, duration: float) -> Spec:
     nodes = random.choice([1, 3, 3])
     for _ in range(random.randint(2, 8) if nodes > 1 else 0):
         place = {"topic": random.choice(names), "partition": random.randrange(3), "node": random.randint(1, nodes)}
-        steps.append({"at": round(random.uniform(0.5, duration), 3), "kind": "move_leader", "seconds": 0.0, **place})
+        at = round(random.uniform(0.5, duration), 3)
+        steps.append({"at": at, "kind": "move_leader", "seconds": 0.0, **place})
+        if random.random() < 0.5:  # away and back, before anybody knows: the next epoch of the same leader
+            for later, node in ((1.0, place["node"] % nodes + 1), (random.choice([1.02, 1.2]), place["node"])):
+                moved = {"kind": "move_leader", "seconds": 0.0, **place, "node": node}
+                steps.append({"at": round(at + later, 3), **moved})
     return {
         "topics": topics,
         "actors": actors + members,
